@@ -15,7 +15,7 @@ using namespace partita::config;
 
 StringRef Value::nameOf(Kind kind) {
   static constexpr StringLiteral names[] = {"null",   "true or false", "a whole number", "a number",
-                                            "a text", "a list",        "a block"};
+                                            "a string", "a list",        "a block"};
   return names[kind];
 }
 
@@ -117,7 +117,7 @@ bool Document::take(std::unique_ptr<MemoryBuffer> buffer) {
   sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
   size_t bad = 0;
   if (!json::isUTF8(text, &bad)) {
-    error(SMLoc::getFromPointer(text.begin() + bad), "this byte is no text in UTF-8");
+    error(SMLoc::getFromPointer(text.begin() + bad), "this byte is not UTF-8");
     return false;
   }
   text.consume_front("\xEF\xBB\xBF"); // a byte order mark
@@ -142,7 +142,7 @@ std::unique_ptr<Document> Document::read(StringRef path, raw_ostream &os) {
   if (status.type() == sys::fs::file_type::directory_file)
     return fail("is a folder, not a configuration");
   if (status.type() != sys::fs::file_type::regular_file)
-    return fail("is no regular file");
+    return fail("is not a regular file");
   if (status.getSize() > kMostBytes)
     return fail("has " + Twine(status.getSize()) + " bytes; a configuration has at most " +
                 Twine(kMostBytes));

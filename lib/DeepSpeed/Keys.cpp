@@ -12,9 +12,14 @@ using namespace partita::config;
 
 ArrayRef<Section> partita::config::sections() {
   static const Section all[] = {
-      batchKeys(), stepKeys(),    precisionKeys(),       optimizerKeys(),  schedulerKeys(),
-      zeroKeys(),  offloadKeys(), checkpointingKeys(),   monitorKeys(),    parallelKeys(),
-      filesKeys(), compileKeys(), sparseAttentionKeys(), elasticityKeys(), outOfScopeKeys()};
+      batchKeys(),           stepKeys(),
+      precisionKeys(),       optimizerKeys(),
+      schedulerKeys(),       zeroKeys(),
+      offloadKeys(),         activationCheckpointingKeys(),
+      monitorKeys(),         tensorParallelKeys(),
+      checkpointKeys(),      compileKeys(),
+      sparseAttentionKeys(), elasticityKeys(),
+      outOfScopeKeys()};
   return all;
 }
 
@@ -102,7 +107,7 @@ std::string partita::config::describeShape(const Shape &shape) {
   case Shape::Number:
     return bounds("a number");
   case Shape::Text:
-    return "a text";
+    return "a string";
   case Shape::Choice: {
     SmallVector<StringRef> words;
     shape.values.split(words, '|');

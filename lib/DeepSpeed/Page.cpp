@@ -53,11 +53,9 @@ void partita::config::printPage(raw_ostream &os, const std::function<bool(String
         "What `partita compile --config FILE` makes of each key: "
      << counts[0] << " are implemented, " << counts[1] << " accepted without effect, "
      << counts[2] + counts[3]
-     << " refused unless they have their default.\nAny other key is an error. The defaults are "
-        "those "
+     << " refused unless they have their default.\nAny other key is an error. The defaults are those "
         "of DeepSpeed's code, where its documentation says otherwise too. Written by `partita "
-        "config "
-        "--keys`.\n";
+        "config --keys`.\n";
   for (const Section &section : sections()) {
     os << "\n## " << section.title
        << "\n\n| key | value | default | here | what, or why | \"auto\" "

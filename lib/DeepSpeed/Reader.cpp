@@ -32,7 +32,7 @@ public:
     if (!readMembers(value, braces, 1))
       return false;
     skip();
-    return at == end || fail(here(), "expected the end of the file behind the closing brace");
+    return at == end || fail(here(), "expected the end of the file after the closing brace");
   }
 
 private:
@@ -113,8 +113,8 @@ private:
                                    quoted(member.key));
       if (at == end || *at != ':')
         return member.key == "..."
-                   ? fail(member.at, "'...' is no key; write what it stands for")
-                   : fail(here(), "expected ':' behind the key " + quoted(member.key));
+                   ? fail(member.at, "'...' is not a key; write what it stands for")
+                   : fail(here(), "expected ':' after the key " + quoted(member.key));
       ++at;
       skip();
       if (!readValue(member.value, depth))
@@ -190,7 +190,7 @@ private:
     if (value.kind != Value::Text || readNumber(value, word))
       return true;
     if (isDigit(word[0]) || (word.size() > 1 && word[0] == '-' && isDigit(word[1])))
-      return fail(value.at, quoted(word) + " is no number");
+      return fail(value.at, quoted(word) + " is not a number");
     while (at != end && *at != '\n')
       ++at;
     value.text = StringRef(begin, at - begin).rtrim().str();
@@ -199,7 +199,7 @@ private:
     if (text.find_first_of(",[]{}\"") != StringRef::npos || text.contains(" #") ||
         text.contains(" //") || text.contains(" /*"))
       return fail(value.at, "expected a value: a number, true, false, null, a list, a block or a "
-                            "text in quotes, found " +
+                            "string in quotes, found " +
                                 quoted(word));
     return true;
   }
@@ -239,7 +239,7 @@ private:
         return false;
     }
     if (at == end || *at != quote)
-      return fail(begin, "this text has no closing quote on its line");
+      return fail(begin, "this string has no closing quote on its line");
     ++at;
     return true;
   }
@@ -255,7 +255,7 @@ private:
     }
     unsigned unit = 0;
     if (code != 'u' || end - at < 5 || StringRef(at + 1, 4).getAsInteger(16, unit))
-      return fail(begin, "this is no escape of JSON's");
+      return fail(begin, "this is not a JSON escape");
     at += 5;
     if (unit >= 0xD800 && unit < 0xDC00 && end - at >= 6 && starts("\\u")) {
       unsigned low = 0;
@@ -266,7 +266,7 @@ private:
     }
     char bytes[UNI_MAX_UTF8_BYTES_PER_CODE_POINT], *last = bytes;
     if (!ConvertCodePointToUTF8(unit, last))
-      return fail(begin, "this escape is no character");
+      return fail(begin, "this escape is not a character");
     text.append(bytes, last);
     return true;
   }
@@ -277,7 +277,7 @@ private:
     StringRef rest = StringRef(at, end - at).drop_front(3);
     size_t close = rest.find("'''");
     if (close == StringRef::npos)
-      return fail(value.at, "this text has no closing '''");
+      return fail(value.at, "this string has no closing '''");
     at = rest.begin() + close + 3;
     StringRef text = rest.take_front(close);
     text.consume_front("\n");

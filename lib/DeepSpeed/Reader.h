@@ -1,7 +1,7 @@
 //===- Reader.h - the grammar of configurations -------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_CONFIG_READER_H
-#define PARTITA_LIB_CONFIG_READER_H
+#ifndef PARTITA_LIB_DEEPSPEED_READER_H
+#define PARTITA_LIB_DEEPSPEED_READER_H
 
 #include "partita/DeepSpeed/Document.h"
 
@@ -12,4 +12,4 @@ bool readDocument(const Document &document, llvm::StringRef text, Value &value);
 
 } // namespace partita::config
 
-#endif // PARTITA_LIB_CONFIG_READER_H
+#endif // PARTITA_LIB_DEEPSPEED_READER_H

@@ -73,7 +73,7 @@ int64_t Resolver::world() const {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Saying
+// Messages and options
 //===------------------------------------------------------------------------------------------===//
 
 SMLoc Resolver::placeOf(StringRef path) {
@@ -171,7 +171,7 @@ bool Resolver::settle(StringRef path, StringRef option, StringRef initial, std::
 }
 
 //===------------------------------------------------------------------------------------------===//
-// The end
+// Once all blocks are read
 //===------------------------------------------------------------------------------------------===//
 
 /// An option that a key needs and that this version lacks. Where no key asks for it, nothing is
@@ -247,6 +247,6 @@ bool partita::config::resolve(const Document &document, const Facts &facts,
   Resolver r(document, facts, resolution);
   return collectKeys(document, r.given) && resolvePrecision(r) && resolveBatch(r) &&
          resolveGradientTypes(r) && resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) &&
-         resolveZero(r) && resolveCheckpointing(r) && resolveParallel(r) && resolveMonitors(r) &&
-         r.finish();
+         resolveZero(r) && resolveActivationCheckpointing(r) && resolveTensorParallel(r) &&
+         resolveMonitors(r) && r.finish();
 }

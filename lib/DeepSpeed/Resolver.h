@@ -10,8 +10,8 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_LIB_CONFIG_RESOLVER_H
-#define PARTITA_LIB_CONFIG_RESOLVER_H
+#ifndef PARTITA_LIB_DEEPSPEED_RESOLVER_H
+#define PARTITA_LIB_DEEPSPEED_RESOLVER_H
 
 #include "lib/DeepSpeed/Rows.h"
 #include "partita/DeepSpeed/Resolve.h"
@@ -125,10 +125,10 @@ bool resolveOptimizer(Resolver &r);
 bool resolveScheduler(Resolver &r);
 bool resolveZero(Resolver &r);
 bool resolveOffload(Resolver &r);
-bool resolveCheckpointing(Resolver &r);
+bool resolveActivationCheckpointing(Resolver &r);
 bool resolveMonitors(Resolver &r);
-bool resolveParallel(Resolver &r);
+bool resolveTensorParallel(Resolver &r);
 
 } // namespace partita::config
 
-#endif // PARTITA_LIB_CONFIG_RESOLVER_H
+#endif // PARTITA_LIB_DEEPSPEED_RESOLVER_H

@@ -1,7 +1,7 @@
 //===- Rows.h - how rows are written ------------------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_CONFIG_ROWS_H
-#define PARTITA_LIB_CONFIG_ROWS_H
+#ifndef PARTITA_LIB_DEEPSPEED_ROWS_H
+#define PARTITA_LIB_DEEPSPEED_ROWS_H
 
 #include "partita/DeepSpeed/Keys.h"
 
@@ -27,10 +27,10 @@ Section optimizerKeys();
 Section schedulerKeys();
 Section zeroKeys();
 Section offloadKeys();
-Section checkpointingKeys();
+Section activationCheckpointingKeys();
 Section monitorKeys();
-Section parallelKeys();
-Section filesKeys();
+Section tensorParallelKeys();
+Section checkpointKeys();
 Section sparseAttentionKeys();
 Section elasticityKeys();
 Section compileKeys();
@@ -38,4 +38,4 @@ Section outOfScopeKeys();
 
 } // namespace partita::config
 
-#endif // PARTITA_LIB_CONFIG_ROWS_H
+#endif // PARTITA_LIB_DEEPSPEED_ROWS_H

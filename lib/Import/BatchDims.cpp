@@ -34,8 +34,8 @@ void BatchDims::begin(const onnx::ValueInfoProto &input, Tensor &tensor) const {
   tensor.hasBatch = tensor.value && isBound(input, 0) && dimName(input, 0) == name;
 }
 
-/// Is there, besides the batch, another dimension that has been bound, or a multiple of one behind the
-/// samples?
+/// Does the shape have another bound dimension besides the batch, or is dimension 0 a multiple of
+/// batch x one?
 bool BatchDims::holdsOther(llvm::ArrayRef<int64_t> shape) const {
   return llvm::any_of(others, [&](const auto &other) {
     return llvm::is_contained(shape.drop_front(), other.second) ||
@@ -43,13 +43,13 @@ bool BatchDims::holdsOther(llvm::ArrayRef<int64_t> shape) const {
   });
 }
 
-/// Are the rows of the result, dimensions of size 1 aside, no longer samples or parts of samples?
+/// Do rows of the result, leading dimensions of size 1 aside, combine several samples?
 bool BatchDims::mixes(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
   to = to.drop_while([](int64_t dim) { return dim == 1; });
   return holdsOther(from) && !to.empty() && to.front() % size != 0;
 }
 
-/// The only dimension that has another size in the result, as far as that can be said.
+/// A bound dimension with another size in the result, if the ranks are equal: "'sequence' at 16".
 std::string BatchDims::fixedDim(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
   if (from.size() == to.size())
     for (size_t axis = 1; axis < from.size(); ++axis)

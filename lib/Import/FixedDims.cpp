@@ -17,8 +17,8 @@ public:
   Prober(ModelFile &file, const ImportOptions &options, MLIRContext *context, Weights &weights)
       : file(file), options(options), context(context), weights(weights) {}
 
-  /// The dimensions that are fixed, with the sizes that they are fixed at. Found one after the other,
-  /// or two at once: with its size the import comes further.
+  /// The fixed dimensions with their sizes. They are found one after the other, or two at a time: the
+  /// import gets further with the right size.
   Dims find(const Importer::Failure &failure) {
     Dims fixed;
     for (Importer::Failure now = failure; fixed.size() < mostDims;) {
@@ -41,7 +41,7 @@ public:
     return {};
   }
 
-  /// Others with which the model can be imported too, or might: there was no time to try them all.
+  /// Can the model be imported with other sizes too, or were there too many to try?
   bool isOneOfSeveral() const { return others.size() > 1 || isSpent(); }
   /// The names of all of them.
   llvm::SmallVector<std::string> candidates(const Dims &fixed) const {
@@ -70,7 +70,7 @@ private:
     for (int64_t number : failure.numbers)
       if (number >= 1 && number <= mostSize)
         sizes.insert(number);
-    // A number may also be a product with the size, as [sequence, batch * heads, features] has it.
+    // A number may also be a multiple of the size, as in [sequence, batch * heads, features].
     for (int64_t number : llvm::to_vector(sizes))
       for (int64_t factor = 2; factor < number && number <= mostFactored; ++factor)
         if (number % factor == 0)
@@ -78,7 +78,7 @@ private:
     return sizes;
   }
 
-  /// One more dimension fixed, or two, with which all is imported or else the most.
+  /// One more dimension fixed, or two: those with which the import completes, or gets furthest.
   std::optional<Step> findStep(const Dims &fixed, const Importer::Failure &now, bool pairs) {
     llvm::SmallSetVector<int64_t, 16> sizes = sizesOf(now);
     llvm::ArrayRef<int64_t> few = sizes.getArrayRef();
@@ -111,7 +111,7 @@ private:
     return best;
   }
 
-  /// What was found one after the other may be meant the other way round.
+  /// Sizes that were found one after the other may be swapped.
   void tryExchanged(const Dims &fixed) {
     for (size_t i = 0; i < fixed.size(); ++i)
       for (size_t k = i + 1; k < fixed.size(); ++k) {
@@ -126,7 +126,7 @@ private:
     return llvm::any_of(dims, [&](const auto &each) { return each.first == name; });
   }
 
-  /// One broadcasts: that a model takes it says nothing of what it was exported with.
+  /// A size of 1 broadcasts: that it works does not show what the model was exported with.
   static bool hasOne(const Dims &dims) {
     return llvm::any_of(dims, [](const auto &each) { return each.second == 1; });
   }
@@ -142,7 +142,7 @@ private:
     fixed.insert(fixed.end(), more.begin(), more.end());
     Step step{fixed, false, {}};
     ImportOptions other = options;
-    other.foldLimit = foldLimit(file, options); // a size that is tried asks for no more memory
+    other.foldLimit = foldLimit(file, options); // trying a larger size must not take more memory
     for (const auto &[name, size] : fixed)
       for (auto &[known, value] : other.dims)
         if (known == name)
@@ -160,8 +160,8 @@ private:
     return step;
   }
 
-  /// A model that takes smaller or larger sizes too is not fixed at one: it has a largest. (One
-  /// broadcasts, and says nothing.)
+  /// A model that works with one less or one more too is not fixed: it has a largest size. (A size of 1
+  /// broadcasts, and shows nothing.)
   bool areFixed(const Dims &dims) {
     for (size_t i = 0; i < dims.size(); ++i)
       for (int64_t by : {-1, 1}) {
@@ -176,12 +176,12 @@ private:
   ModelFile &file;
   const ImportOptions &options;
   MLIRContext *context;
-  Weights &weights;      ///< they do not depend on dimensions: decided once
-  std::set<Dims> others; ///< all with which the last step was complete
+  Weights &weights;      ///< do not depend on dimensions: decided once
+  std::set<Dims> others; ///< all with which the last step completed
   int64_t trials = 0, nodes = 0;
 };
 
-/// Where no size makes the model fit: the dimension that a size of the file clashes with.
+/// If no size works: the dimension that clashes with a size in the file.
 std::string explainClash(const ImportOptions &options, const Importer::Failure &failure) {
   auto namesOf = [&](int64_t size) {
     std::string text;

@@ -1,9 +1,9 @@
 //===- FixedDims.h - dimensions that an export has fixed --------------------------------------===//
 //
-// Tracing keeps a number that Python has computed of a shape, and the model then holds for the sizes
-// of its example inputs alone, though its file says that a dimension is dynamic. The error is about
-// shapes somewhere in the middle. Which dimension it was, and at what size, is proven by importing
-// the model with that size: that works, and with one more or one less it does not.
+// Tracing turns a number that Python computes from a shape into a constant. The model is then valid
+// only for the sizes of its example inputs, although the file declares a dimension dynamic, and the
+// error is about shapes somewhere in the middle. Which dimension it was, and at what size, is proven
+// by importing the model with that size: that works, and with one more or one less it fails.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_FIXEDDIMS_H
@@ -13,8 +13,8 @@
 
 namespace partita::importer {
 
-/// For the error of an import that has failed: which of its dimensions are fixed in the model and
-/// how to export it. "" if the error is not about such.
+/// Text to append to the error of a failed import: which dimensions are fixed in the model and how to
+/// export it. "" if that is not the cause.
 std::string explainFixedDims(ModelFile &file, const ImportOptions &options,
                              mlir::MLIRContext *context, const Importer::Failure &failure,
                              Weights &weights);

@@ -28,7 +28,7 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
   importer::Importer importer(**file, options, context);
   if (options.keepGoing)
     return importer.run();
-  // An error may be due to a dimension's size: it waits until that is known.
+  // An error may be due to a dimension's size: it is reported after that has been found out.
   std::optional<std::pair<Location, std::string>> problem;
   FailureOr<OwningOpRef<ModuleOp>> module = [&] {
     ScopedDiagnosticHandler catcher(context, [&](Diagnostic &diagnostic) {
@@ -51,9 +51,9 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
 
 namespace importer {
 
-/// What a file may make of itself is in proportion to it, so that a small one cannot ask for much
-/// memory. A model's functions, called layer by layer, amount to fewer nodes than a small file has.
-/// Sequences are lists, and each node that inserts into one makes another.
+/// Limits in proportion to the file's size, so that a small file cannot ask for much memory: nodes of
+/// inlined function calls, elements of sequences (each node that inserts into a sequence makes
+/// another), elements of folded tensors.
 constexpr int64_t leastInlinedNodes = 1 << 12, bytesOfInlinedNode = 8;
 constexpr int64_t leastListed = 1 << 22, bytesOfListed = 8;
 constexpr int64_t leastFold = 1 << 14, mostFold = 1 << 24, masks = 64;
@@ -193,7 +193,7 @@ Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSet
 // Inputs and outputs (initializers: Initializers.cpp)
 //===------------------------------------------------------------------------------------------===//
 
-/// The values of an input that is the same in every run, where its type allows what `role` says.
+/// The values of an input that is the same in every run, if its type fits its role.
 MaybeHost Importer::fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
                                llvm::StringRef &role) {
   auto found =
@@ -239,7 +239,7 @@ LogicalResult Importer::importInputs(Frame &frame) {
       continue;
     }
     Type element = type ? mlirType(*type, context()) : Type();
-    if (!element && number != 0 && options.keepGoing) { // among what is missing
+    if (!element && number != 0 && options.keepGoing) { // listMissing has reported it
       if (failed(define(*input, createLost())))
         return failure();
       continue;
@@ -396,7 +396,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
   return runNode(*row, node);
 }
 
-/// What the operator's handler and everything else says of a node whose inputs are known.
+/// Runs the operator's handler and checks the results.
 static LogicalResult handle(const OpRow &row, Node &node) {
   if (failed(row.handler(node)))
     return failure();
@@ -425,12 +425,12 @@ LogicalResult Importer::runNode(const OpRow &row, Node &node) {
       batch.follow(node);
       return success(succeeded(node.checkAllRead()) && succeeded(devices->annotate(node)));
     }
-    if (whyFailed.numbers.empty()) // the innermost of nodes within nodes
+    if (whyFailed.numbers.empty()) // of nested nodes, the innermost
       for (int64_t i = 0; i < node.inputCount(); ++i)
         noteNumbers(node.input(i));
     return failure();
   }
-  // Results with a type are good enough for what comes behind.
+  // Later nodes are imported even if a check fails, as long as there are results.
   llvm::SmallVector<std::string> errors;
   LogicalResult result = catchErrors([&] { return handle(row, node); }, errors);
   if (succeeded(result))

@@ -19,22 +19,22 @@
 
 namespace partita::importer {
 
-/// A value of the ONNX graph: known contents, or a value of the program, or both once a known
-/// one has been needed there. A parameter has neither until its first use.
+/// A value of the ONNX graph: known contents, a value of the program, or both after a known one was
+/// needed there. A parameter has neither until its first use.
 struct Tensor {
   DType type = DType::f32;
   Shape shape;
   MaybeHost host;
   mlir::Value value;
   const onnx::TensorProto *initializer = nullptr; // read, or made a parameter, on first use
-  bool isBuffer = false;                          // of an initializer: read, no parameter
+  bool isBuffer = false;                          // an initializer that is a constant
   bool isMeasured = false, hasBatch = false;      // BatchDims.h: depends on a shape, on the batch
-  Tensor *copyOf = nullptr;                       // of an initializer: the one that it repeats, as
-  const WeightCopy *copy = nullptr;               // this says
+  Tensor *copyOf = nullptr;                       // an initializer: its table, of which it is
+  const WeightCopy *copy = nullptr;               // this copy
   /// A list of tensors of one element type, which only operators on sequences take.
   std::shared_ptr<const llvm::SmallVector<Tensor *>> sequence;
-  /// Of a node that failed, where the import keeps going: nothing is known of it, though `type` and
-  /// `shape` may be what it probably has been.
+  /// A result of a node that failed, if the import keeps going: nothing is known about it. If
+  /// `isGuessed`, `type` and `shape` are probable.
   bool lost = false, isGuessed = false;
 };
 
@@ -68,15 +68,17 @@ struct Frame {
   std::string prefix; // of node names
 };
 
-/// Of what a report puts in the place of a tensor that is lost.
+/// The most dimensions of a tensor that a report substitutes for a lost one.
 constexpr int64_t mostStandInDims = 5;
 
-/// How many distinct elements a folded tensor may have: ImportOptions::foldLimit, or what is in proportion to the file.
+/// How many distinct elements a folded tensor may have: ImportOptions::foldLimit, or a limit in
+/// proportion to the file.
 int64_t foldLimit(const ModelFile &file, const ImportOptions &options);
 
 class Importer {
 public:
-  /// With `decided`, what is trained has been decided already, for another size of a dimension.
+  /// `decided`: what is trained, as another import of the file has decided (sizes of dimensions do not
+  /// matter).
   Importer(ModelFile &file, const ImportOptions &options, mlir::MLIRContext *context,
            Weights *decided = nullptr);
   ~Importer();
@@ -102,17 +104,17 @@ public:
                                   Frame &frame);
   /// Makes the initializers of a graph known in `scope`.
   mlir::LogicalResult importInitializers(const onnx::GraphProto &graph, Scope &scope);
-  /// One error that lists all that the nodes of a branch lack, if it has not been reported already.
+  /// Reports, as one error, everything unsupported in the nodes of a branch, unless already reported.
   mlir::LogicalResult
   checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                  const Frame &frame);
 
   void tieWeights(Scope &scope);
-  /// Puts what had to be guessed of the weights on the module.
+  /// Puts the notes on guesses on the module.
   void noteGuesses();
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
-  /// The parameter of this symbol; one that has been used.
+  /// The parameter with this symbol, if it has been used.
   train::ParameterOp parameter(llvm::StringRef symbol) const { return parameters.lookup(symbol); }
   /// Notes the file that a parameter's values are in, once.
   mlir::LogicalResult noteFile(llvm::StringRef name, const TensorData &data,
@@ -124,12 +126,12 @@ public:
   /// Training-mode dropouts met so far.
   int64_t dropouts = 0;
   bool keepsGoing() const { return options.keepGoing; }
-  /// How far an import that has failed came.
+  /// How far a failed import got, for FixedDims.h.
   struct Failure {
-    llvm::SmallVector<int64_t> numbers; // sizes and short lists of integers that it met there
-    int64_t done = 0;                   // nodes and outputs before
-    bool shapesClash = false;           // sizes that should be the same are not
-    std::pair<int64_t, int64_t> clash;  // these two, where it is known which
+    llvm::SmallVector<int64_t> numbers; // sizes and short lists of integers at the failed node
+    int64_t done = 0;                   // nodes and outputs imported before it
+    bool shapesClash = false;           // sizes that should be equal are not
+    std::pair<int64_t, int64_t> clash;  // these two, if they are known
   };
   Failure whyFailed;
 
@@ -137,8 +139,8 @@ private:
   mlir::Value readParameter(const Tensor &tensor, train::ParameterOp parameter);
   mlir::Value readCopy(const Tensor &tensor);
   mlir::LogicalResult makeParameter(Tensor &tensor, const TensorData &data);
-  /// The tensors of the file that hold the parameter which this one is; empty where it is alone,
-  /// and as it stands.
+  /// The tensors of the file that hold this tensor's parameter; empty if this is the only one, and
+  /// unchanged.
   mlir::ArrayAttr tensorsOf(const onnx::TensorProto &proto);
   mlir::LogicalResult importInputs(Frame &frame);
   MaybeHost fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
@@ -152,7 +154,7 @@ private:
                                    llvm::SmallVectorImpl<mlir::Value> &results,
                                    llvm::SmallVectorImpl<mlir::DictionaryAttr> &attributes);
 
-  // Where the import keeps going (KeepGoing.cpp): something was wrong, which `broken` notes.
+  // An import that keeps going (KeepGoing.cpp); `broken` is set after the first error.
   Tensor *createLost();
   void loseResults(const onnx::NodeProto &proto, Frame &frame);
   mlir::LogicalResult catchErrors(llvm::function_ref<mlir::LogicalResult()> body,
@@ -188,8 +190,8 @@ private:
   int64_t inlinedNodes = 0, maxInlinedNodes = 0;
 
   struct Problem {
-    std::string text; // of the first node that has it
-    int64_t others = 0;
+    std::string text;   // for the first node that has it
+    int64_t others = 0; // more nodes
   };
   std::vector<Problem> problems;
   llvm::StringMap<size_t> problemOf; // by the text without the node's name
@@ -204,11 +206,11 @@ private:
 mlir::LogicalResult bindDims(const onnx::GraphProto &graph, const ImportOptions &options,
                              llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                              llvm::SmallVectorImpl<Shape> &shapes);
-/// What keeps the model from being imported, as far as can be said without doing it; all of it.
+/// Everything that prevents the model's import, as far as it is known without importing it.
 std::vector<std::string> listMissing(const onnx::ModelProto &model, mlir::MLIRContext *context);
 /// A node's name or, where it has none, that of its first result, or else its operator.
 llvm::StringRef nodeName(const onnx::NodeProto &proto);
-/// By what a node finds the function that it calls.
+/// The key of a model-local function.
 std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
 /// The graph's inputs that are not initializers (old files list both).
 llvm::SmallVector<const onnx::ValueInfoProto *> realInputs(const onnx::GraphProto &graph);

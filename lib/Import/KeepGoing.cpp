@@ -1,11 +1,11 @@
-//===- KeepGoing.cpp - all that is wrong with a model, not the first of it --------------------===//
+//===- KeepGoing.cpp - reporting all errors of a model, not only the first --------------------===//
 //
-// A report goes on behind a node that failed. Its results are lost: a node that needs them cannot
-// be imported, but it can still be wrong by itself. It is tried with several stand-ins for what is
-// lost, of different types and shapes. An attribute that it does not take, and an error in the same
-// words with every stand-in, are not due to what was lost; what it says of one of them only might
-// be, and is not reported. An axis that none of them has is outside of what was lost, too, unless that
-// had more dimensions than tensors of Transformers have.
+// A report continues after a node that failed. Its results are lost: a node that needs them cannot be
+// imported, but it can have errors of its own. It is tried with several stand-ins for lost inputs, of
+// different types and shapes. An unsupported attribute, and an error with the same text for every
+// stand-in, are not due to the lost inputs and are reported; other errors may be, and are not. An axis
+// that no stand-in has is an error too, unless the lost tensor had more dimensions than tensors of
+// Transformers have.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ Tensor *Importer::createLost() {
   return &tensor;
 }
 
-/// Most operators give back what their first input is.
+/// Most operators return the type and shape of their first input.
 void Importer::loseResults(const onnx::NodeProto &proto, Frame &frame) {
   Tensor *like = proto.input_size() ? frame.scope.find(proto.input(0)) : nullptr;
   for (const std::string &output : proto.output()) {
@@ -32,7 +32,7 @@ void Importer::loseResults(const onnx::NodeProto &proto, Frame &frame) {
       continue;
     Tensor *&result = frame.scope.values[output];
     if (result && result->lost)
-      continue; // what stand-ins gave
+      continue; // a guess from stand-ins
     result = createLost();
     if (!like || (like->lost && !like->isGuessed))
       continue;
@@ -59,7 +59,7 @@ static Tensor *valueStandIn(Importer &importer, DType type, llvm::ArrayRef<int64
   return importer.create(tx::createSplat(importer.builder, importer.file.location(), ranked, 0));
 }
 
-/// Types and ranks of all kinds; no size twice, so that an error which names a size differs.
+/// Various types and ranks; no size occurs twice, so errors that mention a size differ.
 Tensor *Importer::standIn(size_t number) {
   if (standIns.empty()) {
     for (const Shape &shape : {Shape{}, {3}, {2, 5}, {2, 7, 4}, {2, 11, 6, 8}, {2, 10, 12, 14, 16}})
@@ -130,7 +130,7 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
     noteProblem(Node(*this, proto, frame, version), *common);
 }
 
-/// What a function lacks was reported of its node before, without the names of its callers.
+/// Drops what was already reported for a function's node, without the prefix of its callers' names.
 void Importer::noteProblem(const Node &node, llvm::StringRef text) {
   llvm::StringRef rest = text, name = node.name;
   if (name.consume_front(node.frame.prefix) && rest.consume_front("node " + quoted(node.name)) &&
@@ -154,7 +154,7 @@ void Importer::noteProblem(llvm::StringRef nodeName, llvm::StringRef text) {
     ++problems[it->second].others;
 }
 
-/// Each problem once: a model has many equal layers.
+/// Reports each problem once: a model has many equal layers.
 void Importer::reportProblems() {
   for (const Problem &each : problems) {
     InFlightDiagnostic diagnostic = error();

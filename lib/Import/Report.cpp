@@ -32,7 +32,7 @@ void addOperands(const Nodes &nodes, llvm::StringSet<> &names) {
   }
 }
 
-/// Where the tensors are; what is wrong with one is among what is missing.
+/// Counts tensors by place, and collects the errors of invalid ones.
 void addTensors(ModelFile &file, const llvm::StringSet<> &buffers, MLIRContext *context,
                 OnnxReport &report) {
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {

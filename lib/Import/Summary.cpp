@@ -1,4 +1,4 @@
-//===- Summary.cpp - what a model's graph alone says ------------------------------------------===//
+//===- Summary.cpp - what a model's graph alone shows -----------------------------------------===//
 
 #include "lib/Import/Importer.h"
 #include "partita/Import/Import.h"
@@ -10,7 +10,8 @@ namespace partita {
 
 using namespace importer;
 
-/// The length that most vectors have; of lengths that as many have, the smallest.
+/// The most frequent length of vectors, the smallest if several are equally frequent; without vectors,
+/// the row length of the first matrix.
 static std::optional<int64_t> hiddenSize(const onnx::GraphProto &graph) {
   std::map<int64_t, int64_t> vectors;
   std::optional<int64_t> row, best;

@@ -1,9 +1,9 @@
-//===- Unsupported.cpp - everything that keeps a model from being imported --------------------===//
+//===- Unsupported.cpp - everything that prevents a model's import ----------------------------===//
 //
-// The list is complete at once: operators that the registry has not, of the model's own nodes, of
-// the functions that it calls and, if anything is missing there, of branches too (which alone are
-// no reason to refuse a model: only one of two is taken); element types of inputs, of tensors and
-// of casts; batch normalizations in training mode; sparse tensors.
+// Lists everything at once: operators without a row in the registry, in the model's own nodes, in the
+// functions that it calls and, if anything is missing there, in branches too (on their own these are
+// no reason to refuse a model: only one of two branches is taken); element types of inputs, tensors
+// and casts; batch normalizations in training mode; sparse tensors.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -68,7 +68,7 @@ bool isKnown(int64_t type, MLIRContext *context) {
   return known && mlirType(*known, context);
 }
 
-/// What a value is that is no tensor; null for a tensor.
+/// The kind of a value that is not a tensor; null for a tensor.
 const char *kindOf(const onnx::TypeProto &type) {
   return type.has_sequence_type()        ? "a sequence"
          : type.has_map_type()           ? "a map"

@@ -39,8 +39,8 @@ void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t f
 void sendInputs(Rank &rank, int64_t microBatches);
 
 /// Runs one of the program's functions; its report and all it computes are there when it returns.
-/// Throws what a kernel found wrong (a token that is none). `meanwhile`: what the host may do while
-/// the device computes; not called where the host is the device.
+/// Throws Error when a kernel has found an error (an invalid token). `meanwhile`: what the host may
+/// do while the device computes; not called where the host is the device.
 void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
 
 /// Rank::slot has changed: keeps it where reports of other ranks find it.
@@ -48,8 +48,8 @@ void noteSlot(const Rank &rank);
 /// Behind a function of the program: the rank is at no slot. For call().
 void endSlots(Rank &rank);
 
-/// Tries the algorithms of matrix products (--tune) in one call of the function, whose inputs are
-/// all zero, and writes the choices to `path`. All ranks call it; rank 0 chooses.
+/// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs are all zero,
+/// and writes the choices to `path`. All ranks call it; rank 0 chooses.
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
 
 /// What a rank takes of its device's memory, in bytes, and why: the sum that the compiler
@@ -61,16 +61,16 @@ struct MemoryPart {
 std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
                                     const RunOptions *options);
 
-/// What there is beside the announced memory, for the summary: as the device says, or, of the
-/// host's, as it can be counted.
+/// Memory beside what is announced, for the summary: as the device reports it or, of host memory, as
+/// far as it can be counted.
 std::string deviceMemoryText(const Rank &rank);
-/// Who makes attention, if there is a choice; "" otherwise.
+/// Which kernels compute attention, if there is a choice; "" otherwise.
 std::string attentionText(const Rank &rank);
 
-/// Why programs of this target have not the option; "" where they have.
+/// Why programs for this target do not have the option; "" if they do.
 std::string whyNotHere(const std::string &option);
 
-/// Bytes of a rank's memory as host code reads them: where they stand, or a copy.
+/// Bytes of a rank's memory as host code reads them: in place, or a copy.
 class HostView {
 public:
   HostView(const Rank &rank, const void *device, int64_t bytes) : seen(device) {
@@ -89,8 +89,8 @@ private:
   const void *seen;
 };
 
-/// Bytes of a rank's memory that host code writes, all of them; undefined at first. They are there
-/// after send().
+/// Bytes of a rank's memory that host code writes, all of them; undefined at first. They arrive with
+/// send().
 class HostEdit {
 public:
   HostEdit(const Rank &rank, void *device, int64_t bytes)

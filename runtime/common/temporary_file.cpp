@@ -1,4 +1,4 @@
-// Files that appear whole or not at all (temporary_file.h).
+// Files that appear complete or not at all (temporary_file.h).
 
 #include "common/temporary_file.h"
 

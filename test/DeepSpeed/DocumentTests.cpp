@@ -41,27 +41,27 @@ TEST(Document, Errors) {
   EXPECT_EQ(firstLine("{\"a\": [1, 2}"), "c.json:1:12: error: expected a comma, a new line or ']'");
   EXPECT_EQ(firstLine("{\"a\": 1,, \"b\": 2}"),
             "c.json:1:9: error: two commas without a value between them");
-  EXPECT_EQ(firstLine("{\"a\" 1}"), "c.json:1:6: error: expected ':' behind the key 'a'");
+  EXPECT_EQ(firstLine("{\"a\" 1}"), "c.json:1:6: error: expected ':' after the key 'a'");
   EXPECT_EQ(firstLine("{\"a\": }"), "c.json:1:7: error: expected a value, found '}'");
   EXPECT_EQ(
       firstLine("{\"a\": tru, \"b\": 1}"),
       "c.json:1:7: error: expected a value: a number, true, false, null, a list, a block or a "
-      "text in quotes, found 'tru'");
-  EXPECT_EQ(firstLine("{\"a\": 01}"), "c.json:1:7: error: '01' is no number");
-  EXPECT_EQ(firstLine("{\"a\": 1e}"), "c.json:1:7: error: '1e' is no number");
-  EXPECT_EQ(firstLine("{\"a\": 1e999}"), "c.json:1:7: error: '1e999' is no number");
+      "string in quotes, found 'tru'");
+  EXPECT_EQ(firstLine("{\"a\": 01}"), "c.json:1:7: error: '01' is not a number");
+  EXPECT_EQ(firstLine("{\"a\": 1e}"), "c.json:1:7: error: '1e' is not a number");
+  EXPECT_EQ(firstLine("{\"a\": 1e999}"), "c.json:1:7: error: '1e999' is not a number");
   EXPECT_EQ(firstLine("{\"a\": \"x\n\"}"),
-            "c.json:1:7: error: this text has no closing quote on its line");
-  EXPECT_EQ(firstLine("{\"a\": \"\\q\"}"), "c.json:1:8: error: this is no escape of JSON's");
-  EXPECT_EQ(firstLine("{\"a\": \"\\ud800\"}"), "c.json:1:8: error: this escape is no character");
+            "c.json:1:7: error: this string has no closing quote on its line");
+  EXPECT_EQ(firstLine("{\"a\": \"\\q\"}"), "c.json:1:8: error: this is not a JSON escape");
+  EXPECT_EQ(firstLine("{\"a\": \"\\ud800\"}"), "c.json:1:8: error: this escape is not a character");
   EXPECT_EQ(firstLine("{\"a\": 1} x"),
-            "c.json:1:10: error: expected the end of the file behind the closing brace");
+            "c.json:1:10: error: expected the end of the file after the closing brace");
   EXPECT_EQ(firstLine("[1]"),
             "c.json:1:1: error: a configuration is a block { ... } of keys and values");
   EXPECT_EQ(firstLine("null\n"),
             "c.json:1:1: error: a configuration is a block { ... } of keys and values, found 'null'");
-  EXPECT_EQ(firstLine("{\"a\": '''x}"), "c.json:1:7: error: this text has no closing '''");
-  EXPECT_EQ(firstLine("{\n  \"a\": \"\xff\"}"), "c.json:2:9: error: this byte is no text in UTF-8");
+  EXPECT_EQ(firstLine("{\"a\": '''x}"), "c.json:1:7: error: this string has no closing '''");
+  EXPECT_EQ(firstLine("{\n  \"a\": \"\xff\"}"), "c.json:2:9: error: this byte is not UTF-8");
   EXPECT_EQ(firstLine("{\"a\": 1, /* never closed"), "c.json:1:1: error: this block is not closed");
 }
 

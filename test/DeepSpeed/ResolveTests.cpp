@@ -262,7 +262,7 @@ TEST(Combinations, Errors) {
        "there is no optimizer 'RMSprop'; there are Adam,"},
       {R"({"optimizer": {"params": {"lr": 0.1}}})", "1:2", "has no \"type\""},
       {R"({"optimizer": {"type": "SGD", "params": {"betas": [0.9, 0.99]}}})", "1:42",
-       "'betas' is no parameter of the optimizer 'SGD', which has lr, momentum"},
+       "'betas' is not a parameter of the optimizer 'SGD', which has lr, momentum"},
       {R"({"gradient_clipping": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 2}}})",
        "1:84",
        "'optimizer.params.max_grad_norm' is 2, but gradient_clipping is 1; leave one of them out"},
@@ -272,7 +272,7 @@ TEST(Combinations, Errors) {
        "WarmupDecayLR needs 'scheduler.params.total_num_steps'"},
       {R"({"scheduler": {"type": "WarmupLr"}})", "1:24", "did you mean 'WarmupLR'?"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"cycle_min_lr": 1}}})", "1:47",
-       "is no parameter of WarmupLR, which has warmup_min_lr, warmup_max_lr, warmup_num_steps, "
+       "is not a parameter of WarmupLR, which has warmup_min_lr, warmup_max_lr, warmup_num_steps, "
        "warmup_type"},
       {R"({"optimizer": {"type": "SGD"}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}}})",
        "1:54", "'SGD' has none; set \"cycle_momentum\": false"},
@@ -283,13 +283,13 @@ TEST(Combinations, Errors) {
       {R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3}}})",
        "1:84", "DeepSpeed allows at stage 3 alone"},
       {R"({"zero_optimization": {"mics_shard_size": 4}})", "1:43",
-       "the mesh's axis fsdp has 1 ranks; it must divide"},
+       "the mesh's axis fsdp has 1 rank; it must divide"},
       {R"({"activation_checkpointing": {"partition_activations": true}})", "1:56",
        "has no effect without --recompute"},
       {R"({"activation_checkpointing": {"contiguous_memory_optimization": true}})", "1:65",
        "needs \"number_checkpoints\""},
       {R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}})", "1:25",
-       "DeepSpeed refuses with ZeRO stage 2"},
+       "one rank, as no --mesh is given; give --mesh pp=2,dp=N"},
       {R"({"pipeline": {"stages": "two"}})", "1:25", "expected \"auto\" or a whole number"},
       {R"({"tensor_parallel": {"autotp_size": 4}})", "1:37",
        "one rank, as no --mesh is given; give --mesh dp=N,tp=4"},
@@ -383,6 +383,15 @@ TEST(Combinations, OneDataParallelRank) {
   EXPECT_EQ(outcome.idle("zero_optimization.stage"), "one data-parallel rank keeps all");
   EXPECT_EQ(outcome.plan("prefetch-bytes"), "");
   EXPECT_EQ(outcome.plan("offload"), "optimizer");
+}
+
+TEST(Combinations, PipelineStages) {
+  StringRef text = R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}})";
+  Outcome outcome = resolveText(text, factsOf({{"pp", 2}, {"dp", 2}}));
+  EXPECT_TRUE(outcome.ok) << outcome.said;
+  EXPECT_EQ(outcome.plan("zero-stage"), "2");
+  expectError(resolveText(text, factsOf({{"pp", 4}, {"dp", 2}})), "1:25",
+              "is 2, but the mesh's axis pp has 4 ranks; give --mesh pp=2,dp=N");
 }
 
 TEST(Combinations, Runs) {

@@ -51,7 +51,7 @@ std::vector<LayerWork> notedWork(mlir::ModuleOp module);
 /// Forward and backward pass of a training step; 0 where nothing was noted.
 double modelFlops(llvm::ArrayRef<LayerWork> work);
 inline constexpr llvm::StringLiteral kModelFlopsFormula =
-    "matrix products and attention (without its mask) of the forward program, times 3, less those "
+    "matmuls and attention (without its mask) of the forward program, times 3, less those "
     "for gradients that nothing trained needs";
 
 llvm::json::Array workToJson(llvm::ArrayRef<LayerWork> work);

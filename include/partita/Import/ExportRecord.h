@@ -1,8 +1,8 @@
 //===- ExportRecord.h - the lines of a dynamo export's record -----------------------*- C++ -*-===//
 //
-// What PyTorch's dynamo exporter writes into the metadata of a graph and of its nodes: the inputs of
-// the exported program, and of each node the call in that program which it was made for. Here it is
-// read as text; Origins.h and MergedTensors.h say what follows from it.
+// PyTorch's dynamo exporter records in the metadata of a graph the inputs of the exported program, and
+// in that of a node the call in that program which the node was made for. Here the text is parsed;
+// Origins.h and MergedTensors.h draw conclusions from it.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_EXPORTRECORD_H
@@ -20,11 +20,12 @@ using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto
 
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
+constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; ///< of a node: its call
 
-/// The only value of a key; null where there is none or several.
+/// The value of a key; null if there is none, or several.
 const std::string *valueOf(const Metadata &metadata, llvm::StringRef key);
 
-/// Calls `read` with each line that is about an input. False if nothing says where they are.
+/// Calls `read` with each line about an input. False if the text has no section of inputs.
 bool forInputLines(llvm::StringRef signature, llvm::function_ref<void(llvm::StringRef)> read);
 
 /// An input of the exported program: a parameter, a constant (buffers too), or an input of the user.
@@ -35,27 +36,27 @@ struct ProgramInput {
 };
 
 /// "p_weight: PARAMETER target='weight'", "b_mask: BUFFER target='mask' persistent=True",
-/// "x: USER_INPUT". Names are not escaped. None, with the reason, if the line is no such.
+/// "x: USER_INPUT". Names are not escaped. None, with the reason, if the line is not of this form.
 std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&problem);
 
-/// The call of "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args =
-/// (%x, %p_weight, %p_bias), kwargs = {})", which stands at each node that it is decomposed to.
+/// The call "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x,
+/// %p_weight, %p_bias), kwargs = {})", which is recorded at each node that it is decomposed into.
 struct ProgramCall {
-  llvm::StringRef operation; ///< of PyTorch: "linear"; "?" for what is none of its own
+  llvm::StringRef operation; ///< of torch.ops.aten: "linear"; "?" for any other call
   struct Argument {
-    int place; ///< among the arguments; of one list several have the same
+    int place; ///< among the arguments; the values of a list share one
     llvm::StringRef name;
   };
-  llvm::SmallVector<Argument> arguments; ///< that are values of the program
-  llvm::SmallVector<llvm::StringRef> texts; ///< of all arguments without a name, by their places
+  llvm::SmallVector<Argument> arguments; ///< those that are values of the program
+  llvm::SmallVector<llvm::StringRef> texts; ///< of all positional arguments, by place
 
-  /// Of the argument at `place`; empty where the call leaves it out.
+  /// The text of the argument at `place`; empty if the call leaves it out.
   llvm::StringRef textAt(size_t place) const {
     return place < texts.size() ? texts[place] : llvm::StringRef();
   }
 };
 
-/// None where the node has no such record.
+/// None if the node has no such record.
 std::optional<ProgramCall> callOf(const onnx::NodeProto &node);
 
 } // namespace partita::importer

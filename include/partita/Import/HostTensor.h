@@ -1,10 +1,10 @@
 //===- HostTensor.h - tensors whose contents the importer knows ------------------------------===//
 //
-// Shape arithmetic and masks of an exported model depend on no input: the importer computes them.
-// A HostTensor is a strided view of shared bytes, in the file (mapped, never copied) or computed.
-// A dimension of stride 0 repeats one piece: broadcasting copies nothing, and an elementwise
-// result repeats wherever all its operands do, so that a mask expanded over the batch costs no
-// more than one of its rows of blocks.
+// Shape arithmetic and masks of an exported model depend on no input: the importer computes them. A
+// HostTensor is a strided view of shared bytes, in the file (mapped, never copied) or computed. A
+// dimension of stride 0 repeats its elements: broadcasting copies nothing, and an elementwise result
+// repeats wherever all its operands do, so a mask expanded over the batch costs no more than that of
+// one sample.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_HOSTTENSOR_H
@@ -46,7 +46,8 @@ std::string dtypeName(int64_t number);
 inline std::string dtypeName(DType type) { return dtypeName(static_cast<int64_t>(type)); }
 int64_t byteSize(DType type);
 bool isFloat(DType type);
-/// The element type in the IR; null for those that `tx` has not (8- and 16-bit, unsigned).
+/// The element type in the IR; null for those that `tx` does not have (8- and 16-bit integers,
+/// unsigned ones).
 mlir::Type mlirType(DType type, mlir::MLIRContext *context);
 
 /// Number of elements; none if a dimension is negative or there are more than 2^48.

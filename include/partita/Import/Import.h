@@ -1,14 +1,15 @@
 //===- Import.h - from an ONNX file to a module of `tx` ---------------------------------------===//
 //
-// The only door to ONNX: everything else in Partita sees `tx` and `train`.
+// The only interface to ONNX: everything else in Partita sees `tx` and `train`.
 //
 // A module comes back with static shapes and one function, @forward, whose arguments and results
 // keep their ONNX names (`train.name`). Parameters are `train.parameter` symbols that name file,
 // offset and type; their values are not kept. lib/Import/Weights/Weights.h decides which tensors of
-// the file those are; the others are constants. What depends on no input (shape arithmetic, masks) has been computed.
+// the file are parameters; the others are constants. What depends on no input (shape arithmetic,
+// masks) has been computed.
 // Every op carries the name of its ONNX node as a NameLoc inside the file's location.
 //
-// What had to be guessed, and training depends on, is on the module as train::kNotes.
+// Guesses that training depends on are on the module as train::kNotes.
 //
 // All errors are diagnostics at the model's location that begin with the node's, tensor's or
 // input's name; on failure exactly one error has been emitted.
@@ -44,9 +45,9 @@ struct ImportOptions {
   std::vector<std::string> trainable, freeze;
   /// "A=B": two tensors that are one parameter; their values are equal, or transposed.
   std::vector<std::string> tie;
-  /// After a node that cannot be imported, go on: with those that do not need its results, and with
-  /// what is wrong with the others whatever these are. So all that is wrong with a model is reported,
-  /// an error each.
+  /// Continue after a node that cannot be imported, so that all errors of a model are reported: import
+  /// the nodes that do not need its results, and check the others as far as that does not depend on
+  /// the missing results (KeepGoing.cpp).
   bool keepGoing = false;
 };
 
@@ -54,7 +55,7 @@ struct ImportOptions {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnx(llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext *context);
 
-/// What a file holds, as far as it can be said without importing it.
+/// What a file holds, as far as it is known without importing it.
 struct OnnxReport {
   struct Tensors {
     int64_t tensors = 0, elements = 0, bytes = 0;
@@ -68,8 +69,8 @@ struct OnnxReport {
     std::string name, type;
     std::vector<std::string> dims; ///< numbers as they are, names in quotes
   };
-  /// A float tensor that several nodes read: tied on purpose, or `merged` by an exporter, as it is
-  /// one number throughout and read more often than any matrix is multiplied with.
+  /// A float tensor that several nodes read: tied on purpose, or probably `merged` by an exporter,
+  /// because all its elements are one number and it is read more often than any matrix.
   struct Shared {
     std::string name;
     int64_t uses = 0;
@@ -83,33 +84,33 @@ struct OnnxReport {
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
   std::vector<Shared> shared;
-  /// What had to be guessed of its weights, and training depends on.
+  /// Guesses about its weights that training depends on.
   std::vector<std::string> guessed;
   std::vector<Operator>
       operators; ///< functions and branches once; the most frequent first, then by name
-  /// What keeps it from being imported, in functions and branches too; and wrong tensors.
+  /// What prevents its import, in functions and branches too; and invalid tensors.
   std::vector<std::string> missing, wrongTensors;
 
-  /// Has every dimension of every input a size?
+  /// Does every dimension of every input have a size?
   bool isStatic() const;
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJson() const;
 };
 
-/// Reads the file at `path` without importing it. Of the options those count that say which tensors
-/// are parameters.
+/// Reads the file at `path` without importing it. Only `trainable`, `freeze` and `tie` of the options
+/// have an effect.
 mlir::FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &options,
                                        mlir::MLIRContext *context);
 
-/// What a model's graph alone says, in no time: no tensor's values are looked for.
+/// What a model's graph alone shows; no tensor's values are read.
 struct OnnxSummary {
   struct Input {
     std::string name;
     std::vector<std::string> dims; ///< a number, or the name in the file, or nothing
   };
   std::vector<Input> inputs;
-  /// Elements of a token's vector: the length that most of the model's vectors (norms' weights,
-  /// biases) have, or the rows of its first matrix.
+  /// The hidden size: the most frequent length of the model's vectors (weights of norms, biases), or
+  /// else the row length of its first matrix.
   std::optional<int64_t> hidden;
 };
 mlir::FailureOr<OnnxSummary> summarizeOnnx(llvm::StringRef path, mlir::MLIRContext *context);

@@ -1,8 +1,7 @@
 //===- ModelFile.h - an ONNX file and the data files beside it --------------------------------===//
 //
-// Maps the model, parses it without its tensors' values (WireScanner) and finds those values: in
-// the model or in external files. Everything a file says about sizes and places is checked here,
-// before anything believes it.
+// Maps the model, parses it without its tensors' values (WireScanner) and finds those values, in the
+// model or in external files. All sizes and offsets in a file are checked here, before they are used.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_MODELFILE_H
@@ -23,12 +22,13 @@ namespace partita::importer {
 /// not UTF-8 escaped, cut after 200 bytes.
 std::string quoted(llvm::StringRef name);
 
-/// The symbol of the parameter of this name: the name itself, which is UTF-8 in a valid file. What
-/// is not, or has a zero byte, could not pass through C++, JSON and safetensors: there, backslashes,
-/// control characters and bytes of no character become \xNN. The exporter knows an initializer by it.
+/// The symbol of the parameter with this name: the name itself, which is UTF-8 in a valid file. A name
+/// that is not UTF-8, or has a zero byte, could not pass through C++, JSON and safetensors: in it
+/// backslashes, control characters and invalid bytes become \xNN. `partita export` finds an
+/// initializer by its symbol.
 std::string symbolName(llvm::StringRef name);
 
-/// A whole file mapped for reading; unmapped when the last view of it goes.
+/// A file mapped for reading; unmapped when the last view of it is destroyed.
 struct Mapping {
   std::shared_ptr<const char> data;
   size_t size = 0;
@@ -51,7 +51,7 @@ struct TensorData {
 
   /// The bytes at `offset` are the elements in memory order, little endian.
   bool isRaw() const;
-  /// A tensor that can be trained, where it is no buffer.
+  /// Can it be trained, unless it is a buffer?
   bool isParameter() const { return isFloat(type) && !shape.empty() && count > 1; }
 };
 
@@ -71,16 +71,15 @@ public:
   using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
   /// Finds and checks a tensor's values. `emitError` starts the message that names the tensor.
   mlir::FailureOr<TensorData> locate(const onnx::TensorProto &tensor, EmitError emitError);
-  /// Are a parameter's values, which are read by pieces, raw bytes or the bits of 16-bit floats, as
-  /// many as it has elements?
+  /// Fails unless a parameter's values are raw bytes, or 16-bit floats as varints, one per element.
   mlir::LogicalResult checkParameter(const TensorData &data, EmitError emitError);
-  /// The whole file that a tensor's values are in.
+  /// The file that a tensor's values are in.
   mlir::FailureOr<Mapping> map(const TensorData &data, EmitError emitError);
   /// The values themselves: a view of the mapped file where they are raw, else decoded.
   mlir::FailureOr<HostTensor> read(const TensorData &data, EmitError emitError);
 
-  /// As `locate` and `read`, but without an error: the importer and the report say what is wrong
-  /// with a tensor, and whoever else asks leaves it out.
+  /// Like `locate` and `read`, but without an error: the importer and the report describe a bad tensor,
+  /// other callers leave it out.
   std::optional<TensorData> tryLocate(const onnx::TensorProto &tensor);
   std::optional<HostTensor> tryRead(const TensorData &data);
   /// Starts an error about a tensor: "tensor 'w': ".

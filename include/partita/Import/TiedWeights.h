@@ -1,9 +1,9 @@
 //===- TiedWeights.h - weights that a file holds twice ------------------------------*- C++ -*-===//
 //
-// GPT-2's output layer multiplies by the transposed embedding table. An exporter that folds
-// constants computes the transpose and stores it as a second initializer: training would then
-// pull the two apart; and so it does with slices of a weight. A copy, whole or a part, is recognized
-// by its values, all of them, so a file without values (a stripped one) keeps two parameters.
+// GPT-2's output layer multiplies by the transposed embedding table. An exporter that folds constants
+// stores the transpose, or a slice of a weight, as a second initializer, and training would then pull
+// the two apart. A copy, in full or of a slice, is recognized by comparing all its values, so a file
+// without values (a stripped one) keeps two parameters.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_TIEDWEIGHTS_H
@@ -15,25 +15,25 @@ namespace partita::importer {
 
 struct WeightCopy {
   std::string name;  // the initializer that is a copy
-  std::string table; // the initializer that it repeats
+  std::string table; // the initializer that it copies
   bool transposed = false;
-  /// Of a copy of a part: the part is `size` elements of dimension `dim` from `begin` on, before it
-  /// is transposed. Whole: -1.
+  /// If it copies a slice: `size` elements of dimension `dim` from `begin` on, before transposition.
+  /// -1: it copies the full tensor.
   int64_t dim = -1, begin = 0, size = 0;
 };
 
 /// All copies of embedding tables among the initializers of the model's graph.
 std::vector<WeightCopy> findCopies(ModelFile &file);
 
-/// A matrix of several with one value.
+/// One of several matrices with the same values.
 struct RepeatedWeight {
   std::string name;
   bool transposed; // with regard to the first of them
 };
 
-/// Other matrices that a file holds several times, as they are or transposed, none of them large:
-/// groups in the file's order. Were they one weight, an exporter that folds constants has transposed
-/// or joined it for each of its uses; or they are layers that start alike, which nothing shows.
+/// Other matrices, none of them large, that a file holds several times, as they are or transposed:
+/// groups in the file's order. Either they were one weight, which an exporter has transposed or joined
+/// for each of its uses, or they are layers with equal initial values: the file does not show which.
 std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file);
 
 } // namespace partita::importer

@@ -1,4 +1,4 @@
-//===- Checkpointing.cpp - activation checkpointing, which is recomputation -------------------===//
+//===- ActivationCheckpointing.cpp - which is recomputation -----------------------------------===//
 //
 // DeepSpeed's block says how checkpointed activations are kept; which they are is the model's code
 // to say there, and --recompute here.
@@ -22,8 +22,7 @@ static constexpr Key kActivationCheckpointingRows[] = {
      "how recomputed activations are kept; --recompute says which are recomputed"},
     {kPartition, boolean, "false", Obeyed,
      "--recompute-partition: each tensor-parallel rank keeps a shard of what all would keep; an "
-     "error "
-     "without --recompute"},
+     "error without --recompute"},
     {kHost, boolean, "false", Obeyed, "--offload activations"},
     {kContiguous, boolean, "false", Obeyed,
      "every buffer has its place in one arena in any case; needs number_checkpoints and "
@@ -35,7 +34,7 @@ static constexpr Key kActivationCheckpointingRows[] = {
      "'partita explain --memory' says what recomputation keeps"},
 };
 
-Section partita::config::checkpointingKeys() {
+Section partita::config::activationCheckpointingKeys() {
   return {"Activation checkpointing", kActivationCheckpointingRows};
 }
 
@@ -45,7 +44,7 @@ static bool recomputes(const Resolver &r) {
   return (kind && *kind != "none") || (budget && *budget != "0");
 }
 
-bool partita::config::resolveCheckpointing(Resolver &r) {
+bool partita::config::resolveActivationCheckpointing(Resolver &r) {
   r.find("activation_checkpointing");
   if (r.flag(kContiguous)) {
     if (!r.isGiven(kCount) || !r.flag(kPartition))

@@ -1,12 +1,11 @@
-//===- Files.cpp - checkpoints ----------------------------------------------------------------===//
+//===- Checkpoint.cpp - checkpoints -----------------------------------------------------------===//
 
 #include "lib/DeepSpeed/Rows.h"
 
 using namespace partita::config;
 
 static constexpr llvm::StringLiteral kOne =
-    "a checkpoint is written whole or not at all, by pieces "
-    "that the ranks write themselves";
+    "each rank writes its own shards; a checkpoint that is not complete does not appear";
 static constexpr Key kCheckpointRows[] = {
     {"checkpoint", block, "{}", NoEffect, "checkpoints: run --checkpoint DIR"},
     {"checkpoint.tag_validation", choice("Warn|Ignore|Fail"), "\"Warn\"", NoEffect,
@@ -29,4 +28,4 @@ static constexpr Key kCheckpointRows[] = {
     {"checkpoint.writer.io_multiplier", integer(1), "1", NoEffect, kOne},
 };
 
-Section partita::config::filesKeys() { return {"Checkpoints", kCheckpointRows}; }
+Section partita::config::checkpointKeys() { return {"Checkpoints", kCheckpointRows}; }

@@ -1,12 +1,11 @@
-//===- Compile.cpp - DeepCompile
-//---------------------------------------------------------------===//
+//===- Compile.cpp - DeepCompile --------------------------------------------------------------===//
 
 #include "lib/DeepSpeed/Rows.h"
 
 using namespace partita::config;
 
 static constexpr llvm::StringLiteral kOrder =
-    "collectives are ordered and waited for at compile time; partita verify proves the result";
+    "collectives are ordered and waited for at compile time; partita verify checks the result";
 static constexpr Key kCompileRows[] = {
     {"compile", block, "{}", NoEffect, "DeepCompile; the full program is compiled in any case"},
     {"compile.deepcompile", boolean, "false", NoEffect, "the full program is compiled in any case"},

@@ -1,5 +1,4 @@
-//===- Elasticity.cpp - elastic training, autotuning
-//-------------------------------------------===//
+//===- Elasticity.cpp - elastic training, autotuning ------------------------------------------===//
 
 #include "lib/DeepSpeed/Rows.h"
 
@@ -11,8 +10,7 @@ static constexpr Key kElasticityRows[] = {
     {"elasticity", block, "{}", NoEffect, "sizes of the batch that fit many numbers of ranks"},
     {"elasticity.enabled", boolean, "false", Refused,
      "a program is compiled for one mesh; a checkpoint goes on under any other (compile again, "
-     "then "
-     "run --resume)"},
+     "then run --resume)"},
     {"elasticity.max_train_batch_size", integer(1), "2000", NoEffect, kElastic},
     {"elasticity.micro_batch_sizes", anything, "[2, 4, 6]", NoEffect, kElastic},
     {"elasticity.min_gpus", integer(1), "1", NoEffect, kElastic},

@@ -8,8 +8,7 @@ using namespace partita::config;
 static constexpr Key kMonitorsRows[] = {
     {"steps_per_print", integer(1), "null", Obeyed,
      "--print-every of a run; absent, ten lines in all (the documentation's default is 10, the "
-     "code "
-     "has none)"},
+     "code has none)"},
     {"wall_clock_breakdown", boolean, "false", Obeyed,
      "--breakdown of a run: time per kind of work"},
     {"memory_breakdown", boolean, "false", NoEffect,
@@ -88,7 +87,7 @@ static bool isName(Resolver &r, StringRef path) {
   return isPlain(r, path) &&
          ((text.find('/') == std::string::npos && text != "." && text != "..") ||
           r.fail(path, r.name(path) + " is " + quoted(text) +
-                           ", which is no name of a folder; output_path may have several"));
+                           ", which is not the name of a folder; output_path may have several"));
 }
 
 static bool resolveTensorboard(Resolver &r) {

@@ -13,8 +13,7 @@ static constexpr Key kOffloadRows[] = {
     {OPTIMIZER, block, "null", Obeyed, "the optimizer's states, which the host updates"},
     {OPTIMIZER ".device", choice("none|cpu|nvme"), "\"none\"", Obeyed,
      "cpu: --offload optimizer, at every stage; nvme is refused (the documentation's default is "
-     "cpu, "
-     "the code's none)",
+     "cpu, the code's none)",
      "--offload, else none"},
     {OPTIMIZER ".nvme_path", text, "null", NoEffect, "of NVMe, which is not used"},
     {OPTIMIZER ".buffer_count", integer(1), "4", NoEffect, "of NVMe, which is not used"},
@@ -34,8 +33,7 @@ static constexpr Key kOffloadRows[] = {
     {PARAMETERS, block, "null", Obeyed, "parameters, fetched where they are used"},
     {PARAMETERS ".device", choice("none|cpu|nvme"), "\"none\"", Obeyed,
      "cpu: --offload parameters, at every stage; nvme is refused (the documentation's default is "
-     "cpu, "
-     "the code's none)",
+     "cpu, the code's none)",
      "--offload, else none"},
     {PARAMETERS ".nvme_path", text, "null", NoEffect, "of NVMe, which is not used"},
     {PARAMETERS ".buffer_count", integer(1), "5", NoEffect, "of NVMe, which is not used"},

@@ -10,11 +10,9 @@ static constexpr StringLiteral kType = "optimizer.type";
 static constexpr Key kOptimizerRows[] = {
     {"optimizer", block, "null", Obeyed, "how parameters are updated"},
     {kType, text, "null", Obeyed,
-     "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's "
-     "code), "
+     "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's code), "
      "SGD, Lion, Adagrad, Lamb, in any case of letters; the 1-bit and mu-parametrized ones and "
-     "Muon "
-     "are refused"},
+     "Muon are refused"},
     {"optimizer.legacy_fusion", boolean, "false", NoEffect,
      "updates are compiled with the program"},
     {"optimizer.params", block, "{}", Obeyed, "a parameter that the optimizer lacks is an error"},
@@ -25,8 +23,7 @@ static constexpr Key kOptimizerRows[] = {
      "--eps, else 1e-8"},
     {"optimizer.params.weight_decay", number(0), "0", Obeyed,
      "--weight-decay: of parameters with two dimensions or more (no norms, no biases), which are "
-     "the "
-     "groups that Hugging Face's Trainer makes",
+     "the groups that Hugging Face's Trainer makes",
      "--weight-decay, else 0"},
     {"optimizer.params.bias_correction", boolean, "true", Obeyed, "false: --no-bias-correction"},
     {"optimizer.params.adam_w_mode", boolean, "true", Obeyed,
@@ -46,8 +43,7 @@ static constexpr Key kOptimizerRows[] = {
      "epsilon is added to the root of the second moment"},
     {"optimizer.params.max_grad_norm", number(0), "0", Obeyed,
      "--clip: gradient_clipping by another name (DeepSpeed's code refuses it, its tutorials print "
-     "it); "
-     "0 asks for nothing"},
+     "it); 0 asks for nothing"},
     {"optimizer.params.lr_decay", number(0), "0", Refused,
      "Adagrad's rate does not decay by itself; give a \"scheduler\""},
     {"optimizer.params.freeze_step", integer(0), "100000", Part, "of the 1-bit optimizers"},
@@ -116,7 +112,7 @@ std::string partita::config::optimizerProblem(StringRef said) {
   std::string name = said.lower();
   for (const Type &type : kTypes) {
     if (type.name == name)
-      return "the optimizer " + quoted(said) + " is not there: " + type.params.str() +
+      return "the optimizer " + quoted(said) + " is not supported: " + type.params.str() +
              "; use AdamW or Lamb";
     if (unsigned distance = StringRef(name).edit_distance(type.name);
         distance < least && !type.option.empty()) {
@@ -138,7 +134,7 @@ static bool checkParams(Resolver &r, ArrayRef<StringRef> known) {
         is_contained(known, key.name()))
       continue;
     return r.document.error(r.given[key.path].at,
-                            quoted(key.name()) + " is no parameter of the optimizer " +
+                            quoted(key.name()) + " is not a parameter of the optimizer " +
                                 quoted(r.word(kType)) + ", which has " + join(known, ", ")),
            false;
   }

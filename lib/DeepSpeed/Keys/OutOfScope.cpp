@@ -1,5 +1,4 @@
-//===- OutOfScope.cpp - blocks that change the training itself
-//---------------------------------===//
+//===- OutOfScope.cpp - blocks that change the training itself --------------------------------===//
 //
 // They are accepted where they are switched off, whatever stands in them.
 //
@@ -15,13 +14,13 @@ static constexpr Key kOutOfScopeRows[] = {
     {"progressive_layer_drop.enabled", boolean, "false", Part, "of progressive_layer_drop"},
     {"progressive_layer_drop.theta", number(0, 1), "1.0", Part, "of progressive_layer_drop"},
     {"progressive_layer_drop.gamma", number(0), "0.001", Part, "of progressive_layer_drop"},
-    {"expert_parallel", foreign, "{}", Refused, "there are no experts' ranks"},
+    {"expert_parallel", foreign, "{}", Refused, "expert parallelism is not supported"},
     {"datastates_ckpt", foreign, "{}", Refused, "checkpoints go to a folder: run --checkpoint DIR"},
     {"curriculum_learning", foreign, "{}", Refused,
      "shapes are static: compile a program per sequence length, and run each with --resume"},
     {"data_efficiency", foreign, "{}", Refused,
-     "data are read in the order of --seed; sampling and token dropping are not there"},
-    {"eigenvalue", foreign, "{}", Refused, "it serves mixture of quantization, which is not there"},
+     "data are read in the order of --seed; sampling and token dropping are not supported"},
+    {"eigenvalue", foreign, "{}", Refused, "it serves mixture of quantization, which is not supported"},
     {"quantize_training", foreign, "{}", Refused, "there is no training with quantized weights"},
     {"compression_training", foreign, "{}", Refused,
      "weights are neither quantized nor pruned while they are trained"},

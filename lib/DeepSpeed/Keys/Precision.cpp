@@ -15,7 +15,7 @@ static constexpr Key kPrecisionRows[] = {
     {"bf16.immediate_grad_update", boolean, "false", NoEffect,
      "gradients are added up where the backward pass makes them"},
     {"bf16.check_grad_overflow", boolean, "true", Obeyed,
-     "--loss-scale 1: an update with infinities or not-a-numbers is skipped (the "
+     "--loss-scale 1: an update with infinities or NaNs is skipped (the "
      "documentation's name for it, check_overflow, is read too)"},
     {"bf16.bf16_master_weights_and_grads", boolean, "false", Refused,
      "master weights are float32; --zero-stage 1 to 3 divide them by the ranks"},
@@ -41,12 +41,11 @@ static constexpr Key kPrecisionRows[] = {
     {"fp16.fp16_master_weights_and_grads", boolean, "false", Refused,
      "master weights are float32; --zero-stage 1 to 3 divide them by the ranks"},
     {"amp", foreign, "{}", Refused,
-     "Apex's mixed precision is not there (nor does DeepSpeed allow it with ZeRO); \"bf16\": "
+     "Apex's mixed precision is not supported (nor does DeepSpeed allow it with ZeRO); \"bf16\": "
      "{\"enabled\": true} or \"fp16\" computes in 16 bits"},
     {"torch_autocast", foreign, "{}", Refused,
-     "PyTorch's autocast does not apply; \"bf16\": {\"enabled\": true} computes matrix "
-     "products "
-     "in 16 bits with float32 master weights"},
+     "PyTorch's autocast does not apply; \"bf16\": {\"enabled\": true} computes "
+     "matmuls in 16 bits with float32 master weights"},
     {"amp.enabled", boolean, "false", Part, "of amp"},
     {"amp.opt_level", text, "\"O1\"", Part, "of amp"},
     {"torch_autocast.enabled", boolean, "false", Part, "of torch_autocast"},

@@ -16,8 +16,7 @@ static constexpr Key kSchedulerRows[] = {
     {"scheduler", block, "null", Obeyed, "--lr-schedule; the rate is constant where it is absent"},
     {kType, text, "null", Obeyed,
      "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle or LRRangeTest, with DeepSpeed's formulas; "
-     "a "
-     "skipped step does not advance them"},
+     "a skipped step does not advance them"},
     {"scheduler.params", block, "{}", Obeyed,
      "become parameters of --lr-schedule under their own names; one that the schedule lacks is an "
      "error"},
@@ -25,8 +24,7 @@ static constexpr Key kSchedulerRows[] = {
      "0"},
     {"scheduler.params.warmup_max_lr", number(0), "null", Obeyed,
      "of WarmupLR and WarmupDecayLR; absent, WarmupLR takes the optimizer's rate (DeepSpeed's "
-     "code; "
-     "its documentation says 0.001) and WarmupDecayLR 0.001",
+     "code; its documentation says 0.001) and WarmupDecayLR 0.001",
      "the optimizer's rate"},
     {"scheduler.params.warmup_num_steps", integer(1), "1000", Obeyed,
      "of the three with a warm-up; DeepSpeed makes at least 2 of it",
@@ -132,7 +130,7 @@ static bool checkParams(Resolver &r, const Schedule &schedule) {
   for (const Key &key : kSchedulerRows)
     if (key.block() == "scheduler.params" && r.isGiven(key.path) &&
         !is_contained(known, key.name()))
-      return r.document.error(r.given[key.path].at, quoted(key.name()) + " is no parameter of " +
+      return r.document.error(r.given[key.path].at, quoted(key.name()) + " is not a parameter of " +
                                                         schedule.name + ", which has " +
                                                         join(ArrayRef(known).drop_back(), ", ")),
              false;

@@ -1,5 +1,4 @@
-//===- SparseAttention.cpp - block-sparse attention
-//--------------------------------------------===//
+//===- SparseAttention.cpp - block-sparse attention -------------------------------------------===//
 
 #include "lib/DeepSpeed/Rows.h"
 

@@ -8,8 +8,7 @@ using namespace partita::config;
 static constexpr Key kStepRows[] = {
     {"gradient_clipping", number(0), "1.0", Obeyed,
      "--clip: the largest global norm of the gradients, 0 for none; 1.0 where the key is absent, "
-     "as "
-     "in DeepSpeed's code of 2026 (older versions and the documentation: 0)",
+     "as in DeepSpeed's code of 2026 (older versions and the documentation: 0)",
      "--clip, else 1.0"},
     {"prescale_gradients", boolean, "false", NoEffect,
      "the loss is divided by the number of tokens of all ranks before the backward pass, so "
@@ -21,8 +20,7 @@ static constexpr Key kStepRows[] = {
      "gradients are those of the mean loss over all tokens; scale --lr instead"},
     {"sparse_gradients", boolean, "false", NoEffect,
      "an embedding's gradient is reduced dense, which gives the same sums; with ZeRO an error, as "
-     "in "
-     "DeepSpeed"},
+     "in DeepSpeed"},
     {"disable_allgather", boolean, "false", NoEffect,
      "parameters are gathered where the ZeRO stage needs it"},
     {"zero_allow_untested_optimizer", boolean, "false", NoEffect,

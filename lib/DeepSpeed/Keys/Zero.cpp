@@ -30,8 +30,7 @@ static constexpr Key kZeroRows[] = {
      "--prefetch-bytes, else 0.9 x the square of the hidden size"},
     {kPersistence, number(0), "1e5", Obeyed,
      "--persistence-threshold at stage 3 (the documentation says 1e6 and 1e5, the code 1e5); "
-     "absent, "
-     "every parameter is split",
+     "absent, every parameter is split",
      "--persistence-threshold, else 10 x the hidden size"},
     {kShard, integer(-1), "-1", Obeyed,
      "MiCS: ranks that share the model's state; held against the mesh's axis fsdp, which is that "
@@ -101,13 +100,13 @@ static constexpr Key kZeroRows[] = {
     {ZERO "pipeline_loading_checkpoint", boolean, "false", NoEffect,
      "every rank reads its own shards of a checkpoint"},
     {ZERO "override_module_apply", boolean, "true", NoEffect,
-     "no module of Python's is there to override"},
+     "there are no Python modules to override"},
     {ZERO "log_trace_cache_warnings", boolean, "false", NoEffect,
      "gathers are planned, not traced; nothing can miss"},
     {ZERO "enable_sanity_checks", boolean, "false", NoEffect,
      "partita verify compares the partitioned program with the unpartitioned model"},
     {ZERO "save_muon_momentum_buffer_in_memory", boolean, "false", Refused,
-     "of Muon, which is not there"},
+     "of Muon, which is not supported"},
     {ZERO "zenflow", block, "null", Refused,
      "ZenFlow updates parameters late, by importance; \"offload_optimizer\" updates all on the "
      "host"},
@@ -219,7 +218,7 @@ static bool checkShardSize(Resolver &r) {
                                ",fsdp=" + std::to_string(size) + " is that"
                          : "it must divide the data-parallel ranks, " + std::to_string(ranks);
   return r.fail(kShard, r.name(kShard) + " is " + Twine(size) + ", but the mesh's axis fsdp has " +
-                            Twine(fsdp) + " ranks; " + mesh);
+                            Twine(fsdp) + (fsdp == 1 ? " rank; " : " ranks; ") + mesh);
 }
 
 bool partita::config::resolveZero(Resolver &r) {

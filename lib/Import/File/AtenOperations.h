@@ -1,7 +1,7 @@
 //===- AtenOperations.h - what is known of PyTorch's operations ---------------------*- C++ -*-===//
 //
 // A dynamo export's record names operations of PyTorch: those that a folded tensor was computed by,
-// and those that nodes were made for. What follows from each for a parameter is one table.
+// and those that nodes were made for. This table says what each does to a parameter.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_ATENOPERATIONS_H
@@ -22,12 +22,12 @@ enum class Decomposed {
 struct AtenOperation {
   enum Effect {
     Computes,
-    Moves,  ///< hands elements on, none of them twice
-    Joins,  ///< hands the elements of its operands on, none of one operand twice
-    LooksUp, ///< hands rows of a table on, whichever the indices name
+    Moves,   ///< its result has elements of its operand, each at most once
+    Joins,   ///< its result has elements of its operands, of each operand each at most once
+    LooksUp, ///< its result has the rows of a table that indices name
     Shifts   ///< adds or subtracts
   };
-  /// A node of its decomposition, and the operand that was a parameter; any: -1.
+  /// A node of its decomposition that reads a parameter, as this operand (-1: as any).
   struct Reader {
     llvm::StringRef op;
     int operand = -1;
@@ -42,7 +42,7 @@ struct AtenOperation {
   Reader readers[2] = {};
 };
 
-/// The row of an operation, by its name without overload. What is not known computes.
+/// The row of an operation, by its name without overload. Unknown operations compute.
 const AtenOperation &atenOperation(llvm::StringRef name);
 
 } // namespace partita::importer

@@ -1,5 +1,4 @@
-//===- Devices.cpp - ONNX's own sharding annotations
-//--------------------------------------------===//
+//===- Devices.cpp - ONNX's own sharding annotations ------------------------------------------===//
 
 #include "lib/Import/File/Devices.h"
 #include "dialects/Train/Tensors.h"
@@ -18,8 +17,8 @@ LogicalResult Devices::readConfigurations(const onnx::ModelProto &model) {
   if (model.configuration_size() > 0 && model.ir_version() < firstVersion)
     return importer.error() << "device configuration " << quoted(model.configuration(0).name())
                             << ": the file is of ONNX IR version " << model.ir_version()
-                            << ", device configurations are of version " << firstVersion
-                            << " and later; one of the two is wrong";
+                            << ", device configurations need version " << firstVersion
+                            << " or later; one of the two is wrong";
   for (const onnx::DeviceConfigurationProto &proto : model.configuration()) {
     auto error = [&] {
       return importer.error() << "device configuration " << quoted(proto.name()) << ": ";
@@ -33,7 +32,7 @@ LogicalResult Devices::readConfigurations(const onnx::ModelProto &model) {
                      << " devices";
     auto name = StringAttr::get(importer.context(), symbolName(proto.name()));
     if (!configurations.insert({name, {proto.num_devices(), 0, {}}}).second)
-      return error() << "there are two of this name";
+      return error() << "there are two with this name";
   }
   return success();
 }
@@ -78,7 +77,7 @@ private:
                      << rank - 1;
     axis += axis < 0 ? rank : 0;
     if (!seen.insert(axis).second)
-      return error() << "axis " << axis << " is there twice";
+      return error() << "axis " << axis << " is listed twice";
     if (dim.simple_sharding_size() == 0)
       return error() << "axis " << axis
                      << " has no simple_sharding, which says into how many parts";
@@ -101,7 +100,7 @@ private:
     return success();
   }
 
-  /// The sizes of a dimension's factors; one may be left to be derived from the others.
+  /// The sizes of a dimension's factors; one may be missing and is derived from the others.
   LogicalResult readFactors(const onnx::ShardedDimProto &dim, int64_t axis,
                             SmallVectorImpl<int64_t> &factors) {
     int64_t known = 1, unknown = 0;
@@ -118,7 +117,7 @@ private:
     }
     if (unknown > 1)
       return error() << "axis " << axis << " has " << unknown
-                     << " factors without a number; their product says only one";
+                     << " factors without a size; at most one can be derived";
     if (unknown == 0 ? known != shape[axis] : known < 1 || shape[axis] % known != 0)
       return error() << "the factors of axis " << axis << " do not amount to its size, "
                      << shape[axis];
@@ -158,7 +157,7 @@ private:
           return error() << "device " << device << ", but the configuration has devices from 0 to "
                          << deviceCount - 1;
         if (!holding.insert(device).second)
-          return error() << "device " << device << " is there twice";
+          return error() << "device " << device << " is listed twice";
       }
     }
     return success();
@@ -180,7 +179,7 @@ LogicalResult Devices::annotate(Node &node) {
   for (const onnx::NodeDeviceConfigurationProto &proto : node.proto.device_configurations()) {
     if (!seen.insert(proto.configuration_id()).second)
       return node.error() << "device configuration " << quoted(proto.configuration_id())
-                          << " is there twice";
+                          << " is listed twice";
     if (failed(annotate(node, proto)))
       return failure();
   }
@@ -193,7 +192,7 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
   if (found == configurations.end()) {
     InFlightDiagnostic error = node.error()
                                << "device configuration " << quoted(proto.configuration_id())
-                               << " is none of the model's: ";
+                               << " is not one of the model's: ";
     llvm::interleaveComma(configurations, error,
                           [&](auto &each) { error << quoted(each.first.getValue()); });
     return error << (configurations.empty() ? "it has none" : "");
@@ -202,29 +201,29 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
   if (proto.has_pipeline_stage() && proto.pipeline_stage() < 0)
     return node.error() << "device configuration " << quoted(proto.configuration_id())
                         << ": pipeline stage " << proto.pipeline_stage() << "; the first one is 0";
-  if (proto.has_pipeline_stage()) // there are those in front of it too, whoever is in them
+  if (proto.has_pipeline_stage()) // the stages before it exist too, with or without nodes
     configuration.stages = std::max<int64_t>(configuration.stages, proto.pipeline_stage() + 1);
   for (const onnx::ShardingSpecProto &spec : proto.sharding_spec()) {
     const std::string &tensor = spec.tensor_name();
     if (tensor.empty() || (!llvm::is_contained(node.proto.input(), tensor) &&
                            !llvm::is_contained(node.proto.output(), tensor)))
       return node.error() << "sharding of " << quoted(tensor)
-                          << ", which is no input and no output of the node";
+                          << ", which is neither an input nor an output of the node";
     Tensor *value = node.frame.scope.find(tensor);
     if (!value)
-      continue; // an output that nothing asks for
+      continue; // an output that is not imported
     Spec reader(node, spec, value->shape, configuration.devices);
     if (failed(reader.read()))
       return failure();
     if (value->host && !value->value)
-      continue; // every rank computes what is known
+      continue; // every rank has the known values
     if (failed(attach(node, tensor, reader.attribute(name))))
       return failure();
   }
   return success();
 }
 
-/// "axis 1 in 2 shards, on devices 0 | 1", "whole on devices 0, 1".
+/// "axis 1 in 2 shards, on devices 0 | 1", "not split, on devices 0, 1".
 static std::string inWords(train::ShardingAttr sharding) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -236,15 +235,15 @@ static std::string inWords(train::ShardingAttr sharding) {
       os << ", each of its " << number(blocks) << " blocks,";
     os << " in " << number(shards) << " shards";
   }
-  os << (sharding.getDims().empty() ? "whole on devices " : ", on devices ");
+  os << (sharding.getDims().empty() ? "not split, on devices " : ", on devices ");
   llvm::interleave(
       sharding.getDevices().getAsRange<DenseI64ArrayAttr>(), os,
       [&](DenseI64ArrayAttr group) { llvm::interleaveComma(group.asArrayRef(), os); }, " | ");
   return text;
 }
 
-/// The parameter that an op reads: as it is, or turned to the layout that the file has it in.
-static train::ParameterOp readWhole(Importer &importer, Operation *op) {
+/// The parameter that an op reads, directly or transposed to the file's layout; null for other ops.
+static train::ParameterOp parameterOf(Importer &importer, Operation *op) {
   auto transpose = dyn_cast_if_present<tx::TransposeOp>(op);
   auto read = dyn_cast_if_present<train::ReadOp>(transpose ? transpose.getX().getDefiningOp() : op);
   train::ParameterOp parameter = read ? importer.parameter(read.getSymbol()) : train::ParameterOp();
@@ -252,7 +251,7 @@ static train::ParameterOp readWhole(Importer &importer, Operation *op) {
   return isStored ? parameter : train::ParameterOp();
 }
 
-/// Of the transposed matrix.
+/// The sharding of the transposed matrix.
 static train::ShardingAttr transposed(train::ShardingAttr sharding) {
   Builder b(sharding.getContext());
   SmallVector<Attribute> dims;
@@ -266,14 +265,14 @@ static train::ShardingAttr transposed(train::ShardingAttr sharding) {
 LogicalResult Devices::attach(Node &node, const std::string &tensor, train::ShardingAttr sharding) {
   Tensor *value = node.frame.scope.find(tensor);
   Operation *target = value->value.getDefiningOp();
-  if (train::ParameterOp parameter = readWhole(importer, target)) {
+  if (train::ParameterOp parameter = parameterOf(importer, target)) {
     if (!isa<train::ReadOp>(target))
       sharding = transposed(sharding);
     target = parameter;
   }
   Configuration &configuration = configurations[sharding.getConfiguration()];
   if (!target || target->getNumResults() > 1) {
-    ++configuration.tensors; // and so it is seen that one is not followed
+    ++configuration.tensors; // counted, so that it shows as not followed
     return success();
   }
   SmallVector<Attribute> all;
@@ -287,10 +286,10 @@ LogicalResult Devices::attach(Node &node, const std::string &tensor, train::Shar
         other.getDims() == sharding.getDims() && other.getBlocks() == sharding.getBlocks() &&
         other.getShards() == sharding.getShards() && other.getDevices() == sharding.getDevices();
     if (same || !isa<train::ParameterOp>(target))
-      return success(); // what the first node says; the rules move the rest
+      return success(); // the first node decides; moves follow from the rules
     return node.error() << "sharding of " << quoted(tensor) << ": " << inWords(sharding)
                         << ", but node '" << other.getNode().getValue() << "' wants "
-                        << inWords(other) << "; a parameter is kept in one way";
+                        << inWords(other) << "; a parameter has one placement";
   }
   ++configuration.tensors;
   all.push_back(sharding);

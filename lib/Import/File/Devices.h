@@ -1,11 +1,10 @@
-//===- Devices.h - ONNX's own sharding annotations
-//----------------------------------------------===//
+//===- Devices.h - ONNX's own sharding annotations --------------------------------------------===//
 //
-// A model's file may say over which devices the tensors of its nodes are spread
-// (NodeDeviceConfigurationProto). They are checked by ONNX's rules
+// A model's file may say how the tensors of its nodes are sharded over devices
+// (NodeDeviceConfigurationProto). The annotations are checked by ONNX's rules
 // (https://github.com/onnx/onnx/blob/main/docs/proposals/ShardingFormalism.md and the comments of
-// onnx.proto) whatever mesh the program will run on, and kept on parameters and ops
-// (TrainDialect::kShardings) for `partition-seed-annotated`.
+// onnx.proto), whatever the mesh, and kept on parameters and ops (TrainDialect::kShardings) for
+// `partition-seed-annotated`.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_DEVICES_H
@@ -23,19 +22,19 @@ class Devices {
 public:
   explicit Devices(Importer &importer) : importer(importer) {}
 
-  /// The model's device configurations. Errors where one is not as ONNX wants it.
+  /// Reads the model's device configurations. Fails if one breaks ONNX's rules.
   mlir::LogicalResult readConfigurations(const onnx::ModelProto &model);
-  /// Puts a node's annotations on the parameters and ops that its tensors are. Errors, which name
-  /// the node, where one is not as ONNX wants it.
+  /// Puts a node's annotations on the parameters and ops of its tensors. Fails, with an error that names
+  /// the node, if one breaks ONNX's rules.
   mlir::LogicalResult annotate(Node &node);
-  /// TrainDialect::kConfigurations on a module whose file has any.
+  /// Sets TrainDialect::kConfigurations on the module if the file has any.
   void describe(mlir::ModuleOp module);
 
 private:
   struct Configuration {
     int64_t devices = 0;
     int64_t tensors = 0; ///< annotated ones
-    int64_t stages = 0; ///< of the pipeline, up to the last one named
+    int64_t stages = 0;  ///< of the pipeline, up to the last one that a node names
   };
 
   mlir::LogicalResult annotate(Node &node, const onnx::NodeDeviceConfigurationProto &proto);

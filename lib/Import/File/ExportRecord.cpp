@@ -7,8 +7,6 @@
 
 namespace partita::importer {
 
-constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node";
-
 const std::string *valueOf(const Metadata &metadata, llvm::StringRef key) {
   const std::string *found = nullptr;
   for (const onnx::StringStringEntryProto &entry : metadata) {

@@ -1,7 +1,7 @@
-//===- ExporterNames.h - what names say in files of PyTorch's exporters -------------*- C++ -*-===//
+//===- ExporterNames.h - names that PyTorch's exporters generate --------------------*- C++ -*-===//
 //
-// Both exporters, TorchScript's and dynamo's, name what they have computed themselves. All that is
-// read out of such a name is here.
+// Both exporters, TorchScript's and dynamo's, generate names for what they have computed. Everything
+// that import concludes from such a name is here.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_EXPORTERNAMES_H
@@ -19,35 +19,35 @@ namespace partita::importer {
 /// Has one of PyTorch's exporters written the file?
 bool isFromPyTorch(const onnx::ModelProto &model);
 
-/// Of dynamo: a value made inside an operation's decomposition, which has no name in the traced
-/// program ("val_12").
+/// Dynamo: a value created inside an operation's decomposition, which has no name in the traced program
+/// ("val_12").
 bool isInnerName(llvm::StringRef name);
 
-/// Of dynamo: the operation that a traced value is called after, with a number behind it from the
-/// second on ("cat", "cat_1").
+/// Dynamo: the operation that a traced value is named after; the second value and later ones have a
+/// number appended ("cat", "cat_1").
 llvm::StringRef operationOf(llvm::StringRef name);
 
-/// Of dynamo: is the traced value called after detach()?
+/// Dynamo: is the traced value named after detach()?
 bool isDetached(llvm::StringRef name);
 
-/// Of a tensor split off a computed one (MergedTensors.h): the parameter that it is for, and the
-/// exporter's own name of the other one.
+/// The name of a tensor split off a computed one (MergedTensors.h): its parameter, and the exporter's
+/// name of the computed one.
 std::string splitName(llvm::StringRef parameter, llvm::StringRef computed);
-/// The exporter's own name of a tensor, split off or not.
+/// The exporter's name of a tensor, split off or not.
 llvm::StringRef computedName(llvm::StringRef name);
 
-/// Of TorchScript: folded, and called after the operator that reads it ("onnx::MatMul_12").
+/// TorchScript: folded, and named after the operator that reads it ("onnx::MatMul_12").
 bool isFoldedName(llvm::StringRef name);
 
-/// Of TorchScript: a tensor of the model, under its name there. It is neither folded nor a number of
-/// the program, called by the path of a Constant node ("/layer/Constant_output_0").
+/// TorchScript: a tensor of the model, under its name there; neither folded nor a number in the program,
+/// which is named by the path of a Constant node ("/layer/Constant_output_0").
 bool isModelName(llvm::StringRef name);
 
-/// Of TorchScript: are these the same node of two modules of one list ("/layers.0/fc/MatMul" and
-/// "/layers.1/fc/MatMul")? Not of one module that is called again ("/layer/fc_1/MatMul").
+/// TorchScript: are these the same node of two modules of one list ("/layers.0/fc/MatMul" and
+/// "/layers.1/fc/MatMul")? Not if one module is called again ("/layer/fc_1/MatMul").
 bool areOfNumberedModules(llvm::StringRef node, llvm::StringRef other);
 
-/// Of TorchScript: is the tensor called as modules of torch.nn call their parameters ("h.0.weight",
+/// TorchScript: is the tensor named like a parameter of a torch.nn module ("h.0.weight",
 /// "attn.in_proj_bias")?
 bool isModuleParameter(llvm::StringRef name);
 

@@ -87,13 +87,13 @@ FailureOr<std::unique_ptr<ModelFile>> ModelFile::open(llvm::StringRef path, MLIR
   ScanResult scan =
       scanModel(reinterpret_cast<const uint8_t *>(mapping->data.get()), mapping->size);
   if (!scan.error.empty()) {
-    error() << "not a whole ONNX file: " << scan.error;
+    error() << "not a complete ONNX file: " << scan.error;
     return failure();
   }
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t *>(scan.skeleton.data()), scan.skeleton.size());
   if (!file->proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    error() << "not an ONNX file: a field has not the type that the format gives it";
+    error() << "not an ONNX file: a field does not have the type that the format gives it";
     return failure();
   }
   if (!file->proto->has_graph()) {

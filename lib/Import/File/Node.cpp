@@ -27,7 +27,7 @@ const char *attributeTypeName(int type) {
   return type >= 0 && type < static_cast<int>(std::size(names)) ? names[type] : "something else";
 }
 
-/// Old files leave the type out: guess it from what is there.
+/// Old files leave the type out: infer it from the field that is set.
 int attributeType(const onnx::AttributeProto &attribute) {
   if (attribute.type() != 0)
     return attribute.type();
@@ -77,7 +77,7 @@ Node::Node(Importer &importer, const onnx::NodeProto &proto, Frame &frame, int64
       loc(NameLoc::get(StringAttr::get(importer.context(), name), importer.file.location())) {}
 
 InFlightDiagnostic Node::error() {
-  // At the file's location: the node's would say its name a second time.
+  // At the file's location: the node's would print its name again.
   std::string type = quoted(proto.op_type());
   InFlightDiagnostic diagnostic = importer.error();
   diagnostic << "node " << quoted(name) << " (" << llvm::StringRef(type).drop_front().drop_back()
@@ -309,7 +309,7 @@ Value Node::slice(Value x, llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64
 }
 
 LogicalResult Node::normalizeAxis(int64_t &axis, int64_t rank) {
-  // With these words for all of them, an axis that none has is reported of what they stand for.
+  // The same text for all stand-ins, so an axis that none of them has is reported.
   if (hasStandIns && (axis < -mostStandInDims || axis >= mostStandInDims))
     return error() << "axis " << axis << " is outside a tensor of " << mostStandInDims
                    << " dimensions or fewer";

@@ -1,8 +1,8 @@
 //===- Node.h - what a handler sees of an ONNX node -------------------------------------------===//
 //
-// Attributes with their types checked, inputs by position, results by position, and the small
-// emitters that several handlers share. An attribute that no handler asked for is an error when
-// the node is done: none is ever ignored in silence.
+// Type-checked attributes, inputs and results by position, and the small emitters that several
+// handlers share. An attribute that the handler did not read is an error when the node is done: none
+// is ignored silently.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_NODE_H
@@ -23,7 +23,7 @@ public:
   const int64_t version; // of the operator's domain
   const std::string name;
   const mlir::Location loc;
-  /// Are some of its inputs in the place of others, that are lost?
+  /// Do some of its inputs stand in for lost ones (KeepGoing.cpp)?
   bool hasStandIns = false;
 
   /// Starts an error: "node 'name' (Type): ".
@@ -42,14 +42,14 @@ public:
   mlir::LogicalResult attribute(llvm::StringRef key, const onnx::GraphProto *&value);
   /// The raw attribute, references to the calling function's attributes resolved; or null.
   const onnx::AttributeProto *findAttribute(llvm::StringRef key);
-  /// Errors out if an attribute was never asked for.
+  /// Fails if an attribute was never read.
   mlir::LogicalResult checkAllRead();
 
   // Inputs.
   int64_t inputCount() const { return proto.input_size(); }
   /// An optional input: null when absent.
   Tensor *input(int64_t index);
-  /// Errors unless there are between `least` and `most` inputs, the first `least` present.
+  /// Fails unless there are between `least` and `most` inputs, the first `least` present.
   mlir::LogicalResult arity(int64_t least, int64_t most);
   /// The contents of an input that must be known, as integers. `what` says what it is.
   mlir::LogicalResult knownInts(int64_t index, const char *what, Shape &values);
@@ -66,8 +66,8 @@ public:
   }
 
   // Helpers for emission.
-  /// Errors if one of `tensors` has an element type that a program cannot have, or no elements. To
-  /// be asked before value().
+  /// Fails if one of `tensors` has an element type that a program cannot have, or no elements. Call it
+  /// before value().
   mlir::LogicalResult emittable(llvm::ArrayRef<Tensor *> tensors);
   mlir::Value value(Tensor *tensor) { return importer.materialize(tensor, loc); }
   mlir::Value broadcast(mlir::Value x, llvm::ArrayRef<int64_t> shape);
@@ -79,11 +79,11 @@ public:
     return Op::create(builder(), loc, operands)->getResult(0);
   }
 
-  /// An axis in [-rank, rank) made non-negative; errors otherwise.
+  /// Makes an axis in [-rank, rank) non-negative; fails for others.
   mlir::LogicalResult normalizeAxis(int64_t &axis, int64_t rank);
-  /// The numpy broadcast of shapes; errors with both shapes.
+  /// The numpy broadcast of shapes; fails with an error that shows all shapes.
   mlir::LogicalResult broadcastShape(llvm::ArrayRef<Tensor *> tensors, Shape &shape);
-  /// The error that ends an operation whose operands depend on the input though they must not.
+  /// The error for an operand that must be known at import but depends on the model's input.
   mlir::LogicalResult notKnown(const char *what);
 
 private:
@@ -91,8 +91,8 @@ private:
 };
 
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
-/// The double that a person means by this float: 1e-05f is 1e-05, not 9.99999975e-06. Epsilons and
-/// ratios are written as decimals, and the exporter rounded them.
+/// The double that was meant by this float: 1e-05f is 1e-05, not 9.99999975e-06. Epsilons and ratios are
+/// written as decimals, which the exporter has rounded.
 double asWritten(float value);
 /// "2x3 of int64"
 std::string typeText(const Tensor &tensor);

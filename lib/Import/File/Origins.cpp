@@ -15,7 +15,7 @@ namespace {
 
 constexpr llvm::StringLiteral kindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
 
-/// One character of a Python string behind its backslash, appended as UTF-8.
+/// Reads the rest of an escape in a Python string, after the backslash, and appends it as UTF-8.
 bool unescape(llvm::StringRef &text, std::string &to) {
   if (text.empty())
     return false;
@@ -90,8 +90,8 @@ void Origins::readSignature(llvm::StringRef text) {
     trouble = "no inputs";
 }
 
-/// Of what a sum comes from: is the parameter's only addend a number of the program? That is one inner
-/// value, while a factor of it (alpha) brings more, and "w + w" none. Either may be in another type.
+/// Is a sum that comes from these values the parameter plus a number in the program? Such a number is one
+/// inner value; a factor (alpha) would add more, and "w + w" has none. Both may have been cast.
 static bool isByNumber(llvm::ArrayRef<std::string> from, llvm::StringRef parameter) {
   static constexpr llvm::StringLiteral casts[] = {"_to_copy", "scalar_tensor_default"};
   return llvm::count_if(from, isInnerName) == 1 && llvm::all_of(from, [&](llvm::StringRef each) {
@@ -143,7 +143,7 @@ Origins::Origins(const onnx::GraphProto &graph) {
   for (const onnx::ValueInfoProto &value : graph.value_info())
     if (value.metadata_props_size() > 0)
       if (!metadata.try_emplace(value.name(), &value.metadata_props()).second)
-        metadata[value.name()] = nullptr; // described twice: said nothing
+        metadata[value.name()] = nullptr; // described twice: not used
   llvm::StringSet<> found;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
     const Metadata *own = metadata.lookup(tensor.name());
@@ -170,7 +170,7 @@ Origins::Origins(const onnx::GraphProto &graph) {
 
 Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand) {
   std::optional<ProgramCall> call = callOf(reader);
-  if (!call) // a tool that has dropped the record, or a node that an optimizer has made
+  if (!call) // a tool has dropped the record, or an optimizer has created the node
     return origin.direct && operand == 1 ? llvm::StringSwitch<Decomposed>(reader.op_type())
                                                .Case("MatMul", Decomposed::Transposed)
                                                .Case("Gemm", Decomposed::Moved)

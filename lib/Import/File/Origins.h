@@ -1,13 +1,13 @@
-//===- Origins.h - what an exporter says a tensor comes from ------------------------*- C++ -*-===//
+//===- Origins.h - where tensors come from, by the exporter's record ----------------*- C++ -*-===//
 //
-// PyTorch's exporter (torch.onnx.export with dynamo=True) folds constants like others, but records
-// what it has done: the graph's metadata lists the inputs of the exported program, each a PARAMETER,
-// a BUFFER or a constant with its name in the model, and the metadata of a folded value lists the
-// values that it was computed from. So it is known that ones and zeros which a decomposition has
-// made are no parameters, and which tensors are a parameter again, transposed or sliced.
+// PyTorch's exporter (torch.onnx.export with dynamo=True) folds constants like others, but records it:
+// the graph's metadata lists the inputs of the exported program, each a PARAMETER, a BUFFER or a
+// constant with its name in the model, and the metadata of a folded value lists the values that it
+// was computed from. So ones and zeros that a decomposition creates are known not to be parameters,
+// and a tensor that is a transposed or sliced parameter is known to be one.
 //
-// Metadata is text of an untrusted file. It is parsed strictly, a record that contradicts itself
-// says nothing, and what would make two tensors one is checked against their values by who asks.
+// Metadata is text in an untrusted file. It is parsed strictly, a record that contradicts itself is
+// not used, and callers compare values before they make two tensors one.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_ORIGINS_H
@@ -32,28 +32,28 @@ struct Origin {
     Derived    ///< computed from parameters
   };
   Kind kind = Unknown;
-  std::vector<std::string> parameters; ///< that it is, or is computed from; sorted
-  bool folded = false;                 ///< computed, of parameters or of others
-  /// Of a derived one: all operations that have names in the traced program move elements
-  /// (transpose, reshape, slice, concatenation).
+  std::vector<std::string> parameters; ///< those that it is, or is computed from; sorted
+  bool folded = false;                 ///< computed, from parameters or from other values
+  /// Derived: all operations that have names in the traced program move elements (transpose, reshape,
+  /// slice, concatenation).
   bool moved = false;
-  /// One of these concatenates. The record lists what was concatenated once, however often it was:
-  /// whether an element is there twice must be seen in the values.
+  /// One of these operations concatenates. The record lists an operand once, however often it was
+  /// concatenated: only the values show whether an element is repeated.
   bool joined = false;
-  /// Made inside the decomposition of the operation that reads it, which has no name of its own: it
-  /// may be an operand that is scaled, so what it is must be known of the reader.
+  /// Created inside the decomposition of the operation that reads it, without a name of its own. It may
+  /// be, say, a scaled operand: what it is depends on the reader (`decomposed`).
   bool inner = false;
-  /// Of a derived one: a single operation inside the decomposition of another, without operands
-  /// beside the parameter.
+  /// Derived by a single operation, inside the decomposition of another, with no operand but the
+  /// parameter.
   bool direct = false;
-  /// Rows of a table, looked up by whatever indices.
+  /// Rows of a table, looked up.
   bool lookedUp = false;
-  /// By detach() among others, which stops its gradient.
+  /// Computed by detach() among others, which stops the gradient.
   bool detached = false;
-  /// Nothing but operations inside the decomposition of another.
+  /// All operations are inside the decomposition of another.
   bool inside = false;
-  /// One parameter, perhaps negated, plus a number of the program, as Gemma's norms scale by 1 + w. Its
-  /// gradient is the parameter's, perhaps negated.
+  /// One parameter, perhaps negated, plus a number in the program, like the scale 1 + w of Gemma's norms.
+  /// Its gradient is the parameter's, perhaps negated.
   bool shifted = false;
 };
 
@@ -61,23 +61,21 @@ class Origins {
 public:
   explicit Origins(const onnx::GraphProto &graph);
 
-  /// Does the file say what its inputs were?
+  /// Does the file have a valid record of the program's inputs?
   bool known() const { return isKnown; }
-  /// Why its record is not believed; empty where it is, or where there is none.
+  /// Why the record is not used; empty if it is, or if there is none.
   const std::string &problem() const { return trouble; }
-  /// Tensors that the inputs' record and their own metadata call different things, so that nothing
-  /// is known of them.
+  /// Tensors whose own metadata contradicts the record of inputs, so that nothing is known about them.
   const std::vector<std::string> &contradicted() const { return contradictory; }
   const Origin &of(llvm::StringRef initializer) const;
-  /// Of an inner tensor, as operand of a node. By what the exporter says of that, or where it says
-  /// nothing by its operator: the only matrix that is multiplied with and comes from one operand by
-  /// one operation is the transpose of a linear layer's weight.
+  /// What an inner tensor is, as an operand of a node: by the node's recorded call or, without one, by
+  /// its operator. A MatMul's second operand that comes from one parameter by one operation is the
+  /// transpose of a linear layer's weight.
   static Decomposed decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand);
   /// Is it the name of one of the model's parameters?
   bool isParameter(llvm::StringRef name) const { return parameters.contains(name); }
-  /// A parameter that no initializer is or comes from; empty where there is none. Exporters keep one
-  /// of several that are tied, or equal, and a second optimizer does not know what the first has
-  /// folded.
+  /// A parameter that no initializer is or comes from; empty if there is none. Exporters keep one of
+  /// several tied or equal parameters, and a second optimizer does not know what the first has folded.
   const std::string &lost() const { return lostParameter; }
 
 private:
@@ -92,7 +90,7 @@ private:
   std::vector<std::string> contradictory;
 };
 
-/// The strings of a list as Python's repr() writes it; none if it is not one.
+/// The strings of a list as Python's repr() writes it; none if the text is not such a list.
 std::optional<std::vector<std::string>> parsePythonList(llvm::StringRef text);
 
 } // namespace partita::importer

@@ -1,14 +1,15 @@
 //===- WireScanner.cpp ------------------------------------------------------------------------===//
 //
-// One table per message says what happens to each field; a field that no table names is skipped.
-// Every message has a table, the smallest too: the parser behind makes room for what a field that
-// it does not know says of its length, without asking how much there is.
-// Lengths of nested messages are not known before their contents have been written, so each gets
-// five bytes (a varint may be padded), filled in afterwards: one buffer, no copies of copies.
+// A table per message says what happens to each field; a field that the table does not list is
+// skipped. Every message has a table, even the smallest: for a field that it does not know, the
+// protobuf parser allocates whatever length the field claims, without checking how much there is.
+// The length of a nested message is not known before its contents have been written, so it gets
+// five bytes (a varint may be padded), filled in afterwards: one buffer, nothing is copied twice.
 //
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/WireScanner.h"
+#include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <climits>
@@ -23,7 +24,6 @@ namespace partita::importer {
 namespace {
 
 constexpr int maxDepth = 64;
-constexpr llvm::StringLiteral keptKey = "pkg.torch.onnx.fx_node"; // what Origins reads
 constexpr uint32_t payloadField = 1000;
 constexpr size_t paddedLength = 5;
 
@@ -225,9 +225,9 @@ private:
       size_t before = result.skeleton.size();
       if (!nested(field->number, [&] { return scan(*field->message, begin + length, depth + 1); }))
         return false;
-      // Of a node's metadata most is the trace of the Python program that has made it.
+      // Most of a node's metadata is the stack trace of the Python program that made it.
       if (field->message == &nodeNoteMessage &&
-          !llvm::StringRef(result.skeleton).drop_front(before).contains(keptKey))
+          !llvm::StringRef(result.skeleton).drop_front(before).contains(tracedKey))
         result.skeleton.resize(before);
       return true;
     }

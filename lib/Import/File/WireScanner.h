@@ -1,10 +1,10 @@
 //===- WireScanner.h - an ONNX file without its tensors' values ------------------------------===//
 //
-// A protobuf parser copies every byte that it reads: 1.5 GB of weights cost 2 s and 1.6 GB of
-// memory. The scanner walks the wire format of the mapped file first and writes the same message
-// again without the bytes that Import does not want: every payload of a tensor becomes a
-// `Payload` (field, offset, length), documentation and unknown fields are dropped. What remains
-// is a few hundred bytes per node; the generated classes parse that.
+// A protobuf parser copies every byte that it reads: 1.5 GB of weights cost 2 s and 1.6 GB of memory.
+// The scanner first walks the wire format of the mapped file and writes the message again without
+// the bytes that Import does not need: every payload of a tensor becomes a `Payload` (field, offset,
+// length), documentation and unknown fields are dropped. The generated classes then parse what
+// remains, a few hundred bytes per node.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_WIRESCANNER_H
@@ -23,8 +23,8 @@ struct ScanResult {
   std::string error;
 };
 
-/// Scans `size` bytes at `data`, an ONNX ModelProto. Believes no length before checking it against
-/// the bytes that remain; refuses messages nested deeper than 64. Reads the pages of headers only.
+/// Scans `size` bytes at `data`, an ONNX ModelProto. Checks every length against the bytes that remain
+/// before using it; refuses messages nested deeper than 64. Touches only the pages of headers.
 ScanResult scanModel(const uint8_t *data, size_t size);
 
 } // namespace partita::importer

@@ -17,7 +17,7 @@ struct Interval {
   bool operator!=(Interval other) const { return low != other.low || high != other.high; }
 };
 
-/// All that the type can hold.
+/// All values of the type.
 Interval anyOf(Type type) {
   unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
   if (width == 1)
@@ -29,7 +29,7 @@ Interval either(Interval a, Interval b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
-/// A sum, difference or product overflows as a whole or not at all.
+/// The bounds of a sum, difference or product are at the corners, unless one overflows.
 using Overflowing = bool (*)(int64_t, int64_t, int64_t &);
 bool overflowsAdd(int64_t a, int64_t b, int64_t &r) { return llvm::AddOverflow(a, b, r); }
 bool overflowsSub(int64_t a, int64_t b, int64_t &r) { return llvm::SubOverflow(a, b, r); }
@@ -58,13 +58,13 @@ public:
       return it->second;
     Interval result = compute(op, any, depth + 1);
     if (result.low < any.low || result.high > any.high)
-      result = any; // of a cast: what wraps around can be anything
+      result = any; // a cast that wraps around
     known.insert({value, result});
     return result;
   }
 
 private:
-  // A model may be made to be looked through for ever.
+  // Limits, because a model can be made to be searched forever.
   static constexpr int mostDeep = 128;
   static constexpr size_t mostValues = 1024;
 
@@ -131,7 +131,7 @@ private:
   llvm::DenseMap<Value, Interval> known;
 };
 
-/// Does every element of the operand become one run of the result's?
+/// Does every element of the operand become one run of elements of the result?
 bool repeatsWithinRuns(tx::BroadcastOp op) {
   llvm::ArrayRef<int64_t> from = op.getX().getType().getShape(), to = op.getType().getShape();
   size_t added = to.size() - from.size(), at = 0;

@@ -159,7 +159,7 @@ MaybeHost Folder::rangeInt(DType type, int64_t start, int64_t step, int64_t coun
   return buffer.finish();
 }
 
-/// What the reduction of no elements is.
+/// The reduction of an empty set.
 static double ofNothing(Folder::Reduction kind) {
   switch (kind) {
   case Folder::Reduction::max:

@@ -1,9 +1,9 @@
 //===- Folder.h - computing on tensors that depend on no input --------------------------------===//
 //
-// Every function computes one ONNX operation on HostTensors whose shapes and indices the caller
-// has checked. None means "too large": the tensor has more distinct elements than one fold may
-// have, or the model has used up what all its folds together may cost (a file of a kilobyte could
-// otherwise ask for hours). The caller then emits the operation instead.
+// Every function computes one ONNX operation on HostTensors whose shapes and indices the caller has
+// checked. A result of none means "too large": the tensor has more distinct elements than one fold
+// may have, or the model has used up the limit for all folds together (otherwise a file of a kilobyte
+// could take hours). The caller then emits the operation instead.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_FOLDER_H
@@ -28,8 +28,8 @@ public:
   /// `limit`: distinct elements of one result; `total`: of all results together.
   Folder(int64_t limit, int64_t total) : limit(limit), left(total) {}
 
-  /// Elementwise; operands are broadcast to `shape`. Computes on doubles when `onDouble` is wanted
-  /// by the operands' type or the function has no integer form.
+  /// Elementwise; operands are broadcast to `shape`. Computes on doubles if an operand is a float or the
+  /// function has no integer form.
   MaybeHost elementwise(DType type, llvm::ArrayRef<int64_t> shape,
                         llvm::ArrayRef<HostTensor> operands, const ScalarFunction &function);
   /// condition ? a : b, bytes moved as they are.
@@ -49,11 +49,11 @@ public:
   MaybeHost rangeInt(DType type, int64_t start, int64_t step, int64_t count);
 
   enum class Reduction { sum, mean, prod, max, min };
-  /// Reduces the dimensions in `axes` (sorted), which stay with size 1. None also for the
-  /// max or min of no integers.
+  /// Reduces the dimensions in `axes` (sorted), which stay with size 1. None also for the max or min of
+  /// an empty set of integers.
   MaybeHost reduce(const HostTensor &x, llvm::ArrayRef<int64_t> axes, Reduction kind);
 
-  /// May a tensor of this shape be computed? If so it is counted.
+  /// May a tensor of this shape be computed? If so, it is charged to the limit.
   bool admit(llvm::ArrayRef<int64_t> shape);
 
 private:

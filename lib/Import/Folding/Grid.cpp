@@ -23,7 +23,7 @@ bool isSmall(const Grid &grid) {
   return span < static_cast<double>(mostSpan);
 }
 
-/// `dims` with a boundary before the last `inner` elements: a dimension that this cuts becomes two.
+/// Puts a boundary of `dims` before the last `inner` elements; a dimension that it cuts becomes two.
 /// False if it cannot be cut there.
 bool cut(Dims &dims, int64_t inner) {
   int64_t behind = 1;
@@ -150,7 +150,7 @@ public:
   }
 
 private:
-  // A model may be made to be looked through for ever.
+  // A limit, because a model can be made to be searched forever.
   static constexpr int mostVisited = 256;
   static std::optional<Grid> none() { return std::nullopt; }
   static llvm::ArrayRef<int64_t> shapeOf(Value value) {

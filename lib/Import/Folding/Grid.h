@@ -1,12 +1,12 @@
 //===- Grid.h - indices that are positions along dimensions -----------------------------------===//
 //
-// x[arange(batch)[:, None], arange(keys)] is x itself, whatever operator an exporter writes it with,
-// and however it spells the index: a Range that is unsqueezed, expanded, concatenated with others,
-// or multiplied by a row's length and added to the next. Taken for what it is, a lookup becomes a
-// slice, a transpose and a broadcast, which split as x does; a lookup by unknown rows never splits.
+// x[arange(batch)[:, None], arange(keys)] is x itself, whichever operator an exporter uses and however
+// it writes the index: a Range that is unsqueezed, expanded, concatenated with others, or multiplied
+// by a row's length and added to the next. Such a lookup is imported as a slice, a transpose and a
+// broadcast, which can be split like x; a lookup of unknown rows cannot.
 //
-// The index tensor is a grid if its elements, in row-major order, count through some dimensions at
-// a fixed stride each.
+// The index tensor is a grid if its elements, in row-major order, count through some dimensions at a
+// fixed stride each.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_GRID_H
@@ -33,15 +33,15 @@ struct Grid {
 std::optional<Grid> findGrid(const HostTensor &indices);
 std::optional<Grid> findGrid(mlir::Value indices);
 
-/// Of a grid into a dimension of this size: negative indices counted from its start. None if some
-/// are negative and others are not, or lie outside.
+/// A grid of indices into a dimension of this size, with negative ones counted from its start. None if
+/// only some are negative, or if some are out of range.
 std::optional<Grid> within(Grid grid, int64_t size);
 /// sum of grids[k] * strides[k], which have the same number of elements.
 std::optional<Grid> combine(llvm::ArrayRef<Grid> grids, llvm::ArrayRef<int64_t> strides);
 
-/// What a grid points to, as a box: the indexed dimension seen as several, `sizes`; of these
-/// `extents` elements from `offsets` on, every `steps`-th. Dimension d of the box is counted by
-/// dimension gridDims[d] of the grid, or by none (-1).
+/// The elements that a grid points to, as a box: the indexed dimension is viewed as several, `sizes`; the
+/// box has `extents` elements of each from `offsets` on, every `steps`-th. Dimension gridDims[d] of the
+/// grid counts through dimension d of the box; -1: none does.
 struct Box {
   Shape sizes, offsets, extents, steps;
   llvm::SmallVector<int64_t, 4> gridDims;

@@ -1,9 +1,9 @@
 //===- Materialize.cpp - known tensors as values of the program -------------------------------===//
 //
-// A known tensor that the program needs becomes the smallest ops that say the same: dimensions
-// that repeat become a tx.broadcast, an arithmetic progression a tx.iota, a causal mask (two
-// values, one on and below a diagonal) a comparison of two iotas; only the rest is a dense
-// constant. A mask over 1024 positions is six ops and no megabyte of text.
+// A known tensor that the program needs becomes the smallest equivalent ops: repeated dimensions become
+// a tx.broadcast, an arithmetic progression a tx.iota, a causal mask (two values, one on and below a
+// diagonal) a comparison of two iotas; only the rest is a dense constant. A mask over 1024 positions
+// is six ops, not a megabyte of text.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ HostTensor shrinkToChanging(const HostTensor &host) {
     Shape begins(result.rank(), 0), ones(result.rank(), 1), sizes(result.shape());
     sizes[dim] = 1;
     HostTensor first = result.slice(begins, sizes, ones);
-    bool changes = false; // most do at once: a layer's mask is not looked at for each dimension
+    bool changes = false; // most tensors change at once, so masks are not compared in full per dimension
     for (begins[dim] = 1; begins[dim] < result.shape()[dim] && !changes; ++begins[dim]) {
       HostTensor next = result.slice(begins, sizes, ones);
       forEachElement(sizes, {&first, &next}, [&](llvm::ArrayRef<int64_t> at) {

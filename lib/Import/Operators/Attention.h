@@ -1,7 +1,7 @@
 //===- Attention.h - attention and rotary embeddings in their plain form ----------------------===//
 //
-// Several operators, ONNX's and onnxruntime's, say one formula with different inputs. They are
-// written the way exporters decompose them, so that raising sees one form.
+// Several operators, ONNX's and onnxruntime's, express one formula with different inputs. They are
+// emitted the way exporters decompose them, so that raising sees one form.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_ATTENTION_H

@@ -67,7 +67,7 @@ LogicalResult branch(Node &node) {
       failed(node.attribute("else_branch", elseGraph)))
     return failure();
   if (!thenGraph || !elseGraph)
-    return node.error() << "has not two branches";
+    return node.error() << "does not have two branches";
   int64_t condition = 0;
   Tensor *tensor = node.input(0);
   if (tensor->type != DType::boolean || *elementCount(tensor->shape) != 1)

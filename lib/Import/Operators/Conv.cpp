@@ -1,8 +1,8 @@
 //===- Conv.cpp - convolution as a product with patches ---------------------------------------===//
 //
 // A kernel that steps by its own size over an image that it divides (a vision Transformer's patch
-// embedding) is a reshape and a matrix product. Any other one reads each of the kernel's positions
-// as a strided slice of the padded image; the slices joined are the patches.
+// embedding) is a reshape and a matmul. Any other one reads each of the kernel's positions as a
+// strided slice of the padded image; the concatenated slices are the patches.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@ struct Window {
   Shape kernel, strides, dilations, before, after, out; // per spatial dimension
 };
 
-/// How many positions a kernel may have that is read slice by slice.
+/// The most positions of a kernel that is read slice by slice.
 constexpr int64_t mostSlices = 256;
 
-/// Pads that make the result ceil(size / stride) long; the odd one stands after, or before.
+/// Pads that make the result ceil(size / stride) long; the odd one comes after, or before.
 void padSame(Window &w, int64_t i, int64_t size, bool oddBefore) {
   int64_t out = (size + w.strides[i] - 1) / w.strides[i];
   int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1;

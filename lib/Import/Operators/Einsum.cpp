@@ -1,8 +1,8 @@
 //===- Einsum.cpp - sums of products by letters -----------------------------------------------===//
 //
 // Operands are joined from left to right. A letter that neither a later operand nor the result has
-// is summed away as soon as it can be: alone in one operand by a reduction, in both by a matrix
-// product, whose batch are the letters that both have and that stay.
+// is summed over as soon as possible: if one operand has it, by a reduction; if both have it, by a
+// matmul, whose batch is the letters that both have and that stay.
 //
 //===----------------------------------------------------------------------------------------===//
 

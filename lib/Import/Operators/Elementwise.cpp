@@ -30,7 +30,7 @@ LogicalResult onlyAtImport(Node &node, const Tensor &tensor) {
                       << " that depends on the model's input is not supported";
 }
 
-/// Op is void for operators that `tx` has not: these must fold.
+/// Op is void for operators that `tx` does not have: these must fold.
 template <typename Op, const ScalarFunction &function> LogicalResult unary(Node &node) {
   if (failed(node.arity(1, 1)))
     return failure();
@@ -162,7 +162,7 @@ LogicalResult modulo(Node &node) {
                : binary<tx::ModuloOp, scalars::mod>(node);
 }
 
-/// The sum over their number.
+/// The sum divided by their number.
 LogicalResult mean(Node &node) {
   FailureOr<Tensor *> sum = accumulate<tx::AddOp, scalars::add>(node);
   if (failed(sum))

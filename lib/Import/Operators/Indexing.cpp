@@ -65,7 +65,7 @@ LogicalResult checkAlong(Node &node, int64_t &axis, const Tensor &data, const Te
   return checkIndices(node, indices, data.shape[axis]);
 }
 
-/// Of an embedding, the row that its model pads with (`padding_idx`), as dynamo's exporter records it.
+/// An embedding's `padding_idx`, as dynamo's exporter records it.
 std::optional<int64_t> paddingOf(Node &node, int64_t rows) {
   std::optional<ProgramCall> call = callOf(node.proto);
   int64_t padding = -1;
@@ -103,8 +103,8 @@ LogicalResult gather(Node &node) {
   if (axis == 0 && !indices->host)
     if (Value taken = gatherNumbered(node, data, node.value(indices)))
       return node.set(0, node.reshape(taken, shape));
-  // Tokens into a parameter are what an embedding is: an id below zero is none, and said to be so
-  // when the program runs. Elsewhere it counts from the end.
+  // Token ids into a parameter are an embedding: an id below zero is invalid, which the program reports
+  // when it runs. Elsewhere a negative index counts from the end.
   bool areTokens = isTable && !indices->host;
   Value at = areTokens ? node.value(indices) : positions(node, indices, dims[axis]);
   return node.set(0, takeAlong(node, node.value(data), axis, at,

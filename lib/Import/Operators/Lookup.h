@@ -14,7 +14,7 @@
 
 namespace partita::importer {
 
-/// Errors unless the tensor holds int32 or int64.
+/// Fails unless the tensor holds int32 or int64.
 mlir::LogicalResult checkIndexType(Node &node, const Tensor &indices);
 /// Known indices must lie in [-size, size). `every`: only each `every`-th one, from `first`.
 mlir::LogicalResult checkIndices(Node &node, const Tensor &indices, int64_t size, int64_t first = 0,
@@ -26,25 +26,25 @@ mlir::Value positions(Node &node, Tensor *indices, int64_t size);
 /// `positions`, data's dimensions after it. At position `padding` data gets no gradient from here.
 mlir::Value takeAlong(Node &node, mlir::Value data, int64_t axis, mlir::Value positions,
                       std::optional<int64_t> padding = {});
-/// Of each of many tables: data [..., n, rest...] at positions [..., m] is [..., m, rest...]. The
-/// positions' rank says how many dimensions the two share.
+/// A lookup in each of many tables: data [..., n, rest...] at positions [..., m] is [..., m, rest...].
+/// The positions' rank determines how many dimensions the two share.
 mlir::Value takeOfEach(Node &node, mlir::Value data, mlir::Value positions);
-/// What takeAlong takes at known positions, which are a progression: takes them backwards, too.
+/// The same as takeAlong at known positions that are a progression, in either direction.
 mlir::Value takeProgression(Node &node, mlir::Value data, int64_t axis, int64_t start, int64_t step,
                             int64_t count);
 
-/// How far apart the elements of each dimension stand when all are in one row.
+/// Row-major strides.
 Shape rowMajor(llvm::ArrayRef<int64_t> shape);
 /// Of ONNX's GatherElements and ScatterElements: where in `shape`, its elements in one row, index
 /// i0..in along `axis` points to.
 mlir::Value flatPositions(Node &node, mlir::Value positions, llvm::ArrayRef<int64_t> shape,
                           int64_t axis);
 
-/// What a scatter does where several updates meet an element.
+/// What a scatter does if several updates hit an element.
 enum class Scatter { replace, add, mul, max, min };
 mlir::LogicalResult scatterKind(Node &node, Scatter &kind);
 /// `rows` [r, w] with the rows at `at` [u] replaced by, or combined with, those of `updates` [u,
-/// w]. `known`: the positions, if they are. Errors out where that is too large.
+/// w]. `known`: the positions, if they are known. Fails if the result is too large.
 mlir::FailureOr<mlir::Value> scatterRows(Node &node, mlir::Value rows, mlir::Value at,
                                          const MaybeHost &known, mlir::Value updates, Scatter kind);
 
@@ -52,13 +52,13 @@ mlir::FailureOr<mlir::Value> scatterRows(Node &node, mlir::Value rows, mlir::Val
 /// `column`: of tuples, their element of that number.
 std::optional<Grid> gridOf(Node &node, Tensor *indices, int64_t size,
                            std::optional<int64_t> column = std::nullopt);
-/// What the grid points to in `count` dimensions of `data` from `from` on, in their place and in
-/// `shape`, by slices, transposes and broadcasts, which split as their operands do. Null if it is no
-/// box of them.
+/// The elements that the grid points to in `count` dimensions of `data` from `from` on, with `shape` in
+/// place of these dimensions; by slices, transposes and broadcasts, which split like their operands.
+/// Null if they are not a box.
 mlir::Value takeGrid(Node &node, mlir::Value data, int64_t from, int64_t count, const Grid &grid,
                      llvm::ArrayRef<int64_t> shape);
 /// `data` with what the grid points to in its first `count` dimensions replaced by, or combined with,
-/// `updates`, by slices and concatenations. Null if it is no box, or several updates meet an element.
+/// `updates`, by slices and concatenations. Null if it is not a box, or several updates hit an element.
 mlir::Value writeGrid(Node &node, mlir::Value data, int64_t count, const Grid &grid,
                       mlir::Value updates, Scatter kind);
 

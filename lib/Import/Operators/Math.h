@@ -1,8 +1,8 @@
 //===- Math.h - operators that are defined by others ------------------------------------------===//
 //
-// What a handler writes when an ONNX operator is a formula: operands broadcast like numpy's,
-// numbers stand for constants of the other operand's type, reductions keep their dimensions. Shapes
-// have been checked by the handler.
+// For handlers of ONNX operators that are formulas: operands broadcast like numpy's, numbers become
+// constants of the other operand's type, reductions keep their dimensions. The handler has checked
+// the shapes.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_MATH_H

@@ -106,7 +106,7 @@ LogicalResult finish(Node &node, AttentionParts &parts, Tensor *mask, Tensor *bi
   return node.set(0, joinHeads(node, attend(node, parts)));
 }
 
-/// Queries, keys and values by one product with joined weights.
+/// Queries, keys and values by one matmul with fused weights.
 LogicalResult attention(Node &node) {
   int64_t heads = 0, rotary = 0, shared = 0;
   Shape sizes;

@@ -48,7 +48,7 @@ LogicalResult parse(Node &node, int64_t axesAreInput, Reduced &reduced) {
 
 using Kind = Folder::Reduction;
 
-/// Integers, bools and products have no kernel: they are reduced by halving.
+/// Reductions of integers and bools, and ReduceProd, have no kernel: they are reduced by halving.
 Value reduceValue(Math &m, Value x, Kind kind, llvm::ArrayRef<int64_t> axes, bool isReal) {
   switch (kind) {
   case Kind::sum:
@@ -129,8 +129,8 @@ Value logOfSumOfPowers(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.logSumExp(x, axes);
 }
 
-/// Where along `axis` the i1 `here` is true: the first place, or the last. Some place where it is
-/// nowhere (among NaNs), so that what is looked up there exists.
+/// The first position, or the last, along `axis` where the i1 `here` is true. Some valid position if there
+/// is none (among NaNs), so that a lookup there is valid.
 Value place(Math &m, Value here, int64_t axis, bool last) {
   int64_t size = shapeOf(here)[axis];
   Value at = m.iota(m.i64(), shapeOf(here).size(), axis, size);

@@ -1,7 +1,7 @@
 //===- Registry.h - one row per ONNX operator -------------------------------------------------===//
 //
-// An operator's handler stands in a file by theme, which ends in a table of rows; the registry is
-// the union of these tables. Adding a spelling is adding a row.
+// Operators' handlers are grouped into files, each of which ends in a table of rows; the registry is the
+// union of these tables. Adding a spelling is adding a row.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_REGISTRY_H
@@ -60,7 +60,7 @@ std::string opsetProblem(llvm::StringRef domain, int64_t version);
 
 /// The row for an operator of `version` of its domain's opset, or null.
 const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t version);
-/// Does any version of the operator have a row? (To say so when the version is the problem.)
+/// Does any version of the operator have a row? (For the error if only the version is unsupported.)
 bool knowsOp(llvm::StringRef domain, llvm::StringRef type);
 
 } // namespace partita::importer

@@ -1,9 +1,8 @@
 //===- Resize.cpp - Resize, Upsample ----------------------------------------------------------===//
 //
 // With known sizes a resize is a constant linear map along each dimension: row `to` of its matrix
-// says how much of each old element the new one is. So it is differentiable like any product, and
-// an exporter's interpolated table of positions stays a parameter. A nearest element is taken as it
-// is, of any type.
+// has the share of each old element in the new one. So it is differentiable like any matmul, and an
+// interpolated table of positions stays a parameter. Nearest elements are copied, for any type.
 //
 // What ONNX's text leaves open is done as its reference implementation (onnx.reference) does it.
 //

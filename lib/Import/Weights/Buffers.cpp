@@ -21,7 +21,7 @@ struct Uses {
   bool angles = true;      ///< they end in a sine or cosine
   bool fixed = true;       ///< they are angles, or scale what is computed from integers
   bool constant = true;    ///< they end as operands that are no parameters
-  bool multiplied = true;  ///< they end in products, element by element
+  bool multiplied = true;  ///< they end in elementwise multiplications
   bool elementwise = true; ///< they end in arithmetic, element by element, or as masks of attention
   bool scored = true;      ///< they end in scores of attention, by sums and products with numbers
   bool whole = true;       ///< the same, and no rows are looked up
@@ -40,28 +40,28 @@ struct Uses {
 
 constexpr Uses anyUse{false, false, false, false, false, false, false};
 
-/// Does the operator hand on its numbers as they are?
+/// Does the operator pass its elements on unchanged?
 bool reshapes(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Cast",    "Expand",    "Identity", "Reshape",
                                                  "Squeeze", "Transpose", "Unsqueeze"};
   return llvm::is_contained(kOps, op);
 }
 
-/// Does it hand angles on, as products with positions and in other shapes?
+/// Does it compute angles from angles: multiplied with positions, in other shapes?
 bool handsAnglesOn(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Concat", "Div", "Einsum", "Gather",
                                                  "MatMul", "Mul", "Neg",    "Slice"};
   return reshapes(op) || llvm::is_contained(kOps, op);
 }
 
-/// Does it take elements of its first operand and hand them on as they are, or negated?
+/// Does it pass on elements of its first operand, unchanged or negated?
 bool selects(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "GatherElements", "GatherND",
                                                  "Neg",    "Slice",  "Split",          "Tile"};
   return reshapes(op) || llvm::is_contained(kOps, op);
 }
 
-/// Does it look elements of its first operand up?
+/// Does it look up elements of its first operand?
 bool looksUp(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Gather", "GatherElements", "GatherND"};
   return llvm::is_contained(kOps, op);
@@ -74,19 +74,19 @@ bool isElementwise(llvm::StringRef op) {
   return llvm::is_contained(kOps, op);
 }
 
-/// Does it hand scores of attention on, with what was added to them?
+/// Is its result scores of attention if an operand is?
 bool handsScoresOn(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Add", "Div", "Max", "Mul", "Sub", "Where"};
   return selects(op) || llvm::is_contained(kOps, op);
 }
 
-/// Does it ask something of scores?
+/// Does it only test scores?
 bool asksScores(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Equal", "IsInf", "IsNaN"};
   return llvm::is_contained(kOps, op);
 }
 
-/// Does it hand on the weights that a softmax makes?
+/// Is its result attention's weights if an operand is?
 bool handsWeightsOn(llvm::StringRef op) {
   return selects(op) || op == "Dropout" || op == "Mul" || op == "Where";
 }
@@ -129,7 +129,7 @@ bool isTensorOfNumbers(const onnx::TensorProto &tensor) {
   return isFloatType(tensor.data_type()) && tensor.dims_size() > 0;
 }
 
-/// Is what it makes of single numbers one again? Not of Range, which counts.
+/// Are its results single numbers if all its operands are? (Not Range's.)
 bool keepsSingle(const onnx::NodeProto &node) {
   static constexpr llvm::StringLiteral ops[] = {
       "Add", "Cast", "CastLike",   "Div",  "Gather",  "Identity", "Mul",
@@ -137,8 +137,8 @@ bool keepsSingle(const onnx::NodeProto &node) {
   return llvm::is_contained(ops, llvm::StringRef(node.op_type()));
 }
 
-/// A number, or the sizes of a tensor, and what is computed from such: they scale a weight, as the
-/// factor of torch.add(x, b, alpha=0.5) does, and are no positions.
+/// Single numbers, sizes of tensors and what is computed from these: as operands they scale a weight, as
+/// the factor of torch.add(x, b, alpha=0.5) does, and are not positions.
 llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
   llvm::StringSet<> single;
   for (const onnx::TensorProto &tensor : graph.initializer())
@@ -159,8 +159,8 @@ llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
   return single;
 }
 
-/// Values that integers, and scalars beside them, are all that they are computed from; `counts` are
-/// positions that are written as floats.
+/// Values that are computed from integers, and scalars, alone; `counts` are positions that are written
+/// as floats.
 llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::StringSet<> &counts) {
   llvm::StringSet<> floats; // the others
   for (const onnx::ValueInfoProto &input : graph.input())
@@ -190,8 +190,8 @@ public:
   BufferFinder(const onnx::GraphProto &graph, const llvm::StringSet<> &counts)
       : graph(graph), fromIntegers(findFromIntegers(graph, counts)) {}
 
-  /// A node comes after what it uses, so from the end a name's uses are all known when the node
-  /// that makes it is reached.
+  /// A node comes after its operands. Walking backward, all uses of a name are known when the node that
+  /// defines it is reached.
   void run() {
     for (const onnx::ValueInfoProto &output : graph.output())
       use(output.name(), anyUse);
@@ -199,7 +199,7 @@ public:
       look(node);
   }
 
-  /// What nothing uses is used in any way.
+  /// A value without uses counts as used in any way.
   Uses of(llvm::StringRef name) const {
     auto known = uses.find(name);
     return known == uses.end() ? anyUse : known->second;
@@ -251,11 +251,19 @@ private:
       operand.whole |= takesMask(node, i);
       use(node.input(i), operand);
     }
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (attribute.has_g())
-        for (const onnx::NodeProto &inner : attribute.g().node())
-          for (const std::string &input : inner.input())
-            use(input, anyUse);
+    useInBranches(node);
+  }
+
+  void useInBranches(const onnx::NodeProto &node) {
+    for (const onnx::AttributeProto &attribute : node.attribute()) {
+      for (const onnx::NodeProto &inner : attribute.g().node()) {
+        for (const std::string &input : inner.input())
+          use(input, anyUse);
+        useInBranches(inner);
+      }
+      for (const onnx::ValueInfoProto &output : attribute.g().output())
+        use(output.name(), anyUse);
+    }
   }
 
   /// Does a result weigh the rows of a matrix, as attention's softmax does?
@@ -269,7 +277,7 @@ private:
   llvm::StringMap<Uses> uses;
 };
 
-/// Tables of one shape among which the one with sines is looked for.
+/// How many tables of one size are searched for pairs of cosines and sines.
 constexpr size_t maxTables = 64;
 
 /// The initializers' values, of those that are small enough and lie in the file.

@@ -1,6 +1,6 @@
 //===- CallNotes.cpp - arguments of PyTorch's operations that ONNX lacks ----------------------===//
 //
-// The exporter leaves them out of the graph, and still writes them into its record of the call.
+// The exporter leaves them out of the graph, but records them with the call.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -22,13 +22,11 @@ void NoteFinder::noteScaledByFrequency() {
   }
   if (tables.empty())
     return;
-  notes.push_back({"the model scales the gradient of " +
-                       std::string(tables.size() == 1 ? "table " : "tables ") + listed(tables) +
-                       " by how often a batch has each id (scale_grad_by_freq), which ONNX does not "
-                       "say: here no gradient is scaled",
-                   tables,
-                   /*isReported=*/false,
-                   /*isOfParameters=*/true});
+  noteBeside("the model scales the gradient of " +
+                 std::string(tables.size() == 1 ? "table " : "tables ") + listed(tables) +
+                 " by how often a batch has each id (scale_grad_by_freq), which ONNX cannot "
+                 "express: gradients are not scaled here",
+             tables);
 }
 
 } // namespace partita::importer

@@ -8,21 +8,22 @@ namespace partita::importer {
 
 enum class Equality {
   Different, ///< or not there to be compared
-  OneValue,  ///< equal, and one number throughout
-  Varying    ///< equal otherwise
+  OneValue,  ///< equal, and all elements are one number
+  Varying    ///< equal, and not all elements are one number
 };
 
-/// Bytes that may still be compared and read in a search, in proportion to the file: values that
-/// nearly repeat could be compared for ever. Copies that are not found are trained independently.
+/// The bytes that a search may still read and compare, in proportion to the file's size, because
+/// values that nearly repeat could be compared forever. Copies that are not found are trained
+/// independently.
 struct SearchBudget {
   explicit SearchBudget(const ModelFile &file);
   bool spend(int64_t count) { return (bytes -= count) >= 0; }
   int64_t bytes;
 };
 
-/// Compares two tensors of one type and as many elements, row by row, whatever their shapes. Reads
-/// blocks through file descriptors: neither memory nor the page tables grow with the weights. Where
-/// the budget ends, the tensors are different.
+/// Compares two tensors of one type and number of elements in row-major order, whatever their shapes.
+/// Reads blocks through file descriptors, so neither memory nor page tables grow with the weights.
+/// Different when the budget is exhausted.
 Equality compareElements(ModelFile &file, const TensorData &a, const TensorData &b,
                          SearchBudget *budget = nullptr);
 
@@ -30,7 +31,7 @@ Equality compareElements(ModelFile &file, const TensorData &a, const TensorData 
 Equality compareTransposed(ModelFile &file, const TensorData &a, const TensorData &b,
                            SearchBudget *budget = nullptr);
 
-/// Elements of a tensor that lie in one block of its file; empty where they cannot be read.
+/// `count` elements of a tensor from `from` on; empty if they cannot be read.
 std::vector<char> readElements(ModelFile &file, const TensorData &data, int64_t from,
                                int64_t count);
 

@@ -1,9 +1,9 @@
 //===- DetachNotes.cpp - gradients that the model stops ----------------------------------------===//
 //
-// detach() is an Identity in ONNX, which exporters remove. Dynamo's record still names it: among what
-// a folded tensor was computed by, as the operation of an Identity, or, where that is gone, as
-// "%detach" among the arguments of the call that a node was made for. No op of ours stops a gradient,
-// so that flows.
+// detach() is an Identity in ONNX, which exporters remove. Dynamo's record still names it: among the
+// operations that a folded tensor was computed by, as the operation of an Identity, or, where the
+// Identity is gone, as "%detach" among the arguments of the call that a node was made for. No op
+// here stops a gradient, so the gradient flows.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -131,32 +131,27 @@ void NoteFinder::noteDetached() {
     values.push_back(name.str());
   bool isOne = parameters.size() == 1;
   if (!parameters.empty())
-    notes.push_back(
-        {(isOne ? "parameter " : "parameters ") + listed(parameters) + (isOne ? " is" : " are") +
-             " read through detach(), which import does not follow: " +
-             (isOne ? "it gets" : "they get") + " a gradient from there too; use --freeze " +
-             quoted(parameters.front()) + " if " + (isOne ? "it" : "the first") + " has no other",
-         std::move(tensors),
-         /*isReported=*/false,
-         /*isOfParameters=*/true});
+    noteBeside((isOne ? "parameter " : "parameters ") + listed(parameters) +
+                   (isOne ? " is" : " are") +
+                   " read through detach(), which import does not follow: " +
+                   (isOne ? "it gets" : "they get") + " a gradient from there too; use --freeze " +
+                   quoted(parameters.front()) + " if " + (isOne ? "it" : "the first") +
+                   " has no other",
+               std::move(tensors));
   if (!joined.empty())
-    notes.push_back(
-        {oneOf(joined) + " was folded from parameters " +
-             listed(origins.of(joined.front()).parameters) +
-             ", of which at least one was read through detach(), which import does not follow: all "
-             "get a gradient from there; to learn which, " +
-             unfolded() + "; use --freeze " + quoted(joined.front()) + " if all were",
-         joined,
-         /*isReported=*/false,
-         /*isOfParameters=*/true});
+    noteBeside(
+        oneOf(joined) + " was folded from parameters " +
+            listed(origins.of(joined.front()).parameters) +
+            ", of which at least one was read through detach(), which import does not follow: all "
+            "get a gradient from there; to learn which, " +
+            unfolded() + "; use --freeze " + quoted(joined.front()) + " if all were",
+        joined);
   if (!values.empty())
-    notes.push_back({"the model calls detach() on " +
-                         std::string(values.size() == 1 ? "value " : "values ") + listed(values) +
-                         ", which import does not follow: gradients flow through there, unlike in "
-                         "PyTorch; use --freeze for parameters that have no other gradient",
-                     {},
-                     /*isReported=*/false,
-                     /*isOfParameters=*/true});
+    noteBeside("the model calls detach() on " +
+                   std::string(values.size() == 1 ? "value " : "values ") + listed(values) +
+                   ", which import does not follow: gradients flow through there, unlike in "
+                   "PyTorch; use --freeze for parameters that have no other gradient",
+               {});
 }
 
 } // namespace partita::importer

@@ -1,9 +1,9 @@
-//===- KindNotes.cpp - what may be a parameter, or none ---------------------------------------===//
+//===- KindNotes.cpp - tensors that may or may not be parameters ------------------------------===//
 //
 // PyTorch's TorchScript exporter writes parameters and buffers alike, under their names in the model.
-// What it has computed, and the numbers of the program, it names itself: "onnx::Mul_12", or the path
-// of a Constant node, which begins with a slash. So the tensors that remain are the model's own, and
-// where a use does not say what they are, a note says what they are taken for.
+// It generates the names of what it has computed, and of numbers in the program: "onnx::Mul_12", or
+// the path of a Constant node, which begins with a slash. The remaining tensors are the model's own,
+// and if their use does not show what they are, a note says what they are taken for.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@ namespace partita::importer {
 
 namespace {
 
-/// What is computed with a tensor of the model.
+/// How a tensor of the model is used.
 struct OwnUses {
-  bool computes = false;              ///< a sum, a product or the like has it for an operand
-  bool isSubtrahendOrDivisor = false; ///< it is subtracted, or what is divided by
+  bool computes = false;              ///< it is an operand of arithmetic
+  bool isSubtrahendOrDivisor = false; ///< it is subtracted, or divided by
 };
 
 bool isOneOf(llvm::ArrayRef<llvm::StringLiteral> ops, llvm::StringRef op) {
@@ -82,8 +82,8 @@ std::string about(const std::vector<std::string> &names, const char *one, const 
 
 } // namespace
 
-/// Single elements that are kept as they are and may be parameters: a learned temperature; and
-/// vectors that are trained and may be buffers: the mean and deviation of the data.
+/// Single elements that are constants here but may be parameters (a learned temperature), and vectors
+/// that are trained but may be buffers (mean and deviation of the data).
 void NoteFinder::noteUnnamedKinds() {
   if (!isFromPyTorch(file.model()) || origins.known())
     return;
@@ -121,8 +121,8 @@ void NoteFinder::noteUnnamedKinds() {
          statistics);
 }
 
-/// A table of sines of positions is no parameter here, whatever its name: Marian's has that of an
-/// embedding's weight. Positions may be learned from there.
+/// A table of sines of positions is a constant here, whatever its name: Marian's is called like an
+/// embedding's weight. But a model may learn positions that start as sines.
 void NoteFinder::noteTablesOfSines() {
   if (!isFromPyTorch(file.model()) || origins.known())
     return;
@@ -145,8 +145,8 @@ void NoteFinder::noteTablesOfSines() {
        names);
 }
 
-/// Parameters of PyTorch's own modules have names that tell; what a model has registered itself, as
-/// a parameter or as a buffer, may be either.
+/// The names of parameters of torch.nn's modules are known; what a model registers itself may be a
+/// parameter or a buffer.
 void NoteFinder::noteMayBeBuffers() {
   if (!isFromPyTorch(file.model()) || origins.known())
     return;

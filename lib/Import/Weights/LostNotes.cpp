@@ -12,8 +12,8 @@
 
 namespace partita::importer {
 
-/// By values: one number throughout, and read more often than any matrix. They remain what other
-/// notes may be about.
+/// By values: all elements are one number, and the tensor is read more often than any matrix. Other
+/// notes may be about these tensors too.
 void NoteFinder::noteMerged() {
   std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
   llvm::erase_if(shared, [](const SharedWeight &each) { return !each.mergedValue; });
@@ -49,8 +49,8 @@ constexpr llvm::StringLiteral keptApart =
 
 } // namespace
 
-/// The tensors that TorchScript's exporter has merged with others, each of which it puts an Identity
-/// for, by the one that it has kept. Tied parameters are one tensor for it.
+/// Tensors that TorchScript's exporter has merged, by the one that it has kept: each leaves an Identity
+/// under its name. (Tied parameters are one tensor from the start.)
 NoteFinder::Renamed NoteFinder::findRenamed(const onnx::GraphProto &graph) {
   llvm::StringSet<> tensors, read, outputs;
   for (const onnx::TensorProto &tensor : graph.initializer())
@@ -79,9 +79,7 @@ void NoteFinder::noteMergedByTorchScript() {
 
 /// By the names that the merged tensors have in the model.
 void NoteFinder::noteRenamed(const Renamed &renamed) {
-  WeightNote note;
-  note.isOfParameters = true;
-  std::vector<std::string> merged;
+  std::vector<std::string> merged, all;
   for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
     if (!tensor || !isModelName(kept) || !isTrainedApart(*tensor) || oneValue.contains(kept))
@@ -89,31 +87,30 @@ void NoteFinder::noteRenamed(const Renamed &renamed) {
     size_t before = merged.size();
     llvm::copy_if(others, std::back_inserter(merged), isModelName);
     if (merged.size() > before)
-      note.tensors.push_back(kept);
+      all.push_back(kept);
   }
   if (merged.empty())
     return;
   bool isOne = merged.size() == 1;
   std::string first = merged.front();
   llvm::sort(merged);
-  std::string kept = quoted(note.tensors.front());
-  note.text = (isOne ? "tensor " + quoted(first) +
-                           " of the model is not in the file: the exporter has merged it with " +
-                           kept + ", which equals it, and both are trained as one"
-                     : "tensors " + listed(merged) +
-                           " of the model are not in the file: the exporter has merged them with "
-                           "equal ones (" +
-                           quoted(first) + " with " + kept +
-                           "), and what it has merged is trained as one") +
-              "; " + keptApart.str();
-  notes.push_back(std::move(note));
+  std::string kept = quoted(all.front());
+  noteBeside((isOne ? "tensor " + quoted(first) +
+                          " of the model is not in the file: the exporter has merged it with " +
+                          kept + ", which equals it, and both are trained as one"
+                    : "tensors " + listed(merged) +
+                          " of the model are not in the file: the exporter has merged them with "
+                          "equal ones (" +
+                          quoted(first) + " with " + kept +
+                          "), and what it has merged is trained as one") +
+                 "; " + keptApart.str(),
+             std::move(all));
 }
 
-/// By the modules that read them, where they were merged after they were folded. A module that is
-/// called again has folded its weight again.
+/// By the modules that read them, if they were merged after folding. (Calling one module again also
+/// folds its weight again.)
 void NoteFinder::noteReadByModules(const Renamed &renamed) {
-  WeightNote note;
-  note.isOfParameters = true;
+  std::vector<std::string> tensors;
   std::string nodes;
   for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
@@ -128,19 +125,18 @@ void NoteFinder::noteReadByModules(const Renamed &renamed) {
       continue;
     if (nodes.empty())
       nodes = quoted(first.name()) + " and " + quoted(other->node->name());
-    note.tensors.push_back(kept);
+    tensors.push_back(kept);
   }
-  if (note.tensors.empty())
+  if (tensors.empty())
     return;
-  std::string rest = note.tensors.size() > 1
-                         ? ", as " + std::to_string(note.tensors.size() - 1) + " more are"
-                         : "";
-  note.text = "tensor " + quoted(note.tensors.front()) + " is read by " + nodes +
-              ", nodes of different modules" + rest +
-              ": the exporter merges equal weights, and they are trained as one; if the model does "
-              "not tie them, " +
-              keptApart.str();
-  notes.push_back(std::move(note));
+  std::string rest =
+      tensors.size() > 1 ? ", as " + std::to_string(tensors.size() - 1) + " more are" : "";
+  noteBeside("tensor " + quoted(tensors.front()) + " is read by " + nodes +
+                 ", nodes of different modules" + rest +
+                 ": the exporter merges equal weights, and they are trained as one; if the model "
+                 "does not tie them, " +
+                 keptApart.str(),
+             tensors);
 }
 
 /// By the exporter's record.
@@ -151,7 +147,7 @@ void NoteFinder::noteLost() {
     return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
            (names.size() == 1 ? one : several).str() + unoptimized.str();
   };
-  // What a parameter was merged with may be no parameter here: Marian's two tables of positions.
+  // A parameter may have been merged with a constant: Marian's two tables of positions.
   std::vector<std::string> undecided;
   for (const MergedTensors::Undecided &each : merged.undecided)
     if (llvm::any_of(each.tensors, [&](const std::string &name) {
@@ -178,7 +174,7 @@ void NoteFinder::noteLost() {
   noteSeveral(merged);
 }
 
-/// What an optimizer has folded into the layer that it follows.
+/// Layers into which the exporter has folded what follows them.
 void NoteFinder::noteMadeBiases() {
   std::vector<std::string> made;
   llvm::copy_if(weights.madeBiases(), std::back_inserter(made),
@@ -186,13 +182,13 @@ void NoteFinder::noteMadeBiases() {
   if (made.empty())
     return;
   note(oneOf(made, "bias") +
-           " is no parameter of the model: the exporter has folded what follows a layer into it (a "
+           " is not a parameter of the model: the exporter has folded what follows a layer into it (a "
            "BatchNorm into a Conv), and its weight and bias are trained in place of the model's "
            "parameters; export the model with optimize=False",
        made);
 }
 
-/// What the exported program has computed from parameters that were equal, perhaps.
+/// Tensors that may have been computed from several equal parameters.
 void NoteFinder::noteSeveral(const MergedTensors &merged) {
   auto apart = llvm::find_if(merged.several, [&](const auto &each) {
     const Tensor *tensor = weights.known(each.tensor);
@@ -201,17 +197,14 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
   if (apart == merged.several.end())
     return;
   bool isOne = merged.nowhere.size() == 1;
-  WeightNote note;
-  note.isOfParameters = true;
-  note.tensors = {apart->tensor};
-  note.text = "tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
-              " and as " + quoted(apart->second) + " of the exported program, and " +
-              (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
-              (isOne ? " is no tensor" : " are no tensors") +
-              " of the file: the exporter may have merged equal parameters, which are then trained "
-              "as one" +
-              unoptimized.str();
-  notes.push_back(std::move(note));
+  noteBeside("tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
+                 " and as " + quoted(apart->second) + " of the exported program, and " +
+                 (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
+                 (isOne ? " is no tensor" : " are no tensors") +
+                 " of the file: the exporter may have merged equal parameters, which are then "
+                 "trained as one" +
+                 unoptimized.str(),
+             {apart->tensor});
 }
 
 } // namespace partita::importer

@@ -7,8 +7,8 @@
 
 namespace partita::importer {
 
-/// Is the result the operand, under another name or in another precision? What reads it reads the
-/// operand (exporters cast the weights of a model in another precision).
+/// Is the result the operand under another name or in another type? Its readers then count as readers
+/// of the operand (exporters cast the weights of a model in another precision).
 inline bool passesOn(const onnx::NodeProto &node) {
   llvm::StringRef op = node.op_type();
   return (op == "Cast" || op == "Identity") && node.domain().empty() && node.input_size() == 1 &&

@@ -11,11 +11,11 @@ namespace partita::importer {
 
 namespace {
 
-/// Elements: norms and biases are vectors. No more is read to see whether they are all equal.
+/// Elements: norms and biases are vectors; longer ones are not read.
 constexpr int64_t maxVector = 1 << 20;
 
 struct ReadCounts {
-  int64_t all = 0, rows = 0; ///< `rows`: as a table that rows are taken of
+  int64_t all = 0, rows = 0; ///< `rows`: as a table that rows are looked up in
 };
 
 class UseCounter {
@@ -31,7 +31,7 @@ public:
 private:
   void count(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
     for (const onnx::NodeProto &node : nodes) {
-      if (passesOn(node)) { // another name is no use
+      if (passesOn(node)) { // another name is not a use
         aliases[node.output(0)] = rootOf(node.input(0));
         continue;
       }
@@ -55,7 +55,7 @@ private:
   llvm::StringMap<std::string> aliases;
 };
 
-/// The number that all elements are.
+/// The number that all elements of a vector are.
 std::optional<double> onlyValue(ModelFile &file, const TensorData &data) {
   if (data.shape.size() != 1 || data.count > maxVector)
     return std::nullopt;
@@ -80,11 +80,11 @@ std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &b
     bool isWeight = data && isFloat(data->type) && !data->shape.empty() && data->count > 1;
     return isWeight ? data : std::nullopt;
   };
-  int64_t products = 1; // of the matrix that has the most
+  int64_t matrixReads = 1; // of the matrix with the most, lookups aside
   for (const onnx::TensorProto &proto : graph.initializer())
     if (std::optional<TensorData> data = locate(proto); data && data->shape.size() > 1) {
       ReadCounts uses = counter.of(proto.name());
-      products = std::max(products, uses.all - uses.rows);
+      matrixReads = std::max(matrixReads, uses.all - uses.rows);
     }
   std::vector<SharedWeight> shared;
   for (const onnx::TensorProto &proto : graph.initializer()) {
@@ -93,7 +93,7 @@ std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &b
     if (!data)
       continue;
     shared.push_back({proto.name(), uses.all, std::nullopt});
-    if (uses.all > products)
+    if (uses.all > matrixReads)
       shared.back().mergedValue = onlyValue(file, *data);
   }
   return shared;

@@ -1,9 +1,9 @@
 //===- SharedWeights.h - initializers that several nodes read -----------------------*- C++ -*-===//
 //
-// A tied embedding is meant, a layer that is applied again too. What is not: both of PyTorch's
-// exporters merge initializers that are equal, so a model that was never trained, whose norms are
-// all ones and biases all zeros, comes back with one norm for all of its layers, and training moves
-// all of them as one.
+// Several readers are intended for a tied embedding and for a layer that is applied again. But both of
+// PyTorch's exporters also merge equal initializers: a model that was never trained, whose norms are
+// all ones and biases all zeros, is exported with one norm for all its layers, and would be trained
+// with one.
 //
 //===------------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_SHAREDWEIGHTS_H
@@ -17,12 +17,12 @@ namespace partita::importer {
 struct SharedWeight {
   std::string name;
   int64_t uses;
-  /// All its elements are this number, and it is read more often than any matrix is multiplied
-  /// with: several parameters that an exporter has merged.
+  /// All its elements are this number, and it is read more often than any matrix: probably several
+  /// parameters that an exporter has merged.
   std::optional<double> mergedValue;
 };
 
-/// The float initializers with more than one element that several nodes read and that are no buffers,
+/// The float initializers with more than one element that several nodes read and that are not buffers,
 /// in the file's order.
 std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &buffers);
 

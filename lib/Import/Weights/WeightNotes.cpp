@@ -57,7 +57,12 @@ void NoteFinder::note(std::string text, std::vector<std::string> tensors, bool i
   notes.push_back({std::move(text), std::move(tensors), /*isReported=*/false, isOfParameters});
 }
 
-/// The way of the exporter that wrote the file; where none can be told, those of both.
+void NoteFinder::noteBeside(std::string text, std::vector<std::string> tensors) {
+  notes.push_back(
+      {std::move(text), std::move(tensors), /*isReported=*/false, /*isOfParameters=*/true});
+}
+
+/// How to export without folding, with the exporter that wrote the file; if unknown, with either.
 std::string NoteFinder::unfolded() const {
   bool isDynamo = origins.known() || !origins.problem().empty();
   bool isTorchScript = !isDynamo && llvm::any_of(order, isFoldedName);
@@ -67,7 +72,7 @@ std::string NoteFinder::unfolded() const {
                           : "do_constant_folding=False, or with dynamo optimize=False)");
 }
 
-/// A record that contradicts itself, which is not believed.
+/// A record that contradicts itself is not used.
 void NoteFinder::noteUnreadable() {
   std::vector<std::string> names;
   for (const std::string &name : origins.contradicted())
@@ -88,7 +93,7 @@ void NoteFinder::noteUnreadable() {
          {});
 }
 
-/// Constants by a record that has lost a parameter.
+/// Constants by a record that does not account for some parameter.
 void NoteFinder::noteDoubted() {
   std::vector<std::string> names;
   llvm::copy_if(weights.doubted, std::back_inserter(names),
@@ -127,9 +132,9 @@ void NoteFinder::noteKeptParameters() {
        names);
 }
 
-/// Computed from parameters, and not by moving their elements: a product of weight_norm. What the same
-/// operation has computed is one note. A sum with a constant is trained as its parameter is, and what
-/// decays the sum is warned of where that is known (`optimize`).
+/// Computed from parameters, other than by moving their elements: a product of weight_norm. Results of
+/// the same operation share a note. A sum with a constant trains as its parameter does; `optimize`
+/// warns if weight decay applies to the sum.
 void NoteFinder::noteComputed() {
   llvm::MapVector<llvm::StringRef, std::vector<std::string>> byOperation;
   for (const std::string &name : order) {
@@ -154,8 +159,9 @@ void NoteFinder::noteComputed() {
   }
 }
 
-/// Of one parameter, and not the same elements in one order: slices that overlap, what is flipped or
-/// permuted in several ways, or what contradicts the file's record. Slices without a common element are trained as the whole is.
+/// Several tensors of one parameter that share elements: overlapping slices, several flips or
+/// permutations, or tensors that contradict the file's record. Slices without a common element train as
+/// the full parameter does.
 void NoteFinder::noteOverlapping() {
   struct Overlap {
     std::string text;                 ///< of the first parameter
@@ -168,7 +174,7 @@ void NoteFinder::noteOverlapping() {
     const auto &group = entry.second;
     if (group.size() < 2)
       continue;
-    // What a group with the whole parameter holds besides has elements of that.
+    // If a group has the full parameter, every other member shares elements with it.
     bool hasWhole = llvm::is_contained(group, parameter);
     std::vector<const TensorData *> members;
     for (const std::string &name : group)
@@ -208,7 +214,7 @@ void NoteFinder::noteOverlapping() {
   }
 }
 
-/// Of several parameters, one of which is read elsewhere too.
+/// Concatenations of several parameters, one of which is read elsewhere too.
 void NoteFinder::noteConcatenated() {
   llvm::StringMap<int> concatenations; // that a parameter is in
   for (const std::string &name : order)
@@ -239,8 +245,8 @@ void NoteFinder::noteConcatenated() {
          names, /*isOfParameters=*/true);
 }
 
-/// Copies of tables under a name that the model may have given them. What an exporter has named itself
-/// it has computed, so that it comes from the table. Other notes may be about the table.
+/// Copies of tables under a name that may be the model's. (A name that the exporter generated shows that
+/// it has computed the tensor from the table.) Other notes may be about the table.
 void NoteFinder::noteTied() {
   for (const WeightCopy &copy : weights.copies()) {
     const Tensor &tensor = tensorOf(copy.name), &table = tensorOf(copy.table);
@@ -248,14 +254,12 @@ void NoteFinder::noteTied() {
         isInnerName(copy.name) || origins.of(copy.name).kind != Origin::Unknown ||
         origins.of(copy.table).kind != Origin::Unknown)
       continue;
-    notes.push_back({"tensors " + listed({copy.table, copy.name}) + " hold equal values" +
-                         (copy.transposed ? ", one transposed," : "") +
-                         " and are trained as one parameter; if the model has two, use --trainable " +
-                         quoted(copy.name) + "; if it ties them, --tie " +
-                         quoted(copy.table + "=" + copy.name) + " says so",
-                     {copy.table, copy.name},
-                     /*isReported=*/false,
-                     /*isOfParameters=*/true});
+    noteBeside("tensors " + listed({copy.table, copy.name}) + " hold equal values" +
+                   (copy.transposed ? ", one transposed," : "") +
+                   " and are trained as one parameter; if the model has two, use --trainable " +
+                   quoted(copy.name) + "; if it ties them, --tie " +
+                   quoted(copy.table + "=" + copy.name) + " says so",
+               {copy.table, copy.name});
   }
 }
 
@@ -295,7 +299,7 @@ void NoteFinder::noteRepeated() {
        std::move(all));
 }
 
-/// Elements for every query and key.
+/// Tensors with an element for every query and key.
 void NoteFinder::noteScoreBiases() {
   std::vector<std::string> names = findScoreBiases(graph, weights.bufferNames());
   llvm::erase_if(names, [&](const std::string &name) {
@@ -313,8 +317,8 @@ void NoteFinder::noteScoreBiases() {
        names);
 }
 
-/// A row that is added to a matmul's result, as BART's final_logits_bias is: a layer's bias is a
-/// vector. Not to the scores of attention, where it is a bias for each key.
+/// A row of shape [1, n] that is added to a matmul's result, like BART's final_logits_bias: a layer's
+/// bias would be a vector. Not if it is added to the scores of attention, as a bias for each key.
 void NoteFinder::noteLeadingOnes() {
   llvm::StringSet<> scores;
   for (const onnx::NodeProto &node : graph.node())
@@ -348,7 +352,7 @@ void NoteFinder::noteLeadingOnes() {
        names);
 }
 
-/// TorchScript's exporter calls what it has folded after the operator that reads it.
+/// TorchScript's exporter names what it has folded after the operator that reads it.
 void NoteFinder::noteFolded() {
   if (origins.known())
     return;
@@ -358,7 +362,7 @@ void NoteFinder::noteFolded() {
     if (!isFoldedName(name) || !isGuessed(tensor) || isNoted(name))
       continue;
     bool isWeight = tensor.data.shape.size() == 2 && weights.isUsedAs(tensor, "MatMul", 1);
-    (isWeight ? matrices : names).push_back(name); // what is no linear layer's weight first
+    (isWeight ? matrices : names).push_back(name); // weights of linear layers come last
   }
   names.insert(names.end(), matrices.begin(), matrices.end());
   if (names.empty())
@@ -369,7 +373,7 @@ void NoteFinder::noteFolded() {
            " trained as stored: right for transposed weights, wrong for products (weight_norm), "
            "overlapping slices and buffers; " +
            unfolded() + ", or use --trainable 'onnx::*' if all are weights",
-       std::move(names));
+       names);
 }
 
 } // namespace partita::importer

@@ -1,7 +1,7 @@
-//===- WeightNotes.h - what had to be guessed of a file's weights -------------------*- C++ -*-===//
+//===- WeightNotes.h - guesses about a file's weights -------------------------------*- C++ -*-===//
 //
-// A sentence for each guess on which training depends: what is done, when it would be wrong, and the
-// option or the export that decides. What an option has decided already is left out.
+// A sentence for each guess that training depends on: what is done, when it would be wrong, and the
+// option or the export that decides. Tensors that an option has decided are left out.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_WEIGHTNOTES_H
@@ -13,7 +13,7 @@ namespace partita::importer {
 
 struct MergedTensors;
 
-/// Finds all notes on the weights of a file, once it is decided what they are.
+/// Finds all notes on the weights of a file, after Weights has decided what they are.
 class NoteFinder {
 public:
   explicit NoteFinder(const Weights &weights)
@@ -24,11 +24,11 @@ public:
 
 private:
   using Tensor = Weights::Tensor;
-  /// Names of tensors that were merged, by the one that the file has kept.
+  /// Names of merged tensors, by the one that the file has kept.
   using Renamed = std::map<std::string, std::vector<std::string>>;
   static Renamed findRenamed(const onnx::GraphProto &graph);
 
-  // Parameters that an exporter has made one, or removed (LostNotes.cpp).
+  // Parameters that an exporter has merged or removed (LostNotes.cpp).
   void noteMerged();
   void noteLost();
   void noteMadeBiases();
@@ -36,7 +36,7 @@ private:
   void noteMergedByTorchScript();
   void noteRenamed(const Renamed &renamed);
   void noteReadByModules(const Renamed &renamed);
-  // By what the exporter recorded.
+  // By the exporter's record.
   void noteUnreadable();
   void noteDoubted();
   void noteKeptParameters();
@@ -50,25 +50,28 @@ private:
   void noteRepeated();
   void noteScoreBiases();
   void noteLeadingOnes();
-  // By the names that TorchScript's exporter gives.
+  // By names that TorchScript's exporter generates.
   void noteFolded();
-  // Parameters or not, of which TorchScript says nothing (KindNotes.cpp).
+  // Parameter or not, which TorchScript does not record (KindNotes.cpp).
   void noteUnnamedKinds();
   void noteTablesOfSines();
   void noteMayBeBuffers();
 
+  /// Later notes leave out the tensors of this one.
   void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
+  /// Later notes may be about the same tensors, which are parameters.
+  void noteBeside(std::string text, std::vector<std::string> tensors);
   bool isNoted(llvm::StringRef name) const { return noted.contains(name); }
   const Tensor &tensorOf(llvm::StringRef name) const { return *weights.known(name); }
-  /// Is it trained, and does no option say so?
+  /// Is it trained, without an option that says so?
   bool isGuessed(const Tensor &tensor) const {
     return weights.isTrained(tensor) && !tensor.isDecided;
   }
-  /// Is it a parameter, or a copy of one, that gets a gradient?
+  /// Is it a parameter, or a copy of one, that is not frozen?
   bool hasGradient(llvm::StringRef name) const {
     return weights.isParameter(name) && !weights.isFrozen(name) && !weights.isHeld(name);
   }
-  /// Is it trained, and would another copy or part of it be trained apart?
+  /// Is it trained, so that another copy or slice of it would be trained independently?
   bool isTrainedApart(const Tensor &tensor) const {
     return weights.isTrained(tensor) && !tensor.isHeld;
   }
@@ -80,8 +83,8 @@ private:
   const Origins &origins;
   const std::vector<std::string> &order;
   std::vector<WeightNote> notes;
-  llvm::StringSet<> noted;    ///< tensors that `note` was called for
-  llvm::StringSet<> oneValue; ///< that noteMerged is about
+  llvm::StringSet<> noted;    ///< tensors of `note`
+  llvm::StringSet<> oneValue; ///< tensors of noteMerged
 };
 
 /// "'a', 'b' and 3 more".

@@ -27,7 +27,7 @@ std::string transposedBytes(const char *bytes, int64_t rows, int64_t columns, in
   return result;
 }
 
-/// Compares so many bytes only as there are up to the first block that differs.
+/// Spends budget only up to the first block that differs.
 bool isSame(const char *a, const char *b, int64_t count, SearchBudget &budget) {
   constexpr int64_t block = 256;
   for (int64_t at = 0; at < count; at += block) {
@@ -38,8 +38,8 @@ bool isSame(const char *a, const char *b, int64_t count, SearchBudget &budget) {
   return true;
 }
 
-/// Where in dimension `dim` of the table a slice of these values and this size begins; none where
-/// it is nowhere or in several places.
+/// Where in dimension `dim` of the table the slice with these values and this size begins; none if
+/// there is no such slice or there are several.
 std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shape, int64_t dim,
                                  const char *part, int64_t size, int64_t width,
                                  SearchBudget &budget) {
@@ -81,7 +81,7 @@ std::optional<WeightCopy> findPart(const HostTensor &table, llvm::ArrayRef<int64
   return std::nullopt;
 }
 
-/// The tensors of several that a row, column or pair of neighbours has been seen in.
+/// Finds tensors with a row, column or pair of neighbours in common.
 class Lines {
 public:
   explicit Lines(size_t tensors) : overlaps(tensors) {}
@@ -164,7 +164,7 @@ std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData 
   return lines.overlaps;
 }
 
-/// A number that is the same for all permutations of the elements.
+/// A hash that is the same for all permutations of the elements.
 static llvm::XXH128_hash_t hashOfSorted(const HostTensor &values) {
   int64_t size = byteSize(values.type());
   std::vector<uint64_t> elements(values.size(), 0);

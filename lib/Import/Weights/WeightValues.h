@@ -1,7 +1,7 @@
-//===- WeightValues.h - what the values of a weight say of it -----------------------*- C++ -*-===//
+//===- WeightValues.h - what the values of a weight show ----------------------------*- C++ -*-===//
 //
-// Whether a tensor holds a part of another one, repeats itself, or is one number throughout. What
-// cannot be read, or is too large, gives the answer that decides nothing.
+// Does a tensor hold a slice of another one, repeat itself, or consist of one number? For a tensor
+// that cannot be read or is too large, the answer is the one that changes nothing.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_WEIGHTVALUES_H
@@ -12,34 +12,34 @@
 
 namespace partita::importer {
 
-/// Elements of a tensor whose values are read into memory, as those of a constant are, or searched:
-/// no constant that an exporter folds has more.
+/// The most elements of a tensor whose values are read into memory or searched; no constant that an
+/// exporter folds has more.
 constexpr int64_t maxSearched = 1 << 22;
 
-/// How `copy` holds values of `table`, which it is said to be computed from by moving elements: all
-/// of them, in any shape or transposed, or those of a slice. None where the values are others, do
-/// not vary or fit several slices. Slices are looked for among at most `maxSearched` elements.
+/// How `copy`, which may have been made by moving elements of `table`, holds them: all, in any shape or
+/// transposed, or those of a slice. None if the values differ, are all one number, or fit several
+/// slices. Slices are searched for only in tables of at most `maxSearched` elements.
 std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
                                      const TensorData &copy, SearchBudget &budget);
 
-/// Which of several tensors have a row or column in common with another, as slices of one that
-/// overlap have? Of vectors: two neighbours. Of at most `maxSearched` elements each, and at most as
-/// many rows, columns and neighbours in all; one value throughout says nothing.
+/// Which of several tensors have a row or column in common with another, as overlapping slices do? For
+/// vectors: two neighbours. Considers tensors of at most `maxSearched` elements, and as many rows,
+/// columns and neighbours in all; ignores those that are all one number.
 std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
 
-/// Which of several tensors hold the same elements as another, in whatever order, as a flipped and a
-/// permuted weight do? Of at most `maxSearched` elements each; one value throughout says nothing.
+/// Which of several tensors hold the same elements as another in any order, as a flipped and a permuted
+/// weight do? Considers tensors of at most `maxSearched` elements that are not all one number.
 std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
 
 /// Are all elements of a tensor, of at most `maxSearched`, the same?
 bool isOneValue(ModelFile &file, const TensorData &data);
 
-/// Is no piece of a tensor, each of `width` elements in a row, there twice? Of at most `maxSearched`
-/// elements.
+/// Are all runs of `width` consecutive elements of a tensor, one after another, distinct? False for
+/// more than `maxSearched` elements.
 bool hasDistinctPieces(ModelFile &file, const TensorData &data, int64_t width);
 
-/// Does a tensor, of at most `maxSearched` elements, hold a slice of one of its dimensions twice? Of
-/// vectors, some neighbours. One value throughout says nothing, nor do slices that are equal by
+/// Does a tensor, of at most `maxSearched` elements, hold a slice of one of its dimensions twice? For
+/// vectors: several neighbours. Ignores slices that are all one number, or short enough to be equal by
 /// chance.
 bool repeatsSlice(ModelFile &file, const TensorData &data);
 

@@ -100,9 +100,9 @@ bool Weights::isUsedAs(const Tensor &tensor, llvm::StringRef op, int operand) co
 // What is a parameter
 //===------------------------------------------------------------------------------------------===//
 
-/// By what the exporter says. Where it has lost sight of a parameter, though, a folded tensor may be
-/// that: one that several operators read in several ways, since exporters merge equal tensors, and
-/// one whose values differ, since a decomposition makes ones and zeros.
+/// By the exporter's record. But if the record does not account for some parameter, a folded tensor may
+/// be that parameter: one that is read in different ways, since exporters merge equal tensors, or one
+/// whose elements differ, since decompositions only create ones and zeros.
 bool Weights::isConstant(const Tensor &tensor) {
   const Origin &origin = origins.of(tensor.proto->name());
   if (origin.kind != Origin::Constant)
@@ -125,8 +125,9 @@ void Weights::decideEach() {
     if (!isFloat(data.type) || isForced)
       continue;
     // What was computed from parameters is trained, whatever it looks like, and so is a single element
-    // that is one or became of one. A parameter that looks like a buffer is one: the sines of Marian's
-    // and Whisper's positions are parameters without a gradient, which no file records.
+    // that is a parameter or comes from one. A parameter that looks like a buffer is taken for one: the
+    // sines of Marian's and Whisper's positions are parameters without a gradient, which no file
+    // records.
     Origin::Kind kind = origins.of(name).kind;
     bool isOwn = kind == Origin::Parameter || kind == Origin::Derived;
     bool isComputed =
@@ -161,7 +162,7 @@ train::Folded Weights::foldedBy(llvm::StringRef name) const {
                                                            : train::Folded::No;
 }
 
-/// By the exporter's record, which does not know the bias of a layer that it knows.
+/// A bias that the exporter's record does not have is one that the exporter made.
 void Weights::findMadeBiases() {
   if (!origins.known())
     return;
@@ -185,14 +186,14 @@ bool Weights::isShifted(llvm::StringRef name) const {
   return group != groups.end() && group->second.size() == 1 && group->second.front() == name;
 }
 
-/// Its name in the file, or that of the only parameter that it comes from.
+/// By its name in the file, or that of the only parameter that it comes from.
 bool Weights::matches(const NamePattern &pattern, llvm::StringRef name) const {
   llvm::StringRef origin = originOf(name);
   return pattern.match(name) || (!origin.empty() && pattern.match(origin));
 }
 
-/// A name says what is a parameter, whatever it looks like. A pattern is not meant for the numbers and
-/// tables that happen to match: 'onnx::*' names weights and single factors alike.
+/// An exact name makes a tensor a parameter, whatever it looks like. A pattern does not cover single
+/// numbers and buffers that happen to match: 'onnx::*' matches weights and single factors alike.
 bool Weights::isMeant(const NamePattern &pattern, const Tensor &tensor) const {
   const std::string &name = tensor.proto->name();
   Origin::Kind kind = origins.of(name).kind;
@@ -240,8 +241,8 @@ LogicalResult Weights::readTrainable() {
   return success();
 }
 
-/// What is frozen is no guess. The objective freezes it, and refuses what matches no parameter: here
-/// the tensors of branches are not known.
+/// A frozen tensor needs no guess. The objective freezes it, and refuses a pattern that matches no
+/// parameter: here the tensors of branches are not known.
 LogicalResult Weights::readFreeze() {
   for (const std::string &pattern : options.freeze) {
     llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
@@ -273,8 +274,8 @@ void Weights::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef tab
   found.push_back(std::move(copy));
 }
 
-/// Of embedding tables, by their values, unless the file says that they are two parameters, or the
-/// user, where it says nothing. A pattern for all weights does not mean that.
+/// Copies of embedding tables, by their values, unless the record has two parameters or, where it has
+/// neither, the user gives the exact name. (A pattern for all weights does not count.)
 void Weights::findTableCopies() {
   for (const WeightCopy &copy : findCopies(file)) {
     const Tensor *tensor = known(copy.name), *table = known(copy.table);
@@ -287,8 +288,8 @@ void Weights::findTableCopies() {
   }
 }
 
-/// The tensors that come from one parameter alone, as the file says: those whose values say so too
-/// are the parameter; what remains of a group is trained independently.
+/// Tensors that come from a single parameter by the record: those whose values agree are the parameter;
+/// the others of a group are trained independently.
 void Weights::findDerivedCopies() {
   std::map<std::string, std::vector<std::string>> byParameter;
   for (const std::string &name : order) {
@@ -316,8 +317,8 @@ void Weights::findDerivedCopies() {
   }
 }
 
-/// TorchScript's exporter merges equal parameters before it folds any. So what it has folded, and
-/// holds the elements of a tensor that the file has under its name in the model, comes from that.
+/// TorchScript's exporter merges equal parameters before it folds any. So a folded tensor with the
+/// elements of a tensor that has its name in the model comes from that tensor.
 void Weights::findFoldedCopies() {
   if (origins.known() || !isFromPyTorch(file.model()))
     return;
@@ -344,13 +345,13 @@ void Weights::findFoldedCopies() {
             addCopy(*found, *copy, *table);
 }
 
-/// Is a part of it there too?
+/// Is a slice of it a copy?
 bool Weights::isSliced(llvm::StringRef name) const {
   return llvm::any_of(found,
                       [&](const WeightCopy &each) { return each.table == name && each.dim >= 0; });
 }
 
-/// By what reads it, if all that do agree.
+/// By its readers, if they agree.
 Decomposed Weights::decomposed(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
   std::optional<Decomposed> how;
@@ -363,16 +364,16 @@ Decomposed Weights::decomposed(const Tensor &tensor) const {
   return how.value_or(Decomposed::Unknown);
 }
 
-/// Is each element one of a parameter's, and of each at most once, as far as the file says?
+/// Does it hold elements of parameters, each at most once, as far as the record shows?
 bool Weights::isMoved(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
   return origin.moved && !tensor.mayRepeat &&
          (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
 }
 
-/// May a concatenation hold an element twice? A parameter that is concatenated with itself alone is
-/// believed to be in another order only where all of its elements differ. Different parameters may
-/// be equal, as zeros are: only what they repeat in full counts.
+/// May a concatenation hold an element twice? One of a single parameter is taken for a reordering only
+/// if all its elements differ. Different parameters may have equal elements, such as zeros, so there
+/// only a repeated slice counts.
 bool Weights::mayRepeat(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
   if (!origin.moved || !origin.joined)
@@ -381,8 +382,8 @@ bool Weights::mayRepeat(const Tensor &tensor) const {
                                        : repeatsSlice(file, tensor.data);
 }
 
-/// A folded weight gets the name, and a linear layer's the layout, that it has in the model, so that
-/// weights and checkpoints are the model's own.
+/// A folded weight gets its name in the model, and a linear layer's its layout there, so that weights
+/// and checkpoints fit the model.
 void Weights::restoreNames() {
   for (const auto &[parameter, group] : groups)
     if (group.size() == 1 && group.front() != parameter && !known(parameter))
@@ -438,7 +439,7 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
     }
     if (!tensor->isParameter || !tensor->isRead)
       return error() << "tensor " << quoted(name)
-                     << (tensor->isRead ? " is no parameter" : " is read by no node");
+                     << (tensor->isRead ? " is not a parameter" : " is read by no node");
   }
   if (table == copy)
     return error() << quoted(first) << " and " << quoted(second) << " are one tensor";
@@ -447,7 +448,7 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
   for (const WeightCopy &each : found) {
     if ((each.name == copyName && each.table == tableName) ||
         (each.name == tableName && each.table == copyName))
-      return success(); // so they are
+      return success(); // they are tied already
     if (each.name == copyName || each.name == tableName)
       return error() << quoted(each.name) << " is tied to " << quoted(each.table)
                      << " already; tie that";

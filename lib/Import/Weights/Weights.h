@@ -1,16 +1,16 @@
 //===- Weights.h - what is trained of a file's tensors, and as what -----------------*- C++ -*-===//
 //
-// A file holds parameters, buffers and constants alike as initializers, and an exporter that folds
-// constants has transposed, sliced, merged or multiplied some of them. What each is follows, in this
-// order, from
+// Parameters, buffers and constants are all initializers of a file, and an exporter that folds
+// constants has transposed, sliced, merged or multiplied some of them. What each tensor is follows, in
+// this order, from
 //
 //   - the user: --trainable, --freeze, --tie
 //   - its use and values, for buffers (Buffers.h)
-//   - what the exporter recorded (Origins.h), as far as the values do not contradict it
-//   - the structure: floats of more than one element are parameters, copies of an embedding table
-//     are the table
+//   - the exporter's record (Origins.h), where the values do not contradict it
+//   - the structure: floats of more than one element are parameters; a copy of an embedding table is
+//     the table
 //
-// What remains a guess on which training depends is a note, which names the option that decides.
+// Each remaining guess that training depends on becomes a note, which names the option that decides.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_WEIGHTS_H
@@ -27,16 +27,17 @@
 
 namespace partita::importer {
 
-/// What had to be guessed (WeightNotes.h).
+/// A guess (WeightNotes.h).
 struct WeightNote {
   std::string text;
-  std::vector<std::string> tensors; ///< that it is about
-  bool isReported = false;          ///< the report of a file lists them anyway
-  /// It is about parameters, not about whether something is one: --trainable decides nothing.
+  std::vector<std::string> tensors; ///< the tensors concerned
+  bool isReported = false;          ///< `import --report` lists them anyway
+  /// It is about how parameters are trained, not about what is a parameter: --trainable does not
+  /// decide it.
   bool isOfParameters = false;
 };
 
-/// A parameter under the name, and in the layout, that it had before an exporter folded it.
+/// A parameter's name and shape in the model, before an exporter folded it.
 struct OriginalParameter {
   std::string name;
   Shape shape;
@@ -47,36 +48,38 @@ class Weights {
 public:
   Weights(ModelFile &file, const ImportOptions &options);
 
-  /// Fails after one error: an option that names no such tensor, or ties what is not equal. Does
-  /// its work once, however often it is asked.
+  /// Fails after one error: an option that matches no tensor, or ties unequal ones. Decides once;
+  /// later calls return the same result.
   mlir::LogicalResult decide();
 
   /// Is this initializer a parameter, trained or frozen? Else its values are constants.
   bool isParameter(llvm::StringRef name) const { return known(name) && known(name)->isParameter; }
-  /// Of a parameter: is it a constant that is too large to be read, or has no values?
+  /// Is it a constant that becomes a parameter without a gradient, because it is too large to be read or
+  /// has no values? (--freeze: isHeld.)
   bool isFrozen(llvm::StringRef name) const { return known(name) && known(name)->isFrozen; }
-  /// Does an option say what it is?
+  /// Does an option decide what it is?
   bool isDecided(llvm::StringRef name) const { return known(name) && known(name)->isDecided; }
-  /// Does --freeze name it, so that it does not matter how it is trained?
+  /// Does --freeze match it, so that guesses about its training do not matter?
   bool isHeld(llvm::StringRef name) const { return known(name) && known(name)->isHeld; }
-  /// Of one table or several, none of which is a copy itself.
+  /// No table of these is a copy itself.
   const std::vector<WeightCopy> &copies() const { return found; }
-  /// Has a copy, the transposition aside, another shape than what it repeats, or the slice of it?
+  /// Does a copy, transposition aside, have another shape than its table or the slice of it?
   bool isReshaped(const WeightCopy &copy) const;
-  /// Null where the parameter is the tensor as it stands.
+  /// Null if name and shape are those of the tensor.
   const OriginalParameter *original(llvm::StringRef name) const;
   const std::vector<WeightNote> &notes() const { return noted; }
-  /// The only parameter that the exporter computed a tensor from; empty where the tensor is that
-  /// parameter, there are several, or nothing is recorded.
+  /// The only parameter that the exporter computed a tensor from; empty if the tensor is that
+  /// parameter, if there are several, or if nothing is recorded.
   llvm::StringRef originOf(llvm::StringRef name) const;
-  /// What the exporter has made the parameter by; No where it is one of the model, under whatever name.
+  /// How the exporter has made the parameter; No if it is one of the model's, under whatever name.
   train::Folded foldedBy(llvm::StringRef name) const;
   /// Biases that the exporter has made by folding what follows a layer into it (a BatchNorm into a
-  /// Conv), in the order of the nodes: the layer's weight is another one, too.
+  /// Conv), in the order of the nodes. The weights of these layers are changed too.
   const std::vector<std::string> &madeBiases() const { return biasesMade; }
-  /// Is it the only tensor of one parameter, and that plus a constant (Origin::shifted)?
+  /// Is it the only tensor of one parameter, and equal to it plus a constant (Origin::shifted)?
   bool isShifted(llvm::StringRef name) const;
-  /// Tensors that their use and values show to be none: constants, unless an option says otherwise.
+  /// Tensors that are buffers by their use and values: constants, unless an option or the record
+  /// decides otherwise.
   const llvm::StringSet<> &bufferNames() const { return buffers; }
 
 private:
@@ -92,7 +95,7 @@ private:
     bool isRead = false, isParameter = false, isFrozen = false, isCopy = false;
     bool isDecided = false; ///< an option says what it is
     bool isHeld = false;    ///< --freeze names it
-    bool isNamed = false;   ///< --trainable names it, without wildcards
+    bool isNamed = false;   ///< --trainable gives its exact name
     bool mayRepeat = false; ///< a concatenation that may hold an element twice
   };
   using Group = std::vector<std::string>; ///< tensors of one parameter, none a copy of another
@@ -131,18 +134,18 @@ private:
   const onnx::GraphProto &graph;
   const ImportOptions &options;
   Origins origins;
-  std::optional<bool> decided; ///< with success?
+  std::optional<bool> decided; ///< has decide() succeeded?
   SearchBudget budget;
   llvm::StringMap<Tensor> tensors;
   std::vector<std::string> order;                  ///< their names, as in the file
   llvm::StringSet<> buffers;                       ///< by use and values (Buffers.h)
   llvm::StringMap<const onnx::NodeProto *> makers; ///< by result
-  llvm::StringMap<Tensor *> passedOn;              ///< by a cast or copy of it
-  std::map<std::string, Group> groups;             ///< by parameter, of those that are one's alone
+  llvm::StringMap<Tensor *> passedOn;              ///< by the name of a cast or copy of it
+  std::map<std::string, Group> groups;             ///< by the only parameter of their members
   std::vector<WeightCopy> found;
   std::vector<std::string> biasesMade;
-  llvm::StringSet<> remade;         ///< those, and the weights of their layers
-  std::vector<std::string> doubted; ///< constants by the exporter's record that are trained
+  llvm::StringSet<> remade;         ///< these, and the weights of their layers
+  std::vector<std::string> doubted; ///< trained, although constants by the exporter's record
   llvm::StringMap<OriginalParameter> originals; ///< by tensor
   std::vector<WeightNote> noted;
 };

@@ -40,7 +40,7 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
   }
   if (writer)
     writer->commit();
-  barrier(*rank.world, "the end of writing a file"); // nobody goes on before the file is there
+  barrier(*rank.world, "the end of writing a file"); // no rank continues before the file exists
 }
 
 uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
@@ -49,13 +49,12 @@ uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
   uint64_t value =
       entry == file.metadata().end() ? 0 : std::strtoull(entry->second.c_str(), &end, 10);
   if (!end || *end || end == entry->second.c_str())
-    fail("%s is not a checkpoint: its metadata have no valid '%s'", file.path().c_str(), key);
+    fail("%s is not a checkpoint: its metadata has no valid '%s'", file.path().c_str(), key);
   return value;
 }
 
 /// What a step reads: "16 samples of 128 tokens". The data order is a function of the seed and of
-/// how many samples the steps so far have taken, so a run can continue only with steps of this
-/// size.
+/// the number of samples taken so far, so a run can continue only with steps of this size.
 std::string stepOf(const Program &program) {
   for (const Input &input : program.inputs)
     if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
@@ -67,8 +66,8 @@ std::string stepOf(const Program &program) {
   return "";
 }
 
-/// A tensor of the file that is neither the program's nor a state of another one in the file, so that it
-/// is a parameter that the program has not; "" if there is none.
+/// A parameter in the file that the program does not have: a tensor that is neither the program's
+/// nor a state of another tensor in the file. "" if there is none.
 std::string otherParameter(const Program &program, const CheckpointFiles &file) {
   std::set<std::string> own;
   for (const Parameter &parameter : program.parameters)
@@ -118,7 +117,7 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   return info;
 }
 
-/// Parameters alone: what differs in their states is another optimizer or precision.
+/// Compares parameters only: their states differ with the optimizer and the precision.
 void checkSameModel(const Program &program, const std::string &folder) {
   CheckpointFiles file(findCheckpoint(folder));
   int64_t differ = 0;
@@ -145,15 +144,14 @@ void checkSameModel(const Program &program, const std::string &folder) {
          file.path().c_str(), other.c_str());
 }
 
-/// One line in front of those about the training.
-void sayOfCheckpoint(const std::string &note) {
+void printCheckpointNote(const std::string &note) {
   if (!note.empty())
     std::printf("%-14s %s\n", "checkpoint", note.c_str());
 }
 
 namespace {
 
-/// Somebody may save there since the step was looked at, or before a rank that is another process.
+/// Another run may have saved into the folder since the step was read, or between two ranks' reads.
 void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
   uint64_t hash = 0;
   for (const auto &[key, value] : file.metadata())
@@ -173,7 +171,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   CheckpointFiles file(findCheckpoint(folder));
   checkSameCheckpoint(rank, file, step);
   if (rank.rank == 0)
-    sayOfCheckpoint(file.note());
+    printCheckpointNote(file.note());
   auto noted = file.metadata().find("samples_per_step");
   std::string before = noted == file.metadata().end() ? "" : noted->second;
   if (std::string now = stepOf(*rank.program); before != now)
@@ -188,16 +186,16 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
          optimizer->second.c_str(), rank.program->optimizer);
   std::vector<TensorPiece> pieces = heldPieces(rank);
   std::vector<std::vector<Run>> runs;
-  for (const TensorPiece &piece : pieces) { // all but damage is seen before anything is changed
+  for (const TensorPiece &piece : pieces) { // all errors but damage are found before anything is changed
     file.get(piece.name, piece.dtype, piece.global);
-    runs.push_back(runsOf(rank, piece));
+    runs.push_back(runsOf(rank, piece.global, piece.splits));
     file.openParts(piece.name, runs.back());
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
     const TensorPiece &piece = pieces[i];
     int64_t width = sizeOf(piece.dtype), size = piece.local.elements() * width;
     HostEdit values(rank, piece.data, size);
-    std::memset(values.data(), 0, size_t(size)); // a piece's padding is zero
+    std::memset(values.data(), 0, size_t(size)); // padding is zero
     file.forParts(piece.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
       std::memcpy(values.data() + run.local * width, bytes, size_t(run.count * width));
     });
@@ -207,7 +205,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
 
 namespace {
 
-/// Makes a folder, with those around it, and removes what it made unless keep() is called.
+/// Makes a folder and its missing parents; removes what it made unless keep() is called.
 class NewFolders {
 public:
   void make(const std::string &path) {
@@ -219,7 +217,7 @@ public:
   void keep() { made.clear(); }
   ~NewFolders() {
     for (auto path = made.rbegin(); path != made.rend(); ++path)
-      rmdir(path->c_str()); // not if there is something in it
+      rmdir(path->c_str()); // fails if it is not empty
   }
 
 private:
@@ -236,11 +234,11 @@ private:
 
 void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
                      FolderClaim &claim) {
-  NewFolders folders; // not before there is something to put in
+  NewFolders folders; // made with the first checkpoint, not before
   if (rank.rank == 0) {
     folders.make(folder);
     claim.take("--checkpoint", folder);
-    removeUnnamedShards(folder); // they may be what there is no room for
+    removeUnnamedShards(folder); // they may take the space that this one needs
   }
   std::map<std::string, std::string> metadata = {{"program", rank.program->name},
                                                  {"optimizer", rank.program->optimizer},

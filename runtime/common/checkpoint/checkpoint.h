@@ -1,10 +1,10 @@
-// Checkpoints and other tensor files that a run writes. A checkpoint has, with global shapes and
-// under the names of the program's tables, all parameters, optimizer states and scalar states; its
-// metadata hold the updates done ("step") and the seed of the data order ("seed"), which together
-// are the position in the data (data.h), and what the data were ("data"). It is one file where all
-// ranks have everything, else every rank writes what it has (shards.h) and an index tells what that
-// is (checkpoint_files.h); either is read by any program with these tensors, whatever its mesh.
-// Files appear whole or not at all, and with them the folders that they need.
+// Checkpoints and other tensor files that a run writes. A checkpoint holds all parameters, optimizer
+// states and scalar states, with global shapes, under the names in the program's tables. Its metadata
+// hold the number of updates ("step") and the seed of the data order ("seed"), which together are
+// the position in the data (data.h), and identify the data ("data"). Where all ranks have everything
+// it is one file; else every rank writes its shards (shards.h) and an index lists them
+// (checkpoint_files.h). Any program with these tensors reads either form, whatever its mesh. A file
+// appears complete or not at all, and so do the folders that it needs.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H
@@ -21,25 +21,25 @@ struct CheckpointInfo {
   std::string data; ///< TokenFile::identity(); "": not known
 };
 
-/// The file that makes the folder's checkpoint one when this program writes it.
+/// The file that completes a checkpoint of this program: the only one, or the index.
 std::string checkpointPath(const Program &program, const std::string &folder);
 
-/// Of the checkpoint in `folder` (checkpoint_files.h: hasCheckpoint); throws Error when there is
-/// none or it is not one.
+/// Reads the metadata of the checkpoint in `folder` (checkpoint_files.h: findCheckpoint). Throws
+/// Error when there is none or the file is not a checkpoint.
 CheckpointInfo readCheckpointInfo(const std::string &folder);
-/// Throws Error when that checkpoint has other parameters than the program.
+/// Throws Error unless that checkpoint has exactly the program's parameters.
 void checkSameModel(const Program &program, const std::string &folder);
 
-/// This rank's pieces of everything, of the checkpoint after `step` updates. All ranks call it.
-/// Throws Error when a tensor is missing or of another shape, or there is another checkpoint
-/// meanwhile.
+/// Reads this rank's shards of everything from the checkpoint after `step` updates. All ranks call
+/// it. Throws Error when a tensor is missing or has another shape or type, or when the checkpoint
+/// has been replaced meanwhile.
 void readCheckpoint(Rank &rank, const std::string &folder, int64_t step);
 
-/// Prints what CheckpointFiles::note() says.
-void sayOfCheckpoint(const std::string &note);
+/// Prints CheckpointFiles::note() before the lines about the training, if there is one.
+void printCheckpointNote(const std::string &note);
 
-/// All ranks call these. Rank 0 keeps other runs out of the checkpoints' folder, and writes the
-/// other files.
+/// All ranks call these. Rank 0 locks the checkpoints' folder against other runs (`claim`), and
+/// writes the files that are not sharded.
 void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
                      FolderClaim &claim);
 void writeParameters(Rank &rank, const std::string &path);

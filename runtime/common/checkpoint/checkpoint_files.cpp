@@ -18,7 +18,7 @@ namespace partita_rt {
 std::string wholePath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
 std::string indexPath(const std::string &folder) { return wholePath(folder) + ".index.json"; }
 
-/// A file of pieces; or one of a checkpoint's under the name that it has while it is written.
+/// Is it the name of a shard, or (`temporary`) of a checkpoint's file while it is being written?
 static bool isShard(const std::string &name, bool &temporary) {
   int length = 0;
   std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
@@ -30,7 +30,7 @@ static bool isShard(const std::string &name, bool &temporary) {
   return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
 }
 
-/// Names of the folder's shards, and where `unfinished` of what killed runs left of files.
+/// Names of the folder's shards, with `unfinished` also of temporary files that killed runs left.
 static std::vector<std::string> shardsIn(const std::string &folder, bool unfinished) {
   std::error_code ignored; // what is not seen now is found by the next save
   std::vector<std::string> names;
@@ -45,9 +45,9 @@ static std::vector<std::string> shardsIn(const std::string &folder, bool unfinis
   return names;
 }
 
-/// Shards get their names before the index does, so those without an index are of a checkpoint that
-/// has lost it, or of a first save that was killed in between: nothing tells the two apart, and the
-/// next save would delete them. What was not yet complete under its name is no reason to stop.
+/// Shards get their names before the index does. So shards without an index belong to a checkpoint
+/// that has lost it, or to a first save that was killed in between: nothing tells the two apart, and
+/// the next save would delete them. Temporary files are no reason to stop.
 static void checkNoIndexIsLost(const std::string &folder) {
   std::vector<std::string> shards = shardsIn(folder, /*unfinished=*/false);
   bool one = shards.size() == 1;
@@ -88,7 +88,7 @@ std::string findCheckpoint(const std::string &folder) {
 
 bool hasCheckpoint(const std::string &folder) {
   for (const std::string &path : {wholePath(folder), indexPath(folder)}) {
-    struct stat status; // of a link too that leads nowhere: it is no reason to begin anew
+    struct stat status; // lstat: a dangling link does not mean that there is no checkpoint
     if (lstat(path.c_str(), &status) == 0)
       return true;
     if (errno != ENOENT && errno != ENOTDIR)
@@ -148,7 +148,7 @@ LogicalTensor::Piece parsePiece(const Json &entry, const std::vector<int64_t> &s
   if (file < 1 || file > int64_t(files))
     fail("a shard is in file %lld of %zu", (long long)file, files);
   piece.file = size_t(file - 1);
-  Slices all = piece.slices; // whose ranges are looked at before they are counted
+  Slices all = piece.slices; // ranges are checked before their elements are counted
   all.last = 1;
   if (std::string problem = problemOf(shape, all); !problem.empty())
     fail("%s", problem.c_str());
@@ -180,7 +180,7 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   std::vector<bool> seen(files);
   for (const Json &piece : member(entry, "pieces", Json::Array).items) {
     LogicalTensor::Piece next = parsePiece(piece, sizesOf(tensor.shape), files);
-    if (seen[next.file]) // which has one piece under a name
+    if (seen[next.file]) // a file has one shard under a name
       fail("two of its shards are in file %zu", next.file + 1);
     seen[next.file] = true;
     tensor.pieces.push_back(std::move(next));
@@ -258,12 +258,12 @@ void removeUnnamedShards(const std::string &folder) {
     try {
       MappedFile file(indexPath(folder), "checkpoint index");
       if (!textDamage(textOf(file)).empty())
-        return; // a name that is not what was written would not spare its file
+        return; // a damaged name would not protect its file
       Json index = parseFileAsJson(file);
       for (const Json &entry : member(index, "files", Json::Array).items)
         names.push_back(member(entry, "name", Json::String).string);
     } catch (const Error &) {
-      return; // somebody may want to mend it
+      return; // the user may want to repair it
     }
   }
   removeOtherShards(folder, names);
@@ -359,7 +359,7 @@ const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype
   return logical;
 }
 
-/// A piece in its file. What that says of it is compared with the index.
+/// A shard in its file, if the file's header agrees with the index.
 const StoredTensor &CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
                                           const LogicalTensor::Piece &piece) const {
   File &file = files[piece.file];
@@ -383,8 +383,8 @@ const StoredTensor &CheckpointFiles::open(const std::string &tensor, const Logic
   return *stored;
 }
 
-/// Calls visit(stored, byte, run) for parts of the runs, which begin at this byte of what a file
-/// has of the tensor.
+/// Calls visit(stored, byte, run) for the parts of the runs; each begins at this byte of the tensor
+/// as a file has it.
 template <typename VisitPart>
 void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &runs,
                            VisitPart visit) const {
@@ -393,7 +393,7 @@ void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &ru
     const StoredTensor *stored = nullptr;
     int64_t before = 0, width = sizeOf(logical.dtype);
     size_t run = 0;
-    // Both ascend: a walk along the two finds what they have in common.
+    // Both ascend, so one pass over the two finds what they have in common.
     forSlices(sizesOf(logical.shape), piece.slices, [&](int64_t index, int64_t n) {
       while (run < runs.size() && runs[run].global + runs[run].count <= index)
         ++run;

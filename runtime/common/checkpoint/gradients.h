@@ -15,7 +15,7 @@ namespace partita_rt {
 /// Collects what train_step passes to exposeGradient.
 class GradientSink {
 public:
-  /// Keeps a copy of this rank's piece.
+  /// Keeps a copy of this rank's shard.
   void add(Rank &rank, int parameter, const void *gradient, DType dtype,
            std::initializer_list<int> flatOver);
   /// All ranks; throws Error when a trainable parameter's gradient was not exposed by a rank of a
@@ -28,10 +28,10 @@ private:
     std::vector<int> flatOver; ///< mesh axes
     std::vector<char> bytes;
   };
-  /// What the gradients are, for ranks of other stages: one number for each parameter, 0 of those
-  /// that this rank has not exposed.
+  /// Type and flat axes of each parameter's gradient as one number, for ranks of other stages; 0 for
+  /// those that this rank has not exposed.
   std::vector<int64_t> formats(const Program &program) const;
-  /// The same of all parameters, as those ranks say that hold them.
+  /// The same for all parameters, from the ranks that hold them.
   std::vector<int64_t> formatsOfAll(Rank &rank) const;
 
   std::map<int, Exposed> exposed; ///< by parameter

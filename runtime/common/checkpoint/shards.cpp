@@ -1,4 +1,4 @@
-// Every rank writes its pieces, rank 0 the index (shards.h).
+// Every rank writes its shards, rank 0 the index (shards.h).
 
 #include "common/checkpoint/shards.h"
 
@@ -25,23 +25,23 @@ uint64_t mixText(uint64_t hash, const std::string &text) {
 
 namespace {
 
-/// What of a piece goes into the rank's file.
+/// What a rank writes of a shard.
 struct Part {
   const TensorPiece *piece;
   Slices slices;
-  std::vector<Run> runs; ///< where the piece has padding; else none: it is written as it lies
+  std::vector<Run> runs; ///< where it has padding; else none: it is written as it is in memory
 };
 
 std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
   std::vector<Part> parts;
   for (const TensorPiece &piece : pieces) {
-    if (!isFirstOwner(*rank.program, rank.coordinates, piece))
+    if (!isFirstOwner(*rank.program, rank.coordinates, piece.splits, piece.stages))
       continue;
     Part part{&piece, slicesOf(*rank.program, rank.coordinates, piece.global, piece.splits), {}};
     if (part.slices.elements() == 0)
       continue;
     if (part.slices.elements() != piece.local.elements())
-      part.runs = runsOf(rank, piece);
+      part.runs = runsOf(rank, piece.global, piece.splits);
     parts.push_back(std::move(part));
   }
   return parts;
@@ -61,10 +61,10 @@ template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visi
   visit(packed.data(), int64_t(packed.size()));
 }
 
-/// What stands for the save's name until all contents are known; as long as that.
+/// Stands for the save's name, and is as long, until all contents are known.
 const std::string kUnknownSave(16, '0');
 
-/// A rank's file, of which the save's name is not known yet; null where the rank writes none.
+/// A rank's file, under a temporary name of the save.
 std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
                                               const std::vector<Part> &parts,
                                               const std::map<std::string, std::string> &metadata) {
@@ -92,7 +92,7 @@ uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, Safetensor
   return hash;
 }
 
-/// By which the save is known: of what all ranks write. The same contents are the same save.
+/// The save's name: a hash of what all ranks write. Equal contents have equal names.
 std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::string> &metadata) {
   auto mine = int64_t(own);
   std::vector<int64_t> all(size_t(rank.ranks));
@@ -104,7 +104,7 @@ std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::st
   return fingerprintText(hash);
 }
 
-/// What the ranks' files hold, as every rank can tell.
+/// What all ranks' files hold, which every rank can compute.
 struct Contents {
   std::vector<int> writers; ///< ranks with a file, in the order of the files
   std::vector<std::pair<std::string, LogicalTensor>> tensors;
@@ -119,7 +119,7 @@ Contents contentsOf(const Program &program, const std::vector<TensorPiece> &piec
     placeOnMesh(other, program, r);
     bool writes = false;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if (!isFirstOwner(program, other.coordinates, pieces[i]))
+      if (!isFirstOwner(program, other.coordinates, pieces[i].splits, pieces[i].stages))
         continue;
       Slices slices = slicesOf(program, other.coordinates, pieces[i].global, pieces[i].splits);
       if (slices.elements() == 0)
@@ -133,7 +133,7 @@ Contents contentsOf(const Program &program, const std::vector<TensorPiece> &piec
   return contents;
 }
 
-/// On rank 0, when all files are there.
+/// On rank 0, when all files exist.
 void writeIndex(const std::string &folder, const std::vector<std::string> &names,
                 const Contents &contents, const std::map<std::string, std::string> &metadata) {
   std::vector<std::pair<std::string, int64_t>> files;

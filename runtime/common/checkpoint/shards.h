@@ -1,10 +1,10 @@
-// A checkpoint of a program whose ranks have different pieces: each rank writes what it has and no
-// rank before it, and rank 0, when all have, the index (checkpoint_files.h). Nothing is gathered.
+// A checkpoint of a program whose ranks have different shards: each rank writes those that no lower
+// rank has, then rank 0 writes the index (checkpoint_files.h). Nothing is gathered.
 //
-// The files of a save are called after its contents, so they replace no other save's; the index
-// replaces the earlier one in one moment, and only then the files that it no longer names go. A
-// save that is interrupted leaves the earlier checkpoint, and files that the next save removes
-// first.
+// The files of a save are named after its contents, so they never replace those of another save. The
+// index replaces the earlier one atomically; only then are the files that it no longer lists
+// removed. An interrupted save leaves the earlier checkpoint intact, and files that the next save
+// removes first.
 
 #ifndef PARTITA_RT_COMMON_SHARDS_H
 #define PARTITA_RT_COMMON_SHARDS_H
@@ -16,7 +16,7 @@
 
 namespace partita_rt {
 
-/// All ranks call it; the folder is there once rank 0 does. Throws Error.
+/// All ranks call it; rank 0 has made the folder before. Throws Error.
 void writeShards(Rank &rank, const std::string &folder,
                  const std::map<std::string, std::string> &metadata);
 

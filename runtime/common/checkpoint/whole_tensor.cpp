@@ -1,4 +1,4 @@
-// Gathers the pieces of a tensor (whole_tensor.h).
+// Gathers the shards of a tensor (whole_tensor.h).
 
 #include "common/checkpoint/whole_tensor.h"
 
@@ -26,7 +26,7 @@ const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece, const void
     own = none.data();
   }
   std::vector<char> all(size_t(bytes * rank.ranks));
-  auto gatherAs = [&](auto type) { // of whatever elements of this size: they are only moved
+  auto gatherAs = [&](auto type) { // any type of this size: elements are only moved
     using T = decltype(type);
     allGather(*rank.world,
               {{static_cast<const T *>(own), reinterpret_cast<T *>(all.data()),

@@ -1,4 +1,4 @@
-// A tensor of which ranks have pieces, as rank 0 writes it to a file.
+// A sharded tensor in full, as rank 0 writes it to a file.
 
 #ifndef PARTITA_RT_COMMON_WHOLE_TENSOR_H
 #define PARTITA_RT_COMMON_WHOLE_TENSOR_H
@@ -17,8 +17,7 @@ public:
   /// The full tensor on rank 0, valid until the next call; null elsewhere. All ranks call it: they
   /// communicate unless rank 0 has all of it.
   const void *gather(Rank &rank, const TensorPiece &piece);
-  /// The same where a rank's piece is at `own`, in the host's memory; null where its stage holds
-  /// none.
+  /// The same for a shard at `own`, in host memory; null where the rank's stage holds none.
   const void *gather(Rank &rank, const TensorPiece &piece, const void *own);
 
 private:

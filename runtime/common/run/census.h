@@ -1,5 +1,5 @@
-// What a step has issued, collectives, messages and copies, against what the compiler announced: a
-// difference is a bug in one of the two.
+// Compares the collectives, messages and copies that a step issued with those that the compiler
+// announced: a difference is a bug in one of the two.
 
 #ifndef PARTITA_RT_COMMON_CENSUS_H
 #define PARTITA_RT_COMMON_CENSUS_H
@@ -14,8 +14,8 @@
 
 namespace partita_rt {
 
-/// Calls and bytes by groups' name and kind, messages by channel, and what was copied: so far, or
-/// in between.
+/// Calls and bytes of collectives by group and kind, messages by channel, copied bytes: since the
+/// start, or since another point.
 struct Issued {
   struct OfName {
     int ranks = 0; ///< of the group that the rank is in; 0 where it is in none
@@ -25,19 +25,19 @@ struct Issued {
   std::vector<MessageCount> messages; ///< by row; zero where the rank is at neither end
   TransferBytes transfers;
   explicit Issued(const Rank &rank);
-  /// What this has more than an earlier one of the same rank.
+  /// The difference from an earlier one of the same rank.
   Issued since(const Issued &before) const;
 };
 
-/// What the stage announces of a channel.
+/// The messages over a channel that the stage announces.
 MessageCount announcedMessages(const Stage &stage, int channel);
 
-/// Of one step. Throws Error where it differs from the program's census, from what its stage
-/// announces of its messages, or from its transfers.
+/// Throws Error where one step differs from the stage's census, or from its announced messages or
+/// transfers.
 void checkCensus(const Rank &rank, const Issued &step);
 void checkMessages(const Rank &rank, const Issued &step);
-/// Throws Error where the ends of a channel have started different messages so far: for transports
-/// that move what does not match (NCCL compares nothing). All ranks call it.
+/// Throws Error where the ends of a channel have started different messages so far, for transports
+/// that do not compare them (NCCL). All ranks call it.
 void compareEnds(Rank &rank);
 void checkTransfers(const Rank &rank, const TransferBytes &step);
 /// Throws Error if a collective, a message or a copy was started and not waited for.

@@ -15,7 +15,6 @@ namespace {
 void checkPiece(const Program &program, const std::string &what, const Shape &global,
                 const Shape &local, const Splits &splits) {
   Shape expected = global;
-  Splits alike = splits; // unequal blocks as one, which is as much
   int64_t factors = global.rank;
   for (const Split &split : splits) {
     if (split.axis < 0 || split.axis >= program.mesh.size())
@@ -39,7 +38,6 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
         fail("%s: dimension %d of %s has no %lld blocks of its table's sizes that divide by %lld",
              what.c_str(), split.dim, toString(global).c_str(), (long long)split.blocks,
              (long long)parts);
-      alike.list[&split - splits.list] = {split.dim, split.axis};
       continue;
     }
     int64_t before = 1;
@@ -54,10 +52,11 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
   }
   if (factors > kMaxDims)
     fail("%s has %lld factors, more than %d", what.c_str(), (long long)factors, kMaxDims);
-  auto [shape, plain] = factored(global, alike);
+  Splits equal = alike(splits);
+  auto [shape, plain] = factored(global, equal);
   const Split *next = plain.begin(); // in the order of the dimensions
   for (int dim = 0; dim < global.rank; ++dim)
-    for (const Split &split : alike) {
+    for (const Split &split : equal) {
       if (split.dim != dim)
         continue;
       int64_t &left = shape.dims[next++->dim];
@@ -134,7 +133,7 @@ void checkStages(const Program &program) {
   for (auto [entry, name] : entries)
     for (const Stage &stage : program.stages)
       if (!(stage.*entry) != !program.has(entry))
-        fail("some stages have a function %s, others have not", name);
+        fail("some stages have a function %s, others do not", name);
 }
 
 /// Directed pairs of two stages; what one end's stage announces the other's does as well.

@@ -10,8 +10,8 @@
 //     SummaryMetadata 1 plugin_data { 1 plugin_name ("text": TensorBoard's page of texts) }
 //     SessionLog      1 status (1: start)
 //
-// All little-endian. One file per run: a run that continues begins a new one, whose session log
-// tells TensorBoard to forget what older files have from its first step on.
+// All little-endian. One file per run: a resumed run begins a new one, whose session log makes
+// TensorBoard discard what older files have from its first step on.
 
 #ifndef PARTITA_RT_COMMON_EVENT_FILE_H
 #define PARTITA_RT_COMMON_EVENT_FILE_H
@@ -26,8 +26,8 @@ namespace partita_rt {
 
 class EventFile {
 public:
-  /// Makes the folder, with those around it, and in it events.out.tfevents.TIME.HOST.PID.N; of what
-  /// other files there have from `firstStep` on nothing counts, if it is above 0. Throws Error.
+  /// Makes the folder and its missing parents, and in it events.out.tfevents.TIME.HOST.PID.N. If
+  /// `firstStep` is above 0, TensorBoard discards other files' events from it on. Throws Error.
   EventFile(const std::string &folder, int64_t firstStep);
   ~EventFile();
   EventFile(const EventFile &) = delete;

@@ -1,5 +1,5 @@
-// Handling signals (interruption.h). A handler may look at plain memory and atomics alone, and
-// signals are the process's: what is global here is so because they are.
+// Handling signals (interruption.h). A handler may use plain memory and atomics only, and signals
+// belong to the process: hence the globals.
 
 #include "common/run/interruption.h"
 
@@ -20,16 +20,16 @@ namespace {
 
 constexpr int64_t kSameNanoseconds = 1'000'000'000; ///< two signals within this are one
 
-std::atomic<int> waiting{0}; ///< ranks of this process for which signals wait
+std::atomic<int> waiting{0}; ///< ranks of this process that let signals wait
 std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
-std::atomic<int> endedBy{0}; ///< the signal of all ranks, when they are done
-std::atomic<bool> said{false};
-bool speaks = true;
+std::atomic<int> endedBy{0}; ///< the signal that all ranks have stopped for
+std::atomic<bool> printed{false};
+bool prints = true;
 char program[256];
 char folder[PATH_MAX];
 
-/// Text put together without memory of its own.
+/// A line of text, put together without allocating memory.
 class Line {
 public:
   Line &operator<<(const char *more) {
@@ -39,7 +39,7 @@ public:
   }
   void write() {
     text[size++] = '\n';
-    ssize_t ignored = ::write(STDERR_FILENO, text, size); // there is nobody else to tell
+    ssize_t ignored = ::write(STDERR_FILENO, text, size); // an error has nowhere to go
     (void)ignored;
   }
 
@@ -50,7 +50,7 @@ private:
 
 Line lineOf(const char *before, int signal) {
   Line line;
-  // Over the line of progress that stands there.
+  // Replaces the line of progress.
   line << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << program << before << signalName(signal);
   return line;
 }
@@ -69,13 +69,13 @@ extern "C" void takeSignal(int signal) {
     if (noted == 0)
       notedAt = time;
     if (noted.compare_exchange_strong(none, signal))
-      sayNoted(signal);
+      printNoted(signal);
     if (none == 0 || time - notedAt < kSameNanoseconds) {
       errno = before;
       return;
     }
   }
-  if (speaks && !endedBy)
+  if (prints && !endedBy)
     lineOf(": ended by ", signal).write();
   removeTemporaryFiles();
   endBySignal(endedBy ? int(endedBy) : signal);
@@ -97,7 +97,7 @@ const char *signalName(int signal) {
 
 void handleSignals(const char *name, bool isFirst) {
   copyText(program, sizeof(program), name);
-  speaks = isFirst;
+  prints = isFirst;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
@@ -128,10 +128,10 @@ int notedSignal() { return noted; }
 
 void setEndedBy(int signal) { endedBy = signal; }
 
-void sayNoted(int signal) {
-  // What reads the output, tee for instance, has been sent the signal as well and is gone.
+void printNoted(int signal) {
+  // The reader of the output, such as tee, may have got the signal too and be gone.
   std::signal(SIGPIPE, SIG_IGN);
-  if (speaks && !said.exchange(true)) // the handler and a rank may both come to it
+  if (prints && !printed.exchange(true)) // the handler and a rank may both call it
     (lineOf(": ", signal) << ": finishing the step and writing a checkpoint to " << folder
                           << "; signal again after a second to stop at once")
         .write();
@@ -139,7 +139,7 @@ void sayNoted(int signal) {
 
 void endBySignal(int signal) {
   std::signal(signal, SIG_DFL);
-  raise(signal); // a handler of the same signal has to return before it acts
+  raise(signal); // called from the signal's own handler, it acts when that returns
 }
 
 } // namespace partita_rt

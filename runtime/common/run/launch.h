@@ -1,4 +1,4 @@
-// How ranks come to life: as threads of this process, or as the processes that mpirun started.
+// Starting ranks: as threads of this process, or as the processes that a launcher started.
 
 #ifndef PARTITA_RT_COMMON_LAUNCH_H
 #define PARTITA_RT_COMMON_LAUNCH_H
@@ -15,8 +15,8 @@ namespace partita_rt {
 /// The process's place in the launch. One object per process, made before anything is printed.
 class World {
 public:
-  /// Joins the other processes when the environment says that a launcher made this one, if they are
-  /// as many as the program's ranks or may be told so by check().
+  /// Joins the other processes when the environment shows that a launcher started this one. If their
+  /// number is not the program's, check() reports it.
   explicit World(const Program &program);
   ~World();
   World(const World &) = delete;
@@ -24,16 +24,16 @@ public:
 
   int process() const { return processRank; }
   int processes() const { return processCount; }
-  /// Is this process the first of its launcher's, as far as the environment tells? For what is
-  /// said before the processes have joined.
+  /// Is this process its launcher's first, by the environment? For what is printed before the
+  /// processes have joined.
   static bool isFirstStarted();
   /// How a run of the program is started, for its help: "mpirun -np RANKS NAME ...".
   static std::string usage(const Program &program);
   /// Throws Error if the processes that were started cannot be the program's ranks.
   void check(const Program &program) const;
-  /// The one process that prints. Those that a launcher has started and that cannot be the program's
-  /// ranks do not know each other: each speaks, because the first may not be there, or be ended by the
-  /// launcher before it has spoken.
+  /// Does this process print? One does, once they have joined. Processes that cannot be the program's
+  /// ranks have not joined: each prints, because the first one may be missing, or the launcher may end
+  /// it before it has printed.
   bool speaks() const { return processRank == 0 || !launch; }
 
   /// Set-up errors: the message of the lowest process that has one ("" when none), on all
@@ -41,9 +41,9 @@ public:
   std::string agree(const std::string &error);
 
   /// Runs `body` once per rank of the program's mesh, with communicators and memory ready, and
-  /// returns the message of the first failure ("" when none). Of ranks that are processes a failure
-  /// after this point prints its message as "<name>: error: rank R: ..." and ends all processes
-  /// with exit code 1.
+  /// returns the message of the first failure ("" when none). Where ranks are processes, a failure
+  /// after this point is printed as "<name>: error: rank R: ..." and ends all processes with exit
+  /// code 1.
   std::string run(const Program &program, const RunOptions *options,
                   const std::function<void(Rank &)> &body);
 
@@ -59,7 +59,7 @@ int64_t inputBytes(const Program &program);
 /// Where each input begins in them; their end.
 std::vector<int64_t> inputOffsets(const Program &program);
 
-/// Bytes of a rank's arena in this run (whose options may be null).
+/// Bytes of a rank's arena in this run; `options` may be null.
 int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 
 /// PARTITA_RT_TRANSPORT=messages: do processes of one node communicate as if they were on several?
@@ -67,7 +67,7 @@ int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 bool asksForMessages();
 
 /// PARTITA_RT_TIMEOUT: how many seconds a rank waits for another (1800).
-/// Throws Error if PARTITA_RT_TIMEOUT is no such number.
+/// Throws Error if PARTITA_RT_TIMEOUT is not such a number.
 double timeoutSeconds();
 
 } // namespace partita_rt

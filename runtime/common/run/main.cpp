@@ -1,5 +1,5 @@
-// The main() of emitted programs: everything that can go wrong in the set-up is found before a rank
-// starts, and said once.
+// The main() of emitted programs: errors of the set-up are found before a rank starts, and reported
+// once.
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_files.h"
@@ -29,7 +29,7 @@ namespace partita_rt {
 
 namespace {
 
-/// Files that are written at the end must not turn out impossible then.
+/// Fails now rather than at the end of the run, when the file is written.
 void checkWritable(const char *option, const std::string &path) {
   if (path.empty())
     return;
@@ -42,10 +42,10 @@ void checkWritable(const char *option, const std::string &path) {
     fail("%s: %s is a folder", option, path.c_str());
 }
 
-/// A folder that is made later: a run that fails before leaves none.
+/// For a folder that is made later, so that a run which fails before leaves none.
 void checkCanMake(const char *option, const std::string &path) {
   struct stat status;
-  std::string around = path; // the innermost of the folders around it that is there
+  std::string around = path; // becomes the nearest parent that exists
   while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
     size_t end = around.find_last_not_of('/');
     size_t slash = end == std::string::npos ? end : around.rfind('/', end);
@@ -58,7 +58,7 @@ void checkCanMake(const char *option, const std::string &path) {
     fail("%s: cannot make the folder %s: %s", option, path.c_str(), std::strerror(errno));
 }
 
-/// That for checkpoints is made with the first one.
+/// The folder for checkpoints is made with the first one.
 void checkCheckpoints(const Program &program, const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
@@ -66,8 +66,8 @@ void checkCheckpoints(const Program &program, const std::string &path) {
   checkCanMake("--checkpoint", path);
 }
 
-/// One file on the disk, whatever the names are; also before it is there. Of what is no regular
-/// file, a terminal or /dev/null, nothing can be lost.
+/// Do two paths name one file, whether it exists yet or not? False for what is not a regular file, such
+/// as a terminal or /dev/null: nothing in it can be lost.
 bool isSameFile(const std::string &a, const std::string &b) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -75,14 +75,14 @@ bool isSameFile(const std::string &a, const std::string &b) {
     return false;
   if (fs::equivalent(a, b, error))
     return true;
-  std::error_code noPlace; // whoever opens the file says why
+  std::error_code noPlace; // an error is reported when the file is opened
   auto place = [&](const std::string &path) {
     return fs::weakly_canonical(fs::absolute(path, noPlace), noPlace);
   };
   return place(a) == place(b) && !noPlace;
 }
 
-/// Outputs that would write over what the run reads, over the program or over one another.
+/// Fails if an output would overwrite an input of the run, the program or another output.
 void checkOutputs(const Program &program, const RunOptions &o) {
   std::vector<std::pair<const char *, std::string>> written;
   auto add = [&](const char *option, const std::string &path) {
@@ -94,7 +94,7 @@ void checkOutputs(const Program &program, const RunOptions &o) {
     };
     check(dataPath(o.data), "what --data reads");
     check(dataPath(o.evalData), "what --eval-data reads");
-    if (option != std::string("--dump-parameters")) // whole or not at all, and read before
+    if (option != std::string("--dump-parameters")) // written at once, after it has been read
       check(o.initFile, "what --init reads");
     for (const char *file : {"model.cpp", "model.cu", "manifest.json", "Makefile", program.name})
       check(o.programFolder + "/" + file, "a file of the program");
@@ -114,7 +114,7 @@ void checkOutputs(const Program &program, const RunOptions &o) {
   add("--forward", o.forward);
 }
 
-/// Are the files with initial values still those that the program was compiled against?
+/// Fails unless the files with initial values are still those that the program was compiled against.
 void checkModelFiles(const Program &program, const RunOptions &options) {
   for (const ModelFile &known : program.modelFiles) {
     std::string path = modelPath(program, options, known.path);
@@ -233,7 +233,7 @@ int programMain(int argc, char **argv, const Program &program) {
   Session session;
   std::string error;
   try {
-    timeoutSeconds(); // what is wrong with the environment is said now
+    timeoutSeconds(); // errors in the environment are reported now
     asksForMessages();
     channelTests();
     checkProgram(program);
@@ -253,8 +253,8 @@ int programMain(int argc, char **argv, const Program &program) {
   if (!onlyText(session.options))
     error = world.run(program, &session.options,
                       [&](Rank &rank) { signal = runRankProgram(rank, session); });
-  bool told = std::fflush(stdout) == 0 && !std::ferror(stdout);
-  if (error.empty() && !told && !signal) // who reads the output may have been interrupted as well
+  bool isWritten = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (error.empty() && !isWritten && !signal) // a signal may have ended the reader of the output too
     error = std::string("cannot write to the standard output: ") + std::strerror(errno);
   if (!error.empty())
     return say(error);

@@ -1,4 +1,4 @@
-// Which ranks of the mesh are a group, whatever they communicate through.
+// The mesh: coordinates of ranks, groups and channels, whatever they communicate through.
 
 #ifndef PARTITA_RT_COMMON_MESH_H
 #define PARTITA_RT_COMMON_MESH_H
@@ -16,16 +16,16 @@ std::string meshText(const Program &program);
 /// Product of the axes' sizes.
 int rankCount(const Program &program);
 
-/// " of stage 1", for messages and reports; nothing of a program with one stage.
+/// " of stage 1", for messages and reports; "" for a program with one stage.
 std::string ofStage(const Program &program, int stage);
 
 /// "rank 2", or "rank 2 of stage 1" of a program with several stages.
 std::string rankText(const Program &program, int rank);
 
-/// "slot 4 (forward of h.2, micro-batch 1)"; "" of none.
+/// "slot 4 (forward of h.2, micro-batch 1)"; "" for none.
 std::string slotText(const Slot &slot);
 
-/// "slot 4 (...): ", in front of what is wrong with the rank, if it is at a slot.
+/// "slot 4 (...): " before an error of the rank, if it is at a slot.
 std::string atSlot(const Rank &rank);
 
 /// Sets rank, ranks, coordinates and stage: the last axis varies fastest.

@@ -1,4 +1,4 @@
-// A message as the transports of all targets see it, and what the ends of its channel compare.
+// A message as the transports of all targets see it, and what the two ends of its channel compare.
 
 #ifndef PARTITA_RT_COMMON_MESSAGE_H
 #define PARTITA_RT_COMMON_MESSAGE_H
@@ -10,16 +10,16 @@
 
 namespace partita_rt {
 
-/// What the ends compare; plain memory, so that it can travel in a message.
+/// What the two ends compare; plain data, so that it can be sent.
 struct MessageSignature {
   uint64_t number = 0;  ///< in its channel, from 1, marks included
-  int64_t messages = 0; ///< that were started so far, this one included: what reports number it by
+  int64_t messages = 0; ///< started so far, this one included: its number in reports
   int64_t bytes = 0;
   int64_t pieces = 0;
   uint64_t sizes = 0; ///< of the pieces, as a fingerprint
   int64_t microBatch = -1;
   uint8_t dtype = 0;
-  uint8_t isMark = 0; ///< no message: the end of a step, or of the program
+  uint8_t isMark = 0; ///< a mark, not a message: the end of a step, or of the program
   char why[96] = {};
 
   bool matches(const MessageSignature &other) const {
@@ -45,8 +45,8 @@ struct ChannelEnd::Message {
 std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine,
                          const MessageSignature &theirs);
 
-/// A mark behind the messages of a step, or of the program, which both ends make: one that has
-/// started a message too many learns of it. Its wait may be left out. `why`: "the end of a step".
+/// A mark that both ends make after the messages of a step, or of the program, so that a surplus
+/// message is noticed. Need not be waited for. `why`: "the end of a step".
 PendingMessage markEnd(ChannelEnd &end, const char *why);
 
 /// PARTITA_RT_CHANNELS, for tests: `rendezvous` and `delays:SEED`, separated by a comma.

@@ -67,7 +67,7 @@ std::string flopsText(double flops, const char *unit) {
 
 //===-- Log ---------------------------------------------------------------------------------===//
 
-/// The log's columns, in their order: readers know the first six from before there were others.
+/// The log's columns, in order: older readers know the first six.
 static std::string logHeader(LogColumns which) {
   std::string header = "step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss,"
                        "loss_scale,skipped_steps,model_flops_per_second,first_nonfinite";
@@ -128,8 +128,8 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
   begin(kept, resumedAt > 0);
 }
 
-/// With these lines. A log that goes on takes its own place at once: a run that is killed meanwhile
-/// has lost nothing of it.
+/// Starts the file with these lines. A log that continues is replaced atomically, so a run that is
+/// killed meanwhile loses nothing of it.
 void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
   std::string text;
   for (const std::string &line : lines)
@@ -153,8 +153,8 @@ void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
 StepLog::~StepLog() { std::fclose(file); }
 
 void StepLog::add(const StepLine &line) {
-  // Nine digits identify a float: equal lines are equal bits. What a program does not compute has
-  // no number to show.
+  // Nine digits identify a float: equal lines are equal bits. A cell is empty where the program does
+  // not compute the value.
   std::string text = std::to_string(line.step) + "," + format("%.9g", double(line.report.loss));
   auto cell = [&](bool known, const char *pattern, double value) {
     text += "," + (known ? format(pattern, value) : std::string());
@@ -200,7 +200,7 @@ void TensorBoard::add(const StepLine &line) {
   }
   if (line.report.gradientNorm > 0)
     add("gradient_norm", double(line.report.gradientNorm));
-  add(line.unit[0] == 't' ? "tokens_per_second" : "samples_per_second", line.unitsPerSecond);
+  add((std::string(line.unit) + "_per_second").c_str(), line.unitsPerSecond);
   if (line.flopsPerSecond > 0)
     add("model_flops_per_second", line.flopsPerSecond);
   if (line.validationLoss)

@@ -1,4 +1,4 @@
-// What a run says: progress, the log, the summary. Rank 0 only.
+// What a run reports: progress, the log, TensorBoard. Rank 0 only.
 
 #ifndef PARTITA_RT_COMMON_METRICS_H
 #define PARTITA_RT_COMMON_METRICS_H
@@ -42,10 +42,10 @@ struct LogColumns {
   bool betas = false, times = false;
 };
 
-/// CSV with a header line; betas that the schedule sets, and times by kind, are columns of their
-/// own, behind all others. On resume,
-/// lines after the checkpoint's step are dropped first, and lines that lack columns filled up: of
-/// the log's columns and this run's one begins with the other. Throws Error where they do not.
+/// CSV with a header line. Betas that the schedule sets, and times by kind, are additional columns
+/// after all others. On resume, lines after the checkpoint's step are dropped, and missing columns
+/// are filled in. Throws Error unless the columns of the log and those of this run are equal or one
+/// list continues the other.
 class StepLog {
 public:
   StepLog(const std::string &path, int64_t resumedAt, LogColumns which);
@@ -62,12 +62,12 @@ private:
   size_t columns; ///< of the file
 };
 
-/// The same as TensorBoard's scalars, over samples: those that DeepSpeed's monitor writes under its
-/// tags (Train/Samples/train_loss, lr, loss_scale, elapsed_time_ms_forward, ...), others beside
-/// them; the parameter for which a step was skipped as text.
+/// The same as TensorBoard's scalars, over samples: what DeepSpeed's monitor writes under its tags
+/// (Train/Samples/train_loss, lr, loss_scale, elapsed_time_ms_forward, ...), the rest beside it, and
+/// the parameter for which a step was skipped as text.
 class TensorBoard {
 public:
-  /// `firstSample`: the sample behind those of the checkpoint; 0 in a fresh run.
+  /// `firstSample`: the first one after the checkpoint's; 0 in a fresh run.
   TensorBoard(const std::string &folder, int64_t firstSample) : file(folder, firstSample) {}
   void add(const StepLine &line);
 
@@ -78,8 +78,8 @@ private:
 /// Where its files go: DIR/NAME.
 std::string tensorboardFolder(const Program &program, const RunOptions &options);
 
-/// On a terminal one line is rewritten several times a second; everywhere, every print-every steps
-/// (default: ten times in all) and after each validation a line stays.
+/// A terminal shows one line that is rewritten several times a second. Every print-every steps
+/// (default: ten times in all) and after each validation a line is kept, everywhere.
 class Progress {
 public:
   Progress(const RunOptions &options, int64_t firstStep);

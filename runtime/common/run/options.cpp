@@ -2,6 +2,7 @@
 
 #include "common/run/options.h"
 #include "common/run/launch.h"
+#include "common/run/mesh.h"
 #include "common/run/schedule_options.h"
 #include "common/target.h"
 #include "partita_rt/schedule_text.h"
@@ -143,8 +144,7 @@ Options reportOptions() {
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
        "validation loss, loss scale, skipped steps, model FLOP/s, and of a step that was skipped "
-       "the "
-       "first parameter whose gradient is not finite",
+       "the first parameter whose gradient is not finite",
        PATH(log)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},
@@ -175,8 +175,7 @@ Options resultOptions() {
        PATH(dumpParameters)},
       {"--forward", "FILE.safetensors",
        "after training, run the model on the first samples of --data, in their order, and write "
-       "its "
-       "outputs",
+       "its outputs",
        PATH(forward)},
   };
 }
@@ -185,7 +184,7 @@ Options resultOptions() {
 Options otherOptions() {
   return {
       {"--tune", nullptr,
-       "try the algorithms for every matrix product of a step on this GPU, write the fastest to "
+       "try the algorithms for every matmul of a step on this GPU, write the fastest to "
        "products.json beside the program, where later runs find them, and end",
        FLAG(tune)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
@@ -233,9 +232,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
     if (given && !present)
       fail("%s needs %s", option, what);
   };
-  int ranks = 1;
-  for (const Axis &axis : program.mesh)
-    ranks *= axis.size;
+  int ranks = rankCount(program);
   if (o.ranks && *o.ranks != ranks)
     fail("-n: the program was compiled for %d ranks, %lld asked for; compile it with another "
          "--mesh",
@@ -265,10 +262,10 @@ void checkCombinations(const RunOptions &o, const Program &program) {
          "auto to start with --init where there is no checkpoint");
   if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume || o.resumeIfThere ||
                  !o.dumpParameters.empty() || !o.forward.empty()))
-    fail(
-        "--tune cannot be combined with data, steps or outputs: it computes on made-up data and writes "
-        "products.json only");
-  needs(program.has(&Stage::trainStep) || program.has(&Stage::forward), o.tune, "--tune", "a program with a train_step");
+    fail("--tune cannot be combined with data, steps or outputs: it computes on made-up data and "
+         "writes products.json only");
+  needs(program.has(&Stage::trainStep) || program.has(&Stage::forward), o.tune, "--tune",
+        "a program with a train_step or a forward");
   bool something = !o.data.empty() || o.tune || !o.evalData.empty() || o.census || o.steps ||
                    !o.dumpParameters.empty() || !o.forward.empty();
   if (!something)
@@ -277,7 +274,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 
 } // namespace
 
-/// Why the program would not look at an option; "" when it does.
+/// Why the program would ignore an option; "" when it would not.
 static std::string whyNotRead(const std::string &option, const Program &program) {
   if (std::string why = whyNotHere(option); !why.empty())
     return why;
@@ -295,8 +292,8 @@ static std::string whyNotRead(const std::string &option, const Program &program)
   return "";
 }
 
-/// What was compiled in counts where the command line says nothing, in runs that train. Folders of
-/// a default are made: nobody has typed their names.
+/// In runs that train, the program's defaults hold where the command line says nothing. A default's
+/// folder is made, because the user has not typed its name.
 static void applyDefaults(RunOptions &options, const std::set<std::string> &given,
                           const Program &program) {
   if (options.steps.value_or(0) == 0)
@@ -305,7 +302,7 @@ static void applyDefaults(RunOptions &options, const std::set<std::string> &give
     if (given.count(each.option) || !whyNotRead(each.option, program).empty())
       continue;
     findOption(each.option).set(options, each.value);
-    std::error_code ignored; // who opens the file tells
+    std::error_code ignored; // an error is reported when the file is opened
     if (each.option == std::string("--log"))
       std::filesystem::create_directories(std::filesystem::path(each.value).parent_path(), ignored);
   }

@@ -33,8 +33,8 @@ struct RunOptions {
   std::optional<uint64_t> seed; ///< of the data order; default 1
 
   Hyper hyper; ///< the program's defaults, overridden
-  /// The program's, or --lr-schedule, with what --warmup-steps, --schedule-steps and --min-lr-ratio
-  /// say of ours; a cosine without a length is as long as the run.
+  /// The program's or --lr-schedule's, with --warmup-steps, --schedule-steps and --min-lr-ratio; a
+  /// cosine without a length is as long as the run.
   Schedule schedule;
   std::string scheduleText; ///< of --lr-schedule
   std::optional<int64_t> warmupSteps, scheduleSteps;
@@ -46,7 +46,7 @@ struct RunOptions {
   std::string checkpoint; ///< folder
   int64_t checkpointEvery = 0;
   bool resume = false;
-  bool resumeIfThere = false; ///< --resume auto: `resume` becomes what the folder says
+  bool resumeIfThere = false; ///< --resume auto: sets `resume` if the folder has a checkpoint
   bool newData = false;   ///< resume on other data than the checkpoint's
   int64_t printEvery = 0; ///< 0: ten lines in all
   std::string grads, dumpParameters, forward;
@@ -61,7 +61,7 @@ RunOptions parseOptions(int argc, char **argv, const Program &program);
 /// Where a file of the model is, by its path in the program's tables and calls.
 std::string modelPath(const Program &program, const RunOptions &options, const char *path);
 
-/// Where the choices are that --tune makes: products.json beside the program.
+/// The file of --tune's choices: products.json beside the program.
 std::string productsPath(const RunOptions &options);
 
 std::string helpText(const Program &program);

@@ -1,4 +1,4 @@
-// The options that shape a run's learning rates, held against the schedule and the program.
+// The options for a run's learning rates, checked against the schedule and the program.
 
 #ifndef PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
 #define PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
@@ -9,10 +9,10 @@
 
 namespace partita_rt {
 
-/// Puts --warmup-steps, --schedule-steps and --min-lr-ratio into the schedule, which all options
-/// have been read for. Throws Error: one that the schedule has a key of its own for, or does not
-/// look at; rates that ignore a given --lr; betas that the optimizer has not, or that grow to 1 in
-/// this run. `given` are the options of the command line.
+/// Puts --warmup-steps, --schedule-steps and --min-lr-ratio into the schedule, once all options have
+/// been read. Throws Error for an option that the schedule ignores or has a key of its own for, for a
+/// schedule that ignores a given --lr, and for betas that the optimizer does not have or that grow to
+/// 1 in this run. `given`: the options of the command line.
 void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program);
 

@@ -79,9 +79,9 @@ void printTransfers(const TransferBytes &step) {
                                " to the device per step and rank");
 }
 
-/// Bytes that the process had in memory at the most; 0 where the system does not tell. (Not what
-/// getrusage says: that begins with what the program had that this one took the place of.)
-static int64_t residentAtMost() {
+/// The process's peak of resident memory; 0 where the system does not report it. (getrusage would
+/// include the program that this one replaced by exec.)
+static int64_t peakResident() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
     if (line.compare(0, 6, "VmHWM:") == 0)
@@ -103,12 +103,12 @@ void printMemory(const Rank &rank, const RunOptions &options) {
               grouped(sum) + " bytes per rank" + ofStage(program, number) + ": " + parts);
     if (stage.hostBytes + stage.pinnedBytes > 0)
       writeLine("", grouped(stage.hostBytes + stage.pinnedBytes) +
-                        " bytes of the host's memory: " + grouped(stage.hostBytes) +
+                        " bytes of host memory: " + grouped(stage.hostBytes) +
                         " persistent, " + grouped(stage.pinnedBytes) + " pinned");
   }
   if (std::string text = deviceMemoryText(rank); !text.empty())
     writeLine("", text);
-  if (int64_t bytes = residentAtMost())
+  if (int64_t bytes = peakResident())
     writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process");
   if (std::string text = attentionText(rank); !text.empty())
     writeLine("attention", text);

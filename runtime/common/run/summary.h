@@ -18,7 +18,7 @@ void writeLine(const char *label, const std::string &text);
 /// What this rank issued in one step.
 void printCollectives(const Rank &rank, const Issued &step);
 
-/// What this rank sent and received in one step; nothing of a program without channels.
+/// What this rank sent and received in one step; prints nothing for a program without channels.
 void printMessages(const Rank &rank, const Issued &step);
 
 /// Bytes of sums made so far, over all axes and ranks. All ranks call it.
@@ -28,7 +28,7 @@ void printOverlap(const ReducedCount &reduced);
 
 void printTransfers(const TransferBytes &step);
 
-/// What the compiler announced for a rank of each stage, and what the process took.
+/// The memory that the compiler announced for a rank of each stage, and the process's own figures.
 void printMemory(const Rank &rank, const RunOptions &options);
 
 } // namespace partita_rt

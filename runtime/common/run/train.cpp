@@ -31,7 +31,7 @@ double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Mean loss over the unmasked tokens of the validation batches.
+/// Mean loss over the labels of the validation batches that count.
 double evaluate(Rank &rank, const Session &session) {
   int64_t batches = session.eval->microBatches();
   if (session.options.evalBatches > 0)
@@ -90,8 +90,8 @@ struct Loop {
   void gatherNext(int64_t number);
   int signalOfAnyRank();
   void step(int64_t number);
-  void tell(int64_t number, const StepReport &report, double seconds,
-            std::optional<double> validation, const std::string &notFinite);
+  void reportStep(int64_t number, const StepReport &report, double seconds,
+                  std::optional<double> validation, const std::string &notFinite);
   void train();
   void setClock(WorkClock *value);
   WorkTimes stepTimes();
@@ -109,7 +109,7 @@ std::string ignoredLabel(const Program &program) {
   return {};
 }
 
-/// What the step reads of the host: its number, the update's, the scheduled rates.
+/// What the step reads from the host: its number, the update's, the scheduled rates.
 void Loop::setControls(int64_t number) {
   rank.step = number;
   rank.update = number - skipped;
@@ -124,14 +124,13 @@ void Loop::setControls(int64_t number) {
   rank.report = {};
 }
 
-/// Of the step's gradients the first that has an element which is infinite or no number, by its
-/// parameter's name.
+/// The name of the first parameter whose gradient has an element that is infinite or NaN.
 std::string Loop::nonfinite() const {
   int index = rank.report.firstNonfinite;
   return index < 0 ? "the norm alone" : rank.program->parameters[index].name;
 }
 
-/// A step that nothing good can follow ends the run; one that was skipped does not.
+/// Fails if training cannot continue after this step; a skipped step is no reason.
 void Loop::checkReport(int64_t number) const {
   if (rank.report.tokenCount == 0)
     fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
@@ -169,8 +168,8 @@ bool Loop::evaluatesAfter(int64_t number) const {
          (number == *options.steps || (options.evalEvery > 0 && number % options.evalEvery == 0));
 }
 
-/// The samples of the step after this one, while the device is at this one. What is wrong with them
-/// is said when it is their turn.
+/// Gathers the next step's samples while the device computes this one. An error in them is reported
+/// when their step begins.
 void Loop::gatherNext(int64_t number) {
   // Samples of an evaluation come in between; a breakdown shows the time that gathering takes.
   if (number == *session.options.steps || evaluatesAfter(number) || clock)
@@ -182,16 +181,16 @@ void Loop::gatherNext(int64_t number) {
   }
 }
 
-/// What another rank was told counts for all of them, so that they end with the same step.
+/// A signal to any rank counts for all of them, so that they end with the same step.
 int Loop::signalOfAnyRank() {
   if (session.options.checkpoint.empty())
-    return 0; // signals have not waited
+    return 0; // signals do not wait
   int64_t mine = notedSignal();
   std::vector<int64_t> all(size_t(rank.ranks));
   allGather(*rank.world, {{&mine, all.data(), 1}}, "a signal to end");
   int signal = int(*std::max_element(all.begin(), all.end()));
   if (speaks() && signal && !mine)
-    sayNoted(signal);
+    printNoted(signal);
   return signal;
 }
 
@@ -236,7 +235,7 @@ void Loop::step(int64_t number) {
   checkReport(number);
   StepReport report = rank.report;
   lastLoss = report.loss;
-  // The name before the validation, whose own report takes this one's place.
+  // The name now: the validation overwrites the report.
   std::string notFinite = report.skippedSteps > skipped ? nonfinite() : "";
   skipped = report.skippedSteps;
 
@@ -245,7 +244,7 @@ void Loop::step(int64_t number) {
   if (evaluatesAfter(number))
     validation = validationAfter = evaluate(rank, session);
   if (speaks())
-    tell(number, report, seconds, validation, notFinite);
+    reportStep(number, report, seconds, validation, notFinite);
   done = number;
   interruptedBy = signalOfAnyRank();
   if (!options.checkpoint.empty() &&
@@ -254,9 +253,9 @@ void Loop::step(int64_t number) {
     writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity}, claim);
 }
 
-/// Of a step, before its checkpoint: a run that goes on from there writes later steps only.
-void Loop::tell(int64_t number, const StepReport &report, double seconds,
-                std::optional<double> validation, const std::string &notFinite) {
+/// Before the step's checkpoint is written, because a run that resumes from it logs later steps only.
+void Loop::reportStep(int64_t number, const StepReport &report, double seconds,
+                      std::optional<double> validation, const std::string &notFinite) {
   const Program &program = *rank.program;
   double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
   StepLine line{number,
@@ -282,7 +281,7 @@ void Loop::tell(int64_t number, const StepReport &report, double seconds,
   progress->step(line);
 }
 
-/// Of the last step; adds them to the run's.
+/// The last step's times; also adds them to the run's.
 WorkTimes Loop::stepTimes() {
   WorkTimes times;
   for (int kind = 0; kind < kWorkKinds; ++kind) {
@@ -292,7 +291,7 @@ WorkTimes Loop::stepTimes() {
   return times;
 }
 
-/// Waits for collectives and copies know the clock as well as the emitted step.
+/// Collectives, messages and copies measure their waits on the same clock as the emitted step.
 void Loop::setClock(WorkClock *value) {
   rank.clock = value;
   rank.forGroups([&](Communicator &group) { group.setClock(value); });
@@ -343,7 +342,7 @@ void Loop::train() {
     setEndedBy(interruptedBy);
   waiting.end();
   if (int signal = interruptedBy ? 0 : notedSignal())
-    endBySignal(signal); // too late for a step to end with it
+    endBySignal(signal); // it came after the last step
   ReducedCount reduced = reducedByAll(rank);
   if (speaks()) {
     progress->finish();
@@ -363,9 +362,8 @@ void Loop::summarize(const ReducedCount &reduced) const {
     if (double flops = rank.program->modelFlops; flops > 0)
       writeLine("", flopsText(flops * double(steps) / trainSeconds, "FLOP/s") +
                         " of the model: " + flopsText(flops, "FLOP") +
-                        " per step, matrix products and attention (without its mask) of the "
-                        "forward program, times 3, less those for gradients that nothing trained "
-                        "needs");
+                        " per step, matmuls and attention (without its mask) of the forward "
+                        "program, times 3, less those for gradients that nothing trained needs");
     if (clock)
       writeLine("time per step", breakdownText(workSeconds, steps) + " on rank 0");
   }

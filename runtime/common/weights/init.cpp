@@ -20,7 +20,7 @@
 
 namespace partita_rt {
 
-/// The files that values are read from, each opened once, and what was found in them.
+/// The files that initial values come from, each opened once, and counts of values that are not finite.
 class InitialFiles {
 public:
   explicit InitialFiles(const Rank &rank) : found(size_t(rank.program->parameters.size())) {
@@ -38,7 +38,7 @@ public:
   std::unique_ptr<WeightsFile> given; ///< --init FILE
   std::vector<WeightMatch> matches;   ///< of each parameter, in `given`
 
-  /// Of a parameter's values, without those that another rank has as well and counts.
+  /// Counts of a parameter's values, without those that another rank has too and counts.
   struct NotFinite {
     int64_t nan = 0, infinite = 0;
   };
@@ -74,14 +74,14 @@ template <typename T> struct Values {
   }
 };
 
-/// Is a part of the piece beyond the whole? It is zero, and remains so.
+/// Does this rank's shard have padding? It is zero, and remains so.
 bool hasPadding(const Rank &rank, const Parameter &parameter) {
   int64_t inside = 0;
   forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
   return inside != parameter.localShape.elements();
 }
 
-/// By the target itself: a GPU draws faster than a host draws and sends.
+/// On the device: a GPU draws faster than the host draws and copies.
 template <typename T>
 void fillFromRule(const Rank &rank, const Parameter &parameter, T *values, Fill rule,
                   uint64_t seed) {
@@ -107,7 +107,7 @@ void fillFromBytes(const Rank &rank, const Parameter &parameter, Values<T> value
   });
 }
 
-/// The runs of a piece come in the order of the whole, so one walk over the numbers finds them all.
+/// The runs come in the order of the full tensor, so one pass over the numbers finds them all.
 template <typename T>
 void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> values,
                      const unsigned char *bytes, const FileSource &source) {
@@ -121,16 +121,16 @@ void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> val
     ++at;
     return uint16_t(bits);
   };
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    while (at < global)
+  for (const Run &run : runsOf(rank, parameter.globalShape, parameter.splits)) {
+    while (at < run.global)
       next();
-    values.put(local, count, [&](float *to, int64_t, int64_t n) {
+    values.put(run.local, run.count, [&](float *to, int64_t, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         uint16_t half = next();
         convertToFloat(to + i, reinterpret_cast<const unsigned char *>(&half), source.dtype, 1);
       }
     });
-  });
+  }
 }
 
 /// The columns of the stored matrix are the parameter's rows.
@@ -148,17 +148,12 @@ void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> valu
   });
 }
 
-/// From a weights file; rank 0 says which parameters it recognized by their shape alone.
+/// From a weights file; rank 0 prints which parameters were matched by shape only.
 template <typename T>
 void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values, int index) {
   const WeightMatch &match = rank.initialFiles->matches[size_t(index)];
-  std::vector<Run> runs;
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    runs.push_back({global, local, count});
-  });
-  std::sort(runs.begin(), runs.end(),
-            [](const Run &a, const Run &b) { return a.global < b.global; });
-  if (match.transposed) // rows from everywhere
+  std::vector<Run> runs = runsOf(rank, parameter.globalShape, parameter.splits);
+  if (match.transposed) // a shard's elements are spread over the stored matrix
     runs = {{0, 0, parameter.globalShape.elements()}};
   std::vector<unsigned char> storage;
   const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, runs, storage);
@@ -166,7 +161,7 @@ void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> val
     fillTransposed(rank, parameter, values, bytes, match.tensor->dtype);
   else
     fillFromBytes(rank, parameter, values, bytes, match.tensor->dtype);
-  // A parameter that has a master is filled twice.
+  // A parameter with a master is filled twice, as both.
   if (rank.rank == 0 && match.byShape && parameter.dtype == rank.program->parameters[index].dtype)
     std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
                 printable(parameter.name).c_str(), printable(*match.name).c_str(),
@@ -195,21 +190,11 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> value
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
-/// Of the ranks that hold the same piece the first.
-bool isFirstHolder(const Rank &rank, const Parameter &parameter) {
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis) {
-    bool splits = std::any_of(parameter.splits.begin(), parameter.splits.end(),
-                              [&](const Split &split) { return split.axis == axis; });
-    if (!splits && rank.coordinates[axis] != 0)
-      return false;
-  }
-  return true;
-}
-
-/// Notes what a file gave that nothing can be computed with.
+/// Counts the values of a file that nothing can be computed with: each once, on the first of the
+/// ranks that hold it.
 template <typename T>
 void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Values<T> values) {
-  if (!isFirstHolder(rank, parameter))
+  if (!isFirstOwner(*rank.program, rank.coordinates, parameter.splits, parameter.stages))
     return;
   InitialFiles::NotFinite found;
   int64_t elements = parameter.localShape.elements();
@@ -221,7 +206,7 @@ void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Valu
   rank.initialFiles->found[size_t(index)] = found;
 }
 
-/// `parameter` says which piece: the one of parameter number `index` or of a state of its.
+/// Fills `data`, a shard as `parameter` describes it: of parameter number `index` or of its master.
 template <typename T>
 void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data, Fill fill,
                      const FileSource &source) {
@@ -239,7 +224,7 @@ void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data,
     fillFromWeights(rank, parameter, values, index);
   else
     fillFromModel(rank, parameter, values, source);
-  if (parameter.dtype == rank.program->parameters[index].dtype) // not once more of its master
+  if (parameter.dtype == rank.program->parameters[index].dtype) // its master has the same values
     noteNotFinite(rank, parameter, index, values);
   edit.send();
 }
@@ -265,7 +250,7 @@ void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource s
   setInitialValue(rank, piece, master.parameter, values, fill, source);
 }
 
-/// Of ranks that are processes each has looked into the folder by itself.
+/// Each process has looked into the folder by itself; all must have found the same.
 static void checkAllResume(Rank &rank) {
   int64_t mine = rank.options->resume;
   std::vector<int64_t> all(size_t(rank.ranks));
@@ -308,8 +293,8 @@ static std::vector<NotFinite> foundByAll(const Rank &rank) {
        what.c_str(), given ? rank.options->initFile.c_str() : "the model's file", more.c_str());
 }
 
-/// A run that starts from NaN computes nothing else; one that trains an infinite value, hardly. What
-/// one rank has found becomes an error of all.
+/// A run that starts from NaN computes NaN, and so does nearly every one that trains an infinite value.
+/// What one rank has found is an error on all.
 static void checkAllFinite(const Rank &rank) {
   const Program &program = *rank.program;
   if (program.parameters.size() == 0)
@@ -329,7 +314,7 @@ static void checkAllFinite(const Rank &rank) {
                   int64_t(bad.size()) - 1);
   };
   check([](const NotFinite &count, const Parameter &) { return count.nan; }, "NaN");
-  bool trains = rank.options->steps.value_or(0) > 0; // of what stays, a mask may be infinite
+  bool trains = rank.options->steps.value_or(0) > 0; // what is not trained may be infinite: a mask
   check(
       [&](const NotFinite &count, const Parameter &parameter) {
         return trains && parameter.trainable ? count.infinite : 0;
@@ -346,7 +331,7 @@ void initialize(Rank &rank, int64_t startStep) {
     return; // nothing to fill: checkProgram refuses parameters without it
   InitialFiles files(rank);
   if (rank.rank == 0 && files.given)
-    sayOfCheckpoint(files.given->note());
+    printCheckpointNote(files.given->note());
   rank.initialFiles = &files;
   call(rank, rank.stage->init);
   if (rank.options->init != InitFrom::Seed)

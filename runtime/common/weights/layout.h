@@ -1,4 +1,4 @@
-// Where a rank's piece of a tensor lies in the whole.
+// Where a rank's shard lies in the full tensor. A "piece" here is a shard, "the whole" the full tensor.
 
 #ifndef PARTITA_RT_COMMON_LAYOUT_H
 #define PARTITA_RT_COMMON_LAYOUT_H
@@ -10,8 +10,8 @@
 
 namespace partita_rt {
 
-/// A shape in which every split is of a whole dimension: one that is split within its blocks is
-/// written as its factors, [4, 3 x 8 split] as [4, 3, 8 split]. The elements' order stays.
+/// A shape in which every split is of an entire dimension: one that is split within its blocks
+/// becomes its factors, [4, 3 x 8 split] becomes [4, 3, 8 split]. The elements keep their order.
 struct FactoredShape {
   Shape shape;
   Splits splits;
@@ -37,8 +37,8 @@ inline FactoredShape factored(const Shape &global, const Splits &splits) {
   return result;
 }
 
-/// A piece of `size` elements over `parts` ranks: rounded up, the last rank's goes beyond the
-/// whole.
+/// The size of each of `parts` pieces of `size` elements: rounded up, so the last one may extend
+/// beyond the whole.
 inline int64_t pieceSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
 
 /// First index of the piece along each dimension of a factored shape.
@@ -54,8 +54,7 @@ inline Shape pieceStart(const Program &program, const int *coordinates, const Sh
 }
 
 /// Calls visit(globalIndex, localIndex, n) for the runs of n elements that are contiguous in both
-/// the whole and the piece, in the piece's order. What of the piece is beyond the whole is left
-/// out.
+/// the whole and the piece, in the piece's order. Leaves out padding, which is beyond the whole.
 template <typename Visit>
 void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit visit) {
   Shape inside = local;
@@ -108,7 +107,7 @@ inline FlatPiece flatPiece(const Program &program, const int *coordinates, const
   return piece;
 }
 
-/// Unequal blocks taken for one, which is as much.
+/// Unequal blocks as one block: a rank's share has the same size.
 inline Splits alike(Splits splits) {
   for (int i = 0; i < splits.count; ++i)
     if (splits.list[i].sizes[0] != 0)
@@ -120,7 +119,7 @@ using VisitRun = std::function<void(int64_t global, int64_t local, int64_t count
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit);
 
-/// The same for a rank's piece of any shape.
+/// The same for the piece of the rank at these coordinates, however the tensor is split.
 template <typename Visit>
 void forRuns(const Program &program, const int *coordinates, const Shape &global,
              const Splits &splits, Visit visit) {
@@ -145,7 +144,8 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   forRunsInBlocks(program, coordinates, global, splits, *unequal, inFlat);
 }
 
-/// Unequal blocks one after another, each as a whole of its own; the runs of each are in its order.
+/// Visits unequal blocks one after another, each as a tensor of its own: its runs ascend, those of
+/// the next block may begin before them.
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit) {
   int64_t parts = program.mesh[unequal.axis].size, before = 0, inner = 1, innerPiece = 1;

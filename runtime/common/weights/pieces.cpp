@@ -1,4 +1,4 @@
-// Pieces of tensors as slices and as runs (pieces.h).
+// Shards of tensors as slices and as runs (pieces.h).
 
 #include "common/weights/pieces.h"
 
@@ -111,12 +111,13 @@ Slices slicesOf(const Program &program, const int *coordinates, const Shape &glo
   return slices;
 }
 
-bool isFirstOwner(const Program &program, const int *coordinates, const TensorPiece &piece) {
+bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits,
+                  const StageSet &stages) {
   bool split[kMaxAxes] = {};
-  for (const Split &each : piece.splits)
+  for (const Split &each : splits)
     split[each.axis] = true;
   for (int axis = 0; axis < program.mesh.size(); ++axis) {
-    int first = axis == program.stageAxis ? piece.stages.first() : 0;
+    int first = axis == program.stageAxis ? stages.first() : 0;
     if (!split[axis] && coordinates[axis] != first)
       return false;
   }
@@ -134,12 +135,11 @@ bool isSharded(const Program &program) {
          std::any_of(program.optimizerStates.begin(), program.optimizerStates.end(), less);
 }
 
-std::vector<Run> runsOf(const Rank &rank, const TensorPiece &piece) {
+std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &splits) {
   std::vector<Run> runs;
-  forRuns(*rank.program, rank.coordinates, piece.global, piece.splits,
-          [&](int64_t global, int64_t local, int64_t n) {
-            runs.push_back({global, local, n});
-          });
+  forRuns(
+      *rank.program, rank.coordinates, shape, splits,
+      [&](int64_t global, int64_t local, int64_t n) { runs.push_back({global, local, n}); });
   auto before = [](const Run &a, const Run &b) { return a.global < b.global; };
   if (!std::is_sorted(runs.begin(), runs.end(), before)) // unequal blocks, one after another
     std::sort(runs.begin(), runs.end(), before);

@@ -1,4 +1,4 @@
-// A rank's pieces of a program's tensors, and which of them a checkpoint gets from whom.
+// A rank's shards of a program's tensors, and which rank writes which into a checkpoint.
 
 #ifndef PARTITA_RT_COMMON_PIECES_H
 #define PARTITA_RT_COMMON_PIECES_H
@@ -27,23 +27,26 @@ std::vector<TensorPiece> heldPieces(const Rank &rank);
 
 std::vector<int64_t> sizesOf(const Shape &shape);
 
-/// What the rank at these coordinates has of a tensor, padding left out; no elements where all is
-/// padding.
+/// The elements of a tensor that the rank at these coordinates has, without padding; none where all
+/// is padding.
 Slices slicesOf(const Program &program, const int *coordinates, const Shape &global,
                 const Splits &splits);
 
-/// Is the rank at these coordinates the first of those that have the same piece?
-bool isFirstOwner(const Program &program, const int *coordinates, const TensorPiece &piece);
+/// Is the rank at these coordinates the first of those that have the same shard of a tensor, which
+/// is split so and lives on these stages?
+bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits,
+                  const StageSet &stages);
 
-/// Does rank 0 have less than the whole of anything that a checkpoint holds?
+/// Does rank 0 lack a part of anything that a checkpoint holds?
 bool isSharded(const Program &program);
 
-/// n elements of the whole from `global` on, which are those of the piece from `local` on.
+/// `count` elements of the full tensor from `global` on, which the shard has from `local` on.
 struct Run {
   int64_t global, local, count;
 };
-/// The runs of a piece without its padding, in the order of the whole, which is also the piece's.
-std::vector<Run> runsOf(const Rank &rank, const TensorPiece &piece);
+/// The runs of this rank's shard without its padding, in the order of the full tensor. The shard has
+/// them in another order where it is split within blocks of unequal sizes.
+std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &splits);
 
 } // namespace partita_rt
 

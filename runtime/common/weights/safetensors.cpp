@@ -170,7 +170,7 @@ void SafetensorsFile::parse(const std::string &text, const unsigned char *data, 
   }
 }
 
-/// As the format demands it, all data are some tensor's: what is not would be read by nobody.
+/// As the format demands, the tensors cover the data without overlap or gap.
 void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges,
                                   int64_t dataBytes) const {
   std::sort(ranges.begin(), ranges.end());
@@ -188,12 +188,12 @@ void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> range
          dataBytes - at == 1 ? "" : "s");
 }
 
-/// Which checksums are whose: they are in the order of the data.
+/// Assigns the checksums, which are in the order of the data, to tensors.
 void SafetensorsFile::numberBlocks(int64_t dataBytes) {
   auto entry = meta.find(kBlockChecksums);
   if (entry == meta.end())
     return;
-  if (!meta.count(kTextChecksum)) // the damage is in its name
+  if (!meta.count(kTextChecksum)) // its key is damaged
     fail("it has checksums of the data, but none of its own: it is damaged");
   std::vector<StoredTensor *> tensors;
   for (auto &[name, tensor] : table)
@@ -280,7 +280,7 @@ static int64_t bytesOf(const SafetensorsWriter::Entry &entry) {
   return entry.shape.elements() * sizeOf(entry.dtype);
 }
 
-/// The header's length stays when the checksums are known: until then zeros stand for them.
+/// Zeros stand for the checksums until they are known, so the header's length never changes.
 SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                                      const std::map<std::string, std::string> &metadata)
     : path(path), file(path), entries(entries), announced(metadata) {

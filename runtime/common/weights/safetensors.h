@@ -4,9 +4,9 @@
 //      "data_offsets": [0, 65536]}}
 //
 // Files are untrusted: the header is at most 100 MB and lies within the file, every tensor's range
-// has the size of its shape and type, and the ranges are all of the data, without overlap or hole.
-// What a run writes has checksums (partita_rt/checksum.h): that of the header is compared when the
-// file is opened, those of the data by whoever reads them (StoredTensor::check).
+// has the size of its shape and type, and the ranges cover the data without overlap or gap. Files
+// that a run writes have checksums (partita_rt/checksum.h): the header's is compared when the file is
+// opened, those of the data by their reader (StoredTensor::check).
 
 #ifndef PARTITA_RT_COMMON_SAFETENSORS_H
 #define PARTITA_RT_COMMON_SAFETENSORS_H
@@ -24,7 +24,7 @@ namespace partita_rt {
 /// A file's bytes, mapped read-only.
 class MappedFile {
 public:
-  /// Throws Error "<what> <path>: ..." when it cannot be read or is no regular file.
+  /// Throws Error "<what> <path>: ..." when it cannot be read or is not a regular file.
   MappedFile(const std::string &path, const char *what);
   ~MappedFile();
   MappedFile(const MappedFile &) = delete;
@@ -48,8 +48,8 @@ struct StoredTensor {
   const SafetensorsFile *file = nullptr;
   int64_t firstBlock = 0; ///< of the checksums, where the file has any
 
-  /// Compares the checksums of the blocks that have bytes begin ... end - 1, each once. Throws
-  /// Error when they are not what was written.
+  /// Compares the checksums of the blocks with bytes begin ... end - 1, each block once. Throws Error
+  /// on a mismatch.
   void check(const std::string &name, int64_t begin, int64_t end) const;
 };
 
@@ -61,7 +61,7 @@ public:
   const MappedFile &mapped() const { return file; }
   /// null when the file has no such tensor.
   const StoredTensor *find(const std::string &name) const;
-  /// Throws Error when it is missing or of another shape or type.
+  /// Throws Error when it is missing or of another shape; its type may be any.
   const StoredTensor &get(const std::string &name, const Shape &shape) const;
   const std::map<std::string, StoredTensor> &tensors() const { return table; }
   const std::map<std::string, std::string> &metadata() const { return meta; }
@@ -73,7 +73,7 @@ private:
   void checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges, int64_t dataBytes) const;
   void numberBlocks(int64_t dataBytes);
   MappedFile file;
-  bool isChecked = false;            ///< other people's files have no checksums
+  bool isChecked = false;            ///< files that no run wrote have no checksums
   std::string checksums;             ///< of all blocks
   int64_t block = 0;                 ///< bytes of each
   mutable std::vector<bool> checked; ///< blocks
@@ -81,8 +81,8 @@ private:
   std::map<std::string, std::string> meta;
 };
 
-/// Writes a file tensor by tensor, in the order announced, as a TemporaryFile: without commit()
-/// nothing is left of it.
+/// Writes a file tensor by tensor, in the order announced, as a TemporaryFile: it disappears without
+/// commit().
 class SafetensorsWriter {
 public:
   struct Entry {
@@ -95,7 +95,7 @@ public:
   /// The next tensor's bytes, or some of them.
   void write(const void *data, int64_t bytes);
   void commit();
-  /// Under another name, with other metadata, whose texts are as long as those announced.
+  /// Under another name, with other metadata of the same length.
   void commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
 
 private:
@@ -105,7 +105,7 @@ private:
   std::vector<Entry> entries;
   std::map<std::string, std::string> announced; ///< the metadata
   size_t headerBytes = 0;
-  // Blocks' checksums: those that are complete, and what of the next one has been written.
+  // Checksums of complete blocks, and the state of the next one.
   std::string checksums;
   int64_t blockBytes = 0;
   size_t entry = 0;

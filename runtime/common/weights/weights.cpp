@@ -13,7 +13,7 @@ namespace partita_rt {
 
 namespace {
 
-/// What a user of an exporter can do about lost names.
+/// How to export so that names are kept.
 constexpr char kKeepNames[] = "exporters that fold constants lose names; torch.onnx.export keeps "
                               "them with optimize=False (dynamo) or do_constant_folding=False";
 
@@ -57,10 +57,11 @@ private:
     const std::string *name; ///< of a tensor
   };
 
-  /// What came of a model's parameters may have the name or the shape of one of them.
+  /// A computed parameter must not match by accident: it may have the name or the shape of one of the
+  /// model's.
   void checkComputed(const Parameter &parameter) const {
     if (!file.isOfProgram() || !file.find(parameter.name))
-      fail("weights %s: parameter '%s' is none of the model's: the exporter has computed it from them, "
+      fail("weights %s: parameter '%s' is not one of the model's: the exporter has computed it from them, "
            "and a file of the model's weights does not hold it; start from the values in the ONNX file "
            "(without --init), or export the model unfolded (torch.onnx.export: optimize=False, or "
            "do_constant_folding=False) and compile that",
@@ -87,7 +88,7 @@ private:
         entry->second.shape != program.parameters[parameter].globalShape;
   }
 
-  /// Of a 16-bit tensor that a checkpoint has with its master, the master.
+  /// The name of the master, where a checkpoint has one for this 16-bit tensor; else the name.
   std::string unrounded(const std::string &name) {
     std::string masterName = masterIn(name, [&](const std::string &each) { return file.find(each); });
     const StoredTensor *tensor = file.find(name), *master = file.find(masterName);
@@ -184,8 +185,7 @@ private:
       if (j != i && !matches[j].tensor && fitsByShape(j, *file.find(*candidates.front())))
         ambiguousTensor(*candidates.front(), i, j);
     if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
-      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square "
-           "matrix "
+      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square matrix "
            "does not show; rename the tensor to the parameter's name, transposed if need be; %s",
            file.path().c_str(), program.parameters[i].name, toString(shape).c_str(),
            candidates.front()->c_str(), kKeepNames);

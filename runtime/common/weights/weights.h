@@ -8,11 +8,11 @@
 //   3. of what is left, the only tensor and the only parameter of a shape, unless it is a square
 //      matrix, which could stand transposed
 //
-// A tensor that an exporter rearranged by constant folding (Folded in program.h) is matched by shape
-// only to its transpose: of what it did not change it would have kept the name. One that it computed is
-// loaded only by name, from a checkpoint or a file of --dump-parameters.
+// A parameter that an exporter rearranged by constant folding (Folded in program.h) matches by shape
+// only its transpose: if the exporter had not changed it, it would have kept the name. One that the
+// exporter computed is loaded only by name, from a checkpoint or a file of --dump-parameters.
 //
-// A matrix may stand transposed, where its shape says so. Two candidates are an error that names
+// A matrix may be stored transposed, where its shape shows it. Two candidates are an error that names
 // them; so is a parameter without one.
 
 #ifndef PARTITA_RT_COMMON_WEIGHTS_H

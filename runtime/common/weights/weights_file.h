@@ -1,4 +1,4 @@
-// The weights of a model as a library saves them: one safetensors file, or an index of several,
+// The weights of a model as a library saves them, in one safetensors file or an index of several,
 //
 //     {"metadata": {"total_size": 26953670656},
 //      "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}
@@ -23,14 +23,14 @@ public:
   const std::map<std::string, StoredTensor> &tensors() const { return table; }
   /// null when there is no such tensor.
   const StoredTensor *find(const std::string &tensor) const;
-  /// Bytes of the whole tensor, of which these runs, which ascend, are there and as they were
-  /// written: in its file, or put together from pieces, in `storage`.
+  /// The tensor's bytes, valid and checked for these runs, which ascend: in its file, or assembled
+  /// from shards in `storage`.
   const unsigned char *bytesOf(const std::string &tensor, const std::vector<Run> &runs,
                                std::vector<unsigned char> &storage) const;
-  /// Is it of a program's parameters, a checkpoint or what --dump-parameters writes? Else it is of a
-  /// model's, which an exporter may have folded since.
+  /// Does it hold a program's parameters (a checkpoint, or what --dump-parameters writes)? Else it
+  /// holds the model's, from which an exporter may have computed the program's.
   bool isOfProgram() const { return ofProgram; }
-  /// What the user should know of a checkpoint; "" when there is nothing.
+  /// A note for the user about a checkpoint's format; "" when there is none.
   const std::string &note() const { return said; }
 
 private:
@@ -39,7 +39,7 @@ private:
   std::string name, said;
   bool ofProgram = false;
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files; ///< by name, opened once
-  std::unique_ptr<CheckpointFiles> checkpoint; ///< of pieces: `data` of its tensors are null
+  std::unique_ptr<CheckpointFiles> checkpoint; ///< of shards: `data` of its tensors are null
   std::map<std::string, StoredTensor> table;
 };
 

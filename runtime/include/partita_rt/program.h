@@ -317,7 +317,7 @@ struct Program {
   int64_t accumulate = 1; ///< micro-batches per train_step
 
   /// What a step computes in its forward and backward pass, whole program, all micro-batches: the
-  /// compiler's count of matrix products and attention of the forward program, times 3, less
+  /// compiler's count of matmuls and attention of the forward program, times 3, less
   /// those for gradients that nothing trained needs. 0: unknown.
   double modelFlops = 0;
 

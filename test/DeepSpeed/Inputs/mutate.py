@@ -167,7 +167,7 @@ def illegal(lines, rng):
         ("", '"sparse_gradients": true,', "do not go with ZeRO"),
         ("", '"amp": {"enabled": true},', "Apex"),
         ("", '"gradient_allreduce_op": "sum",', "mean loss"),
-        ("", '"pipeline": {"stages": 2},', "pipeline stages are not there"),
+        ("", '"pipeline": {"stages": 2},', "but the mesh"),
         ("", '"sequence_parallel_size": 2,', "Ulysses"),
         ("", '"tensor_parallel": {"autotp_size": 4},', "but the mesh"),
         ("", '"elasticity": {"enabled": true},', "one mesh"),
@@ -181,9 +181,9 @@ def illegal(lines, rng):
         ("zero_optimization", '"zenflow": {"topk_ratio": 0.1},', "ZenFlow"),
         ("zero_optimization", '"legacy_stage1": true,', "removed"),
         ("zero_optimization", '"offload_states": "cpu",', "unknown key"),
-        ("params", '"max_grad_norm": 1.0,', "but gradient_clipping is 0.5|is no parameter of|unknown key"),
-        ("params", '"amsgrad": true,', "AMSGrad|is no parameter of|unknown key"),
-        ("params", '"momentum": 0.9,', "is no parameter of|unknown key"),
+        ("params", '"max_grad_norm": 1.0,', "but gradient_clipping is 0.5|is not a parameter of|unknown key"),
+        ("params", '"amsgrad": true,', "AMSGrad|is not a parameter of|unknown key"),
+        ("params", '"momentum": 0.9,', "is not a parameter of|unknown key"),
     ])
     number = next((k[0] for k in keys(lines) if k[2] == block), 0 if not block else None)
     if number is None:

@@ -45,7 +45,7 @@ def error(a, b):
 def check_memory(program, text):
     memory = json.load(open(program + "/manifest.json"))["memory"]
     for side, words in ((memory, r"memory +[\d,]+ bytes per rank: ([\d,]+) persistent, ([\d,]+) arena"),
-                        (memory.get("host"), r"bytes of the host's memory: ([\d,]+) persistent, ([\d,]+) pinned")):
+                        (memory.get("host"), r"bytes of host memory: ([\d,]+) persistent, ([\d,]+) pinned")):
         found = re.search(words, text)
         assert (side is None) == (found is None), (program, text)
         if side is None:

@@ -17,7 +17,7 @@ for ranks, options in ((1, []), (2, ["--mesh", "dp=2", "--zero-stage", "3"]), (2
     program = f"{folder}/program"
     call("partita", "compile", model, "--dim", "batch=8", "--dim", "sequence=256", *options, "-o", program)
     text = call("partita", "run", program, "-n", str(ranks), "--data", folder + "/tokens.bin", "--init", "seed:1", "--steps", "1")
-    announced = ranks * (number(r"memory +([\d,]+) bytes per rank", text) + number(r"([\d,]+) bytes of the host's memory", text))
+    announced = ranks * (number(r"memory +([\d,]+) bytes per rank", text) + number(r"([\d,]+) bytes of host memory", text))
     resident = number(r"([\d,]+) bytes of resident memory at the peak", text)
     assert announced > 2e8 and abs(resident - announced) <= 0.05 * announced + 2**24, (options, announced, resident)
     print(f"announced {announced}, resident {resident}")

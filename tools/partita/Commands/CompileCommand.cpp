@@ -51,7 +51,7 @@ static std::string targetNames(StringRef separator,
 static std::string allTargets(StringRef separator) {
   return targetNames(separator, [](const rt::Target &) { return true; });
 }
-/// Those that are built for an architecture, from sources of the runtime.
+/// Targets that are built for an architecture, from the runtime's sources.
 static std::string devices() {
   return targetNames(" or ", [](const rt::Target &each) { return !each.getArchitectures().empty(); });
 }
@@ -59,10 +59,10 @@ static std::string devices() {
 static std::string checkTarget(StringRef text) {
   return rt::Target::find(text)
              ? ""
-             : ("'" + text + "' is no target; there are: " + allTargets(", ")).str();
+             : ("'" + text + "' is not a target; known targets: " + allTargets(", ")).str();
 }
 
-/// What is wrong with the name of an architecture; nothing if any target has it.
+/// An error unless some target has this architecture.
 static std::string checkArchitecture(StringRef text) {
   std::vector<std::string> known;
   for (const rt::Target *target : rt::Target::all())
@@ -70,14 +70,15 @@ static std::string checkArchitecture(StringRef text) {
       known.push_back(each.str());
   if (llvm::is_contained(known, text))
     return {};
-  return ("'" + text + "' is no architecture that programs are written for; there are: " +
+  return ("'" + text + "' is not a supported architecture; known ones: " +
           llvm::join(known, ", "))
       .str();
 }
 
 static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.group("Output");
-  options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
+  options.text("o", "DIR", o.output,
+               "the program's folder; with --compile-to the file to write the module to");
   options.custom("target", allTargets("|"), rt::Target::all().front()->getName(),
                  "what the program runs on", [&o](StringRef text) {
                    o.target = text.str();
@@ -96,7 +97,7 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
         o.memoryLimit = parseBytes(text);
         return std::string(o.memoryLimit.value_or(0) > 0
                                ? ""
-                               : ("'" + text + "' is no size above 0, such as 512M").str());
+                               : ("'" + text + "' is not a size above 0, such as 512M").str());
       });
   o.expectations.declare(options);
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
@@ -106,7 +107,7 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.custom(
       "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
         o.lastPhase = text.str();
-        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str() : "");
+        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is not a phase").str() : "");
       });
   options.flag("print-pipeline", o.printPipeline,
                "prints the --pass-pipeline= that was run, for partita-opt");
@@ -153,7 +154,7 @@ static std::string programName(StringRef folder) {
   return usable ? name : "program";
 }
 
-/// Says on the module what the program runs on; what a phase has used stays.
+/// Sets the module's target; an error if a phase has already used another one.
 static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
   const rt::Target &now = rt::Target::of(module);
   const rt::Target &wanted = o.target.empty() ? now : *rt::Target::find(o.target);
@@ -185,8 +186,8 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
   return {};
 }
 
-/// Where the runtime is: its library beside the tool's folder, its sources beside that library if the
-/// tool is installed, else in the source that it was built from.
+/// Finds the runtime: its library is in lib/ beside the tool's folder; its sources are under share/ if
+/// the tool is installed, else in the source tree that it was built from.
 static void findRuntime(EmitOptions &options) {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
@@ -232,7 +233,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   return 0;
 }
 
-/// What the model needs of a rank under another request; errors are no news, and are not told.
+/// The memory that a rank needs under another request; errors are not reported.
 static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
                                           const Request &request) {
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
@@ -258,7 +259,7 @@ int partita::tool::compileMain(Arguments arguments) {
   if (o.lastPhase.empty() && o.output.empty())
     return fail("compile", "-o DIR is missing: where should the program go?");
   if (!o.lastPhase.empty() && o.noBuild)
-    return fail("compile", "--no-build: --compile-to writes a module, which is not built anyway");
+    return fail("compile", "--no-build: has no effect with --compile-to, which writes a module");
   Session session("compile");
   for (const std::string &input : {o.model, o.config.file})
     if (std::string problem = checkNotInput(o.output, input); !problem.empty())

@@ -26,8 +26,8 @@ static std::optional<int> parseOptions(Arguments arguments, ConfigCommandOptions
       "to: JSON, with a comment on each value that says where it comes from and what it sets. No "
       "weight is read.");
   options.optional("FILE.json", o.file,
-                   "JSON with Hjson's liberties: comments, commas that are missing at a line's end "
-                   "or too many; not a base64 text");
+                   "JSON with Hjson's liberties: comments, missing commas at line ends, trailing "
+                   "commas; not base64");
   options.optional("MODEL", o.model,
                    "an ONNX file or a module: the batch and the hidden size that \"auto\" needs");
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension of the model");
@@ -35,8 +35,9 @@ static std::optional<int> parseOptions(Arguments arguments, ConfigCommandOptions
   options.group("Output");
   options.flag("json", o.asJson, "prints JSON without comments: keys, plan options, run options");
   options.flag("keys", o.listsKeys,
-               "prints the page of all keys (Markdown), and what becomes of each; no FILE");
-  options.text("each", "DIR", o.folder, "checks every file of a folder; no FILE, prints no values");
+               "prints the page of all keys (Markdown) and what becomes of each; takes no FILE");
+  options.text("each", "DIR", o.folder,
+               "checks every file of a folder and prints which are refused; takes no FILE");
   declarePlanOptions(options, o.plan);
   return options.parse(arguments);
 }
@@ -75,10 +76,13 @@ int partita::tool::configMain(Arguments arguments) {
   ConfigCommandOptions o;
   if (std::optional<int> done = parseOptions(arguments, o))
     return *done;
-  if (int(o.listsKeys) + !o.folder.empty() + !o.file.empty() != 1 && o.folder.empty())
-    return fail("config", o.file.empty() ? "FILE.json is missing; usage: partita config FILE.json "
-                                           "[MODEL] [OPTIONS], or --keys, or --each DIR"
-                                         : "--keys goes without a file");
+  if (o.listsKeys && !(o.file.empty() && o.folder.empty()))
+    return fail("config", "--keys goes without a file and without --each");
+  if (!o.listsKeys && o.file.empty() && o.folder.empty())
+    return fail("config", "FILE.json is missing; usage: partita config FILE.json [MODEL] [OPTIONS], "
+                          "or --keys, or --each DIR");
+  if (o.asJson && (o.listsKeys || !o.folder.empty()))
+    return fail("config", "--json: has no effect with --keys or --each");
   if (o.listsKeys) {
     config::printPage(llvm::outs(), [](StringRef name) {
       return findPlanOption(name) || knowsRunOption(name) || name == "dim";
@@ -89,7 +93,7 @@ int partita::tool::configMain(Arguments arguments) {
     return fail("config", "--each DIR goes with one MODEL at most");
   Session session("config");
   StringRef model = o.folder.empty() ? o.model : o.file;
-  if (o.folder.empty()) { // what is wrong with the keys is told before the model is opened
+  if (o.folder.empty()) { // errors in the keys are reported before the model is opened
     std::unique_ptr<config::Document> document = config::Document::read(o.file);
     if (!document || !config::checkKeys(*document))
       return 1;

@@ -1,13 +1,14 @@
 //===- ExplainCommand.cpp - partita explain ---------------------------------------------------===//
 //
-// What the compiler knows of a program before it runs, for a reader: every collective with its
-// reason, bytes and group, a census by layers, and what the memory of a rank holds. Of a compiled
-// program from manifest.json (Program.h); of a model and a plan from the phases up to 'overlap',
-// which settle what is exchanged.
+// What the compiler knows about a program before it runs: every collective with its reason, bytes and
+// group, a census by layers, and what the memory of a rank holds. For a compiled program this comes
+// from manifest.json (Program.h); for a model and a plan from the phases up to 'overlap', after which
+// the collectives are final.
 //
 //===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Transfers.h"
 #include "partita/Emit/Emit.h"
@@ -39,7 +40,7 @@ struct ExplainOptions {
   std::vector<std::string> dims;
   std::string picture;
   bool all = false, asJson = false, memory = false, flops = false;
-  /// A model's memory is planned where it is asked for.
+  /// A model's memory is planned only if it is asked for.
   bool plansMemory() const { return memory || !picture.empty(); }
   Plan plan;
   ConfigOptions config;
@@ -103,7 +104,7 @@ static void explainGroups(const json::Object &manifest, bool all) {
                         groupsOf(manifest, text(*axis, "axis"), all ? 1 << 20 : 8));
 }
 
-/// As the program's own census has them: added up by name, with the tensors.
+/// As in the program's own census: added up by name, with the tensors.
 static void explainCalls(const json::Object &manifest) {
   std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
   std::string function;
@@ -125,13 +126,13 @@ static void explainCalls(const json::Object &manifest) {
 static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   OptionSet options(
       "explain", "DIR|MODEL.onnx|MODEL.mlir [OPTIONS]",
-      "Says what a program exchanges between ranks, and why: node, letter of the op's rule, seed "
-      "of the split, and what would remove it; by layers, forward and backward. Of a compiled "
-      "program also what the memory of a rank holds. A layer is what repeats in the graph "
-      "(partita/Analysis/Layers.h), whatever its nodes are called.");
+      "Lists what ranks communicate, and why: node, letter of the op's rule, seed of the split, and "
+      "what would remove it; by layers, forward and backward. For a compiled program also what the "
+      "memory of a rank holds. A layer is what repeats in the graph (partita/Analysis/Layers.h), "
+      "whatever its nodes are called.");
   options.positional("DIR|MODEL", o.subject,
-                     "the folder that 'partita compile -o DIR' wrote; or a model, to be explained "
-                     "with a plan and not compiled");
+                     "the folder that 'partita compile -o DIR' wrote; or a model, which is "
+                     "explained with a plan without being compiled");
   options.group("Model, where one is given");
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
   o.config.declare(options);
@@ -143,12 +144,12 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
       "every layer, every bucket, the collectives of all functions with their tensors, every "
       "buffer of the ledger");
   options.flag("memory", o.memory,
-               "the ledger of memory, and nothing else: by kind and layer, the peak and the op at "
-               "which it is, the largest that live there; a model's memory is planned for it");
+               "only the ledger of memory: by kind and layer, the peak, the op at which it occurs, and "
+               "the largest buffers there; for a model, memory is planned");
   options.flag(
       "flops", o.flops,
-      "what each layer computes, holds and exchanges, and nothing else: parameters, FLOPs of "
-      "the forward and the backward pass, bytes");
+      "only what each layer computes, holds and communicates: parameters, FLOPs of the forward and "
+      "the backward pass, bytes");
   options.custom("memory-picture", "FILE.svg", "",
                  "draws memory over the step's ops, stacked by kind", [&o](StringRef file) {
                    o.picture = file.str();
@@ -160,7 +161,7 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   return options.parse(arguments);
 }
 
-/// What explain needs of a manifest, of a model that is not compiled.
+/// The part of a manifest that explain needs, for a model that is not compiled.
 static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module,
                                   ArrayRef<Collective> collectives) {
   json::Array axes;
@@ -175,7 +176,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   for (const Collective &collective : collectives)
     explained.push_back(collective.toJson());
   json::Object manifest{{"program", sys::path::filename(o.subject)},
-                        {"target", "cpu"},
+                        {"target", rt::Target::of(module).getName()},
                         {"model", o.subject},
                         {"mesh", std::move(axes)},
                         {"ranks", ranks},
@@ -198,7 +199,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   return manifest;
 }
 
-/// Runs the phases that settle what is exchanged, and what is kept where.
+/// Runs the phases after which the collectives, and if asked for the memory, are final.
 static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
   mlir::OwningOpRef<mlir::ModuleOp> module =
       loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
@@ -293,7 +294,7 @@ static void printStage(const json::Object &stage, StringRef function) {
                         printable(text(*message, "name")));
 }
 
-/// Of a program without pipeline stages null.
+/// Null for a program without pipeline stages.
 static const json::Object *stageOf(const json::Object &manifest, int64_t wanted) {
   for (const json::Object *stage : objects(manifest.getArray("stages")))
     if (number(*stage, "stage") == wanted)
@@ -304,7 +305,7 @@ static const json::Object *stageOf(const json::Object &manifest, int64_t wanted)
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
   outs() << describeProgram(manifest) << '\n';
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
-    outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
+    outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
   else
     explainGroups(manifest, all);
   for (const std::vector<Collective> &ofStage : byStage(collectives)) {
@@ -330,8 +331,8 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   }
 }
 
-/// The ledger as text, unless JSON tells it, and as a picture.
-static bool tellMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
+/// The ledger as text, unless the output is JSON, and as a picture.
+static bool explainMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
   std::optional<memory::Ledger> ledger = ledgerOf(manifest);
   if (!ledger) {
     session.fail(o.subject + ": has no ledger of memory op by op; 'partita compile' writes one");
@@ -360,14 +361,14 @@ static bool tellMemory(Session &session, const json::Object &manifest, const Exp
 }
 
 /// The table of FLOPs; fails where the program was compiled without one.
-static bool tellFlops(Session &session, const json::Object &manifest,
-                      ArrayRef<Collective> collectives, const ExplainOptions &o) {
+static bool explainFlops(Session &session, const json::Object &manifest,
+                         ArrayRef<Collective> collectives, const ExplainOptions &o) {
   const json::Array *noted = manifest.getArray("work");
   std::vector<LayerWork> work = noted ? workFromJson(*noted) : std::vector<LayerWork>();
   if (work.empty()) {
     session.fail(o.subject +
-                 ": does not say what its layers compute; 'partita compile' of a model, "
-                 "not of a phase behind 'objective', notes it");
+                 ": does not record what its layers compute; compile it again from the model, or from "
+                 "a phase before 'objective'");
     return false;
   }
   if (o.asJson)
@@ -401,9 +402,9 @@ int partita::tool::explainMain(Arguments arguments) {
   for (const std::vector<Collective> &ofStage : byStage(collectives))
     if (!o.expectations.hold(ofStage, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
       return 1;
-  if (o.plansMemory() && !tellMemory(session, *manifest, o))
+  if (o.plansMemory() && !explainMemory(session, *manifest, o))
     return 1;
-  if (o.flops && !tellFlops(session, *manifest, collectives, o))
+  if (o.flops && !explainFlops(session, *manifest, collectives, o))
     return 1;
   if (o.asJson)
     printJson(*manifest, collectives);

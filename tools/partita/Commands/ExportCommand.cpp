@@ -12,8 +12,8 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-/// A checkpoint is a folder with checkpoint.safetensors or an index of pieces, if with both the one
-/// written last; the file itself will do.
+/// The checkpoint's file in a folder: checkpoint.safetensors or the index of shards; of both, the one
+/// written last, as the runtime chooses (findCheckpoint). Any other path is the file itself.
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
@@ -61,7 +61,7 @@ static std::string readTensors(const json::Object &parameter, std::vector<Export
       for (const json::Value &number : *slice)
         numbers.push_back(number.getAsInteger().value_or(-1));
       if (numbers.size() != 3 || llvm::any_of(numbers, [](int64_t n) { return n < 0; }))
-        return ("manifest.json: tensor '" + *name + "' is no slice of three numbers").str();
+        return ("manifest.json: tensor '" + *name + "' has a slice that is not three numbers").str();
       tensor.dim = numbers[0], tensor.begin = numbers[1], tensor.size = numbers[2];
     }
     tensors.push_back(std::move(tensor));
@@ -69,14 +69,14 @@ static std::string readTensors(const json::Object &parameter, std::vector<Export
   return {};
 }
 
-/// Says of each tensor of a parameter how it is kept, as far as it has the parameter's dimensions.
+/// Adds the layout of each tensor of a parameter to the plan, if it has the parameter's dimensions.
 static void addToPlan(DevicePlan &plan, const ExportParameter &parameter,
                       const par::Layout &layout) {
   if (parameter.tensors.empty())
     return plan.add(parameter.name, layout);
   for (const ExportTensor &tensor : parameter.tensors) {
     if (tensor.dim >= 0 || tensor.reshaped || (tensor.transposed && layout.splits.size() != 2))
-      continue; // a node that reads a slice says nothing of the whole
+      continue; // a slice does not have the parameter's layout
     par::Layout own = layout;
     if (tensor.transposed) {
       std::swap(own.shape[0], own.shape[1]);
@@ -100,7 +100,7 @@ static par::MeshAttr readMesh(const json::Object &manifest, mlir::MLIRContext *c
                                    ArrayRef<int64_t>(sizes));
 }
 
-/// How the program keeps a parameter: the text of its placement, or "invariant".
+/// A parameter's placement in the program; none if the manifest's text is not one.
 static std::optional<par::Layout> readLayout(const json::Object &parameter,
                                              mlir::MLIRContext *context) {
   StringRef text = parameter.getString("placement").value_or("");
@@ -116,12 +116,12 @@ static std::optional<par::Layout> readLayout(const json::Object &parameter,
   return par::Layout::of(placement);
 }
 
-/// The program's placements; empty, and `problem` set, when the manifest does not tell them.
+/// The program's placements; null, and `problem` set, if the manifest does not have them.
 static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
                                             mlir::MLIRContext *context, std::string &problem) {
-  mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) {}); // told below
+  mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) {}); // reported below
   par::MeshAttr mesh = readMesh(manifest, context);
-  problem = mesh ? "" : "manifest.json: its mesh is none";
+  problem = mesh ? "" : "manifest.json: its mesh is not valid";
   if (mesh && mesh.getAxes().empty())
     problem = "--plan: the program runs on one rank: there is nothing to say about devices";
   if (!problem.empty())
@@ -133,9 +133,8 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
       return ("manifest.json: parameter '" + name + "' has no placement").str();
     if (int dim = layout->unequalDim(); dim >= 0)
       return ("--plan: dimension " + std::to_string(dim) + " of parameter '" + name +
-              "' is split in blocks of unequal sizes, which ONNX's annotations cannot say; they "
-              "can "
-              "of a program compiled with --shard '" +
+              "' is split in blocks of unequal sizes, which ONNX's annotations cannot express; they "
+              "can of a program compiled with --shard '" +
               name + "=replicated'")
           .str();
     ExportParameter named{name.str(), {}};
@@ -146,7 +145,7 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
   return problem.empty() ? std::move(plan) : nullptr;
 }
 
-/// Neither the model nor its data, when they are written, replace what is read.
+/// Fails if the model or its data would overwrite an input.
 static std::string checkOutputs(const ExportRequest &request, StringRef folder,
                                 const json::Object &manifest) {
   for (const std::string &output : {request.output, request.output + ".data"}) {
@@ -157,7 +156,7 @@ static std::string checkOutputs(const ExportRequest &request, StringRef folder,
       return problem;
     if (!StringRef(request.weights).ends_with(".json"))
       continue;
-    std::error_code error; // pieces lie beside their index
+    std::error_code error; // shards lie beside their index
     StringRef beside = sys::path::parent_path(request.weights);
     for (sys::fs::directory_iterator it(beside.empty() ? "." : beside, error), end;
          !error && it != end; it.increment(error))

@@ -19,8 +19,8 @@ using namespace partita::tool;
 /// Lines of parameters in the text; --json has them all.
 constexpr size_t maxLines = 64;
 
-/// Layers are told once: what differs only in numbers between the dots of a name stands in one
-/// line, with a * for each, as --freeze takes it.
+/// Layers are listed once: names that differ only in numbers between dots share a line, with a * for
+/// each number, as --freeze accepts it.
 static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
   llvm::MapVector<std::pair<StringAttr, Type>, int64_t> lines;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
@@ -42,8 +42,8 @@ static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
     os << "parameters: " << lines.size() - maxLines << " more names (--json lists all)\n";
 }
 
-/// What the imported program holds: parameters, what it computes, what was recognized, what would
-/// be minimized.
+/// The imported program's parameters, FLOPs and recognized composites, and the loss that training
+/// would minimize.
 static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &raising,
                                          const ObjectiveReport &objective,
                                          llvm::raw_ostream *text) {
@@ -75,9 +75,9 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   return json;
 }
 
-/// Says what the file holds and, where `wantsImport` or its dimensions are all known, what becomes
-/// of it: `module`. With `json` the whole is one object, in which `blocked` says why there is no
-/// module.
+/// Reports what the file holds and, if `wantsImport` or all its dimensions are known, what it is
+/// imported to: `module`. With `json` the report is one object, in which `blocked` lists why there is
+/// no module.
 static int report(Session &session, const std::string &model, const std::vector<std::string> &dims,
                   const Plan &plan, bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
   session.tellAllErrors();
@@ -86,7 +86,7 @@ static int report(Session &session, const std::string &model, const std::vector<
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return failure();
     errors.push_back(diagnostic.str());
-    return success(json); // there told as part of the object alone
+    return success(json); // with JSON they are only in the object
   });
   FailureOr<OnnxReport> file = reportOnnx(model, weightOptions(plan), &session.context());
   llvm::json::Object object;
@@ -103,7 +103,7 @@ static int report(Session &session, const std::string &model, const std::vector<
                                          json ? nullptr : &llvm::outs());
   }
   std::vector<std::string> missing = succeeded(file) ? file->missing : std::vector<std::string>();
-  llvm::erase(errors, llvm::join(missing, "; ")); // which stand there item by item
+  llvm::erase(errors, llvm::join(missing, "; ")); // they are listed item by item
   if (succeeded(file))
     missing.insert(missing.end(), file->wrongTensors.begin(), file->wrongTensors.end());
   bool complete = errors.empty() && missing.empty() && !session.hasFailed();
@@ -142,16 +142,15 @@ int partita::tool::importMain(Arguments arguments) {
   options.text("o", "FILE", output, "where the module goes [-: the standard output]");
   options.flag(
       "report", wantsReport,
-      "says what the file holds (inputs, tensors, operators) and all that is missing to import it "
-      "and, with its dimensions bound or fixed, parameters, FLOPs, which composites are recognized "
-      "and which nearly are and why not, what inputs mean and what training would minimize; on the "
-      "standard output; the module is written "
-      "only where -o asks for it");
+      "prints what the file holds (inputs, tensors, operators) and everything that prevents its "
+      "import; with its dimensions bound or fixed also parameters, FLOPs, which composites are "
+      "recognized and which nearly are and why not, the roles of inputs and the loss; the module is "
+      "written only with -o");
   options.flag("json", json, "the report as one JSON object, with what blocks the import");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   if (json && !wantsReport)
-    return fail("import", "--json: is the form of a report; give --report too");
+    return fail("import", "--json: has no effect without --report");
   Session session("import");
   if (std::string problem = checkNotInput(output, model); !problem.empty())
     return session.fail(problem);
@@ -167,7 +166,7 @@ int partita::tool::importMain(Arguments arguments) {
   }
   if (!module)
     return 1;
-  if (!wantsReport) // which lists them
+  if (!wantsReport) // a report lists them
     session.tellGuesses(*module, plan);
   if (std::string problem = checkNotModel(output, *module); !problem.empty())
     return session.fail(problem);

@@ -1,6 +1,6 @@
 //===- ReportCommand.cpp - partita report -----------------------------------------------------===//
 //
-// One screen about a program and, when there is a log, about its last run; or one page.
+// A summary of a program and, with a log, of a run on one screen, or as one HTML page.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -81,9 +81,8 @@ int partita::tool::reportMain(Arguments arguments) {
   options.group("Output");
   options.text(
       "html", "FILE.html", html,
-      "one page that needs nothing else, and no network: loss, rate and loss scale over the "
-      "steps, time by kind of work, memory over the step, work by layer, what is exchanged, "
-      "the plan");
+      "one self-contained page: loss, rate and loss scale over the steps, time by kind of work, "
+      "memory over the step, work by layer, collectives, the plan");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   std::string problem;

@@ -13,14 +13,13 @@ using namespace partita::tool;
 int partita::tool::tuneMain(Arguments arguments) {
   std::string folder;
   OptionSet options("tune", "DIR",
-                    "Tries the algorithms for every matrix product of a program for GPUs, on this "
-                    "machine's, and writes the fastest to DIR/products.json, which all runs of the "
-                    "program use: all ranks make their products alike.");
+                    "Tries the algorithms for every matmul of a program for GPUs on this machine's "
+                    "GPU and writes the fastest to DIR/products.json. All runs of the program, and "
+                    "all their ranks, use this choice.");
   options.positional("DIR", folder, "the folder that 'partita compile --target cuda -o DIR' wrote");
   options.epilogue(
-      "The file names the GPU and the version of cuBLASLt; for others, tune again. Without it "
-      "every\n"
-      "product takes the library's first suggestion. For a program on several hosts start its own\n"
+      "The file names the GPU and the version of cuBLASLt; for others, tune again. Without it every\n"
+      "matmul takes the library's first suggestion. For a program on several hosts start its own\n"
       "--tune as its runs are started: torchrun --no-python ... DIR/NAME --tune.");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
@@ -31,7 +30,6 @@ int partita::tool::tuneMain(Arguments arguments) {
   if (!targetOf(*manifest).tunesProducts())
     return fail("tune", folder + ": is a program for " +
                             manifest->getString("target").value_or("?") +
-                            "; there is something to tune where cuBLASLt computes: compile it with "
-                            "--target cuda");
+                            "; only programs on cuBLASLt are tuned: compile it with --target cuda");
   return runProgram("tune", folder, {"--tune"});
 }

@@ -1,8 +1,8 @@
 //===- VerifyCommand.cpp - partita verify -----------------------------------------------------===//
 //
-// Compiles the model twice, whole (one rank) and partitioned, and runs both in the interpreter, on
-// virtual ranks in double precision. With --against the partitioned program is one that a phase
-// wrote: what people or other tools changed in it is held against the model.
+// Compiles the model twice, for one rank and partitioned, and runs both in the interpreter, on virtual
+// ranks in double precision. With --against the partitioned program is one that a phase wrote, so that
+// changes which people or other tools made to it are compared with the model.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using interp::InitialValues;
 namespace {
 struct VerifyCommandOptions {
   std::string model, against,
-      lastPhase = phases()[phaseIndex("lower") - 1].name.str(); // the last of tensors
+      lastPhase = phases()[phaseIndex("lower") - 1].name.str(); // the last one with tensors
   std::vector<std::string> dims;
   int64_t seed = 1, steps = 1, most = 10;
   double tolerance = 1e-10;
@@ -35,7 +35,7 @@ struct VerifyCommandOptions {
 static std::string setPhase(VerifyCommandOptions &o, StringRef text) {
   int phase = phaseIndex(text), last = phaseIndex("lower") - 1;
   if (phase < phaseIndex("optimize") || phase > last)
-    return ("'" + text + "' is no phase from 'optimize' to '" + phases()[last].name + "'").str();
+    return ("'" + text + "' is not a phase from 'optimize' to '" + phases()[last].name + "'").str();
   o.lastPhase = text.str();
   return {};
 }
@@ -62,13 +62,13 @@ static std::string setTolerance(VerifyCommandOptions &o, StringRef text) {
 static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions &o) {
   OptionSet options(
       "verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
-      "Runs the partitioned program against the unpartitioned one, on virtual ranks in double precision: "
-      "logits, loss, every gradient, every parameter and optimizer state after the step; of a "
-      "program for inference (--objective none) its outputs. A tensor's error is max|a-b| / "
-      "max(max|b|, 1e-3 x the largest of its kind). Some updates magnify rounding: Lion "
-      "steps by a gradient's sign, and a key bias's gradient is zero but for rounding. Such an "
-      "element passes if a gradient within 1e-13 of the scale gives its value. Exit code: 0 equal, 2 different, 1 any other "
-      "error.");
+      "Runs the partitioned program against the unpartitioned one, on virtual ranks in double "
+      "precision: logits, loss, every gradient, every parameter and optimizer state after the step; "
+      "of a program for inference (--objective none) its outputs. A tensor's error is max|a-b| / "
+      "max(max|b|, 1e-3 x the largest of its kind). Some updates magnify rounding: Lion steps by a "
+      "gradient's sign, and a key bias's gradient is zero but for rounding. Such an element passes if "
+      "a gradient within 1e-13 of the scale gives its value. Exit code: 0 equal, 2 different, 1 any "
+      "other error.");
   options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
   options.text("against", "PROGRAM.mlir", o.against,
                "the partitioned program, as a phase from 'partition' on wrote it and perhaps "
@@ -93,7 +93,7 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
   return options.parse(arguments);
 }
 
-/// The program that MODEL is held against: what `--against` names, or the clone of the model.
+/// The program that MODEL is compared with: what `--against` names, or a clone of the model.
 static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyCommandOptions &o,
                                              ModuleOp model) {
   if (o.against.empty())
@@ -105,7 +105,7 @@ static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyComma
   if (next > phaseIndex("partition") && next <= phaseIndex("lower"))
     return module;
   session.fail("--against " + o.against + ": is " +
-               (next > phaseIndex("lower") ? "past phase 'sync', and has no tensors any more"
+               (next > phaseIndex("lower") ? "past phase 'lower', and has no tensors any more"
                                            : "not partitioned yet; give it as MODEL"));
   return {};
 }
@@ -125,7 +125,7 @@ static std::string meshText(ModuleOp module) {
   return text.empty() ? "of one rank" : text;
 }
 
-/// The exit code where programs differ; 1 is that of all errors.
+/// The exit code if the programs differ; 1 is for all other errors.
 static constexpr int kDiffers = 2;
 
 int partita::tool::verifyMain(Arguments arguments) {
@@ -165,7 +165,8 @@ int partita::tool::verifyMain(Arguments arguments) {
     return 1;
   llvm::outs() << "mesh " << meshText(*partitioned);
   if (report->loss)
-    llvm::outs() << ", " << o.plan.get("accumulate") << " micro-batch(es), loss "
+    llvm::outs() << ", " << o.plan.get("accumulate")
+                 << (o.plan.get("accumulate") == "1" ? " micro-batch" : " micro-batches") << ", loss "
                  << llvm::formatv("{0:f6}", *report->loss);
   llvm::outs() << "\n";
   report->print(llvm::outs(), o.most);

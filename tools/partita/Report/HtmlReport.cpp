@@ -201,7 +201,7 @@ private:
   void exchanged() {
     section("collectives", "Collectives");
     if (collectives.empty()) {
-      os << "<p>No collectives: one rank, or nothing to exchange.</p>\n";
+      os << "<p>No collectives: one rank, or nothing to communicate.</p>\n";
       return;
     }
     std::string text;
