@@ -156,13 +156,12 @@ private:
   void copyLoop(OpBuilder &builder, train::AccumulateOp loop) {
     SmallVector<Value> sums = here(loop.getSums());
     auto copied = train::AccumulateOp::create(builder, loop.getLoc(), TypeRange(ValueRange(sums)),
-                                              mapped(loop.getBatches()), DenseI64ArrayAttr(),
-                                              train::OrderAttr());
+                                              mapped(loop.getBatches()),
+                                              ArrayRef(loop.getPasses()).drop_front());
     copied->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     mapping.map(sums, copied.getSums());
-    copyRegion(loop.getBody(), copied.getBody());
-    if (loop.hasBackward())
-      copyRegion(loop.getBackward(), copied.getBackward());
+    for (auto [from, to] : llvm::zip(loop->getRegions(), copied->getRegions()))
+      copyRegion(from, to);
   }
 
   void copyRegion(Region &from, Region &to) {

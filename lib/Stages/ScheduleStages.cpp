@@ -49,9 +49,11 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
     for (auto [stage, loop] : loops) {
       SmallVector<OrderAttr::Slot> order;
       for (const stages::Slot &slot : table->slots[stage])
-        order.push_back({slot.kind == stages::Slot::Backward, slot.microBatch});
+        order.push_back({{static_cast<train::PassKind>(slot.kind), slot.chunk}, slot.microBatch});
       loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<OrderAttr::Slot>(order)));
-      provenance::markBackward(loop.getBackward().front());
+      for (Region &region : loop.getLater())
+        if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)
+          provenance::markBackward(region.front());
       ++scheduled;
     }
   }

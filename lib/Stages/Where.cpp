@@ -95,10 +95,10 @@ LogicalResult StageMap::loop(train::AccumulateOp loop) {
     values[argument] = of(loop.getBatchOf(argument));
   if (failed(visit(loop.getBody().front())))
     return failure();
-  if (loop.hasBackward()) {
-    for (BlockArgument argument : loop.getBackward().getArguments())
+  for (Region &region : loop.getLater()) {
+    for (BlockArgument argument : region.getArguments())
       values[argument] = of(train::forwardOf(argument));
-    if (failed(visit(loop.getBackward().front())))
+    if (failed(visit(region.front())))
       return failure();
   }
   for (auto [i, sum] : llvm::enumerate(loop.getSums()))
