@@ -42,8 +42,8 @@ def Rt_Dialect : Dialect {
     /// pinned host memory; absent where none of either is needed.
     static constexpr ::llvm::StringLiteral kHostBytes = "rt.host_bytes";
     static constexpr ::llvm::StringLiteral kPinnedBytes = "rt.pinned_bytes";
-    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep from the
-    /// forward to the backward pass.
+    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep from one
+    /// pass to another.
     static constexpr ::llvm::StringLiteral kInFlight = "rt.in_flight";
     /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
@@ -72,7 +72,7 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
   let description = [{
     `#rt.at<arena 4096>` is dense; `#rt.at<arena 4096, [1152, 1]>` is a view with those strides (0: broadcast).
     `#rt.at<input 1>` is the function's second argument, `#rt.at<none>` has no memory: a constant
-    that its users write as a literal, or `#rt.at<control>`: a value that the host sets. `#rt.at<in_flight 64>` is in the block of the
+    that its users write as a literal, or `#rt.at<control>`: a value that the host sets. `#rt.at<in_flight 64>` is in the blocks of the
     micro-batch that is computed, one of several in flight (#rt.in_flight).
   }];
   let parameters = (ins "::partita::rt::Space":$space, "int64_t":$offset,
@@ -82,10 +82,28 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
 
 def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
   let mnemonic = "in_flight";
-  let summary = "the memory of micro-batches in flight: so many equal blocks, of so many bytes, at a byte offset in the arena";
-  let description = "Micro-batch i has block i modulo `blocks`: `#rt.in_flight<4 x 65536 at 1024>`.";
-  let parameters = (ins "int64_t":$blocks, "int64_t":$bytes, "int64_t":$offset);
-  let assemblyFormat = "`<` $blocks `x` $bytes `at` $offset `>`";
+  let summary = "the memory of micro-batches in flight: rings of equal blocks in the arena";
+  let description = [{
+    A ring has the values that one pass saves and another one is the last to read: so many blocks, of so many bytes, at a byte offset in
+    the arena. Micro-batch i has in each ring block i modulo its number of blocks. `#rt.at<in_flight 64>` counts through the micro-batch's
+    blocks, ring by ring.
+
+        #rt.in_flight<4 x 65536 at 1024>
+        #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168>
+  }];
+  /// Of each ring: blocks, bytes of one, offset.
+  let parameters = (ins OptionalArrayRefParameter<"int64_t">:$numbers);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    struct Ring {
+      int64_t blocks = 1, bytes = 0, offset = 0;
+    };
+    static InFlightAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Ring> rings);
+    ::llvm::SmallVector<Ring> getRings() const;
+    /// Of an offset through all rings: the ring, and the offset in its block.
+    ::std::pair<unsigned, int64_t> locate(int64_t offset) const;
+  }];
 }
 
 def Rt_ColumnAttr : AttrDef<Rt_Dialect, "Column"> {

@@ -99,6 +99,68 @@ void AtAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+//===------------------------------------------------------------------------------------------===//
+// #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168>
+//===------------------------------------------------------------------------------------------===//
+
+InFlightAttr InFlightAttr::get(MLIRContext *context, ArrayRef<Ring> rings) {
+  SmallVector<int64_t> numbers;
+  for (const Ring &ring : rings)
+    numbers.append({ring.blocks, ring.bytes, ring.offset});
+  return get(context, ArrayRef<int64_t>(numbers));
+}
+
+SmallVector<InFlightAttr::Ring> InFlightAttr::getRings() const {
+  SmallVector<Ring> rings;
+  for (ArrayRef<int64_t> rest = getNumbers(); !rest.empty(); rest = rest.drop_front(3))
+    rings.push_back({rest[0], rest[1], rest[2]});
+  return rings;
+}
+
+std::pair<unsigned, int64_t> InFlightAttr::locate(int64_t offset) const {
+  unsigned number = 0;
+  for (const Ring &ring : getRings()) {
+    if (offset < ring.bytes)
+      return {number, offset};
+    offset -= ring.bytes;
+    ++number;
+  }
+  return {number ? number - 1 : 0, offset}; // nothing, behind the last block
+}
+
+LogicalResult InFlightAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> numbers) {
+  for (; numbers.size() >= 3; numbers = numbers.drop_front(3))
+    if (numbers[0] < 1 || numbers[1] < 0 || numbers[2] < 0)
+      return emitError() << "a ring has at least one block, of no fewer than 0 bytes, and stands in the "
+                            "arena, and not "
+                         << numbers[0] << " of " << numbers[1] << " bytes at " << numbers[2];
+  return numbers.empty() ? success()
+                         : emitError() << "a ring is its blocks, their bytes and their offset";
+}
+
+Attribute InFlightAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> numbers;
+  SMLoc loc = parser.getCurrentLocation();
+  auto ring = [&]() -> ParseResult {
+    return failure(parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x") ||
+                   parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("at") ||
+                   parser.parseInteger(numbers.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, ring))
+    return {};
+  return InFlightAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                                  ArrayRef<int64_t>(numbers));
+}
+
+void InFlightAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getRings(), printer, [&](const Ring &ring) {
+    printer << ring.blocks << " x " << ring.bytes << " at " << ring.offset;
+  });
+  printer << ">";
+}
+
 int64_t rt::elementBytes(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
 
 View rt::viewOf(AtAttr at, RankedTensorType type) {

@@ -22,9 +22,9 @@ def Rt_ArenaOp : Rt_Pointer<"arena", ["offset"]> {
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
 def Rt_InFlightOp : Rt_Pointer<"in_flight", ["offset"]> {
-  let summary = "memory of the micro-batch that is computed, at a byte offset in its block: what its backward pass needs";
-  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
-  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+  let summary = "memory of the micro-batch that is computed, at a byte offset in its block of a ring: what later passes need";
+  let arguments = (ins I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$ring, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$offset (`ring` $ring^)? $shape attr-dict `:` type($buffer)";
 }
 def Rt_PersistentOp : Rt_Pointer<"persistent", ["offset"]> {
   let summary = "a parameter or state, at a byte offset";
@@ -88,7 +88,7 @@ def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
-  let summary = "a pass of a micro-batch begins: `rt.in_flight` is its block from here on";
+  let summary = "a pass of a micro-batch begins: `rt.in_flight` is in its blocks from here on";
   let arguments = (ins I64:$micro, Rt_InFlightAttr:$memory, StrAttr:$what);
   let assemblyFormat = "$what $micro `in` $memory attr-dict";
 }

@@ -1,4 +1,4 @@
-//===- Accumulate.cpp - train.accumulate: a forward and a backward pass per micro-batch --------===//
+//===- Accumulate.cpp - train.accumulate: the passes of each micro-batch ------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Interfaces/Floats.h"
@@ -9,6 +9,22 @@
 using namespace mlir;
 using namespace partita;
 using namespace partita::train;
+
+static ArrayAttr arrayOf(Builder builder, ArrayRef<PassName> passes) {
+  return builder.getArrayAttr(llvm::map_to_vector(passes, [&](PassName name) -> Attribute {
+    return PassAttr::get(builder.getContext(), name);
+  }));
+}
+
+void AccumulateOp::build(OpBuilder &builder, OperationState &state, TypeRange sums,
+                         ValueRange batches, ArrayRef<PassName> later) {
+  state.addTypes(sums);
+  state.addOperands(batches);
+  for (unsigned i = 0; i <= later.size(); ++i)
+    (void)state.addRegion();
+  if (!later.empty())
+    state.addAttribute(getLaterPassesAttrName(state.name), arrayOf(builder, later));
+}
 
 int64_t AccumulateOp::getCount() {
   return cast<RankedTensorType>(getBatches().front().getType()).getDimSize(0);
@@ -48,34 +64,47 @@ static ParseResult parseOnto(OpAsmParser &parser, OperationState &result, Argume
   });
 }
 
-/// `backward (%ids, %h) { ... }`: the arguments' types are those of the micro-batches and of what the
-/// forward region saves.
-static ParseResult parseBackward(OpAsmParser &parser, OperationState &result,
-                                 SmallVectorImpl<int64_t> &grown) {
-  Region &forward = *result.regions.front(), &backward = *result.addRegion();
-  SMLoc loc = parser.getCurrentLocation();
-  if (failed(parser.parseOptionalKeyword("backward")))
-    return success();
-  SmallVector<OpAsmParser::Argument> arguments;
-  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
-    return failure();
-  SmallVector<Type> types;
-  for (Value batch : result.operands)
-    types.push_back(AccumulateOp::microBatchType(batch.getType()));
-  auto yield = forward.empty() || forward.front().empty() ? YieldOp()
-                                                          : dyn_cast<YieldOp>(forward.front().back());
-  if (yield)
-    llvm::append_range(types, yield.getSaved().getTypes());
-  if (types.size() != arguments.size())
-    return parser.emitError(loc, "expects ")
-           << types.size() << " arguments of the backward region (" << result.operands.size()
-           << " micro-batches, " << types.size() - result.operands.size()
-           << " saved values), found " << arguments.size();
-  for (auto [argument, type] : llvm::zip(arguments, types))
-    argument.type = type;
-  if (parseOnto(parser, result, arguments, grown))
-    return failure();
-  return parser.parseRegion(backward, arguments);
+/// Of a region that is parsed, but not checked.
+static ValueRange savedIn(Region &region) {
+  auto yield = region.empty() || region.front().empty()
+                   ? YieldOp()
+                   : dyn_cast<YieldOp>(region.front().back());
+  return yield ? ValueRange(yield.getSaved()) : ValueRange();
+}
+
+/// `backward (%ids, %h) { ... }`: the arguments' types are those of the micro-batches and of what earlier
+/// regions save.
+static ParseResult parseLater(OpAsmParser &parser, OperationState &result,
+                              SmallVectorImpl<PassName> &passes, SmallVectorImpl<int64_t> &grown) {
+  StringRef keyword;
+  while (true) {
+    SMLoc loc = parser.getCurrentLocation();
+    if (failed(parser.parseOptionalKeyword(&keyword, {"forward", "backward", "weights"})))
+      return success();
+    PassName &pass = passes.emplace_back();
+    pass.kind = *symbolizePassKind(keyword);
+    if (auto chunk = parser.parseOptionalInteger(pass.chunk); chunk.has_value() && failed(*chunk))
+      return failure();
+    SmallVector<OpAsmParser::Argument> arguments;
+    if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
+      return failure();
+    SmallVector<Type> types;
+    for (Value batch : result.operands)
+      types.push_back(AccumulateOp::microBatchType(batch.getType()));
+    for (auto &region : result.regions)
+      llvm::append_range(types, savedIn(*region).getTypes());
+    if (types.size() != arguments.size())
+      return parser.emitError(loc, "expects ")
+             << types.size() << " arguments of the " << pass.text() << " region ("
+             << result.operands.size() << " micro-batches, "
+             << types.size() - result.operands.size() << " saved values), found "
+             << arguments.size();
+    for (auto [argument, type] : llvm::zip(arguments, types))
+      argument.type = type;
+    if (parseOnto(parser, result, arguments, grown) ||
+        parser.parseRegion(*result.addRegion(), arguments))
+      return failure();
+  }
 }
 
 ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -89,15 +118,17 @@ ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
   };
   SmallVector<int64_t> grown;
   auto onto = [&](Arguments &arguments) { return parseOnto(parser, result, arguments, grown); };
-  auto backward = [&] { return parseBackward(parser, result, grown); };
-  if (parseBoundRegion(parser, result, microBatch, onto, backward))
+  SmallVector<PassName> passes;
+  auto later = [&] { return parseLater(parser, result, passes, grown); };
+  if (parseBoundRegion(parser, result, microBatch, onto, later))
     return failure();
+  if (!passes.empty())
+    result.addAttribute(getLaterPassesAttrName(result.name), arrayOf(parser.getBuilder(), passes));
   if (!grown.empty())
     result.addAttribute(getGrownAttrName(result.name),
                         parser.getBuilder().getDenseI64ArrayAttr(grown));
-  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
-  if (!result.regions.back()->empty())
-    ensureTerminator(*result.regions.back(), parser.getBuilder(), result.location);
+  for (auto &region : result.regions)
+    ensureTerminator(*region, parser.getBuilder(), result.location);
   return success();
 }
 
@@ -118,18 +149,18 @@ void AccumulateOp::print(OpAsmPrinter &printer) {
                           [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
     printer << ") ";
   };
-  auto backward = [&] {
-    if (!hasBackward())
-      return;
-    Region &region = getBackward();
-    printer << " backward (";
-    llvm::interleaveComma(region.getArguments().drop_back(grownIn(*this, region).size()), printer,
-                          [&](Value argument) { printer << argument; });
-    printer << ") ";
-    onto(region);
-    printer.printRegion(region, /*printEntryBlockArgs=*/false);
+  auto later = [&] {
+    for (auto [pass, region] : llvm::zip(ArrayRef(getPasses()).drop_front(), getLater())) {
+      printer << " " << pass.text() << " (";
+      llvm::interleaveComma(region.getArguments().drop_back(grownIn(*this, region).size()), printer,
+                            [&](Value argument) { printer << argument; });
+      printer << ") ";
+      onto(region);
+      printer.printRegion(region, /*printEntryBlockArgs=*/false);
+    }
   };
-  printBoundRegion(printer, *this, [&] { onto(getBody()); }, backward, {getGrownAttrName()});
+  printBoundRegion(printer, *this, [&] { onto(getBody()); }, later,
+                   {getGrownAttrName(), getLaterPassesAttrName()});
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -170,16 +201,35 @@ BlockArgument AccumulateOp::growSum(unsigned sum) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// What the forward pass saves for the backward pass
+// Passes, and what they save for later ones
 //===----------------------------------------------------------------------------------------------===//
 
 static YieldOp yieldOf(Region &region) { return cast<YieldOp>(region.front().getTerminator()); }
 
+PassName AccumulateOp::getPass(unsigned number) {
+  return number == 0 ? PassName() : cast<PassAttr>(getLaterPassesAttr()[number - 1]).getName();
+}
+
+SmallVector<PassName> AccumulateOp::getPasses() {
+  return llvm::map_to_vector(llvm::seq<unsigned>(0, (*this)->getNumRegions()),
+                             [&](unsigned number) { return getPass(number); });
+}
+
+std::optional<unsigned> AccumulateOp::findPass(PassName name) {
+  for (unsigned number = 0; number < (*this)->getNumRegions(); ++number)
+    if (getPass(number) == name)
+      return number;
+  return std::nullopt;
+}
+
 OpOperand &AccumulateOp::getPart(unsigned sum) {
-  YieldOp forward = yieldOf(getBody());
-  unsigned count = forward.getValues().size();
-  return sum < count ? forward->getOpOperand(sum)
-                     : yieldOf(getBackward())->getOpOperand(sum - count);
+  for (Region &region : (*this)->getRegions()) {
+    YieldOp yield = yieldOf(region);
+    if (sum < yield.getValues().size())
+      return yield->getOpOperand(sum);
+    sum -= yield.getValues().size();
+  }
+  llvm_unreachable("no such sum");
 }
 
 std::optional<unsigned> AccumulateOp::getSumOf(OpOperand &yielded) {
@@ -187,71 +237,130 @@ std::optional<unsigned> AccumulateOp::getSumOf(OpOperand &yielded) {
   unsigned number = yielded.getOperandNumber();
   if (number >= yield.getValues().size())
     return std::nullopt;
-  bool isForward = yield->getParentRegion() == &getBody();
-  return number + (isForward ? 0 : yieldOf(getBody()).getValues().size());
+  for (Region &earlier : (*this)->getRegions().take_front(numberOf(*yield->getParentRegion())))
+    number += yieldOf(earlier).getValues().size();
+  return number;
 }
 
-OperandRange AccumulateOp::getSaved() { return yieldOf(getBody()).getSaved(); }
+OperandRange AccumulateOp::getSaved(unsigned pass) {
+  return yieldOf((*this)->getRegion(pass)).getSaved();
+}
 
-MutableOperandRange AccumulateOp::getSavedMutable() { return yieldOf(getBody()).getSavedMutable(); }
+MutableOperandRange AccumulateOp::getSavedMutable(unsigned pass) {
+  return yieldOf((*this)->getRegion(pass)).getSavedMutable();
+}
 
-BlockArgument AccumulateOp::getSavedArgument(unsigned number) {
-  return getBackward().getArgument(getBatches().size() + number);
+unsigned AccumulateOp::countSavedBefore(unsigned pass) {
+  unsigned count = 0;
+  for (unsigned earlier = 0; earlier < pass; ++earlier)
+    count += getSaved(earlier).size();
+  return count;
+}
+
+SmallVector<Value> AccumulateOp::getAllSaved() {
+  SmallVector<Value> all;
+  for (unsigned pass = 0; pass < (*this)->getNumRegions(); ++pass)
+    llvm::append_range(all, getSaved(pass));
+  return all;
+}
+
+BlockArgument AccumulateOp::getSavedArgument(unsigned number, unsigned reader) {
+  return (*this)->getRegion(reader).getArgument(getBatches().size() + number);
+}
+
+/// What an argument of a region is in an earlier one; null if it is a running sum, or of the first region.
+static Value earlierOf(AccumulateOp loop, BlockArgument argument) {
+  unsigned pass = loop.numberOf(*argument.getParentRegion()), number = argument.getArgNumber(),
+           batches = loop.getBatches().size();
+  if (number < batches)
+    return pass == 0 ? Value() : Value(loop.getBody().getArgument(number));
+  number -= batches;
+  for (unsigned earlier = 0; earlier < pass; ++earlier) {
+    OperandRange saved = loop.getSaved(earlier);
+    if (number < saved.size())
+      return saved[number];
+    number -= saved.size();
+  }
+  return {};
 }
 
 Value train::forwardOf(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  auto loop = argument ? dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp()) : AccumulateOp();
-  if (!loop || argument.getParentRegion() != &loop.getBackward())
-    return value;
-  unsigned number = argument.getArgNumber(), batches = loop.getBatches().size();
-  if (number < batches)
-    return loop.getBody().getArgument(number);
-  OperandRange saved = loop.getSaved();
-  return number - batches < saved.size() ? saved[number - batches] : value;
+  while (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast_or_null<AccumulateOp>(argument.getOwner()->getParentOp());
+    Value earlier = loop ? earlierOf(loop, argument) : Value();
+    if (!earlier)
+      return value;
+    value = earlier;
+  }
+  return value;
 }
 
-BlockArgument AccumulateOp::save(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value);
-      argument && argument.getOwner() == &getBody().front())
-    return getBackward().getArgument(argument.getArgNumber());
-  YieldOp yield = yieldOf(getBody());
-  for (auto [number, saved] : llvm::enumerate(yield.getSaved()))
+/// How an argument of a region looks in a later one; null if it is a running sum.
+static BlockArgument handedOn(AccumulateOp loop, BlockArgument argument, unsigned reader) {
+  unsigned pass = loop.numberOf(*argument.getParentRegion());
+  if (argument.getArgNumber() >= loop.getBatches().size() + loop.countSavedBefore(pass))
+    return {};
+  return loop->getRegion(reader).getArgument(argument.getArgNumber());
+}
+
+BlockArgument AccumulateOp::save(Value value, unsigned reader) {
+  unsigned maker = numberOf(*value.getParentRegion());
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (BlockArgument known = handedOn(*this, argument, reader))
+      return known;
+  unsigned first = countSavedBefore(maker);
+  for (auto [number, saved] : llvm::enumerate(getSaved(maker)))
     if (saved == value)
-      return getSavedArgument(number);
-  yield.getSavedMutable().append(value);
-  auto number = static_cast<unsigned>(getBatches().size() + yield.getSaved().size()) - 1;
-  return getBackward().insertArgument(number, value.getType(), value.getLoc());
+      return getSavedArgument(first + number, reader);
+  unsigned number = first + getSaved(maker).size();
+  getSavedMutable(maker).append(value);
+  for (Region &later : (*this)->getRegions().drop_front(maker + 1))
+    later.insertArgument(getBatches().size() + number, value.getType(), value.getLoc());
+  return getSavedArgument(number, reader);
+}
+
+/// Replaces what a later region need not get from the list; is the argument of no use then?
+static bool isNeedless(AccumulateOp loop, Value saved, unsigned number, unsigned maker,
+                       unsigned reader, const llvm::SmallDenseMap<Value, unsigned> &known) {
+  BlockArgument argument = loop.getSavedArgument(number, reader);
+  auto own = dyn_cast<BlockArgument>(saved);
+  if (saved.getParentRegion() != &loop->getRegion(maker))
+    argument.replaceAllUsesWith(saved);
+  else if (BlockArgument before = own ? handedOn(loop, own, reader) : BlockArgument())
+    argument.replaceAllUsesWith(before);
+  else if (auto first = known.find(saved); first != known.end())
+    argument.replaceAllUsesWith(loop.getSavedArgument(first->second, reader));
+  return argument.use_empty();
 }
 
 bool AccumulateOp::simplifySaved() {
-  if (!hasBackward())
-    return false;
-  YieldOp yield = yieldOf(getBody());
-  SmallVector<Value> kept;
-  llvm::BitVector dropped(getBackward().getNumArguments());
-  llvm::SmallDenseMap<Value, Value> known; // in the forward pass -> in the backward pass
-  auto microBatches = getBody().getArguments().take_front(getBatches().size());
-  for (auto [microBatch, again] : llvm::zip(microBatches, getBackward().getArguments()))
-    known[microBatch] = again;
-  for (auto [number, saved] : llvm::enumerate(yield.getSaved())) {
-    BlockArgument argument = getSavedArgument(number);
-    if (saved.getParentRegion() != &getBody())
-      argument.replaceAllUsesWith(saved);
-    else if (Value other = known.lookup(saved))
-      argument.replaceAllUsesWith(other);
-    if (argument.use_empty()) {
-      dropped.set(argument.getArgNumber());
-      continue;
+  unsigned passes = (*this)->getNumRegions();
+  bool changed = false;
+  for (unsigned maker = passes; maker-- > 0;) { // later ones first: what they save may use an argument
+    unsigned first = countSavedBefore(maker);
+    SmallVector<Value> kept;
+    llvm::BitVector dropped(getSaved(maker).size());
+    llvm::SmallDenseMap<Value, unsigned> known; // the number that it is saved as
+    for (auto [number, saved] : llvm::enumerate(getSaved(maker))) {
+      bool isUsed = false;
+      for (unsigned reader = maker + 1; reader < passes; ++reader)
+        isUsed |= !isNeedless(*this, saved, first + number, maker, reader, known);
+      dropped[number] = !isUsed;
+      if (isUsed && known.try_emplace(saved, first + number).second)
+        kept.push_back(saved);
     }
-    known[saved] = argument;
-    kept.push_back(saved);
+    if (dropped.none())
+      continue;
+    changed = true;
+    getSavedMutable(maker).assign(kept);
+    for (Region &later : (*this)->getRegions().drop_front(maker + 1))
+      later.front().eraseArguments([&](BlockArgument argument) {
+        unsigned number = argument.getArgNumber() - getBatches().size() - first;
+        return argument.getArgNumber() >= getBatches().size() + first && number < dropped.size() &&
+               dropped[number];
+      });
   }
-  if (dropped.none())
-    return false;
-  yield.getSavedMutable().assign(kept);
-  getBackward().front().eraseArguments(dropped);
-  return true;
+  return changed;
 }
 
 LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter &rewriter) {
@@ -269,15 +378,17 @@ LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter &rewri
 //===----------------------------------------------------------------------------------------------===//
 
 /// As many as a region must have: micro-batches, saved values, running sums.
-static LogicalResult verifyArguments(AccumulateOp op, Region &region, size_t saved) {
-  size_t batches = op.getBatches().size(), grown = grownIn(op, region).size(),
-         found = region.getNumArguments();
+static LogicalResult verifyArguments(AccumulateOp op, Region &region) {
+  unsigned pass = op.numberOf(region);
+  size_t batches = op.getBatches().size(), saved = op.countSavedBefore(pass),
+         grown = grownIn(op, region).size(), found = region.getNumArguments();
   if (found == batches + saved + grown)
     return success();
   InFlightDiagnostic error = op.emitOpError() << "expects " << batches + saved + grown;
-  if (&region == &op.getBackward())
-    return error << " arguments of its backward region (" << batches << " micro-batches, " << saved
-                 << " saved values, " << grown << " running sums), found " << found;
+  if (pass > 0)
+    return error << " arguments of its " << op.getPass(pass).text() << " region (" << batches
+                 << " micro-batches, " << saved << " saved values, " << grown
+                 << " running sums), found " << found;
   return error << " region arguments (" << batches << " micro-batches, " << grown
                << " running sums), found " << found;
 }
@@ -309,50 +420,105 @@ static LogicalResult verifyGrownTypes(AccumulateOp op) {
   return success();
 }
 
-/// Every micro-batch's passes once, the backward pass behind the forward pass.
+/// The passes that must run before one with this number: those that it reads, and those of its chunk that
+/// come first by their nature.
+static llvm::BitVector needs(AccumulateOp op, unsigned reader) {
+  llvm::BitVector result(op->getNumRegions());
+  PassName pass = op.getPass(reader);
+  for (unsigned maker = 0; maker < reader; ++maker) {
+    PassName other = op.getPass(maker);
+    unsigned first = op.countSavedBefore(maker), count = op.getSaved(maker).size();
+    result[maker] = (other.chunk == pass.chunk && other.kind < pass.kind) ||
+                    llvm::any_of(llvm::seq(first, first + count), [&](unsigned number) {
+                      return !op.getSavedArgument(number, reader).use_empty();
+                    });
+  }
+  return result;
+}
+
+static std::string textOf(OrderAttr::Slot slot) {
+  return "'" + slot.pass.text(".") + " " + std::to_string(slot.microBatch) + "'";
+}
+
+/// Every micro-batch's passes once, each behind those that it needs.
 static LogicalResult verifyOrder(AccumulateOp op) {
   if (!op.getOrder())
     return success();
   if (!op.hasBackward())
     return op.emitOpError() << "has an order of passes, but no backward region";
-  std::vector<int> state(op.getCount(), 0); // 1: forward done, 2: backward done
+  unsigned passes = op->getNumRegions();
+  std::vector<llvm::BitVector> needed,
+      done(op.getCount(), llvm::BitVector(passes)); // of each pass; of each micro-batch
+  for (unsigned pass = 0; pass < passes; ++pass)
+    needed.push_back(needs(op, pass));
   for (OrderAttr::Slot slot : op.getOrderAttr().getSlots()) {
-    StringRef pass = slot.isBackward ? "backward" : "forward";
+    std::optional<unsigned> pass = op.findPass(slot.pass);
+    if (!pass)
+      return op.emitOpError() << "has no " << slot.pass.text() << " region for its order's "
+                              << textOf(slot);
     if (slot.microBatch < 0 || slot.microBatch >= op.getCount())
-      return op.emitOpError() << "has no micro-batch " << slot.microBatch << " for its order's '"
-                              << pass << " " << slot.microBatch << "': there are "
-                              << op.getCount();
-    if (state[slot.microBatch]++ != slot.isBackward)
-      return op.emitOpError() << "has an order in which '" << pass << " " << slot.microBatch
-                              << "' stands " << (slot.isBackward ? "not behind" : "not in front of")
-                              << " the micro-batch's other pass, or twice";
+      return op.emitOpError() << "has no micro-batch " << slot.microBatch << " for its order's "
+                              << textOf(slot) << ": there are " << op.getCount();
+    llvm::BitVector &before = done[slot.microBatch];
+    if (before[*pass])
+      return op.emitOpError() << "has an order in which " << textOf(slot) << " stands twice";
+    llvm::BitVector missing = needed[*pass];
+    if (missing.reset(before).any())
+      return op.emitOpError() << "has an order in which " << textOf(slot) << " stands in front of "
+                              << textOf({op.getPass(missing.find_first()), slot.microBatch})
+                              << ", which it needs";
+    before.set(*pass);
   }
-  for (auto [microBatch, done] : llvm::enumerate(state))
-    if (done != 2)
-      return op.emitOpError() << "has an order without '" << (done ? "backward" : "forward") << " "
-                              << microBatch << "'";
+  for (auto [microBatch, before] : llvm::enumerate(done))
+    if (int missing = before.find_first_unset(); missing >= 0)
+      return op.emitOpError() << "has an order without "
+                              << textOf({op.getPass(missing), static_cast<int64_t>(microBatch)});
   return success();
 }
 
-/// Its arguments are the micro-batches and what the forward region saves; who has no backward region
-/// saves nothing.
-static LogicalResult verifyBackward(AccumulateOp op) {
-  YieldOp forward = yieldOf(op.getBody());
-  if (!op.hasBackward())
-    return forward.getSaved().empty()
-               ? success()
-               : op.emitOpError() << "saves values, but has no backward region that takes them";
-  if (failed(verifyArguments(op, op.getBackward(), forward.getSaved().size())))
-    return failure();
-  Block &backward = op.getBackward().front();
-  for (BlockArgument argument : backward.getArguments())
-    if (Value before = forwardOf(argument); before.getType() != argument.getType())
-      return op.emitOpError() << "has a backward region whose argument #" << argument.getArgNumber()
-                              << " has type " << argument.getType()
-                              << "; in the forward region it has type " << before.getType();
-  if (!yieldOf(op.getBackward()).getSaved().empty())
-    return op.emitOpError() << "has a backward region that saves values";
+/// Each pass once, a backward pass behind its forward pass and weights behind both.
+static LogicalResult verifyPasses(AccumulateOp op) {
+  ArrayAttr passes = op.getLaterPassesAttr();
+  if ((passes ? passes.size() : 0) != op.getLater().size())
+    return op.emitOpError() << "has " << op.getLater().size() << " later regions, and says of "
+                            << (passes ? passes.size() : 0) << " which passes they are";
+  for (unsigned number = 1; number < op->getNumRegions(); ++number) {
+    PassName pass = op.getPass(number);
+    if (*op.findPass(pass) != number)
+      return op.emitOpError() << "has two " << pass.text() << " regions";
+    for (PassName first{PassKind::Forward, pass.chunk}; first.kind != pass.kind;
+         first.kind = PassKind(uint32_t(first.kind) + 1))
+      if (std::optional<unsigned> found = op.findPass(first); !found || *found > number)
+        return op.emitOpError() << "has a " << pass.text() << " region, and no " << first.text()
+                                << " region in front of it";
+  }
   return success();
+}
+
+static std::string whereOf(AccumulateOp op, Value value) {
+  Region &region = *value.getParentRegion();
+  return region.getParentOp() == op ? "in the " + op.getPass(op.numberOf(region)).text() + " region"
+                                    : "outside";
+}
+
+/// Their arguments are the micro-batches and what earlier regions save; the last region saves nothing.
+static LogicalResult verifyLater(AccumulateOp op) {
+  for (Region &region : op.getLater()) {
+    if (failed(verifyArguments(op, region)))
+      return failure();
+    for (BlockArgument argument : region.getArguments())
+      if (Value before = earlierOf(op, argument); before && before.getType() != argument.getType())
+        return op.emitOpError() << "has a " << op.getPass(op.numberOf(region)).text()
+                                << " region whose argument #" << argument.getArgNumber()
+                                << " has type " << argument.getType() << "; "
+                                << whereOf(op, before) << " it has type " << before.getType();
+  }
+  unsigned last = op->getNumRegions() - 1;
+  if (op.getSaved(last).empty())
+    return success();
+  return last == 0 ? op.emitOpError() << "saves values, but has no later region that takes them"
+                   : op.emitOpError() << "has a " << op.getPass(last).text()
+                                      << " region that saves values, and none behind it";
 }
 
 LogicalResult AccumulateOp::verify() {
@@ -374,13 +540,12 @@ LogicalResult AccumulateOp::verify() {
                            << ", not " << argument.getType();
   }
   SmallVector<Value> parts;
-  for (Region *region : {&getBody(), &getBackward()})
-    if (!region->empty()) {
-      auto yield = dyn_cast<YieldOp>(region->front().getTerminator());
-      if (!yield)
-        return emitOpError() << "needs regions that end in train.yield";
-      llvm::append_range(parts, yield.getValues());
-    }
+  for (Region &region : (*this)->getRegions()) {
+    auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
+    if (!yield)
+      return emitOpError() << "needs regions that end in train.yield";
+    llvm::append_range(parts, yield.getValues());
+  }
   auto addsUp = [](auto pair) { // in 32 bits what is yielded in 16
     auto part = cast<RankedTensorType>(std::get<0>(pair).getType()),
          sum = cast<RankedTensorType>(std::get<1>(pair).getType());
@@ -388,9 +553,9 @@ LogicalResult AccumulateOp::verify() {
   };
   if (parts.size() != getSums().size() || !llvm::all_of(llvm::zip(parts, getSums()), addsUp))
     return emitOpError() << "yields types that do not match its sums";
-  return success(succeeded(verifyGrown(*this)) && succeeded(verifyArguments(*this, getBody(), 0)) &&
-                 succeeded(verifyBackward(*this)) && succeeded(verifyGrownTypes(*this)) &&
-                 succeeded(verifyOrder(*this)));
+  return success(succeeded(verifyPasses(*this)) && succeeded(verifyGrown(*this)) &&
+                 succeeded(verifyArguments(*this, getBody())) && succeeded(verifyLater(*this)) &&
+                 succeeded(verifyGrownTypes(*this)) && succeeded(verifyOrder(*this)));
 }
 
 void YieldOp::build(OpBuilder &, OperationState &) {}

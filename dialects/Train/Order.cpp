@@ -52,7 +52,7 @@ private:
     Found best;
     for (size_t period = 1; period <= std::min(kMostSlots, (end - begin) / 2); ++period)
       for (size_t at = end - period, alike = 0; at-- > begin;) {
-        Slot next{slots[at].isBackward, slots[at].microBatch + 1};
+        Slot next{slots[at].pass, slots[at].microBatch + 1};
         alike = slots[at + period] == next ? alike + 1 : 0;
         Found found{at, period, alike / period + 1};
         if (found.covered() > best.covered() ||
@@ -65,7 +65,7 @@ private:
   void add(size_t at, size_t period, size_t times) {
     numbers.append({static_cast<int64_t>(times), static_cast<int64_t>(period)});
     for (Slot slot : slots.slice(at, period))
-      numbers.append({slot.isBackward, slot.microBatch});
+      numbers.append({static_cast<int64_t>(slot.pass.kind), slot.pass.chunk, slot.microBatch});
   }
 
   ArrayRef<Slot> slots;
@@ -79,17 +79,28 @@ OrderAttr OrderAttr::get(MLIRContext *context, ArrayRef<Slot> slots) {
   return get(context, ArrayRef<int64_t>(Compressor(slots).run()));
 }
 
+/// Of a slot: kind, chunk, micro-batch.
+static constexpr size_t kNumbers = 3;
+
+static bool isPass(int64_t kind, int64_t chunk) {
+  return kind >= 0 && kind <= static_cast<int64_t>(PassKind::Weights) && chunk >= 0;
+}
+
 LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> numbers) {
   constexpr int64_t most = int64_t(1) << 32; // of all slots: no order is longer
   int64_t slots = 0;
   for (size_t at = 0; at < numbers.size();) {
     if (numbers.size() - at < 2 || numbers[at] < 1 || numbers[at + 1] < 1 ||
-        numbers[at + 1] > static_cast<int64_t>(numbers.size() - at - 2) / 2)
+        numbers[at + 1] > static_cast<int64_t>((numbers.size() - at - 2) / kNumbers))
       return emitError() << "a run is how many times it runs, from 1 on, and its slots";
     if (numbers[at] > most / numbers[at + 1] || (slots += numbers[at] * numbers[at + 1]) > most)
       return emitError() << "an order has at most " << most << " slots";
-    at += 2 + 2 * numbers[at + 1];
+    for (int64_t i = 0; i < numbers[at + 1]; ++i)
+      if (!isPass(numbers[at + 2 + kNumbers * i], numbers[at + 3 + kNumbers * i]))
+        return emitError() << "chunk " << numbers[at + 3 + kNumbers * i]
+                           << " of a slot is no number from 0 on";
+    at += 2 + kNumbers * numbers[at + 1];
   }
   return success();
 }
@@ -100,9 +111,9 @@ SmallVector<Run> OrderAttr::getRuns() const {
     Run &run = runs.emplace_back();
     run.times = rest[0];
     auto count = static_cast<size_t>(rest[1]);
-    for (size_t i = 0; i < count; ++i)
-      run.slots.push_back({rest[2 + 2 * i] != 0, rest[3 + 2 * i]});
-    rest = rest.drop_front(2 + 2 * count);
+    rest = rest.drop_front(2);
+    for (size_t i = 0; i < count; ++i, rest = rest.drop_front(kNumbers))
+      run.slots.push_back({{static_cast<PassKind>(rest[0]), rest[1]}, rest[2]});
   }
   return runs;
 }
@@ -112,17 +123,8 @@ std::vector<Slot> OrderAttr::getSlots() const {
   for (const Run &run : getRuns())
     for (int64_t time = 0; time < run.times; ++time)
       for (Slot slot : run.slots)
-        slots.push_back({slot.isBackward, slot.microBatch + time});
+        slots.push_back({slot.pass, slot.microBatch + time});
   return slots;
-}
-
-int64_t OrderAttr::getInFlight() const {
-  int64_t kept = 0, most = 0;
-  for (Slot slot : getSlots()) {
-    most = std::max(most, kept += !slot.isBackward);
-    kept -= slot.isBackward;
-  }
-  return most;
 }
 
 Attribute OrderAttr::parse(AsmParser &parser, Type) {
@@ -134,9 +136,14 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
     int64_t microBatch = 0;
     if (parser.parseKeyword(&pass) || parser.parseInteger(microBatch))
       return failure();
-    if (pass != "forward" && pass != "backward")
-      return parser.emitError(at, "a slot is 'forward' or 'backward', not '") << pass << "'";
-    numbers.append({pass == "backward", microBatch});
+    auto [name, behind] = pass.split('.');
+    std::optional<PassKind> kind = symbolizePassKind(name);
+    int64_t chunk = 0;
+    if (!kind || (pass.contains('.') && behind.getAsInteger(10, chunk)))
+      return parser.emitError(at, "a slot is 'forward', 'backward' or 'weights', perhaps with a chunk "
+                                  "behind a dot, not '")
+             << pass << "'";
+    numbers.append({static_cast<int64_t>(*kind), chunk, microBatch});
     return success();
   };
   auto run = [&]() -> ParseResult {
@@ -146,7 +153,7 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
     numbers.push_back(0);
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, slot))
       return failure();
-    numbers[count] = static_cast<int64_t>(numbers.size() - count - 1) / 2;
+    numbers[count] = static_cast<int64_t>((numbers.size() - count - 1) / kNumbers);
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, run))
@@ -160,9 +167,39 @@ void OrderAttr::print(AsmPrinter &printer) const {
   llvm::interleaveComma(getRuns(), printer, [&](const Run &run) {
     printer << run.times << " x (";
     llvm::interleaveComma(run.slots, printer, [&](Slot slot) {
-      printer << (slot.isBackward ? "backward " : "forward ") << slot.microBatch;
+      printer << slot.pass.text(".") << " " << slot.microBatch;
     });
     printer << ")";
   });
   printer << ">";
 }
+
+//===------------------------------------------------------------------------------------------===//
+// #train.pass<backward 1>
+//===------------------------------------------------------------------------------------------===//
+
+LogicalResult PassAttr::verify(function_ref<InFlightDiagnostic()> emitError, PassKind,
+                               int64_t chunk) {
+  return chunk >= 0 ? success()
+                    : emitError() << "chunk " << chunk << " of a pass is no number from 0 on";
+}
+
+Attribute PassAttr::parse(AsmParser &parser, Type) {
+  StringRef word;
+  int64_t chunk = 0;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&word))
+    return {};
+  std::optional<PassKind> kind = symbolizePassKind(word);
+  if (!kind)
+    return parser.emitError(loc, "a pass is 'forward', 'backward' or 'weights', not '") << word << "'",
+           Attribute();
+  if (auto number = parser.parseOptionalInteger(chunk); number.has_value() && failed(*number))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return PassAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(), *kind,
+                              chunk);
+}
+
+void PassAttr::print(AsmPrinter &printer) const { printer << "<" << getName().text() << ">"; }

@@ -33,6 +33,21 @@ llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
 #include "dialects/Train/TrainDialect.h.inc"
 #include "dialects/Train/TrainEnums.h.inc"
 #include "dialects/Train/TrainInterfaces.h.inc"
+namespace partita::train {
+/// Which pass of a micro-batch: what it computes, and of which of the stage's chunks of layers.
+struct PassName {
+  PassKind kind = PassKind::Forward;
+  int64_t chunk = 0;
+  bool operator==(const PassName &other) const {
+    return kind == other.kind && chunk == other.chunk;
+  }
+  bool operator!=(const PassName &other) const { return !(*this == other); }
+  /// "backward", and of a chunk that is not 0 "backward" + `separator` + "1".
+  std::string text(llvm::StringRef separator = " ") const {
+    return stringifyPassKind(kind).str() + (chunk ? (separator + llvm::Twine(chunk)).str() : "");
+  }
+};
+} // namespace partita::train
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.h.inc"
 #define GET_OP_CLASSES
@@ -56,8 +71,8 @@ template <typename FunctionOp> FunctionOp lookup(mlir::ModuleOp module, EntryPoi
 inline llvm::StringRef nameOf(EntryPoint what) { return stringifyEntryPoint(what); }
 void set(mlir::Operation *function, EntryPoint what);
 
-/// The value of the forward pass that an argument of an `accumulate`'s backward region is; any other
-/// value itself.
+/// The value of the pass that made it which an argument of a later pass of an `accumulate` is; any other value
+/// itself.
 mlir::Value forwardOf(mlir::Value value);
 
 /// The parameter that a value is read from: itself, a piece of it, a copy, what was gathered; null

@@ -98,25 +98,51 @@ def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
   let assemblyFormat = "`<` $options `>`";
 }
 
+def Train_PassKind : I32EnumAttr<"PassKind", "what a pass of a micro-batch computes", [
+  I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"Weights", 2, "weights">]> {
+  let cppNamespace = "::partita::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_PassAttr : Train_Attr<"Pass", "pass"> {
+  let summary = "which pass of a micro-batch a region is";
+  let description = [{
+    `weights` is the part of a backward pass that no other stage waits for (`split-backward`). `chunk` counts the ranges of layers that
+    a pipeline stage has; it is written where it is not 0.
+
+        #train.pass<backward>
+        #train.pass<forward 1>
+  }];
+  let parameters = (ins "::partita::train::PassKind":$kind, "int64_t":$chunk);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "::partita::train::PassName":$name), [{ return $_get($_ctxt, name.kind, name.chunk); }]>];
+  let extraClassDeclaration = [{
+    PassName getName() const { return {getKind(), getChunk()}; }
+  }];
+}
+
 def Train_OrderAttr : Train_Attr<"Order", "order"> {
   let summary = "in which order the passes of micro-batches run";
   let description = [{
-    Each micro-batch's forward and backward pass once, one after the other: a pipeline stage's schedule. Runs of slots whose
-    micro-batches advance by one are written once, with the micro-batches of the first time.
+    Each pass of each micro-batch once, one after the other: a pipeline stage's schedule. Runs of slots whose
+    micro-batches advance by one are written once, with the micro-batches of the first time. A chunk that is not 0 stands behind a dot.
 
         #train.order<2 x (forward 0), 2 x (forward 2, backward 0), 2 x (backward 2)>
+        #train.order<1 x (forward 0, forward.1 0, backward.1 0, backward 0, weights.1 0, weights 0)>
   }];
-  /// Of each run: how many times, how many slots; then of each slot its pass and its first micro-batch.
+  /// Of each run: how many times, how many slots; then of each slot the kind and the chunk of its pass, and its first micro-batch.
   let parameters = (ins ArrayRefParameter<"int64_t">:$numbers);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// A pass of a micro-batch.
     struct Slot {
-      bool isBackward;
+      PassName pass;
       int64_t microBatch;
       bool operator==(const Slot &other) const {
-        return isBackward == other.isBackward && microBatch == other.microBatch;
+        return pass == other.pass && microBatch == other.microBatch;
       }
     };
     struct Run {
@@ -128,8 +154,6 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
     ::llvm::SmallVector<Run> getRuns() const;
     /// One after the other, without runs.
     ::std::vector<Slot> getSlots() const;
-    /// The most micro-batches between the beginning of their forward pass and the end of their backward pass.
-    int64_t getInFlight() const;
   }];
 }
 
@@ -230,7 +254,7 @@ def Train_TokenCountOp : Train_Op<"token_count", [Pure, ShardInterface]> {
 }
 
 def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "runs a forward and a backward pass once per micro-batch and adds up what they yield";
+  let summary = "runs the passes of each micro-batch and adds up what they yield";
   let description = [{
     Each of `batches` has the micro-batches along its first dimension; a region sees one at a time.
     Values from outside (parameters) may be used inside; their gradients are sums over micro-batches, so an
@@ -240,11 +264,15 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     The forward pass is a region. `differentiate` adds another one, the backward pass: its arguments are the micro-batches
     and, in order, what the forward pass `saves` for it. It sees nothing else of the forward pass, so the list is what a micro-batch keeps from
     the one to the other: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host, `save` extends
-    it. The sums are those of the forward pass, then those of the backward pass. `schedule-backward` decides that the one follows the
-    other at once, and makes them one region.
+    it. `schedule-backward` decides that the one follows the other at once, and makes them one region.
+
+    A stage of a pipeline may have more passes, each a region: `split-backward` takes out of the backward pass what no other
+    stage waits for (`weights`), and a stage that has several ranges of layers has passes for each of these chunks (`forward 1`). Regions stand in an
+    order in which each reads only earlier ones. A later region's arguments are the micro-batches, then all that earlier regions save, used or not. What a
+    region only hands on need not be saved again. Each sum is yielded by one region; sums are those of the first region, then those of each later one.
 
     `order` (`schedule-stages`) keeps the regions apart and says in which order they run: a stage of a pipeline has several micro-batches in
-    flight. Saved values then have an instance for each of them.
+    flight. A saved value then has an instance for each micro-batch between the pass that saves it and the last one that reads it.
 
     A sum that is listed in `grown` the region that yields it makes itself: it sees it as it is so far, zero at first, as an argument behind
     all others, and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
@@ -268,15 +296,21 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
         %loss, %dw = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> (tensor<f32>, tensor<4x6xf32>) {
           ...
           train.yield %part : tensor<f32> saves %h : tensor<8x128x4xf32>
-        } backward (%ids_again, %h_saved) onto (%so_far = 1) {
+        } backward (%ids_again, %h_saved) {
+          ...
+          train.yield saves %dh : tensor<8x128x6xf32>
+        } weights (%ids_2, %h_saved_2, %dh_saved) onto (%so_far = 1) {
           ...
           train.yield %more : tensor<4x6xf32>
-        } {order = #train.order<1 x (forward 0), 1 x (forward 1, backward 0), 1 x (backward 1)>}
+        } {order = #train.order<1 x (forward 0), 1 x (forward 1, backward 0, weights 0), 1 x (backward 1, weights 1)>}
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<DenseI64ArrayAttr>:$grown,
-                       OptionalAttr<Train_OrderAttr>:$order);
+  let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<TypedArrayAttrBase<Train_PassAttr, "passes">>:$laterPasses,
+                       OptionalAttr<DenseI64ArrayAttr>:$grown, OptionalAttr<Train_OrderAttr>:$order);
   let results = (outs Variadic<AnyRankedTensor>:$sums);
-  let regions = (region SizedRegion<1>:$body, MaxSizedRegion<1>:$backward);
+  let regions = (region SizedRegion<1>:$body, VariadicRegion<SizedRegion<1>>:$later);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$sums, "::mlir::ValueRange":$batches,
+                                 CArg<"::llvm::ArrayRef<::partita::train::PassName>", "{}">:$later)>];
   let hasCustomAssemblyFormat = 1;
   let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
@@ -294,29 +328,44 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     /// From here on its region makes the sum: adds an argument for what it is so far and returns it.
     ::mlir::BlockArgument growSum(unsigned sum);
 
-    /// Is the backward pass a region of its own?
-    bool hasBackward() { return !getBackward().empty(); }
-    /// Has nobody decided yet when the backward passes run?
+    /// The passes, the first forward pass included: number i is region i.
+    ::llvm::SmallVector<PassName> getPasses();
+    PassName getPass(unsigned number);
+    /// The number of a pass; none where there is no such pass.
+    ::std::optional<unsigned> findPass(PassName name);
+    /// Which pass a region is.
+    unsigned numberOf(::mlir::Region &region) { return region.getRegionNumber(); }
+
+    /// Is what follows the forward pass a region of its own, or several?
+    bool hasBackward() { return !getLater().empty(); }
+    /// The backward pass, where it is one region: from `differentiate` to the cut.
+    ::mlir::Region &getBackward() { return getLater().front(); }
+    /// Has nobody decided yet when the passes run?
     bool isUnscheduled() { return hasBackward() && !getOrder(); }
     /// Where the sum with this number is yielded, by whichever region.
     ::mlir::OpOperand &getPart(unsigned sum);
     /// The number of the sum that a region's yield adds this operand to; none where it saves it.
     ::std::optional<unsigned> getSumOf(::mlir::OpOperand &yielded);
-    /// What the forward pass saves for the backward pass.
-    ::mlir::OperandRange getSaved();
-    ::mlir::MutableOperandRange getSavedMutable();
-    /// What a saved value is in the backward pass.
-    ::mlir::BlockArgument getSavedArgument(unsigned number);
-    /// A value of the forward region, as the backward pass sees it: a micro-batch, or what is saved from now on.
-    ::mlir::BlockArgument save(::mlir::Value value);
-    /// Takes off the list what the backward pass does not use or has anyhow: micro-batches, values from outside, what
-    /// is listed twice. Returns whether there was any.
+
+    /// What a pass saves for later ones.
+    ::mlir::OperandRange getSaved(unsigned pass = 0);
+    ::mlir::MutableOperandRange getSavedMutable(unsigned pass = 0);
+    /// How many values the passes in front of this one save.
+    unsigned countSavedBefore(unsigned pass);
+    /// All saved values: those of the first pass, then those of each later one.
+    ::llvm::SmallVector<::mlir::Value> getAllSaved();
+    /// What the saved value with this number, of all of them, is in a later pass.
+    ::mlir::BlockArgument getSavedArgument(unsigned number, unsigned reader = 1);
+    /// A value of a pass's region, as a later pass sees it: a micro-batch, or what is saved from now on.
+    ::mlir::BlockArgument save(::mlir::Value value, unsigned reader = 1);
+    /// Takes off the lists what no later pass uses or has anyhow: micro-batches, values from outside, what
+    /// is saved twice. Returns whether there was any.
     bool simplifySaved();
   }];
 }
 
 def Train_YieldOp : Train_Op<"yield", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AccumulateOp"]>]> {
-  let summary = "a micro-batch's contributions to the sums, and the values saved for its backward pass";
+  let summary = "a pass's contributions to the sums, and the values that it saves for later passes of the micro-batch";
   let arguments = (ins Variadic<AnyRankedTensor>:$values, Variadic<AnyRankedTensor>:$saved);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))? (`saves` $saved^ `:` type($saved))?";
   let builders = [OpBuilder<(ins), [{}]>,

@@ -296,7 +296,8 @@ private:
         types.push_back(*type);
       }
     OpBuilder plain(op);
-    auto both = train::AccumulateOp::create(plain, op.getLoc(), types, op.getBatches());
+    auto both = train::AccumulateOp::create(plain, op.getLoc(), types, op.getBatches(),
+                                            train::PassName{train::PassKind::Backward});
     both.getBody().takeBody(op.getBody());
     separate(both, lastForward, gradients);
     size_t count = op.getSums().size();

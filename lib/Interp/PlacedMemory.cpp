@@ -60,6 +60,16 @@ PlacedMemory::Memory *PlacedMemory::memoryOf(rt::Space space) {
 // Places
 //===------------------------------------------------------------------------------------------===//
 
+/// Of an offset as #rt.in_flight counts it; where nothing is in flight, outside.
+int64_t PlacedMemory::offsetInArena(int64_t offset) const {
+  auto [memory, microBatch] = inFlight;
+  if (!memory || memory.getRings().empty())
+    return -1;
+  auto [number, inBlock] = memory.locate(offset);
+  rt::InFlightAttr::Ring ring = memory.getRings()[number];
+  return ring.offset + microBatch % ring.blocks * ring.bytes + inBlock;
+}
+
 FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute attribute,
                                                      Type type) {
   Place place;
@@ -71,7 +81,8 @@ FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute at
   if (!place.space)
     return place;
   place.width = rt::elementBytes(tensor.getElementType()) / unit;
-  int64_t offset = at.getOffset() + (at.getSpace() == rt::Space::InFlight ? inFlight : 0);
+  int64_t offset = at.getSpace() == rt::Space::InFlight ? offsetInArena(at.getOffset())
+                                                        : at.getOffset();
   SmallVector<int64_t> strides = rowMajorStrides(tensor.getShape());
   if (!at.getStrides().empty())
     strides.assign(at.getStrides().begin(), at.getStrides().end());

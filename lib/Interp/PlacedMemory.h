@@ -30,8 +30,8 @@ public:
   mlir::LogicalResult putResults(mlir::Operation *op, llvm::ArrayRef<const Tensor *> results);
   /// Puts and checks one of an op's results, by the op's own account: the sums of a loop.
   mlir::LogicalResult put(mlir::OpResult result, const Tensor &tensor);
-  /// From here on #rt.at<in_flight> counts from this byte of the arena.
-  void setInFlight(int64_t offset) { inFlight = offset; }
+  /// From here on #rt.at<in_flight> is in the blocks of this micro-batch.
+  void setInFlight(rt::InFlightAttr memory, int64_t microBatch) { inFlight = {memory, microBatch}; }
   /// The value stands where `other` does.
   void putWhere(mlir::Value value, mlir::Value other) { places[value] = places.lookup(other); }
   mlir::LogicalResult check(mlir::Operation *user, mlir::Value value, const Tensor &tensor);
@@ -54,6 +54,7 @@ private:
   /// Where a type stands; nothing where it has no memory of ours. A place outside the memory that
   /// the plan announces is an error at `op`.
   mlir::FailureOr<Place> placeOf(mlir::Operation *op, mlir::Attribute at, mlir::Type type);
+  int64_t offsetInArena(int64_t offset) const;
   void fill(mlir::Operation *op, const Place &place, const Tensor *tensor);
   bool holds(const Place &place, const Tensor &tensor) const;
   mlir::LogicalResult beginCollective(mlir::Operation *op);
@@ -62,7 +63,7 @@ private:
   void scribble(mlir::Operation *op);
 
   int64_t unit = 1; ///< bytes of a slot
-  int64_t inFlight = 0;
+  std::pair<rt::InFlightAttr, int64_t> inFlight; ///< and the micro-batch
   using Memory = std::vector<Slot>;
   /// The memory of a space; null of one that the plan does not announce.
   Memory *memoryOf(rt::Space space);

@@ -123,37 +123,40 @@ static RankTensors zeros(Execution &execution, Type type) {
 class Passes {
 public:
   Passes(Execution &execution, train::AccumulateOp op, RankInputs in, RankOutputs out)
-      : execution(execution), op(op), in(in), out(out), saved(op.getCount()) {}
+      : execution(execution), op(op), in(in), out(out), saved(op.getCount()), done(op.getCount()) {}
 
   LogicalResult run() {
     if (execution.memory && failed(keepSums(execution, op, {}, out)))
       return failure();
+    MutableArrayRef<Region> regions = op->getRegions();
     if (std::optional<train::OrderAttr> order = op.getOrder()) {
-      for (train::OrderAttr::Slot slot : order->getSlots())
-        if (failed(awaitSent(regionOf(slot.isBackward))) ||
-            failed(pass(regionOf(slot.isBackward), slot.microBatch)))
+      for (train::OrderAttr::Slot slot : order->getSlots()) {
+        Region &region = regions[*op.findPass(slot.pass)];
+        if (failed(awaitSent(region)) || failed(pass(region, slot.microBatch)))
           return failure();
-      return success(succeeded(awaitSent(op.getBody())) && succeeded(awaitSent(op.getBackward())));
+      }
+      return success(llvm::all_of(regions, [&](Region &each) { return succeeded(awaitSent(each)); }));
     }
     for (int64_t i = 0; i < op.getCount(); ++i)
-      if (failed(pass(op.getBody(), i)) ||
-          (op.hasBackward() && failed(pass(op.getBackward(), i))))
-        return failure();
+      for (Region &region : regions)
+        if (failed(pass(region, i)))
+          return failure();
     return success();
   }
 
 private:
-  Region &regionOf(bool isBackward) { return isBackward ? op.getBackward() : op.getBody(); }
-
   LogicalResult pass(Region &region, int64_t i) {
     Block &block = region.front();
-    bool isBackward = &region == &op.getBackward();
-    place(i, isBackward);
+    unsigned number = op.numberOf(region);
+    place(i, number);
     SmallVector<RankTensors> arguments, before(out);
     for (auto [argument, batches] : llvm::zip(block.getArguments(), in))
       arguments.push_back(microBatch(batches, cast<RankedTensorType>(argument.getType()), i));
-    if (isBackward)
-      llvm::append_range(arguments, std::exchange(saved[i], {}));
+    saved[i].resize(op->getNumRegions());
+    for (unsigned earlier = 0; earlier < number; ++earlier) {
+      saved[i][earlier].resize(op.getSaved(earlier).size()); // one that has not run is not read
+      llvm::append_range(arguments, saved[i][earlier]);
+    }
     for (BlockArgument argument : block.getArguments().drop_front(arguments.size())) {
       const RankTensors &sum = out[cast<OpResult>(op.getSumOf(argument)).getResultNumber()];
       arguments.push_back(sum.empty() ? zeros(execution, argument.getType()) : sum);
@@ -161,28 +164,31 @@ private:
     auto yielded = execution.run(block, arguments);
     if (failed(yielded))
       return failure();
+    saved[i][number].clear();
     auto yield = cast<train::YieldOp>(block.getTerminator());
     for (auto [part, operand] : llvm::zip(*yielded, yield->getOpOperands())) {
-      std::optional<unsigned> number = op.getSumOf(operand);
-      if (!number) {
-        saved[i].push_back(part);
+      std::optional<unsigned> added = op.getSumOf(operand);
+      if (!added) {
+        saved[i][number].push_back(part);
         continue;
       }
-      RankTensors &sum = out[*number];
-      sum = sum.empty() || op.getSoFar(*number) ? part : sumOf(sum, part);
+      RankTensors &sum = out[*added];
+      sum = sum.empty() || op.getSoFar(*added) ? part : sumOf(sum, part);
     }
+    if (++done[i] == op->getNumRegions())
+      saved[i].clear();
     return execution.memory ? keepSums(execution, op, before, out) : success();
   }
 
-  /// In planned memory: the block of the micro-batch, and the saved values in it.
-  void place(int64_t i, bool isBackward) {
+  /// In planned memory: the blocks of the micro-batch, and the saved values in them.
+  void place(int64_t i, unsigned pass) {
     auto inFlight = op->getAttrOfType<rt::InFlightAttr>(rt::RtDialect::kInFlight);
     if (!execution.memory || !inFlight)
       return;
-    execution.memory->setInFlight(inFlight.getOffset() +
-                                  i % inFlight.getBlocks() * inFlight.getBytes());
-    for (unsigned number = 0; isBackward && number < op.getSaved().size(); ++number)
-      execution.memory->putWhere(op.getSavedArgument(number), op.getSaved()[number]);
+    execution.memory->setInFlight(inFlight, i);
+    SmallVector<Value> all = op.getAllSaved();
+    for (unsigned number = 0, count = op.countSavedBefore(pass); number < count; ++number)
+      execution.memory->putWhere(op.getSavedArgument(number, pass), all[number]);
   }
 
   /// What the region has sent the last time is received, or other stages wait for this one in vain.
@@ -198,7 +204,8 @@ private:
   train::AccumulateOp op;
   RankInputs in;
   RankOutputs out;
-  std::vector<SmallVector<RankTensors>> saved; // by micro-batch
+  std::vector<SmallVector<SmallVector<RankTensors>>> saved; // by micro-batch and pass
+  std::vector<unsigned> done;                               // passes of each micro-batch
 };
 
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,

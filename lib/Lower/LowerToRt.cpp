@@ -152,7 +152,7 @@ private:
   void addUp(train::YieldOp yield, train::AccumulateOp loop) {
     for (OpOperand &part : yield->getOpOperands()) {
       std::optional<unsigned> number = loop.getSumOf(part);
-      if (!number) // saved: it stands where the backward pass looks
+      if (!number) // saved: it stands where later passes look
         continue;
       Value value = part.get(), sum = loop.getSums()[*number];
       if (!loop.getSoFar(*number))
@@ -165,12 +165,12 @@ private:
   //===-- A loop with an order: functions of its passes, and the loops of its schedule
 
   LogicalResult lowerOrder(train::AccumulateOp loop) {
-    StringRef names[2];
-    for (bool isBackward : {false, true}) {
-      FailureOr<StringRef> name = lowerPass(loop, isBackward);
+    SmallVector<StringRef> names; // by region
+    for (Region &region : loop->getRegions()) {
+      FailureOr<StringRef> name = lowerPass(loop, region);
       if (failed(name))
         return failure();
-      names[isBackward] = *name;
+      names.push_back(*name);
     }
     l.begin(loop);
     for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
@@ -182,21 +182,21 @@ private:
         builder.setInsertionPoint(repeated.getBody().front().getTerminator());
       }
       for (train::OrderAttr::Slot slot : run.slots)
-        l.create<RunPassOp>(names[slot.isBackward], slot.microBatch, time);
+        l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, time);
     }
-    for (Region *region : {&loop.getBody(), &loop.getBackward()})
-      awaitSent(*region);
+    for (Region &region : loop->getRegions())
+      awaitSent(region);
     return success();
   }
 
   /// The function of a region, in front of the one that is made; its name.
-  FailureOr<StringRef> lowerPass(train::AccumulateOp loop, bool isBackward) {
+  FailureOr<StringRef> lowerPass(train::AccumulateOp loop, Region &region) {
     auto memory = loop->getAttrOfType<InFlightAttr>(RtDialect::kInFlight);
     if (!memory)
       return loop.emitOpError() << "has no " << RtDialect::kInFlight << "; run plan-memory first";
-    StringRef what = isBackward ? "backward" : "forward";
+    train::PassName name = loop.getPass(loop.numberOf(region));
     OpBuilder at(to);
-    auto made = func::FuncOp::create(at, loop.getLoc(), (to.getName() + "_" + what).str(),
+    auto made = func::FuncOp::create(at, loop.getLoc(), (to.getName() + "_" + name.text("_")).str(),
                                      at.getFunctionType({at.getI64Type()}, {}));
     SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
     if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
@@ -204,8 +204,7 @@ private:
     FunctionLowering pass(l.shared, from, made);
     pass.l.begin(loop);
     Value micro = made.getArgument(0);
-    pass.l.create<BeginPassOp>(micro, memory, what);
-    Region &region = isBackward ? loop.getBackward() : loop.getBody();
+    pass.l.create<BeginPassOp>(micro, memory, name.text());
     pass.awaitSent(region);
     if (failed(pass.lowerRegion(loop, region, micro)))
       return failure();

@@ -129,8 +129,10 @@ Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, String
     return HostOp::create(builder, loc, type, at.getOffset(), shape);
   case Space::Pinned:
     return PinnedOp::create(builder, loc, type, at.getOffset(), shape);
-  case Space::InFlight:
-    return InFlightOp::create(builder, loc, type, at.getOffset(), shape);
+  case Space::InFlight: {
+    auto [ring, offset] = inFlight.locate(at.getOffset());
+    return InFlightOp::create(builder, loc, type, offset, ring, shape);
+  }
   case Space::Input:
     return InputOp::create(builder, loc, type, at.getOffset(), Value(), shape);
   case Space::Control:
@@ -256,6 +258,7 @@ void Lowering::enterLoop(train::AccumulateOp loop, Region &region, Value micro) 
     else if (Value sum = loop.getSumOf(argument))
       sums[argument] = sum;
   this->micro = loop.getOrder() ? micro : Value();
+  inFlight = loop->getAttrOfType<InFlightAttr>(RtDialect::kInFlight);
   outer.push_back(pointers);
 }
 
@@ -263,6 +266,7 @@ void Lowering::leaveLoop() {
   pointers = std::move(outer.back());
   outer.pop_back();
   micro = {};
+  inFlight = {};
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -3,16 +3,19 @@
 // One region runs once per micro-batch, with the same memory each time; the sums live as long as the
 // loop. Of a loop with an order, a stage's of a pipeline, the regions take turns:
 //
-//   1. What one region alone uses is dead when the other one runs, whichever micro-batch it is of: one
-//      instance is enough, and both regions may use the same memory.
-//   2. What the forward pass saves has an instance for each micro-batch in flight. All of it together
-//      is a block, and the blocks live as long as the loop; micro-batches take them in turn.
+//   1. What one region alone uses is dead when another one runs, whichever micro-batch it is of: one
+//      instance is enough, and all regions may use the same memory.
+//   2. What a region saves has an instance for each micro-batch in flight: from the slot that makes it to the last one
+//      that reads it. What lives equally long is a block, and the blocks, a ring, live as long as the loop;
+//      micro-batches take them in turn.
 //   3. What is sent may be read until its pass runs again.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Pipe/Pipe.h"
 #include "lib/Memory/Planner.h"
+#include <map>
+#include <tuple>
 
 using namespace mlir;
 using namespace partita;
@@ -27,42 +30,86 @@ AccumulateOp memory::orderedLoopOf(Operation *op) {
   return loop && loop.getOrder() ? loop : AccumulateOp();
 }
 
-/// Does every micro-batch in flight have a block for itself?
-static bool isEnough(int64_t blocks, ArrayRef<OrderAttr::Slot> slots) {
-  std::vector<bool> taken(blocks);
-  for (OrderAttr::Slot slot : slots) {
-    auto block = taken[slot.microBatch % blocks];
-    if (block != slot.isBackward)
-      return false;
-    block = !slot.isBackward;
+namespace {
+
+/// When a micro-batch has its block: from one slot on, until another one.
+struct Life {
+  int64_t begin = 0, end = 0;
+  bool operator<(const Life &other) const {
+    return std::tie(begin, end) < std::tie(other.begin, other.end);
   }
+};
+
+/// The slots of an order, by pass and micro-batch.
+class Slots {
+public:
+  Slots(AccumulateOp loop) : slots(loop.getOrderAttr().getSlots()) {
+    for (auto [time, slot] : llvm::enumerate(slots)) {
+      auto &times = at.try_emplace(*loop.findPass(slot.pass), loop.getCount()).first->second;
+      times[slot.microBatch] = static_cast<int64_t>(time);
+    }
+  }
+
+  int64_t timeOf(unsigned pass, int64_t microBatch) const { return at.at(pass)[microBatch]; }
+  /// When the pass runs the next time, of whichever micro-batch; the end where it never does.
+  int64_t nextOf(unsigned pass, int64_t microBatch) const {
+    auto time = static_cast<size_t>(timeOf(pass, microBatch));
+    auto next = std::find_if(slots.begin() + time + 1, slots.end(),
+                             [&](OrderAttr::Slot slot) { return slot.pass == slots[time].pass; });
+    return next - slots.begin();
+  }
+
+private:
+  std::vector<OrderAttr::Slot> slots;
+  std::map<unsigned, std::vector<int64_t>> at;
+};
+
+} // namespace
+
+/// Does every micro-batch find its block free if number i has block i modulo their number?
+static bool isEnough(int64_t blocks, ArrayRef<Life> lives) {
+  SmallVector<std::pair<Life, int64_t>> order; // and the block
+  for (auto [microBatch, life] : llvm::enumerate(lives))
+    order.push_back({life, static_cast<int64_t>(microBatch) % blocks});
+  llvm::sort(order);
+  std::vector<int64_t> free(blocks, 0); // from when on
+  for (auto [life, block] : order)
+    if (life.begin < std::exchange(free[block], life.end))
+      return false;
   return true;
 }
 
-/// How many blocks micro-batches in flight need if number i has block i modulo their number: as many as
-/// there are in flight, but for orders in which micro-batches overtake each other.
-static int64_t blocksFor(OrderAttr order) {
+/// How many blocks micro-batches in flight need: as many as there are in flight, but for orders in which
+/// micro-batches overtake each other.
+static int64_t blocksFor(ArrayRef<Life> lives) {
   constexpr int64_t kMostTries = 64; // then each micro-batch gets one
-  std::vector<OrderAttr::Slot> slots = order.getSlots();
-  auto microBatches = static_cast<int64_t>(slots.size()) / 2;
-  int64_t inFlight = order.getInFlight();
-  for (int64_t blocks = inFlight; blocks < std::min(microBatches, inFlight + kMostTries); ++blocks)
-    if (isEnough(blocks, slots))
+  int64_t least = 1;
+  for (const Life &one : lives)
+    least = std::max<int64_t>(least, llvm::count_if(lives, [&](const Life &other) {
+                                return other.begin <= one.begin && one.begin < other.end;
+                              }));
+  auto most = static_cast<int64_t>(lives.size());
+  for (int64_t blocks = least; blocks < std::min(most, least + kMostTries); ++blocks)
+    if (isEnough(blocks, lives))
       return blocks;
-  return microBatches;
+  return most;
 }
 
 LogicalResult Planner::planLoop(AccumulateOp loop) {
-  placeMicroBatches(loop, loop.getBody());
   placeSums(loop);
-  if (failed(planBlock(loop.getBody().front())))
-    return failure();
   if (loop.hasBackward()) {
-    placeMicroBatches(loop, loop.getBackward());
-    if (failed(placeSaved(loop)) || failed(planBlock(loop.getBackward().front())) ||
-        failed(keepSent(loop)))
-      return failure();
+    if (plan.inFlight.loop)
+      return loop.emitOpError() << "is a second loop with an order, in one function";
+    plan.inFlight = {loop, {}, plan.number[loop], ends[loop]};
   }
+  for (Region &region : loop->getRegions()) {
+    placeMicroBatches(loop, region);
+    findSaved(loop, region);
+    if (failed(planBlock(region.front())) || failed(keepSaved(loop, region)))
+      return failure();
+    keepSent(loop, region);
+  }
+  makeRings(loop);
   return keepSums(loop);
 }
 
@@ -87,41 +134,77 @@ void Planner::placeSums(AccumulateOp loop) {
   }
 }
 
-LogicalResult Planner::placeSaved(AccumulateOp loop) {
-  if (plan.inFlight.loop)
-    return loop.emitOpError() << "is a second loop with an order, in one function";
-  plan.inFlight = {loop, blocksFor(loop.getOrderAttr()), 0, 0, plan.number[loop], ends[loop]};
-  for (auto [number, saved] : llvm::enumerate(loop.getSaved())) {
-    BlockArgument argument = loop.getSavedArgument(number);
-    Place from = plan.places[saved];
-    if (from.storage < 0) {
+void Planner::findSaved(AccumulateOp loop, Region &region) {
+  unsigned pass = loop.numberOf(region);
+  SmallVector<Value> saved = loop.getAllSaved();
+  for (unsigned number = 0, count = loop.countSavedBefore(pass); number < count; ++number) {
+    BlockArgument argument = loop.getSavedArgument(number, pass);
+    Place from = plan.places[saved[number]];
+    if (from.storage < 0)
       plan.places[argument] = from;
+    else
+      place(argument, from.storage, from.view);
+    if (auto keep = keeps.find(from.storage); keep != keeps.end() && !argument.use_empty())
+      keep->second.readers.set(pass);
+  }
+}
+
+LogicalResult Planner::keepSaved(AccumulateOp loop, Region &region) {
+  unsigned pass = loop.numberOf(region);
+  for (Value saved : loop.getSaved(pass)) {
+    int number = plan.places[saved].storage;
+    if (number < 0)
       continue;
-    }
-    place(argument, from.storage, from.view);
-    Storage &storage = plan.storages[from.storage];
+    Storage &storage = plan.storages[number];
     storage.last = std::max(storage.last, ends[loop]);
     if (storage.first <= plan.number[loop])
       continue; // from outside: the same for all micro-batches
     if (storage.space == Space::Pinned)
       return loop.emitOpError() << "keeps saved values in host memory, of which several micro-batches "
                                    "in flight have no instances; offload no activations";
-    if (storage.space == Space::Arena)
-      storage.space = Space::InFlight;
+    if (storage.space != Space::Arena)
+      continue; // none of its own, or an earlier pass has saved it too
+    storage.space = Space::InFlight;
+    llvm::BitVector none(loop->getNumRegions());
+    keeps.insert({number, {pass, none, none}});
   }
   return success();
 }
 
-LogicalResult Planner::keepSent(AccumulateOp loop) {
-  WalkResult result = loop.getBackward().walk([&](pipe::SendOp send) -> WalkResult {
-    Storage &storage = plan.storages[plan.places[send.getValue()].storage];
-    if (storage.space == Space::InFlight)
-      return send.emitOpError() << "sends a saved value back as it is, whose memory the next "
-                                   "micro-batch takes before it is awaited";
-    storage.first = std::min(storage.first, plan.number[loop]);
-    return WalkResult::advance();
+void Planner::keepSent(AccumulateOp loop, Region &region) {
+  unsigned pass = loop.numberOf(region);
+  region.walk([&](pipe::SendOp send) {
+    int number = plan.places[send.getValue()].storage;
+    if (auto keep = keeps.find(number); keep != keeps.end()) {
+      if (keep->second.maker != pass) // who makes it awaits it before it makes another one there
+        keep->second.sends.set(pass);
+    } else if (pass > 0) {
+      Storage &storage = plan.storages[number];
+      storage.first = std::min(storage.first, plan.number[loop]);
+    }
   });
-  return failure(result.wasInterrupted());
+}
+
+void Planner::makeRings(AccumulateOp loop) {
+  if (keeps.empty())
+    return;
+  Slots slots(loop);
+  std::map<std::vector<Life>, unsigned> rings;
+  for (auto &[number, keep] : keeps) {
+    std::vector<Life> lives;
+    for (int64_t i = 0; i < loop.getCount(); ++i) {
+      Life life{slots.timeOf(keep.maker, i), slots.timeOf(keep.maker, i)};
+      for (unsigned reader : keep.readers.set_bits())
+        life.end = std::max(life.end, slots.timeOf(reader, i));
+      for (unsigned sender : keep.sends.set_bits())
+        life.end = std::max(life.end, slots.nextOf(sender, i));
+      lives.push_back(life);
+    }
+    auto [ring, isNew] = rings.try_emplace(lives, rings.size());
+    if (isNew)
+      plan.inFlight.rings.push_back({blocksFor(lives)});
+    plan.storages[number].ring = ring->second;
+  }
 }
 
 LogicalResult Planner::keepSums(AccumulateOp loop) {

@@ -198,11 +198,14 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   for (const Storage &storage : plan.storages)
     if (storage.space == space)
       add(storage, nameOf(storage), storage.offset, storage.first, storage.last);
-    else if (storage.space == rt::Space::InFlight && space == rt::Space::Arena)
-      for (int64_t block = 0; block < inFlight.blocks; ++block)
+    else if (storage.space == rt::Space::InFlight && space == rt::Space::Arena) {
+      const InFlight::Ring &ring = inFlight.rings[storage.ring];
+      for (int64_t block = 0; block < ring.blocks; ++block)
         add(storage, nameOf(storage) + " (in flight, " + std::to_string(block + 1) + " of " +
-                         std::to_string(inFlight.blocks) + ")",
-            inFlight.offset + block * inFlight.bytes + storage.offset, inFlight.first, inFlight.last);
+                         std::to_string(ring.blocks) + ")",
+            ring.offset + block * ring.bytes + storage.offset - ring.start, inFlight.first,
+            inFlight.last);
+    }
   findPeak(ledger);
   for (auto [op, number] : plan.number)
     if (number == ledger.at.op)

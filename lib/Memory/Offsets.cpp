@@ -95,10 +95,11 @@ struct Best {
 
 } // namespace
 
-int64_t partita::memory::assignOffsets(std::vector<Storage> &storages, rt::Space space) {
+int64_t partita::memory::assignOffsets(std::vector<Storage> &storages, rt::Space space,
+                                       unsigned ring) {
   Order all;
   for (Storage &storage : storages)
-    if (storage.space == space)
+    if (storage.space == space && storage.ring == ring)
       all.push_back(&storage);
   auto life = [](const Storage *s) { return static_cast<double>(s->last - s->first + 1); };
   auto bytes = [](const Storage *s) { return static_cast<double>(s->bytes); };
@@ -125,17 +126,22 @@ int64_t partita::memory::assignOffsets(std::vector<Storage> &storages, rt::Space
 
 void partita::memory::assignOffsets(FunctionPlan &plan) {
   InFlight &inFlight = plan.inFlight;
-  inFlight.bytes = assignOffsets(plan.storages, rt::Space::InFlight);
   size_t own = plan.storages.size();
-  if (inFlight.bytes > 0) { // all blocks as one storage, for as long as they are placed
-    Storage &blocks = plan.storages.emplace_back();
-    blocks.bytes = inFlight.bytes * inFlight.blocks;
+  int64_t start = 0;
+  for (auto [number, ring] : llvm::enumerate(inFlight.rings)) {
+    ring.bytes = assignOffsets(plan.storages, rt::Space::InFlight, number);
+    ring.start = std::exchange(start, start + ring.bytes);
+    Storage &blocks = plan.storages.emplace_back(); // all of them, for as long as the ring lives
+    blocks.bytes = ring.bytes * ring.blocks;
     blocks.first = inFlight.first;
     blocks.last = inFlight.last;
   }
   plan.arenaBytes = assignOffsets(plan.storages, rt::Space::Arena);
   plan.pinnedBytes = assignOffsets(plan.storages, rt::Space::Pinned);
-  if (own < plan.storages.size())
-    inFlight.offset = plan.storages.back().offset;
+  for (auto [number, ring] : llvm::enumerate(inFlight.rings))
+    ring.offset = plan.storages[own + number].offset;
   plan.storages.resize(own);
+  for (Storage &storage : plan.storages)
+    if (storage.space == rt::Space::InFlight)
+      storage.offset += inFlight.rings[storage.ring].start;
 }

@@ -155,10 +155,12 @@ private:
   }
 
   void attach(const FunctionPlan &plan) {
-    if (InFlight inFlight = plan.inFlight; inFlight.loop)
-      inFlight.loop->setAttr(
-          RtDialect::kInFlight, rt::InFlightAttr::get(&getContext(), inFlight.blocks, inFlight.bytes,
-                                                      inFlight.offset));
+    if (InFlight inFlight = plan.inFlight; inFlight.loop) {
+      SmallVector<rt::InFlightAttr::Ring> rings;
+      for (const InFlight::Ring &ring : inFlight.rings)
+        rings.push_back({ring.blocks, ring.bytes, ring.offset});
+      inFlight.loop->setAttr(RtDialect::kInFlight, rt::InFlightAttr::get(&getContext(), rings));
+    }
     for (auto [op, number] : plan.number) {
       SmallVector<Attribute> places;
       for (Value result : op->getResults())

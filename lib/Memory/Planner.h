@@ -10,6 +10,8 @@
 
 #include "dialects/Train/Train.h"
 #include "partita/Memory/Plan.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace partita::memory {
@@ -111,10 +113,14 @@ private:
   mlir::LogicalResult planLoop(train::AccumulateOp loop);
   void placeMicroBatches(train::AccumulateOp loop, mlir::Region &region);
   void placeSums(train::AccumulateOp loop);
-  /// What the forward region saves goes into the blocks in flight; the backward region finds it there.
-  mlir::LogicalResult placeSaved(train::AccumulateOp loop);
-  /// What the backward region sends may be read while the forward region runs.
-  mlir::LogicalResult keepSent(train::AccumulateOp loop);
+  /// A region finds what earlier ones have saved where they have put it.
+  void findSaved(train::AccumulateOp loop, mlir::Region &region);
+  /// What a region saves goes into blocks in flight.
+  mlir::LogicalResult keepSaved(train::AccumulateOp loop, mlir::Region &region);
+  /// What a later region sends may be read while earlier ones run.
+  void keepSent(train::AccumulateOp loop, mlir::Region &region);
+  /// Those that live equally long have one ring.
+  void makeRings(train::AccumulateOp loop);
   /// The sums that the loop's region makes, after its ops: where the argument stands.
   mlir::LogicalResult keepSums(train::AccumulateOp loop);
 
@@ -128,6 +134,13 @@ private:
   llvm::DenseMap<int, llvm::StringRef> symbolOf;
   llvm::StringMap<mlir::Value> updated;
   llvm::StringSet<> written;
+
+  /// Which passes use a storage in flight; those in `sends` until they run again.
+  struct Keep {
+    unsigned maker = 0;
+    llvm::BitVector readers, sends;
+  };
+  llvm::MapVector<int, Keep> keeps; ///< by storage
 };
 
 } // namespace partita::memory

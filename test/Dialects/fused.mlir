@@ -208,7 +208,7 @@ func.func @wide_sum(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %s: tensor<8x6xf
 // -----
 
 func.func @saves_for_nobody(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{saves values, but has no backward region that takes them}}
+  // expected-error @+1 {{saves values, but has no later region that takes them}}
   %0 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> tensor<4xf32> {
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
   }
@@ -218,7 +218,7 @@ func.func @saves_for_nobody(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @backward_saves(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{has a backward region that saves values}}
+  // expected-error @+1 {{has a backward region that saves values, and none behind it}}
   %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     train.yield %x : tensor<4xf32>
   } backward (%x1) {
@@ -231,7 +231,7 @@ func.func @backward_saves(%xs: tensor<3x4xf32>) {
 
 func.func @arguments(%xs: tensor<3x4xf32>) {
   // expected-error @+1 {{expects 2 arguments of its backward region (1 micro-batches, 1 saved values, 0 running sums), found 1}}
-  %0:2 = "train.accumulate"(%xs) ({
+  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>]}> ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
   }, {
@@ -245,7 +245,7 @@ func.func @arguments(%xs: tensor<3x4xf32>) {
 
 func.func @types(%xs: tensor<3x4xf32>) {
   // expected-error @+1 {{has a backward region whose argument #0 has type 'tensor<4xf64>'; in the forward region it has type 'tensor<4xf32>'}}
-  %0:2 = "train.accumulate"(%xs) ({
+  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>]}> ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32>
   }, {
@@ -285,7 +285,7 @@ func.func @grown(%xs: tensor<3x4xf32>) {
 
 func.func @no_argument(%xs: tensor<3x4xf32>) {
   // expected-error @+1 {{expects 1 region arguments (1 micro-batches, 0 running sums), found 0}}
-  %0:2 = "train.accumulate"(%xs) ({
+  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>]}> ({
     %y = tx.constant dense<1.0> : tensor<4xf32> : tensor<4xf32>
     train.yield %y : tensor<4xf32>
   }, {

@@ -39,7 +39,7 @@ func.func @missing(%xs: tensor<2x4xf32>) {
 // -----
 
 func.func @twice(%xs: tensor<2x4xf32>) {
-  // expected-error @+1 {{has an order in which 'forward 0' stands not in front of the micro-batch's other pass, or twice}}
+  // expected-error @+1 {{has an order in which 'forward 0' stands twice}}
   %0:2 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     train.yield %x : tensor<4xf32>
   } backward (%x1) {
@@ -51,7 +51,7 @@ func.func @twice(%xs: tensor<2x4xf32>) {
 // -----
 
 func.func @backward_first(%xs: tensor<1x4xf32>) {
-  // expected-error @+1 {{has an order in which 'backward 0' stands not behind the micro-batch's other pass, or twice}}
+  // expected-error @+1 {{has an order in which 'backward 0' stands in front of 'forward 0', which it needs}}
   %0:2 = train.accumulate (%x = %xs) : (tensor<1x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     train.yield %x : tensor<4xf32>
   } backward (%x1) {
@@ -74,7 +74,7 @@ func.func @unknown(%xs: tensor<1x4xf32>) {
 
 // -----
 
-// expected-error @+1 {{a slot is 'forward' or 'backward', not 'sideways'}}
+// expected-error @+1 {{a slot is 'forward', 'backward' or 'weights', perhaps with a chunk behind a dot, not 'sideways'}}
 func.func private @word() attributes {test.order = #train.order<1 x (sideways 0)>}
 
 // -----

@@ -103,7 +103,7 @@ public:
   void convert(mlir::Value destination, mlir::Value source, int64_t elements);
 
   /// Inside a region of a loop over micro-batches: arguments stand in batches, where sums are made, or where
-  /// the forward region has them. Ends with the loop's pointers forgotten.
+  /// earlier regions have them. Ends with the loop's pointers forgotten.
   void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
   /// The number of the micro-batch in a region of a loop with an order; null elsewhere.
@@ -116,7 +116,7 @@ public:
 
 private:
   std::string nameOf(mlir::Value tensor);
-  /// What an argument of a backward region is in the forward region; null of a micro-batch, and of all else.
+  /// What an argument of a later region is in the one that saves it; null of a micro-batch, and of all else.
   mlir::Value savedAs(mlir::Value tensor) const;
   mlir::Location named(llvm::StringRef name);
 
@@ -126,6 +126,7 @@ private:
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>>
       microBatches;                              // argument -> (batch, micro)
   llvm::DenseMap<mlir::Value, mlir::Value> sums; // argument -> what it is so far
+  InFlightAttr inFlight;                         // of the loop; null outside of one with an order
   llvm::StringMap<unsigned> names;
   llvm::DenseMap<mlir::Operation *, std::string> pending; // by start
   mlir::Value micro;

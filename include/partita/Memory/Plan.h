@@ -15,6 +15,7 @@ struct Storage {
   rt::Space space = rt::Space::Arena;
   int64_t bytes = 0;
   int64_t offset = 0; // in its space; the argument's number for inputs
+  unsigned ring = 0;  // in flight: whose blocks it is in
   int first = 0, last = 0;
   Kind kind = Kind::Activation;
   mlir::Value holder; // who it was made for
@@ -22,11 +23,15 @@ struct Storage {
   llvm::SmallVector<mlir::Value> values; // all that stand in it
 };
 
-/// The memory of micro-batches in flight: equal blocks, one after the other in the arena. What stands in
-/// them has Space::InFlight, and an offset in a block.
+/// The memory of micro-batches in flight: rings of equal blocks in the arena, one for each life that saved values have.
+/// What stands in them has Space::InFlight, and an offset as #rt.in_flight counts it.
 struct InFlight {
+  struct Ring {
+    int64_t blocks = 0, bytes = 0, offset = 0;
+    int64_t start = 0; // where #rt.in_flight counts its block from
+  };
   train::AccumulateOp loop; // whose it is; null where the function has none
-  int64_t blocks = 0, bytes = 0, offset = 0;
+  llvm::SmallVector<Ring> rings;
   int first = 0, last = 0; // its life
 };
 
@@ -58,8 +63,8 @@ struct FunctionPlan {
 mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
                                            const llvm::StringMap<Persistent> &persistent);
 
-/// Gives the storages in `space` (the arena, pinned memory, a block in flight) their offsets; returns its size.
-int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space);
+/// Gives the storages in `space` (the arena, pinned memory, a block of a ring) their offsets; returns its size.
+int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space, unsigned ring = 0);
 /// Gives all storages of a function, and what its micro-batches in flight keep, their offsets.
 void assignOffsets(FunctionPlan &plan);
 

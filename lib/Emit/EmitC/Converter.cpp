@@ -179,12 +179,20 @@ void Converter::emit(ForOp op) {
 }
 
 void Converter::emit(BeginPassOp op) {
-  InFlightAttr memory = op.getMemory();
+  std::string rings;
+  for (const InFlightAttr::Ring &ring : op.getMemory().getRings())
+    rings += llvm::formatv("{0}{{{{{1}, {2}, {3}}", rings.empty() ? "" : ", ", ring.blocks, ring.bytes,
+                           ring.offset)
+                 .str();
   verbatim(op.getLoc(),
-           llvm::formatv("beginPass(rank, {{{{{0}, {1}, {2}}, {{}, {3});", memory.getBlocks(),
-                         memory.getBytes(), memory.getOffset(), stringLiteral(op.getWhat()))
-               .str(),
+           "beginPass(rank, {{" + rings + "}, {}, " + stringLiteral(op.getWhat()) + ");",
            {mapped(op.getMicro())});
+}
+void Converter::emit(InFlightOp op) {
+  SmallVector<Attribute> arguments = {number(op, "offset")};
+  if (op.getRing() > 0)
+    arguments.push_back(op.getRingAttr());
+  pointer(op, "rank.inFlight", arguments, {}, op.getShape());
 }
 void Converter::emit(RunPassOp op) {
   std::string first = std::to_string(op.getFirst());

@@ -130,7 +130,7 @@ private:
   void convertCall(CallInterface call);
   void convertExchange(ExchangeInterface exchange);
   void emit(ArenaOp op) { place(op, "rank.at"); }
-  void emit(InFlightOp op) { place(op, "rank.inFlight"); }
+  void emit(InFlightOp op);
   void emit(BeginPassOp op);
   void emit(RunPassOp op);
   void emit(AwaitSentOp op);

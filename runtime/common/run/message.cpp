@@ -138,8 +138,11 @@ void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what)
   noteSlot(rank);
 }
 
-void beginPass(Rank &rank, const InFlight &memory, int64_t microBatch, const char *what) {
-  rank.inFlightBase = rank.at<char>(memory.offset + microBatch % memory.blocks * memory.bytes);
+void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what) {
+  rank.inFlightBases.clear();
+  for (const Ring &ring : rings)
+    rank.inFlightBases.push_back(
+        rank.at<char>(ring.offset + microBatch % ring.blocks * ring.bytes));
   beginSlot(rank, rank.slot.number + 1, microBatch, what);
 }
 

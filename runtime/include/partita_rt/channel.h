@@ -31,6 +31,7 @@
 #define PARTITA_RT_CHANNEL_H
 
 #include "partita_rt/comm.h"
+#include <initializer_list>
 #include <vector>
 
 namespace partita_rt {
@@ -72,15 +73,16 @@ void pollMessages(Rank &rank);
 /// which others wait in vain. `what` is a literal: "forward of h.2".
 void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what);
 
-/// Where a stage keeps what its micro-batches in flight need for their backward passes: equal blocks,
-/// one after the other in the arena.
-struct InFlight {
-  int64_t blocks = 1, bytes = 0, offset = 0;
+/// Where a stage keeps what its micro-batches in flight need for later passes: equal blocks, one after
+/// the other in the arena. There is a ring for each span from the pass that keeps values to the last one that
+/// reads them.
+struct Ring {
+  int64_t blocks, bytes, offset;
 };
 
 /// The rank begins a pass of a micro-batch, the next slot of its stage's schedule: Rank::inFlight() is
-/// the micro-batch's block from here on. `what` is a literal: "forward".
-void beginPass(Rank &rank, const InFlight &memory, int64_t microBatch, const char *what);
+/// in the micro-batch's blocks of these rings from here on. `what` is a literal: "forward".
+void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what);
 
 /// Begins to send, as sendStart does; awaitSent waits.
 void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch);

@@ -36,6 +36,7 @@
 #include "partita_rt/collectives.h"
 #include "partita_rt/half.h"
 #include "partita_rt/types.h"
+#include <vector>
 
 namespace partita_rt {
 
@@ -370,7 +371,7 @@ struct Rank {
 
   char *persistentBase = nullptr;      ///< stage->persistentBytes
   char *arenaBase = nullptr;           ///< stage->arenaBytes
-  char *inFlightBase = nullptr;        ///< in the arena: the current micro-batch's block (beginPass)
+  std::vector<char *> inFlightBases;   ///< in the arena: the current micro-batch's block of each ring (beginPass)
   char *hostBase = nullptr;            ///< stage->hostBytes
   char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
@@ -416,9 +417,9 @@ struct Rank {
   template <typename T = float> T *at(int64_t offset) const {
     return reinterpret_cast<T *>(arenaBase + offset);
   }
-  /// What the current micro-batch keeps for its backward pass, at a byte offset in its block.
-  template <typename T = float> T *inFlight(int64_t offset) const {
-    return reinterpret_cast<T *>(inFlightBase + offset);
+  /// What the current micro-batch keeps for later passes, at a byte offset in its block of a ring.
+  template <typename T = float> T *inFlight(int64_t offset, int ring = 0) const {
+    return reinterpret_cast<T *>(inFlightBases[ring] + offset);
   }
   /// Micro-batch `micro` of input number `index`.
   template <typename T = int64_t> const T *input(int index, int64_t micro = 0) const {
