@@ -14,7 +14,7 @@ ArrayRef<Section> partita::config::sections() {
   static const Section all[] = {
       batchKeys(), stepKeys(),    precisionKeys(),       optimizerKeys(),  schedulerKeys(),
       zeroKeys(),  offloadKeys(), checkpointingKeys(),   monitorKeys(),    parallelKeys(),
-      filesKeys(), compileKeys(), sparseAttentionKeys(), elasticityKeys(), outOfScopeKeys()};
+      pipelineKeys(), filesKeys(), compileKeys(), sparseAttentionKeys(), elasticityKeys(), outOfScopeKeys()};
   return all;
 }
 

@@ -247,6 +247,6 @@ bool partita::config::resolve(const Document &document, const Facts &facts,
   Resolver r(document, facts, resolution);
   return collectKeys(document, r.given) && resolvePrecision(r) && resolveBatch(r) &&
          resolveGradientTypes(r) && resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) &&
-         resolveZero(r) && resolveCheckpointing(r) && resolveParallel(r) && resolveMonitors(r) &&
-         r.finish();
+         resolveZero(r) && resolveParallel(r) && resolvePipeline(r) && resolveCheckpointing(r) &&
+         resolveMonitors(r) && r.finish();
 }

@@ -30,6 +30,7 @@ Section offloadKeys();
 Section checkpointingKeys();
 Section monitorKeys();
 Section parallelKeys();
+Section pipelineKeys();
 Section filesKeys();
 Section sparseAttentionKeys();
 Section elasticityKeys();

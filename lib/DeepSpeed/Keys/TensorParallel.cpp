@@ -1,4 +1,4 @@
-//===- Parallel.cpp - tensor, sequence and pipeline parallelism -------------------------------===//
+//===- TensorParallel.cpp - tensor and sequence parallelism -----------------------------------===//
 //
 // The mesh is the command line's; sizes in the file are held against it.
 //
@@ -11,7 +11,6 @@ using namespace partita::config;
 
 static constexpr StringLiteral kAuto = "tensor_parallel.autotp_size",
                                kSize = "tensor_parallel.tp.tp_size";
-static constexpr StringLiteral kNoPipeline = "there are no pipeline stages";
 
 static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel", block, "{}", Obeyed,
@@ -38,18 +37,10 @@ static constexpr Key kTensorParallelRows[] = {
      "sequence among tensor-parallel ranks"},
     {"use_data_before_expert_parallelism", boolean, "false", NoEffect,
      "there are no experts' ranks"},
-    {"pipeline", block, "{}", Obeyed, "pipeline stages, which are not there"},
-    {"pipeline.stages", anything, "\"auto\"", Obeyed, "any number of stages but 1 is refused"},
-    {"pipeline.partition", text, "\"best\"", NoEffect, kNoPipeline},
-    {"pipeline.seed_layers", boolean, "false", NoEffect, kNoPipeline},
-    {"pipeline.activation_checkpoint_interval", integer(0), "0", NoEffect,
-     "there are no pipeline stages; --recompute says what is recomputed"},
-    {"pipeline.pipe_partitioned", boolean, "true", NoEffect, kNoPipeline},
-    {"pipeline.grad_partitioned", boolean, "true", NoEffect, kNoPipeline},
 };
 
 Section partita::config::parallelKeys() {
-  return {"Tensor, sequence and pipeline parallelism", kTensorParallelRows};
+  return {"Tensor and sequence parallelism", kTensorParallelRows};
 }
 
 /// A size of tensor parallelism is the mesh's; 0 and 1 ask for nothing.
@@ -65,23 +56,7 @@ static bool checkTensor(Resolver &r, StringRef path) {
 }
 
 bool partita::config::resolveParallel(Resolver &r) {
-  for (StringRef path : {"tensor_parallel", "tensor_parallel.tp", "pipeline"})
+  for (StringRef path : {"tensor_parallel", "tensor_parallel.tp"})
     r.find(path);
-  if (!checkTensor(r, kAuto) || !checkTensor(r, kSize))
-    return false;
-  constexpr StringLiteral stages = "pipeline.stages";
-  const Given *given = r.find(stages);
-  if (!given || given->value->isAuto())
-    return true;
-  if (given->value->kind != Value::Integer || given->value->integer < 1)
-    return r.fail(stages, r.name(stages) + " is " + given->value->toJson() +
-                              ", expected \"auto\" or a whole number of at least 1");
-  if (given->value->integer == 1)
-    return true;
-  return r.fail(stages, r.name(stages) + " is " + Twine(given->value->integer) +
-                            (r.stage >= 2 ? ", which DeepSpeed refuses with ZeRO stage " +
-                                                std::to_string(r.stage) + ", and"
-                                          : std::string(":")) +
-                            " pipeline stages are not there; --mesh dp=N,tp=M splits batch and "
-                            "weights");
+  return checkTensor(r, kAuto) && checkTensor(r, kSize);
 }
