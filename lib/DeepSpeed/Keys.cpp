@@ -16,7 +16,7 @@ ArrayRef<Section> partita::config::sections() {
       precisionKeys(),       optimizerKeys(),
       schedulerKeys(),       zeroKeys(),
       offloadKeys(),         activationCheckpointingKeys(),
-      monitorKeys(),         tensorParallelKeys(),
+      monitorKeys(),         tensorParallelKeys(), pipelineKeys(),
       checkpointKeys(),      compileKeys(),
       sparseAttentionKeys(), elasticityKeys(),
       outOfScopeKeys()};

@@ -247,6 +247,7 @@ bool partita::config::resolve(const Document &document, const Facts &facts,
   Resolver r(document, facts, resolution);
   return collectKeys(document, r.given) && resolvePrecision(r) && resolveBatch(r) &&
          resolveGradientTypes(r) && resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) &&
-         resolveZero(r) && resolveActivationCheckpointing(r) && resolveTensorParallel(r) &&
+         resolveZero(r) && resolveTensorParallel(r) && resolvePipeline(r) &&
+         resolveActivationCheckpointing(r) &&
          resolveMonitors(r) && r.finish();
 }

@@ -128,6 +128,7 @@ bool resolveOffload(Resolver &r);
 bool resolveActivationCheckpointing(Resolver &r);
 bool resolveMonitors(Resolver &r);
 bool resolveTensorParallel(Resolver &r);
+bool resolvePipeline(Resolver &r); ///< before checkpointing: it may ask for recomputation
 
 } // namespace partita::config
 

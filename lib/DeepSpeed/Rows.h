@@ -30,6 +30,7 @@ Section offloadKeys();
 Section activationCheckpointingKeys();
 Section monitorKeys();
 Section tensorParallelKeys();
+Section pipelineKeys();
 Section checkpointKeys();
 Section sparseAttentionKeys();
 Section elasticityKeys();

@@ -129,6 +129,8 @@ static constexpr Example kExamples[] = {
       "optimizer": { "type": "Adam", "params": { "lr": 0.001, "betas": [0.9, 0.999], "eps": 1e-8 } },
       "steps_per_print": 10, "wall_clock_breakdown": false })",
      "", "accumulate", "16"},
+    {"the engine's pipeline block", R"("pipeline": { "stages": "auto", "partition": "best", "seed_layers": false,
+      "activation_checkpoint_interval": 0, "pipe_partitioned": true, "grad_partitioned": true })"},
     {"1-bit Adam", R"({ "train_batch_size": 4096, "train_micro_batch_size_per_gpu": 16,
       "optimizer": { "type": "OneBitAdam", "params": { "lr": 4e-4, "freeze_step": 23000, "cuda_aware": false, "comm_backend_name": "nccl" } } })",
      "the optimizer 'OneBitAdam' is not supported"},

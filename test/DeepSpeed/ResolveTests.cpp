@@ -75,6 +75,41 @@ TEST(Batch, Errors) {
       "(--dim batch=N), 'train_micro_batch_size_per_gpu' (--dim batch=N)");
 }
 
+TEST(Pipeline, BecomesThePlan) {
+  Facts facts = withModel(factsOf({{"pp", 2}, {"dp", 2}}));
+  Outcome outcome = resolveText(
+      R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8, "zero_optimization": {"stage": 2},
+          "pipeline": {"stages": 2, "partition": "Parameters", "activation_checkpoint_interval": 1, "pipe_partitioned": false},
+          "activation_checkpointing": {"partition_activations": true}})",
+      facts);
+  ASSERT_TRUE(outcome.ok) << outcome.said;
+  EXPECT_EQ(outcome.plan("accumulate"), "8"); // dp counts no stages
+  EXPECT_EQ(outcome.plan("stages"), "parameters");
+  EXPECT_EQ(outcome.plan("recompute"), "block");
+  EXPECT_EQ(outcome.plan("zero-stage"), "2");
+  EXPECT_EQ(resolveText(R"({"pipeline": {"stages": "auto", "partition": "best"}})", facts).plan("stages"), "auto");
+  EXPECT_EQ(resolveText(R"({"pipeline": {"stages": "auto"}})", facts).value("pipeline.stages"), "2");
+  facts.commandLine["stages"] = "cuts:1";
+  EXPECT_TRUE(resolveText(R"({"pipeline": {"stages": 2}})", facts).ok);
+}
+
+TEST(Pipeline, Errors) {
+  Facts facts = factsOf({{"pp", 2}, {"dp", 2}});
+  expectError(resolveText(R"({"pipeline": {"stages": 4}})", facts), "1:25",
+              "'pipeline.stages' is 4, but the mesh's axis pp has 2 stages; give --mesh pp=4,...");
+  expectError(resolveText(R"({"pipeline": {"stages": 1}})", facts), "1:25", "leave pp out of --mesh");
+  expectError(resolveText(R"({"pipeline": {"stages": 2}})", factsOf({{"dp", 2}})), "1:25",
+              "but the mesh has no axis pp; give --mesh pp=2,...");
+  expectError(resolveText(R"({"pipeline": {"partition": "type:Transformer"}})", facts), "1:28",
+              "an ONNX file has none; \"uniform\" gives each stage as many of the layers that repeat");
+  facts.commandLine["stages"] = "cuts:1";
+  expectError(resolveText(R"({"pipeline": {"partition": "uniform"}})", facts), "1:28",
+              "asks for --stages uniform, but the command line says --stages cuts:1");
+  facts.commandLine["recompute"] = "selective";
+  expectError(resolveText(R"({"pipeline": {"activation_checkpoint_interval": 1}})", facts), "1:49",
+              "asks for --recompute block, but the command line says --recompute selective");
+}
+
 TEST(Batch, FromTheCommandLine) {
   Facts facts = withModel(factsOf({{"dp", 4}}));
   facts.dims = {{"batch", 8}};
@@ -288,8 +323,12 @@ TEST(Combinations, Errors) {
        "has no effect without --recompute"},
       {R"({"activation_checkpointing": {"contiguous_memory_optimization": true}})", "1:65",
        "needs \"number_checkpoints\""},
-      {R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}})", "1:25",
-       "one rank, as no --mesh is given; give --mesh pp=2,dp=N"},
+      {R"({"pipeline": {"stages": 2}})", "1:25",
+       "'pipeline.stages' is 2, but the mesh is one rank, as no --mesh is given; give --mesh pp=2,..."},
+      {R"({"pipeline": {"activation_checkpoint_interval": 2}})", "1:49",
+       "keeps the input of each layer, not of every 2; 1 does that (--recompute block)"},
+      {R"({"pipeline": {"partition": "profile"}})", "1:28",
+       "is 'profile', expected best, uniform, parameters or type:REGEX"},
       {R"({"pipeline": {"stages": "two"}})", "1:25", "expected \"auto\" or a whole number"},
       {R"({"tensor_parallel": {"autotp_size": 4}})", "1:37",
        "one rank, as no --mesh is given; give --mesh dp=N,tp=4"},
@@ -391,7 +430,7 @@ TEST(Combinations, PipelineStages) {
   EXPECT_TRUE(outcome.ok) << outcome.said;
   EXPECT_EQ(outcome.plan("zero-stage"), "2");
   expectError(resolveText(text, factsOf({{"pp", 4}, {"dp", 2}})), "1:25",
-              "is 2, but the mesh's axis pp has 4 ranks; give --mesh pp=2,dp=N");
+              "is 2, but the mesh's axis pp has 4 stages; give --mesh pp=2,...");
 }
 
 TEST(Combinations, Runs) {

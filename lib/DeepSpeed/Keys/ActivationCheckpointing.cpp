@@ -39,9 +39,8 @@ Section partita::config::activationCheckpointingKeys() {
 }
 
 static bool recomputes(const Resolver &r) {
-  const std::string *kind = r.commandLine("recompute");
-  const std::string *budget = r.commandLine("recompute-budget");
-  return (kind && *kind != "none") || (budget && *budget != "0");
+  std::string kind = r.planned("recompute"), budget = r.planned("recompute-budget");
+  return (!kind.empty() && kind != "none") || (!budget.empty() && budget != "0");
 }
 
 bool partita::config::resolveActivationCheckpointing(Resolver &r) {

@@ -1,4 +1,4 @@
-//===- TensorParallel.cpp - tensor, sequence and pipeline parallelism -------------------------===//
+//===- TensorParallel.cpp - tensor and sequence parallelism -----------------------------------===//
 //
 // The command line gives the mesh; sizes in the file must equal its.
 //
@@ -10,9 +10,7 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr StringLiteral kAuto = "tensor_parallel.autotp_size",
-                               kSize = "tensor_parallel.tp.tp_size", kStages = "pipeline.stages";
-static constexpr StringLiteral kMessages =
-    "what moves between stages is planned at compile time: 'partita explain' lists every message";
+                               kSize = "tensor_parallel.tp.tp_size";
 
 static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel", block, "{}", Obeyed,
@@ -39,20 +37,10 @@ static constexpr Key kTensorParallelRows[] = {
      "sequence among tensor-parallel ranks"},
     {"use_data_before_expert_parallelism", boolean, "false", NoEffect,
      "expert parallelism is not supported"},
-    {"pipeline", block, "{}", Obeyed,
-     "pipeline stages: --mesh pp=SIZE, and --stages says which layers each has"},
-    {kStages, anything, "\"auto\"", Obeyed, "must equal the mesh's axis pp"},
-    {"pipeline.partition", text, "\"best\"", NoEffect, "--stages says how layers are split"},
-    {"pipeline.seed_layers", boolean, "false", NoEffect,
-     "initial values are drawn by a parameter's name, whichever stage has it"},
-    {"pipeline.activation_checkpoint_interval", integer(0), "0", NoEffect,
-     "--recompute says what is recomputed"},
-    {"pipeline.pipe_partitioned", boolean, "true", NoEffect, kMessages},
-    {"pipeline.grad_partitioned", boolean, "true", NoEffect, kMessages},
 };
 
 Section partita::config::tensorParallelKeys() {
-  return {"Tensor, sequence and pipeline parallelism", kTensorParallelRows};
+  return {"Tensor and sequence parallelism", kTensorParallelRows};
 }
 
 /// Fails unless the mesh's axis has this size.
@@ -77,16 +65,7 @@ static bool checkTensor(Resolver &r, StringRef path) {
 }
 
 bool partita::config::resolveTensorParallel(Resolver &r) {
-  for (StringRef path : {"tensor_parallel", "tensor_parallel.tp", "pipeline"})
+  for (StringRef path : {"tensor_parallel", "tensor_parallel.tp"})
     r.find(path);
-  if (!checkTensor(r, kAuto) || !checkTensor(r, kSize))
-    return false;
-  const Given *given = r.find(kStages);
-  if (!given || given->value->isAuto())
-    return true;
-  if (given->value->kind != Value::Integer || given->value->integer < 1)
-    return r.fail(kStages, r.name(kStages) + " is " + given->value->toJson() +
-                               ", expected \"auto\" or a whole number of at least 1");
-  int64_t stages = given->value->integer;
-  return checkAxis(r, kStages, stages, "pp", "pp=" + std::to_string(stages) + ",dp=N");
+  return checkTensor(r, kAuto) && checkTensor(r, kSize);
 }

@@ -167,7 +167,7 @@ def illegal(lines, rng):
         ("", '"sparse_gradients": true,', "do not go with ZeRO"),
         ("", '"amp": {"enabled": true},', "Apex"),
         ("", '"gradient_allreduce_op": "sum",', "mean loss"),
-        ("", '"pipeline": {"stages": 2},', "but the mesh"),
+        ("", '"pipeline": {"stages": 2},', "but the mesh has no axis pp"),
         ("", '"sequence_parallel_size": 2,', "Ulysses"),
         ("", '"tensor_parallel": {"autotp_size": 4},', "but the mesh"),
         ("", '"elasticity": {"enabled": true},', "one mesh"),
