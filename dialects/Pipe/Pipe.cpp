@@ -28,7 +28,7 @@ void PipeDialect::initialize() {
 }
 
 static bool isOfAtLeast(Attribute attribute, int64_t least) {
-  auto number = dyn_cast<IntegerAttr>(attribute);
+  auto number = dyn_cast_or_null<IntegerAttr>(attribute);
   return number && number.getType().isInteger(64) && number.getInt() >= least;
 }
 
@@ -53,15 +53,44 @@ static LogicalResult verifyStagesAttribute(Operation *op, Attribute stages) {
 }
 
 /// One at least, ascending, each of the program's.
-static LogicalResult verifyStageList(Operation *op, ArrayRef<int64_t> list) {
+static LogicalResult verifyPositions(Operation *op, ArrayRef<int64_t> list) {
   auto module = op->getParentOfType<ModuleOp>();
-  auto count = module ? module->getAttrOfType<IntegerAttr>(PipeDialect::kStages) : IntegerAttr();
-  int64_t end = count ? count.getInt() : PipeDialect::kMaxStages;
-  for (auto [i, stage] : llvm::enumerate(list))
-    if (stage < (i == 0 ? 0 : list[i - 1] + 1) || stage >= end)
-      return op->emitError() << "lists stages [" << list << "]; expected distinct stages below "
-                             << end << ", in ascending order";
-  return list.empty() ? op->emitError() << "lists no stage" : success();
+  bool isKnown = module && module->hasAttr(PipeDialect::kStages);
+  Positions positions = isKnown ? *positionsOf(module) : Positions{PipeDialect::kMaxStages};
+  StringRef what = positions.chunks > 1 ? "position" : "stage";
+  for (auto [i, position] : llvm::enumerate(list))
+    if (position < (i == 0 ? 0 : list[i - 1] + 1) || position >= positions.count())
+      return op->emitError() << "lists " << what << "s [" << list << "]; expected distinct " << what
+                             << "s below " << positions.count() << ", in ascending order";
+  return list.empty() ? op->emitError() << "lists no " << what : success();
+}
+
+static LogicalResult verifyChunks(Operation *op, Attribute chunks) {
+  if (!isOfAtLeast(chunks, 1) || isOfAtLeast(chunks, PipeDialect::kMaxPositions + 1))
+    return op->emitError() << PipeDialect::kChunks << " is " << chunks
+                           << ", expected a number of chunks, an i64 from 1 to "
+                           << PipeDialect::kMaxPositions;
+  std::optional<Positions> positions = positionsOf(op);
+  if (!isa<ModuleOp>(op) || !positions)
+    return op->emitError() << PipeDialect::kChunks << " belongs on a module with "
+                           << PipeDialect::kStages << " or " << PipeDialect::kCount;
+  if (positions->count() > PipeDialect::kMaxPositions)
+    return op->emitError() << PipeDialect::kChunks << " is " << positions->chunks << " of "
+                           << positions->stages << " stages; " << PipeDialect::kMaxPositions
+                           << " chunks of all stages are possible";
+  return success();
+}
+
+/// The first layer of each position of the program.
+static LogicalResult verifyCuts(Operation *op, Attribute value) {
+  auto cuts = dyn_cast<DenseI64ArrayAttr>(value);
+  std::optional<Positions> positions = positionsOf(op);
+  if (!cuts || (positions && cuts.size() != positions->count()))
+    return op->emitError() << PipeDialect::kCuts << " is " << value
+                           << ", expected the first layer of each of "
+                           << (positions ? positions->count() : 0)
+                           << (positions && positions->chunks > 1 ? " positions" : " stages");
+  return success();
 }
 
 LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
@@ -86,17 +115,20 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                : op->emitError() << attribute.getName() << " is " << attribute.getValue()
                                  << ", expected a list of symbols";
   }
-  if (attribute.getName() == kCuts)
-    return isa<DenseI64ArrayAttr>(attribute.getValue())
+  if (attribute.getName() == kChunks)
+    return verifyChunks(op, attribute.getValue());
+  if (attribute.getName() == kWave)
+    return isa<UnitAttr>(attribute.getValue()) && op->hasAttr(kChunks)
                ? success()
-               : op->emitError() << kCuts << " is " << attribute.getValue()
-                                 << ", expected the first layer of each stage";
+               : op->emitError() << kWave << " is a unit, beside " << kChunks;
+  if (attribute.getName() == kCuts)
+    return verifyCuts(op, attribute.getValue());
   if (attribute.getName() != kOn)
     return op->emitError() << attribute.getName() << " is no attribute of an op";
   auto list = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
   if (!list)
     return op->emitError() << kOn << " is " << attribute.getValue() << ", expected stages";
-  return verifyStageList(op, list.asArrayRef());
+  return verifyPositions(op, list.asArrayRef());
 }
 
 LogicalResult ChannelAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t from,
@@ -120,6 +152,23 @@ int64_t pipe::axisNumber(Operation *op, int64_t number) {
     if (auto place = op->getAttrOfType<IntegerAttr>(PipeDialect::kAxis))
       return number + (number >= place.getInt());
   return number;
+}
+
+std::optional<Positions> pipe::positionsOf(Operation *op) {
+  auto number = [](Operation *of, StringRef name) -> std::optional<int64_t> {
+    Attribute value = of->getAttr(name);
+    return isOfAtLeast(value, 1) ? std::optional(cast<IntegerAttr>(value).getInt()) : std::nullopt;
+  };
+  for (; op; op = op->getParentOp())
+    for (StringRef name : {PipeDialect::kStages, PipeDialect::kCount})
+      if (std::optional<int64_t> stages = number(op, name))
+        return Positions{*stages, number(op, PipeDialect::kChunks).value_or(1),
+                         op->hasAttr(PipeDialect::kWave)};
+  return std::nullopt;
+}
+
+SmallVector<int64_t> pipe::allOf(const Positions &positions) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, positions.count()));
 }
 
 std::optional<int64_t> pipe::stageCount(Operation *op) {
@@ -182,7 +231,7 @@ LogicalResult MoveOp::verify() {
     return emitOpError() << "is within a stage; values leave one by pipe.send";
   int64_t ends[] = {std::min(getChannel().getFrom(), getChannel().getTo()),
                     std::max(getChannel().getFrom(), getChannel().getTo())};
-  return verifyStageList(*this, ends);
+  return verifyPositions(*this, ends);
 }
 
 SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
@@ -191,7 +240,7 @@ SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangen
   return {MoveOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], back)};
 }
 
-LogicalResult ShareOp::verify() { return verifyStageList(*this, getStages()); }
+LogicalResult ShareOp::verify() { return verifyPositions(*this, getStages()); }
 
 SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   return {SumOp::create(builder, withRole(getLoc(), "held"), cotangents[0].getType(), cotangents[0], getStages(),
@@ -202,7 +251,7 @@ LogicalResult SumOp::verify() {
   std::optional<int64_t> own = stageOf(*this);
   if (own && !llvm::is_contained(getStages(), *own))
     return emitOpError() << "is of stage " << *own << ", which is none of those that it adds up";
-  return verifyStageList(*this, getStages());
+  return verifyPositions(*this, getStages());
 }
 
 StringAttr SumOp::getAxisAttr() { return StringAttr::get(getContext(), PipeDialect::kAxisName); }
@@ -211,8 +260,8 @@ SmallVector<Value> SumOp::buildGradient(OpBuilder &builder, ValueRange cotangent
   return {ShareOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};
 }
 
-LogicalResult PinOp::verify() { return verifyStageList(*this, getStage()); }
+LogicalResult PinOp::verify() { return verifyPositions(*this, getPosition()); }
 
 SmallVector<Value> PinOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
-  return {PinOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStage())};
+  return {PinOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getPosition())};
 }

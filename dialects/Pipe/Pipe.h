@@ -4,6 +4,7 @@
 #define PARTITA_DIALECTS_PIPE_H
 
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Pipe/Positions.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -26,6 +27,12 @@ std::optional<int64_t> stageOf(mlir::Operation *op);
 /// The number in the program's mesh of the axis that has `number` in the mesh of the op's stage; the same
 /// where there are no stages.
 int64_t axisNumber(mlir::Operation *op, int64_t number);
+
+/// Of the program around the op, cut into stages or to be cut; none of a program without stages.
+std::optional<Positions> positionsOf(mlir::Operation *op);
+
+/// All of them, as ops list them.
+llvm::SmallVector<int64_t> allOf(const Positions &positions);
 
 /// How many stages the program has of which the op's is one; none outside stages.
 std::optional<int64_t> stageCount(mlir::Operation *op);

@@ -25,9 +25,15 @@ def Pipe_Dialect : Dialect {
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
     static constexpr int64_t kMaxStages = 64; // runtime/include/partita_rt/program.h
+    /// Of all stages' chunks (Positions.h).
+    static constexpr int64_t kMaxPositions = 256;
     /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
-    /// On a parameter of such a program: the stages that hold it, in ascending order.
+    /// On a program's module and on its stages: how many chunks each stage has, an i64; 1 where it is not there.
+    static constexpr ::llvm::StringLiteral kChunks = "pipe.chunks";
+    /// Beside it, a unit: every other row of positions runs backward.
+    static constexpr ::llvm::StringLiteral kWave = "pipe.wave";
+    /// On a parameter of a program of all stages: the positions that read it, in ascending order.
     static constexpr ::llvm::StringLiteral kOn = "pipe.on";
     /// The mesh axis that stages are the coordinates of. It stands in no par.mesh, which is of one stage's ranks.
     static constexpr ::llvm::StringLiteral kAxisName = "pp";
@@ -35,7 +41,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kAxis = "pipe.axis";
     /// On a result of a stage's function: which of the program's function's results it is, an i64.
     static constexpr ::llvm::StringLiteral kResult = "pipe.result";
-    /// On a program's module and on its stages: the first layer of each stage.
+    /// On a program's module and on its stages: the first layer of each position, in ascending order.
     static constexpr ::llvm::StringLiteral kCuts = "pipe.cuts";
     /// On a stage: how many stages the program has, an i64.
     static constexpr ::llvm::StringLiteral kCount = "pipe.count";
@@ -55,7 +61,7 @@ def Pipe_ChannelAttr : AttrDef<Pipe_Dialect, "Channel"> {
   let description = [{
     Each rank of stage `from` sends to the rank of stage `to` that has its other coordinates. Values arrive in the order
     in which they were sent: the n-th receive gets what the n-th send sent. `number` tells apart channels between the
-    same stages, whose orders do not depend on each other.
+    same stages, whose orders do not depend on each other. Of `pipe.move`, before the cut, both ends are positions.
 
         #pipe.channel<0 to 1>
         #pipe.channel<1 to 0, number 1>
@@ -110,10 +116,12 @@ class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
 }
 
 def Pipe_MoveOp : Pipe_Conjugate<"move"> {
-  let summary = "a value on the next stage that needs it; its gradient moves back";
+  let summary = "a value at the next position that needs it; its gradient moves back";
   let description = [{
-    The only op that takes an activation from one stage to another. Its channel is its own: no other move of the function has
-    the same stages and number. Created by `pipe-place`; becomes `pipe.send` and `pipe.recv` in `pipe-cut`.
+    The only op that takes an activation from one position to another; with one chunk a stage, a position is a stage. Its channel is
+    its own: no other move of the function has the same number between the same two stages, in either direction, but the one that
+    takes the gradient back. Created by `pipe-place`; becomes `pipe.send` and `pipe.recv` in `pipe-cut`, and nothing where both
+    positions are on one stage.
 
         %1 = pipe.move %0 over <0 to 1> : tensor<2x8xf32>
   }];
@@ -122,9 +130,9 @@ def Pipe_MoveOp : Pipe_Conjugate<"move"> {
 }
 
 def Pipe_ShareOp : Pipe_Conjugate<"share"> {
-  let summary = "a parameter that several stages hold, for them to read: identity forward, sum over the stages backward";
+  let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
-    The `f` of stages: each contributes a part of the gradient. Stands once per step, outside of the loop over micro-batches.
+    The `f` of positions: each contributes a part of the gradient. Stands once per step, outside of the loop over micro-batches.
     Created by `pipe-place`.
 
         %1 = pipe.share %0 on [0, 3] : tensor<64x32xf32>
@@ -136,8 +144,8 @@ def Pipe_ShareOp : Pipe_Conjugate<"share"> {
 def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
   let summary = "completes a sum of which each of some stages has a part, on all of them";
   let description = [{
-    Before the cut the parts have been added already; after it this is an all-reduce of these stages' ranks with equal other
-    coordinates. The gradient of `pipe.share`; `pipe-report` completes with it what is reported on all ranks.
+    Before the cut it lists positions, and the parts have been added already; after it this is an all-reduce of these stages' ranks
+    with equal other coordinates. The gradient of `pipe.share`; `pipe-report` completes with it what is reported on all ranks.
 
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
@@ -150,15 +158,15 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
 }
 
 def Pipe_PinOp : Pipe_Conjugate<"pin"> {
-  let summary = "a value that several stages have, as one of them uses it";
+  let summary = "a value that several positions have, as one of them uses it";
   let description = [{
-    What is computed of the result is that stage's alone, and so is its gradient: a part of the sum over the stages. Created by
+    What is computed of the result is that position's alone, and so is its gradient: a part of the sum over the positions. Created by
     `pipe-place`; nothing after `pipe-cut`.
 
         %2 = pipe.pin %1 to 3 : tensor<64x32xf32>
   }];
-  let arguments = (ins Pipe_Value:$value, I64Attr:$stage);
-  let assemblyFormat = "$value `to` $stage attr-dict `:` type($value)";
+  let arguments = (ins Pipe_Value:$value, I64Attr:$position);
+  let assemblyFormat = "$value `to` $position attr-dict `:` type($value)";
 }
 
 #endif // PARTITA_PIPE

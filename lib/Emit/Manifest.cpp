@@ -128,6 +128,20 @@ json::Object transfersOf(ModuleOp stage) {
 
 } // namespace
 
+/// Of each of a stage's chunks; "cuts" has the first layer of each position.
+static json::Array chunksOf(ModuleOp stage, ArrayRef<int64_t> cuts, int64_t layers) {
+  json::Array chunks;
+  pipe::Positions positions = *pipe::positionsOf(stage);
+  for (int64_t chunk = 0; chunk < positions.chunks; ++chunk) {
+    int64_t position = positions.at(*pipe::stageOf(stage), chunk), size = cuts.size();
+    if (position >= size)
+      break;
+    int64_t end = position + 1 < size ? cuts[position + 1] : layers;
+    chunks.push_back(json::Object{{"first_layer", cuts[position]}, {"layers", end - cuts[position]}});
+  }
+  return chunks;
+}
+
 json::Array partita::describeStages(ModuleOp module) {
   json::Array result;
   auto cuts = module->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kCuts);
@@ -139,10 +153,8 @@ json::Array partita::describeStages(ModuleOp module) {
     if (!number)
       break;
     json::Object entry{{"stage", *number}, {"transfers", transfersOf(stage)}};
-    if (cuts && *number < cuts.size()) {
-      entry["first_layer"] = cuts[*number];
-      entry["layers"] = (*number + 1 < cuts.size() ? cuts[*number + 1] : layers) - cuts[*number];
-    }
+    if (cuts && pipe::positionsOf(stage))
+      entry["chunks"] = chunksOf(stage, cuts, layers);
     json::Array messages;
     for (const analysis::Message &message : analysis::Message::of(stage))
       messages.push_back(message.toJson());

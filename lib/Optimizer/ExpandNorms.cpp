@@ -75,12 +75,10 @@ private:
   }
 
   static Value ofAllStages(OpBuilder &builder, train::GlobalNormOp norm, Value squares) {
-    auto count = norm->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(
-        pipe::PipeDialect::kStages);
-    if (!count)
+    if (!norm->getParentOfType<ModuleOp>()->hasAttr(pipe::PipeDialect::kStages))
       return squares;
-    auto all = llvm::to_vector(llvm::seq<int64_t>(0, count.getInt()));
-    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), "norm"), squares.getType(), squares, all,
+    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), "norm"), squares.getType(), squares,
+                               pipe::allOf(*pipe::positionsOf(norm)),
                                builder.getStringAttr("norms of gradients"));
   }
 

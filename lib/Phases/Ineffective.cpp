@@ -135,6 +135,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"bucket-bytes", kStageOfOneRank},
     {"reduce-type", kStageOfOneRank},
     {"stages", kOneStage},
+    {"virtual-stages", kOneStage},
     {"schedule", kOneStage},
     {"accumulate-type", kSingle},
     {"accumulate-type", kOneMicroBatch},

@@ -52,7 +52,7 @@ static constexpr StringLiteral kPrecision[] = {
 };
 
 static constexpr StringLiteral kStages[] = {
-    "pipe-place{stages=${mesh.stages} axis=${mesh.axis} assign=${stages}}",
+    "pipe-place{stages=${mesh.stages} axis=${mesh.axis} assign=${stages} chunks=${virtual-stages} schedule=${schedule}}",
     "verify-phase{after=stages}",
 };
 

@@ -329,6 +329,7 @@ int64_t Plan::stages() const { return std::get<0>(splitMesh(get("mesh"))); }
 void Plan::setOneRank() {
   for (auto [name, value] : {std::pair("mesh", ""),
                              {"stages", "auto"},
+                             {"virtual-stages", "0"},
                              {"schedule", "1f1b"},
                              {"shard", ""},
                              {"configuration", "none"},

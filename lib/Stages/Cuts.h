@@ -1,28 +1,27 @@
-//===- Cuts.h - which layers a stage has --------------------------------------------*- C++ -*-===//
+//===- Cuts.h - which layers a position has -----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_STAGES_CUTS_H
 #define PARTITA_LIB_STAGES_CUTS_H
 
+#include "dialects/Pipe/Positions.h"
 #include "mlir/Support/LLVM.h"
 #include "partita/Analysis/Flops.h"
 #include <string>
 
 namespace partita {
 
-/// Contiguous layers for each of some stages.
+/// Contiguous layers for each position (dialects/Pipe/Positions.h).
 class Cuts {
 public:
   /// `assign` is an option of pipe-place. What precedes the first layer and follows the last one counts with that
   /// layer. On failure `problem` says why.
-  static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, int64_t stages,
+  static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, const pipe::Positions &positions,
                                       llvm::ArrayRef<LayerWork> work, std::string &problem);
 
   llvm::ArrayRef<int64_t> firstLayers() const { return firsts; }
-  int64_t stages() const { return static_cast<int64_t>(firsts.size()); }
+  int64_t positions() const { return static_cast<int64_t>(firsts.size()); }
   /// Of a place as train.layer numbers it: in front of the first layer and behind the last one, too.
-  int64_t stageOf(int64_t place) const;
-  /// The number of a stage's first layer.
-  int64_t firstLayer(int64_t stage) const { return firsts[stage]; }
+  int64_t positionOf(int64_t place) const;
 
 private:
   explicit Cuts(llvm::SmallVector<int64_t> firsts) : firsts(std::move(firsts)) {}

@@ -146,34 +146,61 @@ static constexpr Generator kGenerators[] = {
     {"zb-v", zeroBubbleWave, true},
 };
 
+static const Generator *generatorOf(llvm::StringRef name, std::string &problem) {
+  const Generator *generator =
+      llvm::find_if(kGenerators, [&](const Generator &each) { return each.name == name; });
+  if (generator != std::end(kGenerators))
+    return generator;
+  problem = "there is no schedule '" + name.str() + "'; there are";
+  for (const Generator &each : kGenerators)
+    problem += (&each == kGenerators ? " " : ", ") + each.name.str();
+  return nullptr;
+}
+
+std::optional<partita::pipe::Positions> partita::stages::layoutOf(const std::string &schedule,
+                                                                  int64_t stages, int64_t chunks,
+                                                                  std::string &problem) {
+  pipe::Positions layout{stages, schedule == "interleaved" || schedule == "zb-v" ? 2 : 1,
+                         schedule == "zb-v"};
+  if (isFile(schedule)) {
+    std::optional<Schedule> file = readSchedule(schedule, problem);
+    if (!file)
+      return std::nullopt;
+    layout.chunks = file->chunks, layout.isWave = file->isWave;
+  } else if (!generatorOf(schedule, problem)) {
+    return std::nullopt;
+  }
+  if (chunks != 0 && chunks != layout.chunks && schedule != "interleaved") {
+    problem = schedule + " has " +
+              (layout.chunks == 1   ? "one chunk"
+               : layout.chunks == 2 ? "two chunks"
+                                    : std::to_string(layout.chunks) + " chunks") +
+              " a stage, not " + std::to_string(chunks) + "; interleaved has any number";
+    return std::nullopt;
+  }
+  layout.chunks = chunks == 0 ? layout.chunks : chunks;
+  return layout;
+}
+
 std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int stages,
                                                       int microBatches, int chunks,
                                                       std::string &problem) {
-  const Generator *generator =
-      llvm::find_if(kGenerators, [&](const Generator &each) { return each.name == name; });
-  if (generator == std::end(kGenerators)) {
-    problem = "there is no schedule '" + name.str() + "'; there are";
-    for (const Generator &each : kGenerators)
-      problem += (&each == kGenerators ? " " : ", ") + each.name.str();
+  const Generator *generator = generatorOf(name, problem);
+  if (!generator)
     return std::nullopt;
-  }
   if (stages < 1 || microBatches < 1 || chunks < 1) {
     problem = "a schedule has one stage, one micro-batch and one chunk at least";
     return std::nullopt;
   }
-  bool isWave = name == "zb-v";
-  if (chunks != 1 && name != "interleaved" && !(isWave && chunks == 2)) {
-    problem = name.str() + " has " + (isWave ? "two chunks a stage" : "one chunk a stage") +
-              ", not " + std::to_string(chunks) + "; interleaved has any number";
+  std::optional<pipe::Positions> layout = layoutOf(name.str(), stages, chunks, problem);
+  if (!layout)
     return std::nullopt;
-  }
   if (name == "interleaved" && microBatches % stages != 0) {
     problem = "interleaved runs micro-batches in groups of as many as there are stages: " +
               std::to_string(microBatches) + " are no multiple of " + std::to_string(stages);
     return std::nullopt;
   }
-  Schedule schedule{stages, microBatches, isWave ? 2 : chunks, isWave, generator->splitsBackward,
-                    {}};
+  Schedule schedule{stages, microBatches, chunks, layout->isWave, generator->splitsBackward, {}};
   schedule.slots.resize(stages);
   generator->fill(schedule);
   return schedule;

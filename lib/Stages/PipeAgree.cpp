@@ -28,12 +28,11 @@ namespace {
 struct PipeAgree : partita::impl::PipeAgreePassBase<PipeAgree> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto count = module->getAttrOfType<IntegerAttr>(PipeDialect::kStages);
-    if (!count)
+    if (!module->hasAttr(PipeDialect::kStages))
       return;
     number(module);
     noteHyperparameters(module);
-    if (failed(placeShared(module, count.getInt())))
+    if (failed(placeShared(module, *pipe::positionsOf(module))))
       signalPassFailure();
   }
 
@@ -62,7 +61,8 @@ private:
   }
 
   /// One behind the other, each behind whatever any of its stages has already.
-  LogicalResult placeShared(ModuleOp module, int64_t stages) {
+  LogicalResult placeShared(ModuleOp module, const pipe::Positions &layout) {
+    int64_t stages = layout.stages;
     FailureOr<analysis::LocalTypes> types = analysis::localTypes(module);
     if (failed(types))
       return failure();
@@ -73,7 +73,7 @@ private:
       for (Operation &op : *module.getBody()) {
         if (!isa<train::ParameterOp, train::StateOp>(op))
           continue;
-        Where where = StageMap::ofSymbol(&op);
+        Where where = StageMap::ofSymbol(&op).stages(layout);
         int64_t bytes = bytesOf(analysis::localType(*types, &op));
         if (where.isOne() || (bytes % memory::kAlignment == 0) != fillsLines)
           continue;

@@ -4,6 +4,10 @@
 // looked at and not copied. What is everywhere is copied to each; canonicalize and cse take away what
 // a stage does not use.
 //
+// A stage of several chunks has their ops in the order of the program of all stages, but for a loop with
+// a backward pass: there each chunk gets passes of its own, which the schedule puts in order. What goes
+// from chunk to chunk of one stage is a saved value of the pass that makes it.
+//
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
@@ -14,6 +18,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Stages/Passes.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace partita {
 #define GEN_PASS_DEF_PIPECUTPASS
@@ -25,10 +30,13 @@ using namespace partita;
 
 namespace {
 
-/// One stage's part of a function.
+/// A stage's part of a function, or in a pass of a loop that of one of its positions.
 class StageBuilder {
 public:
-  StageBuilder(const StageMap &map, int64_t stage) : map(map), stage(stage) {}
+  StageBuilder(const StageMap &map, int64_t stage) : map(map), layout(map.layout()), stage(stage) {
+    for (int64_t chunk = 0; chunk < layout.chunks; ++chunk)
+      own.set(layout.at(stage, chunk));
+  }
 
   void function(OpBuilder &builder, func::FuncOp from) {
     Operation *end = from.getBody().front().getTerminator();
@@ -46,7 +54,8 @@ public:
   }
 
 private:
-  bool isHere(Value value) const { return map.of(value).has(stage); }
+  bool isHere(const Where &where) const { return (where.positions & own).any(); }
+  bool isHere(Value value) const { return isHere(map.of(value)); }
   SmallVector<Value> here(ValueRange values) const {
     return llvm::to_vector(
         llvm::make_filter_range(values, [&](Value each) { return isHere(each); }));
@@ -78,19 +87,16 @@ private:
   void copy(OpBuilder &builder, Operation *op) {
     if (auto move = dyn_cast<pipe::MoveOp>(op))
       return copyMove(builder, move);
-    if (!map.isOn(op, stage))
+    if (!isHere(map.of(op)))
       return;
     if (auto loop = dyn_cast<train::AccumulateOp>(op))
       return copyLoop(builder, loop);
     if (isa<pipe::ShareOp, pipe::PinOp>(op))
       return mapping.map(op->getResult(0), mapping.lookup(op->getOperand(0)));
-    if (auto sum = dyn_cast<pipe::SumOp>(op); sum && !isHere(sum.getValue())) {
-      // A constant has no provenance, so a name in its location would be all that keeps it.
-      Value zero = tx::createSplat(builder, builder.getUnknownLoc(), sum.getType(), 0);
-      mapping.map(sum.getValue(), zero);
-    }
+    if (auto sum = dyn_cast<pipe::SumOp>(op))
+      return copySum(builder, sum);
     if (auto squares = dyn_cast<train::SquareSumOp>(op);
-        squares && map.of(squares.getSum()).partial)
+        squares && map.of(squares.getSum()).stages(layout).partial)
       return copySquares(builder, squares);
     if (isa<tx::AddOp>(op) && map.of(op->getResult(0)).partial)
       if (SmallVector<Value> terms = here(op->getOperands()); terms.size() == 1)
@@ -100,15 +106,39 @@ private:
 
   void copyMove(OpBuilder &builder, pipe::MoveOp move) {
     pipe::ChannelAttr channel = move.getChannel();
+    int64_t from = layout.stageOf(channel.getFrom()), to = layout.stageOf(channel.getTo());
+    if (from == to) {
+      if (own.test(channel.getTo()))
+        mapping.map(move.getResult(), fromOwnStage(move));
+      return;
+    }
+    auto between = pipe::ChannelAttr::get(builder.getContext(), from, to, channel.getNumber());
     Operation *made = nullptr;
-    if (channel.getFrom() == stage)
-      made = pipe::SendOp::create(builder, move.getLoc(), mapping.lookup(move.getValue()), channel);
-    if (channel.getTo() == stage) {
-      made = pipe::RecvOp::create(builder, move.getLoc(), move.getType(), channel);
+    if (own.test(channel.getFrom()))
+      made = pipe::SendOp::create(builder, move.getLoc(), mapping.lookup(move.getValue()), between);
+    if (own.test(channel.getTo())) {
+      made = pipe::RecvOp::create(builder, move.getLoc(), move.getType(), between);
       mapping.map(move.getResult(), made->getResult(0));
     }
     if (made)
       made->setDiscardableAttrs(move->getDiscardableAttrDictionary());
+  }
+
+  /// Over the stages of the positions; nothing where they are one.
+  void copySum(OpBuilder &builder, pipe::SumOp sum) {
+    Where stages = Where::on(sum.getStages()).stages(layout);
+    if (stages.isOne())
+      return mapping.map(sum.getResult(), mapping.lookup(sum.getValue()));
+    if (!isHere(sum.getValue())) {
+      // A constant has no provenance, so a name in its location would be all that keeps it.
+      Value zero = tx::createSplat(builder, builder.getUnknownLoc(), sum.getType(), 0);
+      mapping.map(sum.getValue(), zero);
+    }
+    SmallVector<int64_t> list;
+    for (int64_t each = 0; each < layout.stages; ++each)
+      if (stages.has(each))
+        list.push_back(each);
+    cast<pipe::SumOp>(builder.clone(*sum, mapping)).setStages(list);
   }
 
   /// Zeros where the numbers of other stages' values stand. What several stages have counts on the first of them.
@@ -123,7 +153,7 @@ private:
     SmallVector<Value> own, parts;
     SmallVector<bool> isOwn;
     for (Value value : squares->getOperands()) {
-      isOwn.push_back(map.of(value).first() == stage);
+      isOwn.push_back(layout.stageOf(map.of(value).first()) == stage);
       if (isOwn.back())
         own.push_back(value);
     }
@@ -152,48 +182,149 @@ private:
     mapping.map(squares.getSum(), whole.getResult());
   }
 
-  /// The loop with the sums and saved values of this stage.
+  /// The loop with what its regions have on this stage.
   void copyLoop(OpBuilder &builder, train::AccumulateOp loop) {
+    if (loop.hasBackward())
+      return copyPasses(builder, loop);
     SmallVector<Value> sums = here(loop.getSums());
     auto copied = train::AccumulateOp::create(builder, loop.getLoc(), TypeRange(ValueRange(sums)),
-                                              mapped(loop.getBatches()),
-                                              ArrayRef(loop.getPasses()).drop_front());
+                                              mapped(loop.getBatches()));
     copied->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     mapping.map(sums, copied.getSums());
-    for (auto [from, to] : llvm::zip(loop->getRegions(), copied->getRegions()))
-      copyRegion(from, to);
+    addBlock(loop.getBody(), copied.getBody());
+    copyRegion(loop.getBody(), copied.getBody(),
+               here(loop.getBody().front().getTerminator()->getOperands()));
   }
 
-  void copyRegion(Region &from, Region &to) {
-    Block *block = &to.emplaceBlock();
+  //===-- A loop with a backward pass: a forward and a backward pass of each chunk
+
+  /// A sum of the loop, and the pass that yields it, or a part of it, by their numbers.
+  struct Part {
+    unsigned sum, pass;
+  };
+
+  struct LoopCopy {
+    train::AccumulateOp from, to;
+    SmallVector<Part> parts;
+    std::vector<StageBuilder> passes; ///< of `to`, as far as they are built
+
+    /// A value of `from` that a pass has, as a later pass sees it.
+    Value inLater(unsigned reader, train::PassName maker, Value value) {
+      Value made = passes[*to.findPass(maker)].mapping.lookup(value);
+      return made.getParentRegion()->getParentOp() == to ? Value(to.save(made, reader)) : made;
+    }
+  };
+
+  void copyPasses(OpBuilder &builder, train::AccumulateOp loop) {
+    SmallVector<train::PassName> passes;
+    for (int64_t chunk = 0; chunk < layout.chunks; ++chunk)
+      passes.push_back({train::PassKind::Forward, chunk});
+    for (int64_t chunk = layout.chunks; chunk-- > 0;)
+      passes.push_back({train::PassKind::Backward, chunk});
+    LoopCopy copy{loop, {}, partsOf(loop, passes), {}};
+    auto types = llvm::map_to_vector(
+        copy.parts, [&](Part part) { return loop->getResult(part.sum).getType(); });
+    copy.to = train::AccumulateOp::create(builder, loop.getLoc(), types, mapped(loop.getBatches()),
+                                          ArrayRef(passes).drop_front());
+    copy.to->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+    for (Region &region : copy.to->getRegions())
+      addBlock(loop.getBody(), region);
+    for (unsigned number = 0; number < passes.size(); ++number)
+      copy.passes.emplace_back(*this).copyPass(copy, number);
+    for (auto [part, result] : llvm::zip(copy.parts, copy.to.getSums())) {
+      Value sum = loop->getResult(part.sum), before = mapping.lookupOrNull(sum);
+      Location loc = loop.getPart(part.sum).get().getLoc();
+      mapping.map(sum, before ? tx::AddOp::create(builder, loc, sum.getType(), before, result)
+                                    .getResult()
+                              : Value(result));
+    }
+  }
+
+  /// In the order of the passes. One of them yields what is here in full, each its part of what is partial.
+  SmallVector<Part> partsOf(train::AccumulateOp loop, ArrayRef<train::PassName> passes) const {
+    SmallVector<Part> parts;
+    llvm::BitVector isFull(loop.getNumResults());
+    for (auto [number, pass] : llvm::enumerate(passes))
+      for (unsigned sum = 0; sum < loop.getNumResults(); ++sum) {
+        OpOperand &yielded = loop.getPart(sum);
+        const Where where = map.of(yielded.get());
+        if (yielded.getOwner()->getParentRegion() != &regionOf(loop, pass) || isFull[sum] ||
+            !where.has(layout.at(stage, pass.chunk)))
+          continue;
+        isFull[sum] = !where.partial;
+        parts.push_back({sum, static_cast<unsigned>(number)});
+      }
+    return parts;
+  }
+
+  static Region &regionOf(train::AccumulateOp loop, train::PassName pass) {
+    return pass.kind == train::PassKind::Forward ? loop.getBody() : loop.getBackward();
+  }
+
+  /// Behind the passes in front of it.
+  void copyPass(LoopCopy &copy, unsigned number) {
+    train::PassName pass = copy.to.getPass(number);
+    Region &from = regionOf(copy.from, pass), &to = copy.to->getRegion(number);
+    own.reset().set(layout.at(stage, pass.chunk));
+    loop = &copy;
+    this->number = number;
+    for (BlockArgument argument : from.getArguments().drop_front(copy.from.getBatches().size()))
+      if (isHere(argument) && !argument.use_empty())
+        mapping.map(argument, copy.inLater(number, {train::PassKind::Forward, pass.chunk},
+                                           train::forwardOf(argument)));
+    SmallVector<Value> yielded;
+    for (Part part : copy.parts)
+      if (part.pass == number)
+        yielded.push_back(copy.from.getPart(part.sum).get());
+    copyRegion(from, to, yielded);
+  }
+
+  /// A move within the stage: the value itself, or as another chunk's pass has saved it.
+  Value fromOwnStage(pipe::MoveOp move) {
+    if (!loop)
+      return mapping.lookup(move.getValue());
+    int64_t chunk = layout.chunkOf(move.getChannel().getFrom());
+    return loop->inLater(number, {loop->to.getPass(number).kind, chunk}, move.getValue());
+  }
+
+  static void addBlock(Region &from, Region &to) {
+    Block &block = to.emplaceBlock();
     for (BlockArgument argument : from.getArguments())
-      if (isHere(argument))
-        mapping.map(argument, block->addArgument(argument.getType(), argument.getLoc()));
-    OpBuilder inside = OpBuilder::atBlockEnd(block);
+      block.addArgument(argument.getType(), argument.getLoc());
+  }
+
+  /// The first arguments are micro-batches, of all regions alike.
+  void copyRegion(Region &from, Region &to, ValueRange yielded) {
+    size_t batches = cast<train::AccumulateOp>(from.getParentOp()).getBatches().size();
+    mapping.map(from.getArguments().take_front(batches), to.getArguments().take_front(batches));
+    OpBuilder inside = OpBuilder::atBlockEnd(&to.front());
     copy(inside, from.front());
     auto yield = cast<train::YieldOp>(from.front().getTerminator());
-    train::YieldOp::create(inside, yield.getLoc(), mapped(here(yield.getValues())),
-                           mapped(here(yield.getSaved())))
+    train::YieldOp::create(inside, yield.getLoc(), mapped(yielded))
         ->setDiscardableAttrs(yield->getDiscardableAttrDictionary());
   }
 
   const StageMap &map;
+  pipe::Positions layout;
   int64_t stage;
+  Where::Set own; ///< the positions whose ops are copied
   IRMapping mapping;
+  LoopCopy *loop = nullptr; ///< whose pass this builds; null outside of passes
+  unsigned number = 0;      ///< of the pass
 };
 
 struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto count = module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kStages);
-    if (!count)
+    if (!module->hasAttr(pipe::PipeDialect::kStages))
       return;
+    layout = *pipe::positionsOf(module);
     llvm::MapVector<Operation *, StageMap> functions;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isDeclaration())
         continue;
       FailureOr<StageMap> map = StageMap::of(function);
-      if (failed(map))
+      if (failed(map) || failed(check(function)))
         return signalPassFailure();
       functions.insert({function, std::move(*map)});
     }
@@ -201,36 +332,70 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
     for (Operation &op : *module.getBody())
       whole.push_back(&op);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    for (int64_t stage = 0; stage < count.getInt(); ++stage) {
-      build(builder, module, whole, functions, stage, count);
+    for (int64_t stage = 0; stage < layout.stages; ++stage) {
+      build(builder, module, whole, functions, stage);
       ++cut;
     }
     for (Operation *op : llvm::reverse(whole))
       op->erase();
     module->removeAttr(pipe::PipeDialect::kStages);
+    for (StringRef name : {pipe::PipeDialect::kChunks, pipe::PipeDialect::kWave})
+      module->removeAttr(name);
   }
 
 private:
-  static void build(OpBuilder &builder, ModuleOp module, ArrayRef<Operation *> whole,
-                    const llvm::MapVector<Operation *, StageMap> &functions, int64_t stage,
-                    IntegerAttr count) {
+  /// A loop with a backward pass has passes for each chunk, of which each reads what earlier ones save, and which
+  /// a schedule puts in order.
+  LogicalResult check(func::FuncOp function) const {
+    WalkResult result = function.walk([&](Operation *op) -> WalkResult {
+      auto whole = dyn_cast<train::AccumulateOp>(op);
+      if (whole && whole.hasBackward() &&
+          (whole->getNumRegions() > 2 || whole.getPass(1) != train::PassName{train::PassKind::Backward}))
+        return whole.emitError() << "has a " << whole.getPass(whole->getNumRegions() - 1).text()
+                                 << " region, and passes besides a forward and a backward one come of the cut";
+      auto loop = op->getParentOfType<train::AccumulateOp>();
+      if (!loop || !loop.hasBackward())
+        return WalkResult::advance();
+      if (isa<pipe::SumOp>(op) && layout.chunks > 1)
+        return op->emitError() << "'pipe.sum' stands in a loop over micro-batches whose stages have "
+                               << layout.chunks << " chunks, which run it at different times";
+      auto move = dyn_cast<pipe::MoveOp>(op);
+      if (!move)
+        return WalkResult::advance();
+      bool isBackward = op->getParentRegion() != &loop.getBody();
+      int64_t from = move.getChannel().getFrom(), to = move.getChannel().getTo();
+      int64_t ahead = isBackward ? from - to : to - from;
+      if (ahead == 1 || (ahead > 1 && layout.stageOf(from) == layout.stageOf(to)))
+        return WalkResult::advance();
+      return op->emitError() << "'pipe.move' leads from " << from << " to " << to << ", and a "
+                             << (isBackward ? "backward" : "forward")
+                             << " pass sends to the one " << (isBackward ? "before" : "behind")
+                             << " it, or keeps for a later one of its stage";
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  void build(OpBuilder &builder, ModuleOp module, ArrayRef<Operation *> whole,
+             const llvm::MapVector<Operation *, StageMap> &functions, int64_t stage) const {
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
     part->removeDiscardableAttr(kNotedWork); // of all stages
     part->removeDiscardableAttr(train::TrainDialect::kPlan);
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
-    part->setAttr(pipe::PipeDialect::kCount, count);
+    part->setAttr(pipe::PipeDialect::kCount, builder.getI64IntegerAttr(layout.stages));
     OpBuilder inside = OpBuilder::atBlockEnd(part.getBody());
     for (Operation *op : whole) {
       if (auto function = functions.find(op); function != functions.end()) {
         StageBuilder(function->second, stage).function(inside, cast<func::FuncOp>(op));
-      } else if (StageMap::ofSymbol(op).has(stage)) {
+      } else if (Where where = StageMap::ofSymbol(op).stages(layout); where.has(stage)) {
         Operation *copied = inside.clone(*op);
         copied->removeDiscardableAttr(pipe::PipeDialect::kOn);
       }
     }
   }
+
+  pipe::Positions layout;
 };
 
 } // namespace

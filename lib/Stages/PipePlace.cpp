@@ -1,11 +1,12 @@
 //===- PipePlace.cpp - pipe-place ---------------------------------------------------------------===//
 //
 // Works on the forward program, before it is split or differentiated: the gradients of moves, shares
-// and pins are what crosses stages in the backward pass.
+// and pins are what crosses stages in the backward pass. It places ops at positions
+// (dialects/Pipe/Positions.h), which with one chunk a stage are the stages.
 //
 // An activation depends on parameters and on the inputs; it stands where its layer is. What depends on
 // parameters alone (a transposed table, a position bias) is computed where it is needed, from the
-// parameter, which is then on several stages: to move it would cost its bytes for every micro-batch,
+// parameter, which is then at several positions: to move it would cost its bytes for every micro-batch,
 // to share the parameter costs a sum of its gradient per step.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -16,6 +17,7 @@
 #include "lib/Stages/Cuts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Stages/Passes.h"
+#include "partita/Stages/Schedule.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <map>
 #include <set>
@@ -31,18 +33,18 @@ using train::LayerAttr;
 
 namespace {
 
-using StageSet = std::set<int64_t>;
+using PositionSet = std::set<int64_t>;
 
-/// The stages of one function's ops.
+/// The positions of one function's ops.
 class FunctionPlacer {
 public:
-  FunctionPlacer(func::FuncOp function, const Cuts &cuts)
-      : function(function), cuts(cuts), block(&function.getBody().front()) {
+  FunctionPlacer(func::FuncOp function, const pipe::Positions &layout, const Cuts &cuts)
+      : function(function), layout(layout), cuts(cuts), block(&function.getBody().front()) {
     for (auto loop : function.getOps<train::AccumulateOp>())
       block = &loop.getBody().front();
   }
 
-  void findStages() {
+  void findPositions() {
     classify();
     for (Operation &op : *block)
       if (isActivation(&op))
@@ -55,7 +57,7 @@ public:
   }
 
   /// Where each of the function's parameters is needed.
-  void collect(DenseMap<StringAttr, StageSet> &parameters) const {
+  void collect(DenseMap<StringAttr, PositionSet> &parameters) const {
     function->walk([&](train::ReadOp read) {
       auto found = needed.find(read.getResult());
       if (found != needed.end())
@@ -65,12 +67,12 @@ public:
   }
 
   /// Inserts moves, and what shared parameters are read through. Returns the number of moves.
-  unsigned insert(const DenseMap<StringAttr, StageSet> &parameters) {
+  unsigned insert(const DenseMap<StringAttr, PositionSet> &parameters) {
     share(parameters);
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (isActivation(&op))
         for (OpOperand &operand : op.getOpOperands())
-          place(operand, stages.lookup(&op));
+          place(operand, positions.lookup(&op));
     return moves;
   }
 
@@ -118,18 +120,18 @@ private:
   /// Where its layer is, or behind: an op never stands in front of what it reads.
   void placeActivation(Operation *op) {
     LayerAttr layer = LayerAttr::of(op);
-    int64_t stage = cuts.stageOf(layer ? layer.getNumber() : LayerAttr::kBefore);
+    int64_t position = cuts.positionOf(layer ? layer.getNumber() : LayerAttr::kBefore);
     for (Value operand : op->getOperands())
       if (Operation *maker = operand.getDefiningOp(); maker && isActivation(operand))
-        stage = std::max(stage, stages.lookup(maker));
-    stages[op] = stage;
+        position = std::max(position, positions.lookup(maker));
+    positions[op] = position;
   }
 
   /// What is computed from parameters alone is needed where its users are.
   void needOperands(Operation *op) {
-    StageSet own;
+    PositionSet own;
     if (isActivation(op))
-      own.insert(stages.lookup(op));
+      own.insert(positions.lookup(op));
     else
       for (Value result : op->getResults())
         if (auto found = needed.find(result); found != needed.end())
@@ -139,7 +141,7 @@ private:
         needed[operand].insert(own.begin(), own.end());
   }
 
-  void share(const DenseMap<StringAttr, StageSet> &parameters) {
+  void share(const DenseMap<StringAttr, PositionSet> &parameters) {
     SmallVector<train::ReadOp> reads;
     function->walk([&](train::ReadOp read) { reads.push_back(read); });
     for (train::ReadOp read : reads) {
@@ -158,8 +160,8 @@ private:
     }
   }
 
-  /// All that is computed from it is on all of its stages.
-  void markShared(Value shared, const StageSet &set) {
+  /// All that is computed from it is at all of its positions.
+  void markShared(Value shared, const PositionSet &set) {
     SmallVector<Value> reached{shared};
     llvm::SmallPtrSet<Operation *, 8> seen;
     while (!reached.empty())
@@ -172,49 +174,59 @@ private:
   }
 
   /// Has an activation's operand be where the op is.
-  void place(OpOperand &operand, int64_t stage) {
+  void place(OpOperand &operand, int64_t position) {
     Value value = operand.get();
     if (isOfParameters(value) && needed[value].size() > 1) {
-      operand.set(pinned(value, stage, operand.getOwner()));
+      operand.set(pinned(value, position, operand.getOwner()));
     } else if (Operation *maker = value.getDefiningOp(); maker && isActivation(value)) {
-      operand.set(moved(value, stages.lookup(maker), stage));
+      operand.set(moved(value, positions.lookup(maker), position));
     }
   }
 
-  Value pinned(Value value, int64_t stage, Operation *user) {
-    Value &known = copies[{value.getAsOpaquePointer(), stage}];
+  Value pinned(Value value, int64_t position, Operation *user) {
+    Value &known = copies[{value.getAsOpaquePointer(), position}];
     if (known)
       return known;
     OpBuilder builder(user); // in front of its first user
-    auto pin = pipe::PinOp::create(builder, user->getLoc(), value.getType(), value, stage);
+    auto pin = pipe::PinOp::create(builder, user->getLoc(), value.getType(), value, position);
     return known = pin.getResult();
   }
 
-  /// Step by step, each where the value arrives.
+  /// From the nearest position of the same stage that has it, which costs nothing, else step by step; each move where the
+  /// value arrives.
   Value moved(Value value, int64_t from, int64_t to) {
     if (from == to)
       return value;
     Value &known = copies[{value.getAsOpaquePointer(), to}];
     if (known)
       return known;
-    Value before = moved(value, from, to - 1);
+    int64_t last = to - 1;
+    for (int64_t other = to - 1; other >= from; --other)
+      if (layout.stageOf(other) == layout.stageOf(to) &&
+          (other == from || copies.count({value.getAsOpaquePointer(), other}))) {
+        last = other;
+        break;
+      }
+    Value before = moved(value, from, last);
     Operation *maker = before.getDefiningOp();
     OpBuilder builder(maker->getContext());
     builder.setInsertionPointAfter(maker);
-    auto channel = pipe::ChannelAttr::get(builder.getContext(), to - 1, to, numbers[to]++);
+    auto ends = std::minmax({layout.stageOf(last), layout.stageOf(to)});
+    auto channel = pipe::ChannelAttr::get(builder.getContext(), last, to, numbers[ends]++);
     auto move = pipe::MoveOp::create(builder, value.getLoc(), value.getType(), before, channel);
     ++moves;
     return copies[{value.getAsOpaquePointer(), to}] = move.getResult();
   }
 
   func::FuncOp function;
+  const pipe::Positions &layout;
   const Cuts &cuts;
   Block *block; ///< of the forward program
   DenseMap<Value, Kind> kinds;
-  DenseMap<Operation *, int64_t> stages; ///< of activations
-  DenseMap<Value, StageSet> needed;      ///< of what is computed from parameters alone
+  DenseMap<Operation *, int64_t> positions; ///< of activations
+  DenseMap<Value, PositionSet> needed;      ///< of what is computed from parameters alone
   std::map<std::pair<const void *, int64_t>, Value> copies;
-  std::map<int64_t, int64_t> numbers; ///< of channels to a stage
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; ///< of channels between two stages, in either direction
   unsigned moves = 0;
 };
 
@@ -225,29 +237,34 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     ModuleOp module = getOperation();
     if (stages == 1)
       return;
-    std::string problem;
     if (failed(check(module)))
       return signalPassFailure();
-    FailureOr<Cuts> cuts = Cuts::choose(assign, stages, notedWork(module), problem);
+    std::string problem;
+    std::optional<pipe::Positions> layout = stages::layoutOf(schedule, stages, chunks, problem);
+    if (layout && layout->count() > pipe::PipeDialect::kMaxPositions)
+      problem = std::to_string(stages) + " stages of " + std::to_string(layout->chunks) +
+                " chunks are more than " + std::to_string(pipe::PipeDialect::kMaxPositions);
+    if (!problem.empty()) {
+      module.emitError() << "schedule: " << problem;
+      return signalPassFailure();
+    }
+    FailureOr<Cuts> cuts = Cuts::choose(assign, *layout, notedWork(module), problem);
     if (failed(cuts)) {
       module.emitError() << problem;
       return signalPassFailure();
     }
-    module->setAttr(pipe::PipeDialect::kStages, Builder(module).getI64IntegerAttr(stages));
-    module->setAttr(pipe::PipeDialect::kCuts,
-                    DenseI64ArrayAttr::get(&getContext(), cuts->firstLayers()));
-    module->setAttr(pipe::PipeDialect::kAxis, Builder(module).getI64IntegerAttr(axis));
+    note(module, *layout, *cuts);
     std::vector<FunctionPlacer> functions;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isDeclaration() && !train::is(function, train::EntryPoint::Init))
-        functions.emplace_back(function, *cuts);
-    DenseMap<StringAttr, StageSet> needed;
+        functions.emplace_back(function, *layout, *cuts);
+    DenseMap<StringAttr, PositionSet> needed;
     for (FunctionPlacer &function : functions) {
-      function.findStages();
+      function.findPositions();
       function.collect(needed);
     }
     for (auto parameter : module.getOps<train::ParameterOp>()) {
-      StageSet &set = needed[parameter.getSymNameAttr()];
+      PositionSet &set = needed[parameter.getSymNameAttr()];
       if (set.empty())
         set.insert(0); // read by nothing
       shared += set.size() > 1;
@@ -260,6 +277,19 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
   }
 
 private:
+  /// How positions map to stages, and which layers they have.
+  void note(ModuleOp module, const pipe::Positions &layout, const Cuts &cuts) {
+    Builder b(module);
+    module->setAttr(pipe::PipeDialect::kStages, b.getI64IntegerAttr(layout.stages));
+    if (layout.chunks > 1)
+      module->setAttr(pipe::PipeDialect::kChunks, b.getI64IntegerAttr(layout.chunks));
+    if (layout.isWave)
+      module->setAttr(pipe::PipeDialect::kWave, b.getUnitAttr());
+    module->setAttr(pipe::PipeDialect::kCuts,
+                    DenseI64ArrayAttr::get(&getContext(), cuts.firstLayers()));
+    module->setAttr(pipe::PipeDialect::kAxis, b.getI64IntegerAttr(axis));
+  }
+
   LogicalResult check(ModuleOp module) {
     if (stages < 1 || stages > pipe::PipeDialect::kMaxStages)
       return module.emitError() << "stages: " << stages.getValue() << ", expected 1 to "

@@ -17,30 +17,29 @@ namespace {
 
 struct PipeReport : partita::impl::PipeReportPassBase<PipeReport> {
   void runOnOperation() override {
-    auto count = getOperation()->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kStages);
-    if (!count)
+    if (!getOperation()->hasAttr(pipe::PipeDialect::kStages))
       return;
-    auto stages = llvm::to_vector(llvm::seq<int64_t>(0, count.getInt()));
+    SmallVector<int64_t> positions = pipe::allOf(*pipe::positionsOf(getOperation()));
     for (auto entry : {train::EntryPoint::TrainStep, train::EntryPoint::EvalStep})
       if (auto function = train::lookup<func::FuncOp>(getOperation(), entry))
-        if (failed(complete(function, stages)))
+        if (failed(complete(function, positions)))
           return signalPassFailure();
   }
 
 private:
-  LogicalResult complete(func::FuncOp function, ArrayRef<int64_t> stages) {
+  LogicalResult complete(func::FuncOp function, ArrayRef<int64_t> positions) {
     FailureOr<StageMap> map = StageMap::of(function);
     if (failed(map))
       return failure();
-    uint64_t all = Where::on(stages).stages;
+    Where all = Where::on(positions);
     Operation *end = function.getBody().front().getTerminator();
     OpBuilder builder(end);
     for (OpOperand &result : end->getOpOperands()) {
-      if ((map->of(result.get()).stages & all) == all)
+      if (all.isWithin(map->of(result.get())))
         continue;
       Value value = result.get();
       auto sum = pipe::SumOp::create(builder, pipe::withRole(value.getLoc(), "report"),
-                                     value.getType(), value, stages,
+                                     value.getType(), value, positions,
                                      builder.getStringAttr("what a step reports"));
       result.set(sum.getResult());
       ++sums;

@@ -2,6 +2,7 @@
 
 #include "partita/Stages/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,14 +10,10 @@
 
 using namespace partita::stages;
 
-int Schedule::positionOf(int stage, int chunk) const {
-  bool isReversed = isWave && chunk % 2 == 1;
-  return chunk * stages + (isReversed ? stages - 1 - stage : stage);
-}
-
 std::pair<int, int> Schedule::placeOf(int position) const {
-  int chunk = position / stages, stage = position % stages;
-  return {isWave && chunk % 2 == 1 ? stages - 1 - stage : stage, chunk};
+  pipe::Positions positions = layout();
+  return {static_cast<int>(positions.stageOf(position)),
+          static_cast<int>(positions.chunkOf(position))};
 }
 
 static std::string text(const Schedule &schedule, const Slot &slot) {

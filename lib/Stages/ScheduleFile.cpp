@@ -3,6 +3,7 @@
 #include "partita/Stages/Schedule.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace partita::stages;
 namespace json = llvm::json;
@@ -70,4 +71,19 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     }
   }
   return schedule;
+}
+
+bool partita::stages::isFile(llvm::StringRef schedule) { return schedule.ends_with(".json"); }
+
+std::optional<Schedule> partita::stages::readSchedule(const std::string &path,
+                                                      std::string &problem) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  std::optional<Schedule> table;
+  if (file)
+    table = parseSchedule((*file)->getBuffer(), problem);
+  else
+    problem = file.getError().message();
+  if (!table)
+    problem = path + ": " + problem;
+  return table;
 }

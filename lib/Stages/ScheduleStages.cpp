@@ -5,7 +5,6 @@
 #include "dialects/Train/Train.h"
 #include "partita/Stages/Passes.h"
 #include "partita/Stages/Schedule.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <map>
 
 namespace partita {
@@ -25,23 +24,23 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
 
   void runOnOperation() override {
     std::map<int64_t, AccumulateOp> loops; // by stage
-    int64_t stages = 0;
+    pipe::Positions layout;
     for (auto module : getOperation().getOps<ModuleOp>()) {
       std::optional<int64_t> stage = pipe::stageOf(module);
       if (!stage)
         continue;
-      stages = pipe::stageCount(module).value_or(0);
+      layout = pipe::positionsOf(module).value_or(layout);
       if (failed(findLoop(module, loops[*stage])))
         return signalPassFailure();
     }
     bool trains = llvm::any_of(loops, [](auto &each) { return each.second; });
-    if (stages < 2 || !trains)
+    if (layout.stages < 2 || !trains)
       return;
-    if (failed(check(loops, stages)))
+    if (failed(check(loops, layout.stages)))
       return signalPassFailure();
     std::string problem;
     std::optional<stages::Schedule> table =
-        tableOf(static_cast<int>(stages), static_cast<int>(loops.begin()->second.getCount()), problem);
+        tableOf(layout, static_cast<int>(loops.begin()->second.getCount()), problem);
     if (!table) {
       getOperation().emitError() << "schedule: " << problem;
       return signalPassFailure();
@@ -88,41 +87,37 @@ private:
     return success();
   }
 
+  static std::string text(const pipe::Positions &layout) {
+    return std::to_string(layout.chunks) + (layout.chunks == 1 ? " chunk" : " chunks") + " a stage" +
+           (layout.isWave ? " in a wave" : "");
+  }
+
   /// Checked. Nothing, and `problem` set, where there is none.
-  std::optional<stages::Schedule> tableOf(int stageCount, int microBatches, std::string &problem) {
+  std::optional<stages::Schedule> tableOf(const pipe::Positions &layout, int microBatches,
+                                          std::string &problem) {
     std::optional<stages::Schedule> table =
-        StringRef(schedule).ends_with(".json")
-            ? fromFile(problem)
-            : stages::makeSchedule(schedule, stageCount, microBatches, /*chunks=*/1, problem);
+        stages::isFile(schedule)
+            ? stages::readSchedule(schedule, problem)
+            : stages::makeSchedule(schedule, static_cast<int>(layout.stages), microBatches,
+                                   static_cast<int>(layout.chunks), problem);
     if (!table)
       return std::nullopt;
-    if (table->stages != stageCount)
+    if (table->stages != layout.stages)
       problem = "the file's is for " + std::to_string(table->stages) + " stages, the program has " +
-                std::to_string(stageCount);
+                std::to_string(layout.stages);
+    else if (table->layout() != layout)
+      problem = "the file's has " + text(table->layout()) + ", the program " + text(layout);
     else if (table->microBatches != microBatches)
       problem = "the file's is for " + std::to_string(table->microBatches) +
                 " micro-batches, the program accumulates " + std::to_string(microBatches);
-    else if (table->chunks > 1 || table->splitsBackward || schedule == "interleaved")
-      problem = schedule + " has " +
-                (table->splitsBackward ? "slots for weights" : "several chunks a stage") +
-                ", which programs do not have yet; gpipe and 1f1b have neither";
+    else if (table->splitsBackward)
+      problem = schedule + " has slots for weights, which programs do not have yet; gpipe, 1f1b and "
+                           "interleaved have none";
     else
       problem = stages::findProblem(*table);
     if (problem.empty())
       problem = stages::findStall(*table);
     return problem.empty() ? table : std::nullopt;
-  }
-
-  std::optional<stages::Schedule> fromFile(std::string &problem) {
-    auto file = llvm::MemoryBuffer::getFile(schedule, /*IsText=*/true);
-    if (!file) {
-      problem = schedule + ": " + file.getError().message();
-      return std::nullopt;
-    }
-    std::optional<stages::Schedule> table = stages::parseSchedule((*file)->getBuffer(), problem);
-    if (!table)
-      problem = schedule + ": " + problem;
-    return table;
   }
 };
 

@@ -10,22 +10,40 @@
 using namespace mlir;
 using namespace partita;
 
-Where Where::on(ArrayRef<int64_t> stages, bool partial) {
-  Where where{0, partial};
-  for (int64_t stage : stages)
-    where.stages |= only(stage).stages;
+Where Where::on(ArrayRef<int64_t> positions, bool partial) {
+  Where where{{}, partial};
+  for (int64_t position : positions)
+    where.positions.set(position);
   return where;
 }
 
-static std::string text(Where where) {
+int64_t Where::first() const {
+  int64_t position = 0;
+  while (position < pipe::PipeDialect::kMaxPositions && !positions.test(position))
+    ++position;
+  return position;
+}
+
+Where Where::stages(const pipe::Positions &layout) const {
+  if (isEverywhere())
+    return *this;
+  Where where{{}, false};
+  for (int64_t position = 0; position < layout.count(); ++position)
+    if (has(position))
+      where.positions.set(layout.stageOf(position));
+  where.partial = partial && !where.isOne();
+  return where;
+}
+
+/// With one chunk a stage, positions are called stages.
+std::string StageMap::text(Where where) const {
   if (where.isEverywhere())
     return "everywhere";
-  std::string list;
-  for (int64_t stage = 0; stage < 64; ++stage)
-    if (where.has(stage))
-      list += (list.empty() ? "" : ", ") + std::to_string(stage);
-  return (where.partial ? "in parts on " : "on ") +
-         std::string(where.isOne() ? "stage " : "stages ") + list;
+  std::string list, noun = positions.chunks > 1 ? "position" : "stage";
+  for (int64_t position = 0; position < pipe::PipeDialect::kMaxPositions; ++position)
+    if (where.has(position))
+      list += (list.empty() ? "" : ", ") + std::to_string(position);
+  return (where.partial ? "in parts on " : "on ") + noun + (where.isOne() ? " " : "s ") + list;
 }
 
 /// Of the symbols that an op names.
@@ -48,6 +66,7 @@ Where StageMap::ofSymbol(Operation *symbol) {
 
 FailureOr<StageMap> StageMap::of(func::FuncOp function) {
   StageMap map;
+  map.positions = pipe::positionsOf(function).value_or(pipe::Positions());
   for (BlockArgument argument : function.getArguments())
     map.values[argument] = Where();
   if (failed(map.visit(function.getBody().front())))
@@ -55,7 +74,7 @@ FailureOr<StageMap> StageMap::of(func::FuncOp function) {
   Operation *end = function.getBody().front().getTerminator();
   for (auto [i, value] : llvm::enumerate(end->getOperands()))
     if (map.of(value).partial)
-      return end->emitError() << "result " << i << " is " << text(map.of(value))
+      return end->emitError() << "result " << i << " is " << map.text(map.of(value))
                               << ", and nothing completes the sum";
   return map;
 }
@@ -107,7 +126,9 @@ LogicalResult StageMap::loop(train::AccumulateOp loop) {
 }
 
 LogicalResult StageMap::misplaced(Operation *op) const {
-  InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no stage in common";
+  InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no "
+                                             << (positions.chunks > 1 ? "position" : "stage")
+                                             << " in common";
   StringRef separator = ": ";
   auto add = [&](const Twine &what, Where where) {
     if (where.isEverywhere())
@@ -123,46 +144,43 @@ LogicalResult StageMap::misplaced(Operation *op) const {
   return error;
 }
 
-/// Are these all stages of the op's program?
-static bool isAll(Operation *op, ArrayRef<int64_t> list) {
-  auto module = op->getParentOfType<ModuleOp>();
-  auto count = module ? module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kStages) : IntegerAttr();
-  return count && count.getInt() == static_cast<int64_t>(list.size());
-}
-
 FailureOr<Where> StageMap::pipeOp(Operation *op) {
   Where from = of(op->getOperand(0));
   auto refuse = [&](const Twine &what) -> FailureOr<Where> {
     return op->emitError() << "'" << op->getName() << "' " << what << ", and the value is in full "
                            << text(from);
   };
+  auto at = [&](int64_t position) {
+    return (positions.chunks > 1 ? "position " : "stage ") + std::to_string(position);
+  };
   if (auto move = dyn_cast<pipe::MoveOp>(op)) {
     pipe::ChannelAttr channel = move.getChannel();
     if (!from.has(channel.getFrom()) || from.partial)
-      return refuse("moves a value of stage " + Twine(channel.getFrom()));
+      return refuse("moves a value of " + at(channel.getFrom()));
     return Where::only(channel.getTo());
   }
   if (auto pin = dyn_cast<pipe::PinOp>(op))
-    return from.has(pin.getStage()) && !from.partial
-               ? FailureOr<Where>(Where::only(pin.getStage()))
-               : refuse("is to stage " + Twine(pin.getStage()));
+    return from.has(pin.getPosition()) && !from.partial
+               ? FailureOr<Where>(Where::only(pin.getPosition()))
+               : refuse("is to " + at(pin.getPosition()));
   ArrayRef<int64_t> list = isa<pipe::SumOp>(op) ? cast<pipe::SumOp>(op).getStages()
                                                 : cast<pipe::ShareOp>(op).getStages();
   Where own = Where::on(list);
   bool isPart = isa<pipe::SumOp>(op) && (from.partial || from.isOne());
-  if (isa<pipe::SumOp>(op) ? !isPart || (from.stages & ~own.stages) != 0
-                           : from.partial || from.stages != own.stages)
+  if (isa<pipe::SumOp>(op) ? !isPart || !from.isWithin(own)
+                           : from.partial || from.positions != own.positions)
     return refuse((isa<pipe::SumOp>(op) ? "adds up parts " : "shares what is ") + text(own));
-  return isa<pipe::SumOp>(op) && isAll(op, list) ? Where() : own; // a state without a parameter may take it
+  bool isAll = static_cast<int64_t>(list.size()) == positions.count();
+  return isa<pipe::SumOp>(op) && isAll ? Where() : own; // a state without a parameter may take it
 }
 
-/// Terms of different stages are parts; one that several stages have would count several times.
+/// Terms of different positions are parts; one that several have would count several times.
 FailureOr<Where> StageMap::sumOfStages(Operation *op) {
   Where a = of(op->getOperand(0)), b = of(op->getOperand(1));
-  if (!a.partial && !b.partial && (a.stages & b.stages) != 0)
-    return Where{a.stages & b.stages, false};
+  if (!a.partial && !b.partial && (a.positions & b.positions).any())
+    return Where{a.positions & b.positions, false};
   if ((a.partial || a.isOne()) && (b.partial || b.isOne()))
-    return Where{a.stages | b.stages, true};
+    return Where{a.positions | b.positions, true};
   return misplaced(op);
 }
 
@@ -182,7 +200,7 @@ FailureOr<Where> StageMap::anyOp(Operation *op) {
   bool isPlaced = true;
   forSymbols(op, [&](FlatSymbolRefAttr, Operation *symbol) {
     isPlaced &= !isa<train::ParameterOp>(symbol) || symbol->hasAttr(pipe::PipeDialect::kOn);
-    memory.stages &= ofSymbol(symbol).stages;
+    memory.positions &= ofSymbol(symbol).positions;
   });
   if (!isPlaced)
     return op->emitError() << "'" << op->getName() << "' is of a parameter without "
@@ -195,29 +213,28 @@ FailureOr<Where> StageMap::anyOp(Operation *op) {
     if (from.partial)
       partial = i;
     else
-      common.stages &= from.stages;
+      common.positions &= from.positions;
   }
-  // What is written must be on every stage that has the memory.
-  if (isa<train::WriteOp>(op) && (memory.stages & ~common.stages) != 0)
+  // What is written must be at every position that has the memory.
+  if (isa<train::WriteOp>(op) && !memory.isWithin(common))
     return misplaced(op);
-  common.stages &= memory.stages;
-  if (!partial && common.stages)
+  common.positions &= memory.positions;
+  if (!partial && common.positions.any())
     return common;
-  if (!partial || (of(op->getOperand(*partial)).stages & ~common.stages) != 0 ||
-      !isMemoryEffectFree(op))
+  if (!partial || !of(op->getOperand(*partial)).isWithin(common) || !isMemoryEffectFree(op))
     return misplaced(op);
   return of(op->getOperand(*partial));
 }
 
-/// A number for each value, of which a stage has those of its own values, and zeros.
+/// A number for each value, of which a position has those of its own values, and zeros.
 FailureOr<Where> StageMap::squaresOf(Operation *op) {
-  Where common, all{0, true};
+  Where common, all{{}, true};
   for (Value operand : op->getOperands()) {
     Where from = of(operand);
     if (from.partial)
       return misplaced(op);
-    common.stages &= from.stages;
-    all.stages |= from.isEverywhere() ? Where::only(0).stages : from.stages; // it counts once
+    common.positions &= from.positions;
+    all.positions |= from.isEverywhere() ? Where::only(0).positions : from.positions; // it counts once
   }
   return common.isOne() || common.isEverywhere() ? common : all;
 }

@@ -128,3 +128,35 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 }
 }
+
+// -----
+
+module attributes {pipe.stages = 2, pipe.chunks = 2} {
+  // expected-error@+1 {{lists positions [0, 4]; expected distinct positions below 4, in ascending order}}
+  func.func private @f() attributes {pipe.on = array<i64: 0, 4>}
+}
+
+// -----
+
+// expected-error@+1 {{pipe.chunks belongs on a module with pipe.stages or pipe.count}}
+module attributes {pipe.chunks = 2} {}
+
+// -----
+
+// expected-error@+1 {{pipe.chunks is 0 : i64, expected a number of chunks, an i64 from 1 to 256}}
+module attributes {pipe.stages = 2, pipe.chunks = 0} {}
+
+// -----
+
+// expected-error@+1 {{pipe.chunks is 9 of 32 stages; 256 chunks of all stages are possible}}
+module attributes {pipe.stages = 32, pipe.chunks = 9} {}
+
+// -----
+
+// expected-error@+1 {{pipe.wave is a unit, beside pipe.chunks}}
+module attributes {pipe.stages = 2, pipe.wave} {}
+
+// -----
+
+// expected-error@+1 {{pipe.cuts is array<i64: 0, 1>, expected the first layer of each of 4 positions}}
+module attributes {pipe.stages = 2, pipe.chunks = 2, pipe.cuts = array<i64: 0, 1>} {}

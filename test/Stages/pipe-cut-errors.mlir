@@ -133,3 +133,55 @@ func.func @f() -> tensor<4xf32> {
   return %a : tensor<4xf32>
 }
 }
+
+// -----
+
+// With several chunks a stage, ops are at positions.
+module attributes {pipe.stages = 2, pipe.chunks = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 2>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  // expected-error@+1 {{'tx.mul' has no position in common: operand 0 is on position 0, operand 1 is on position 2}}
+  %0 = tx.mul %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+// A schedule has no slot in which position 2 could wait for position 0.
+module attributes {pipe.stages = 3} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    %y = tx.mul %x, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    // expected-error@+1 {{'pipe.move' leads from 0 to 2, and a forward pass sends to the one behind it, or keeps for a later one of its stage}}
+    %m = pipe.move %y over <0 to 2> : tensor<4xf32>
+    train.yield saves %m : tensor<4xf32>
+  } backward (%x2, %m2) {
+    train.yield %m2 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 2, pipe.chunks = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    %y = tx.mul %x, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    // expected-error@+1 {{'pipe.sum' stands in a loop over micro-batches whose stages have 2 chunks, which run it at different times}}
+    %m = pipe.sum %y on [0, 2] : tensor<4xf32>
+    train.yield saves %m : tensor<4xf32>
+  } backward (%x2, %m2) {
+    train.yield %m2 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+}

@@ -13,6 +13,16 @@
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: stages: the program has some already
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-cut --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 schedule=interleaved" 2>&1 | FileCheck %s --check-prefix=CHUNKS
+// CHUNKS: error: 2 stages of 2 chunks need 4 layers, and the model has 2: parts of it that repeat (partita explain --flops lists them)
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 chunks=2" 2>&1 | FileCheck %s --check-prefix=ONECHUNK
+// ONECHUNK: error: schedule: 1f1b has one chunk a stage, not 2; interleaved has any number
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 chunks=3 schedule=zb-v" 2>&1 | FileCheck %s --check-prefix=WAVE
+// WAVE: error: schedule: zb-v has two chunks a stage, not 3; interleaved has any number
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=64 chunks=5 schedule=interleaved" 2>&1 | FileCheck %s --check-prefix=MOST
+// MOST: error: schedule: 64 stages of 5 chunks are more than 256
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 schedule=%t.json" 2>&1 | FileCheck %s --check-prefix=NOFILE
+// NOFILE: error: schedule: {{.*}}.json: No such file or directory
 // RUN: partita-opt %S/Inputs/trained.mlir --mark-layers --note-flops --partita-partition=mesh=dp=1 --partita-differentiate -o %t
 // RUN: not partita-opt %t --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: stages: the program is differentiated already, and what crosses stages backward follows from what crosses them forward

@@ -17,7 +17,7 @@
 //     "work":        [{"place": layer, -1 in front of them, -2 behind, -3 beside the micro-batches,
 //                      "products", "elementwise": FLOPs of a step's forward pass, "backward":
 //                      products of its backward pass, "parameters"}]
-//     "stages":      of a pipeline, one by one: [{"stage", "first_layer", "layers",
+//     "stages":      of a pipeline, one by one: [{"stage", "chunks": [{"first_layer", "layers"}],
 //                     "messages": [{"function", "from", "to", "number", "direction", "messages",
 //                     "bytes", "name"}], "transfers", "memory"}]; parameters and collectives then say
 //                     of which stages they are; "memory" below is that of "memory_stage", the fullest

@@ -20,6 +20,10 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
     `parameters` and `auto` make the largest stage as small as it can be, in elements of parameters and in FLOPs;
     `cuts:4,8` names the first layer of each stage but the first.
 
+    A stage has one or several `chunks` of layers, and all of this is of chunks: each has a position in the model, and the layout that
+    `schedule` needs says which stage a position is of (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has
+    comes from there.
+
     ```mlir
     %1 = tx.add %s, %0                       // of layer 0
     %2 = tx.matmul %1, %w1                   // of layer 1
@@ -33,6 +37,8 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
     Option<"stages", "stages", "int64_t", "1", "how many; 1: the program stays as it is">,
     Option<"axis", "axis", "int64_t", "0", "how many mesh axes stand in front of that of the stages">,
     Option<"assign", "assign", "std::string", "\"auto\"", "auto, uniform, parameters, or cuts:LAYER,...">,
+    Option<"chunks", "chunks", "int64_t", "0", "of each stage; 0: as many as the schedule has by itself">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages: it has one or several chunks a stage, perhaps a wave">,
   ];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"moves", "moves", "values moved to the next stage">,
@@ -91,6 +97,9 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
     value where it was moved to, and what depends on neither is everywhere. A value that is needed where it is not, and a sum
     over stages that nothing completes, are errors.
 
+    A loop with a backward pass has a forward and a backward region for each chunk of a stage; what goes from one chunk to another of the
+    same stage is a saved value of the pass that makes it. All else of a stage is one sequence, whatever its chunks.
+
     ```mlir
     module attributes {pipe.stages = 2} {
       train.parameter @a : tensor<4x4xf32> {pipe.on = array<i64: 0>}
@@ -133,7 +142,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
     the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits what a pass has sent before it runs
     that pass again.
 
-    `schedule` is gpipe, 1f1b, or a JSON file; messages of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is
+    `schedule` is gpipe, 1f1b, interleaved, or a JSON file, whose chunks must be those of `pipe-place`; messages of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is
     not there (inference) and a program of one stage are left alone.
 
     ```mlir
@@ -164,7 +173,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
           } {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
     ```
   }];
-  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b or FILE.json">];
+  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or FILE.json">];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"scheduled", "scheduled", "loops that got an order">];
 }

@@ -5,15 +5,14 @@
 // can run at all, when the stages exchange what, how many micro-batches are in flight, how long
 // stages wait - is worked out here, for all alike.
 //
-// A rank of a stage has one or several chunks of layers. The model's chunks are in order of their
-// positions: chunk c of stage s has position c * stages + s, or, where the stages form a wave, every
-// other row of positions runs backward.
+// A rank of a stage has one or several chunks of layers, in the order that dialects/Pipe/Positions.h has.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_STAGES_SCHEDULE_H
 #define PARTITA_STAGES_SCHEDULE_H
 
+#include "dialects/Pipe/Positions.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
@@ -38,8 +37,9 @@ struct Schedule {
   bool splitsBackward = false;                  ///< it has slots for weights
   std::vector<std::vector<Slot>> slots;         ///< of each stage
 
+  pipe::Positions layout() const { return {stages, chunks, isWave}; }
   int positions() const { return stages * chunks; }
-  int positionOf(int stage, int chunk) const;
+  int positionOf(int stage, int chunk) const { return static_cast<int>(layout().at(stage, chunk)); }
   /// Of a position: its stage and chunk.
   std::pair<int, int> placeOf(int position) const;
 };
@@ -55,6 +55,15 @@ std::optional<Schedule> makeSchedule(llvm::StringRef name, int stages, int micro
 /// stage; F, B and W with the micro-batch, and behind a dot the chunk if it is not 0 ("F3.1"). How many
 /// micro-batches follows from the slots. Does not check whether the schedule can run.
 std::optional<Schedule> parseSchedule(llvm::StringRef json, std::string &problem);
+
+/// A schedule of `isFile` is read from there.
+bool isFile(llvm::StringRef schedule);
+std::optional<Schedule> readSchedule(const std::string &path, std::string &problem);
+
+/// How the positions of a schedule, by name or a file's, map to stages; `chunks` of each stage, 0 for as many as it has by
+/// itself: two of interleaved and zb-v, a file's own, of the others one. Nothing, and `problem` set, where it has not so many.
+std::optional<pipe::Positions> layoutOf(const std::string &schedule, int64_t stages, int64_t chunks,
+                                        std::string &problem);
 
 /// Why the schedule cannot run, at the slot where it shows; empty if it can. Each pass of each
 /// micro-batch stands once, and none waits for what comes behind it.

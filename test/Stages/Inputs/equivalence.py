@@ -1,10 +1,12 @@
 """Cuts models into stages and compares them with the program of all stages: equivalence.py FAMILIES_DIR DIR [NUMBER...]
 
+Besides models of files there are stacks of any number of layers (stack.py), for stages of several chunks.
 Each plan is compiled as one program, up to the states of the optimizer, and cut. The stages get a schedule, and each goes on by
 itself, up to its planned memory, which is checked value by value. Whole, cut and, with sends that are complete only once they
 are received, finished stages make two steps in double precision, and must agree in results, parameters and optimizer states.
 Exit code 1 if one does not.
 """
+import json
 import os
 import pathlib
 import subprocess
@@ -12,27 +14,35 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Golden"))
 import family_files  # noqa: E402
+import stack  # noqa: E402
 
 PHASES = ["partition", "parameters", "differentiate", "optimize", "states"]
 OF_STAGES = ["schedule", "fuse", "overlap", "memory", "sync"]
 CUT = ["pipe-report", "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", "builtin.module(cse)"]
 
-SCHEDULES = ["1f1b", "1f1b", "gpipe"]
+# Two stages of two chunks in a wave, two micro-batches.
+WAVE = {"chunks": 2, "wave": True, "slots": [["F0", "F1", "F0.1", "B0.1", "F1.1", "B1.1", "B0", "B1"],
+                                             ["F0", "F0.1", "F1", "F1.1", "B0.1", "B0", "B1.1", "B1"]]}
 
-# family, options of pipe-place, plan
+# family or number of layers, micro-batches, options of pipe-place, schedule, plan
 PLANS = [
-    ("gpt2", "stages=2", "optimizer=adam clip=1"),  # a table at both ends
-    ("t5", "stages=4", "mesh=tp=2"),  # an encoder's result, needed by two stages behind it
-    ("t5", "stages=3 assign=uniform", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
-    ("t5", "stages=2 assign=cuts:1", "mesh=dp=2,tp=2"),
-    ("llama", "stages=2 assign=parameters", "mesh=dp=2,tp=2 sequence-parallel=true recompute=block"),
-    ("mistral", "stages=2", "mesh=dp=2 zero-stage=3"),
-    ("qwen2", "stages=2", "mesh=dp=2 zero-stage=2 clip=1 optimizer=adamw"),
-    ("opt", "stages=2", "mesh=tp=2 optimizer=lamb"),
-    ("gpt_neox", "stages=2", "mesh=fsdp=2 zero-stage=3 clip=1"),
-    ("bert", "stages=2", "mesh=dp=4"),
-    ("roberta", "stages=2", "mesh=tp=2 recompute=block"),
-    ("vit", "stages=2", "mesh=dp=2 clip=1"),
+    ("gpt2", 5, "stages=2", "1f1b", "optimizer=adam clip=1"),  # a table at both ends
+    ("t5", 5, "stages=4", "1f1b", "mesh=tp=2"),  # an encoder's result, needed by two stages behind it
+    ("t5", 5, "stages=3 assign=uniform", "gpipe", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
+    ("t5", 5, "stages=2 assign=cuts:1", "1f1b", "mesh=dp=2,tp=2"),
+    ("llama", 5, "stages=2 assign=parameters", "1f1b", "mesh=dp=2,tp=2 sequence-parallel=true recompute=block"),
+    ("mistral", 5, "stages=2", "gpipe", "mesh=dp=2 zero-stage=3"),
+    ("qwen2", 5, "stages=2", "1f1b", "mesh=dp=2 zero-stage=2 clip=1 optimizer=adamw"),
+    ("opt", 5, "stages=2", "1f1b", "mesh=tp=2 optimizer=lamb"),
+    ("gpt_neox", 5, "stages=2", "gpipe", "mesh=fsdp=2 zero-stage=3 clip=1"),
+    ("bert", 5, "stages=2", "1f1b", "mesh=dp=4"),
+    ("roberta", 5, "stages=2", "1f1b", "mesh=tp=2 recompute=block"),
+    ("vit", 5, "stages=2", "gpipe", "mesh=dp=2 clip=1"),
+    ("t5", 4, "stages=2", "interleaved", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
+    (4, 2, "stages=2", "wave", "optimizer=lamb mesh=tp=2"),  # both ends of the model on one stage
+    (6, 4, "stages=2 chunks=3", "interleaved", "clip=1 mesh=dp=2 zero-stage=2"),
+    (6, 6, "stages=3", "interleaved", "recompute=block optimizer=adam"),
+    (9, 3, "stages=3 chunks=3", "interleaved", "mesh=dp=2 zero-stage=3"),
 ]
 
 
@@ -43,46 +53,55 @@ def run(*command):
     return done.stdout
 
 
-def model(families, folder, family):
+def model(families, folder, family, micro_batches):
     """The program before it is partitioned, made once."""
-    path = folder / f"{family}.mlir"
-    if not path.exists():
-        made = folder / family
-        made.mkdir()
-        run(sys.executable, family_files.__file__, "make", family, made)
-        options = ((made / "dims").read_text() + " " + (made / "options").read_text()).split()
-        run("partita", "compile", families / f"{family}_torchscript.onnx", *options, "--accumulate", "5",
-            "--compile-to", "precision", "-o", path)
+    path = folder / f"{family}_{micro_batches}.mlir"
+    if path.exists():
+        return path
+    if isinstance(family, int):
+        marked = folder / "stack.mlir"
+        marked.write_text("\n".join(stack.program(family, micro_batches)))
+        run("partita-opt", marked, "--note-flops", "-o", path)
+        return path
+    made = folder / family
+    made.mkdir(exist_ok=True)
+    run(sys.executable, family_files.__file__, "make", family, made)
+    options = ((made / "dims").read_text() + " " + (made / "options").read_text()).split()
+    run("partita", "compile", families / f"{family}_torchscript.onnx", *options, "--accumulate", micro_batches,
+        "--compile-to", "precision", "-o", path)
     return path
 
 
-def compare(families, folder, family, stages, schedule, plan):
+def compare(families, folder, family, micro_batches, place, schedule, plan):
     whole, cut, done = (folder / f"{name}.mlir" for name in ("whole", "cut", "done"))
-    run("partita-opt", model(families, folder, family), f"--pipe-place={stages}",
+    run("partita-opt", model(families, folder, family, micro_batches), f"--pipe-place={place} schedule={schedule}",
         *[f"--partita-{phase}={plan}" for phase in PHASES], "-o", whole)
     run("partita-opt", whole, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
     phases = ",".join(f"partita-{phase}" for phase in OF_STAGES)
     run("partita-opt", cut,
         f"--pass-pipeline=builtin.module(schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
-    for program, *sends in ([cut], [done, "--blocking-sends"]):
-        equal = run("partita-interp", program, "--entry", "train_step", "--whole", whole, "--times", "2", "--tolerance", "1e-10",
-                    *sends)
+    runs = [(cut, "train_step", "--times", "2"), (done, "train_step", "--times", "2", "--blocking-sends")]
+    if isinstance(family, int):
+        runs.append((done, "forward", "--blocking-sends"))
+    for program, entry, *options in runs:
+        equal = run("partita-interp", program, "--entry", entry, "--whole", whole, "--tolerance", "1e-10", *options)
     return equal
 
 
 def main():
     families, folder = map(pathlib.Path, sys.argv[1:3])
+    wave = folder / "wave.json"
+    wave.write_text(json.dumps(WAVE))
     failed = 0
     chosen = [int(number) for number in sys.argv[3:]] or range(len(PLANS))
     for i in chosen:
-        family, stages, plan = PLANS[i]
-        schedule = SCHEDULES[i % len(SCHEDULES)]
+        family, micro_batches, place, schedule, plan = PLANS[i]
         try:
-            result = compare(families, folder, family, stages, schedule, plan).strip()
+            result = compare(families, folder, family, micro_batches, place, wave if schedule == "wave" else schedule, plan).strip()
         except RuntimeError as error:
             failed += 1
             result = str(error)
-        print(f"{family}, {stages}, {schedule}, {plan}: {result}", flush=True)
+        print(f"{family}, {micro_batches} micro-batches, {place}, {schedule}, {plan}: {result}", flush=True)
     print(f"{len(chosen) - failed} plans equal, {failed} not")
     sys.exit(failed > 0)
 

@@ -269,12 +269,22 @@ static void printTransfers(const json::Object &manifest) {
                       grouped(toHost), grouped(toDevice));
 }
 
+/// "layers 0 to 1 and 4 to 5": those of a stage's chunks.
+static std::string layersOf(const json::Object &stage) {
+  std::string result;
+  int64_t all = 0;
+  for (const json::Object *chunk : objects(stage.getArray("chunks"))) {
+    int64_t first = number(*chunk, "first_layer"), layers = number(*chunk, "layers");
+    result += (all == 0 ? "" : " and ") + std::to_string(first) +
+              (layers == 1 ? "" : " to " + std::to_string(first + layers - 1));
+    all += layers;
+  }
+  return (all == 1 ? "layer " : "layers ") + result;
+}
+
 /// "Stage 0: layers 0 to 5; 1,234 bytes of memory", and what it sends and receives.
 static void printStage(const json::Object &stage, StringRef function) {
-  int64_t first = number(stage, "first_layer"), layers = number(stage, "layers");
-  outs() << formatv("\nStage {0}: ", number(stage, "stage"))
-         << (layers == 1 ? formatv("layer {0}", first).str()
-                         : formatv("layers {0} to {1}", first, first + layers - 1).str());
+  outs() << formatv("\nStage {0}: ", number(stage, "stage")) << layersOf(stage);
   if (const json::Object *memory = stage.getObject("memory"))
     outs() << "; " << grouped(memory::deviceBytes(*memory)) << " bytes per rank";
   outs() << '\n';
