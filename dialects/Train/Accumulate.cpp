@@ -150,8 +150,8 @@ void AccumulateOp::print(OpAsmPrinter &printer) {
     printer << ") ";
   };
   auto later = [&] {
-    for (auto [pass, region] : llvm::zip(ArrayRef(getPasses()).drop_front(), getLater())) {
-      printer << " " << pass.text() << " (";
+    for (Region &region : getLater()) {
+      printer << " " << getPass(numberOf(region)).text() << " (";
       llvm::interleaveComma(region.getArguments().drop_back(grownIn(*this, region).size()), printer,
                             [&](Value argument) { printer << argument; });
       printer << ") ";

@@ -6,7 +6,7 @@ func.func @grown(%x: tensor<3x4xf32>) -> tensor<4xf32> {
   %0 = "train.accumulate"(%x) <{grown = array<i64: 0>}> ({
   ^bb0(%a: tensor<4xf32>):
     train.yield %a : tensor<4xf32>
-  }, {}) : (tensor<3x4xf32>) -> tensor<4xf32>
+  }) : (tensor<3x4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 

@@ -10,7 +10,7 @@
 // CHECK: } backward (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {
 // CHECK-NEXT: train.yield{{$}}
 // CHECK: } weights (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) onto (%{{.*}} = 1) {
-// CHECK: } {order = #train.order<1 x (forward 0, forward.1 0, backward.1 0, weights 0, backward 0), 1 x (forward 1, forward.1 1, backward.1 1, backward 1, weights 1)>}
+// CHECK: } {order = #train.order<1 x (forward 0, forward.1 0, backward.1 0, backward 0, weights 0), 1 x (forward 1, forward.1 1, backward.1 1, backward 1, weights 1)>}
 func.func @passes(%xs: tensor<2x4xf32>) {
   %0:2 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> (tensor<f32>, tensor<4xf32>) {
     %h = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>

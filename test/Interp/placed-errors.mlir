@@ -63,7 +63,7 @@ func.func @f(%x: tensor<2x4xf32>) -> tensor<f32> {
     %1 = tx.exp %i {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
     %2 = tx.reduce_sum %1 [0] {rt.buffers = [#rt.at<arena 32>]} : tensor<4xf32> -> tensor<f32>
     train.yield %2 : tensor<f32>
-  }, {}) {rt.buffers = [#rt.at<arena 8>]} : (tensor<2x4xf32>) -> tensor<f32>
+  }) {rt.buffers = [#rt.at<arena 8>]} : (tensor<2x4xf32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
 }

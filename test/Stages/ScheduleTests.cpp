@@ -232,6 +232,28 @@ TEST(Schedule, NumbersThatDoNotFit) {
   EXPECT_FALSE(makeSchedule("gpipe", 2, 0, 1, problem));
 }
 
+/// How many chunks a stage has follows from the schedule, but for interleaved.
+TEST(Schedule, LaysPositionsOut) {
+  using partita::pipe::Positions;
+  std::string problem;
+  EXPECT_TRUE(layoutOf("1f1b", 4, 0, problem) == (Positions{4, 1, false}));
+  EXPECT_TRUE(layoutOf("interleaved", 4, 0, problem) == (Positions{4, 2, false}));
+  EXPECT_TRUE(layoutOf("interleaved", 4, 3, problem) == (Positions{4, 3, false}));
+  EXPECT_TRUE(layoutOf("zb-v", 4, 0, problem) == (Positions{4, 2, true}));
+  EXPECT_FALSE(layoutOf("zb-v", 4, 3, problem));
+  EXPECT_EQ(problem, "zb-v has two chunks a stage, not 3; interleaved has any number");
+  EXPECT_FALSE(layoutOf("gpipe", 4, 2, problem));
+  EXPECT_EQ(problem, "gpipe has one chunk a stage, not 2; interleaved has any number");
+  EXPECT_FALSE(layoutOf("1b1f", 4, 0, problem));
+  for (bool isWave : {false, true})
+    for (int64_t position = 0; position < 12; ++position) {
+      Positions layout{4, 3, isWave};
+      EXPECT_EQ(layout.at(layout.stageOf(position), layout.chunkOf(position)), position);
+    }
+  EXPECT_EQ((Positions{4, 3, true}.stageOf(4)), 3);
+  EXPECT_EQ((Positions{4, 3, false}.stageOf(4)), 0);
+}
+
 TEST(ScheduleFile, IsReadAsItStands) {
   std::string problem;
   auto schedule = parseSchedule(

@@ -61,7 +61,7 @@ def model(families, folder, family, micro_batches):
     if isinstance(family, int):
         marked = folder / "stack.mlir"
         marked.write_text("\n".join(stack.program(family, micro_batches)))
-        run("partita-opt", marked, "--note-flops", "-o", path)
+        run("partita-opt", marked, "--mark-layers", "--note-flops", "-o", path)
         return path
     made = folder / family
     made.mkdir(exist_ok=True)

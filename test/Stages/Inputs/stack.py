@@ -32,9 +32,9 @@ def program(layers, micro_batches):
         for layer in range(layers):
             yield f"%w{layer} = train.read @w{layer} : {matrix}"
 
-    yield f"train.parameter @table : {table}"
+    yield f"train.parameter @table : {table} fill(<0.0, normal 0.5>)"
     for layer in range(layers):
-        yield f"train.parameter @w{layer} : {matrix}"
+        yield f"train.parameter @w{layer} : {matrix} fill(<0.0, normal 0.5>)"
     yield f"func.func @forward(%ids: {ids}) -> {logits} attributes {{train.entry_point = #train.entry_point<forward>}} {{"
     yield from reads()
     yield from body()
