@@ -23,6 +23,14 @@ mlir::LogicalResult verifyStart(mlir::Operation *start);
 /// Has the wait a start, in its block, and takes all that this fills?
 mlir::LogicalResult verifyWait(mlir::Operation *wait);
 
+/// Builds the wait of one class for the start of `op` (StartableInterface).
+template <typename Wait, typename Start>
+mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Start start) {
+  llvm::SmallVector<mlir::Value> operands{start.getToken()};
+  llvm::append_range(operands, start.getFilled());
+  return Wait::create(builder, op->getLoc(), op->getResultTypes(), operands);
+}
+
 /// Bytes of what a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
 } // namespace partita

@@ -1,4 +1,4 @@
-//===- Interfaces.td - what every pass may ask an op ------------------------------------------===//
+//===- Interfaces.td - what passes ask ops ----------------------------------------------------===//
 //
 // "Ask the op, never switch on it." The op table (dialects/Tx/*.td) answers these questions on the
 // definition of each op; the passes know no op by name.
@@ -13,34 +13,43 @@ include "mlir/IR/OpBase.td"
 def ShardInterface : OpInterface<"ShardInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    How an op may be split over a mesh axis. The answer is a rule (see ShardRule.h):
+    How an op may be split over a mesh axis, as a rule (see ShardRule.h):
 
         "~* k+, ~k+ n -> * n"      matmul
 
-    Letters are dimensions; a dimension of operand or result is a letter or a group `(a b)`, a
-    reshape's outer and inner factor. `*` stands for the leading dimensions, `1` for one of size 1
-    that is nobody's letter. `+`: the letter is summed away, a result that lacks it is partial when
-    it is split (`>`: the max over ranks). `^`: the op cannot be split along this letter; `!`: its
-    splitForm can; `^!`: it can, as a last resort; `|`: not within blocks. `#v`: one number per piece of v. `@v`: an operand that `localize`
-    adds, the first index of a rank's piece of v. `~`: linear in this operand while
-    the others stand still (a product); `~~`: linear in all so marked together (a sum).
+    Letters are dimensions. A dimension of an operand or result is a letter or a group `(a b)`, the outer and inner factor
+    of a reshape; `*` is the leading dimensions, `1` a dimension of size 1 without a letter.
+
+    | mark | meaning |
+    |---|---|
+    | `+`  | the letter is summed away: a result without it is partial when it is split |
+    | `>`  | the same for a max over ranks |
+    | `^`  | the op cannot be split along the letter |
+    | `!`  | only its splitForm can |
+    | `^!` | its splitForm can, as a last resort |
+    | `\|` | it can, but not within blocks |
+    | `#v` | a dimension with one number per shard of v |
+    | `@v` | an operand that `localize` adds: the first index of a rank's shard of v |
+    | `~`  | linear in this operand while the others are fixed (a product) |
+    | `~~` | linear in all operands with this mark together (a sum) |
+
     The op's verifier checks the placements in its types against the rule.
   }];
   let methods = [
     InterfaceMethod<"The op's rule.", "::std::string", "getShardRule">,
     InterfaceMethod<[{
-        Adjusts the op after its types became those of one rank: attributes that speak of shapes, operands
-        for first indices.
+        Adjusts the op once its types are those of one rank: attributes with shapes, operands for first
+        indices.
       }], "void", "localize", (ins), [{}], [{ return; }]>,
     InterfaceMethod<[{
-        The op's results, built at the builder's insertion point out of ops that can have the letter marked
-        `!`, or one whose size `parts` does not divide, split into `parts` parts; nothing where the op has no
-        such letter. Whole values: the ops are placed like all others.
+        The op's results, built at the builder's insertion point from ops that can be split into `parts` along the letter
+        marked `!`, or along one whose size `parts` does not divide; empty if the op has no such letter. The values are full:
+        the ops are placed like all others.
       }], "::llvm::SmallVector<::mlir::Value>", "splitForm", (ins "::mlir::OpBuilder &":$builder, "int64_t":$parts), [{}],
       [{ return {}; }]>,
     InterfaceMethod<[{
-        What a split of the op deals out over the ranks, in its users' word, and how many of them there are
-        (`heads`, 4), where that says more than the sizes of its dimensions.
+        The units that a split of the op distributes over ranks, as users call them, and their number (`heads`, 4), if
+        that says more than the sizes of its dimensions.
       }], "::std::optional<::std::pair<::llvm::StringRef, int64_t>>", "dealtOut", (ins), [{}], [{ return {}; }]>,
   ];
   let verify = [{ return ::partita::verifyShardRule($_op); }];
@@ -50,9 +59,9 @@ def DifferentiableInterface : OpInterface<"DifferentiableInterface"> {
   let cppNamespace = "::partita";
   let description = [{
     The op's vector-Jacobian product, built out of `tx` ops at the builder's insertion point.
-    Takes one cotangent per result (null where none flows) and returns one value per operand (null
-    where no gradient flows). Placements: the cotangent of a replicated value is partial, of a
-    partial one invariant, of a piece the same piece.
+    Takes one cotangent per result (null if there is none) and returns one value per operand (null if no gradient
+    flows). Placements: the cotangent of a replicated value is partial, that of a partial value invariant, that of a shard the
+    same shard.
   }];
   let methods = [
     InterfaceMethod<"Builds the cotangents of the operands.",
@@ -64,8 +73,8 @@ def DifferentiableInterface : OpInterface<"DifferentiableInterface"> {
 def ScalarInterface : OpInterface<"ScalarInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An elementwise op: one C++ expression over the scalar operands, stated once. The interpreter
-    evaluates it in double precision; the CPU and CUDA kernels are printed from the same text.
+    An elementwise op, defined by one C++ expression over scalar operands. The interpreter evaluates it in double
+    precision; the CPU and CUDA kernels are printed from the same text.
   }];
   let methods = [
     InterfaceMethod<"The expression, over the names of getScalarOperands().",
@@ -80,15 +89,15 @@ def ScalarInterface : OpInterface<"ScalarInterface"> {
 def PrecisionInterface : OpInterface<"PrecisionInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    What becomes of an op in a program of 16-bit floats (Micikevicius et al., arXiv 1710.03740). No op computes in 16
-    bits: a kernel widens what it reads, computes in 32 and rounds each element of its results once, when it stores it.
-    So the question is what is stored.
+    The types of an op in a program of 16-bit floats (Micikevicius et al., arXiv 1710.03740). No op computes in 16 bits: a
+    kernel widens its operands, computes in 32 bits and rounds each element of its results once, when it stores it. So the class
+    only decides what is stored.
 
-    Low: operands and results in 16 bits (matrix products, attention, embedding), whatever else comes in.
-    Follow: results as the operands; both are in 16 bits in a 16-bit part of the program (elementwise, shapes,
-    dropout; norms and softmax too, of which mean, rstd and sums are 32 bits inside and as results).
-    High: results in 32 bits: what multiplies errors (exp, log, powers, roots) or adds up many numbers.
-    Exact: results in 32 bits, operands as they come: losses, logarithms of sums.
+    - Low: operands and results in 16 bits, whatever the operands were (matmuls, attention, embedding).
+    - Follow: results like the operands; both are in 16 bits in a 16-bit part of the program (elementwise, shapes, dropout;
+      also norms and softmax, whose mean, rstd and sums are 32 bits, inside and as results).
+    - High: results in 32 bits: ops that amplify errors (exp, log, powers, roots) or add up many numbers.
+    - Exact: results in 32 bits, operands in any type: losses, logarithms of sums.
   }];
   let methods = [
     InterfaceMethod<"The op's class.", "::partita::Precision", "getPrecision">,
@@ -100,14 +109,14 @@ def PrecisionInterface : OpInterface<"PrecisionInterface"> {
 def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An op that begins what runs beside the computation (a collective, a copy) and that one AsyncWaitInterface of its block completes.
-    Its first result is the token that the wait takes. Until the wait, the operands may be neither written nor reused, and what the
-    op fills may not be looked at.
+    Begins a collective or copy that runs beside the computation; one AsyncWaitInterface in its block completes it and takes
+    its first result, the token. Until the wait, the operands must be neither written nor reused, and the buffers that the op fills
+    must not be read.
   }];
   let methods = [
-    InterfaceMethod<"What it runs on: starts of equal streams run in order, others side by side.",
+    InterfaceMethod<"Its stream: starts on equal streams run in order, others concurrently.",
       "::mlir::Attribute", "getStream">,
-    InterfaceMethod<"Does it work in its operands' buffers? Else it fills the results behind its token.",
+    InterfaceMethod<"Is it in-place? Else it fills the results after its token.",
       "bool", "worksInOperands", (ins), [{}], [{ return false; }]>,
   ];
   let extraSharedClassDeclaration = [{
@@ -124,8 +133,8 @@ def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
 def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An op that completes what an AsyncStartInterface of its block has begun. Its operands are the token and all that the start fills; each
-    of its results is what one of these holds from now on.
+    Completes what an AsyncStartInterface in its block has begun. Its operands are the token and all buffers that the start fills; each
+    result is the value of one of these from then on.
   }];
   let extraSharedClassDeclaration = [{
     ::mlir::Value getToken() { return $_op->getOperand(0); }
@@ -140,13 +149,50 @@ def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
   let verify = "return ::partita::verifyWait($_op);";
 }
 
-def CollectiveInterface : OpInterface<"CollectiveInterface"> {
+def StartableInterface : OpInterface<"StartableInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An op that all ranks of a mesh axis do together, or the start of one (AsyncStartInterface). What is done is a row of the table that compiler and runtime share (partita_rt/collectives.h).
+    A collective or copy that can run beside the computation: as an AsyncStartInterface and an AsyncWaitInterface in its place.
   }];
   let methods = [
-    InterfaceMethod<"What is done.", "::partita::CollectiveKind", "getCollectiveKind">,
+    InterfaceMethod<"Builds the start.", "::mlir::Operation *", "buildStart", (ins "::mlir::OpBuilder &":$builder)>,
+    InterfaceMethod<"Builds the wait for `start`; its results replace the op's.",
+      "::mlir::Operation *", "buildWait", (ins "::mlir::OpBuilder &":$builder, "::partita::AsyncStartInterface":$start)>,
+  ];
+}
+
+//===------------------------------------------------------------------------------------------===//
+// What moves values
+//===------------------------------------------------------------------------------------------===//
+
+def TransparentInterface : OpInterface<"TransparentInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    In the unpartitioned program the op's result is its operand: the op only changes what each rank holds of it. An analysis of the
+    model looks through it.
+  }];
+}
+
+def GatherInterface : OpInterface<"GatherInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    A gather that the backward pass can issue again, so that only this rank's shard is kept from the forward pass (`gather-again`).
+  }];
+  let methods = [
+    InterfaceMethod<"Was it issued again? Then nothing merges it with the gather of the forward pass.", "bool", "getAgain">,
+    InterfaceMethod<"", "void", "setAgain", (ins "bool":$again)>,
+    InterfaceMethod<"Does it gather the storage of parameters, and not activations?", "bool", "gathersParameters">,
+  ];
+}
+
+def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterface]> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that all ranks of a mesh axis issue together, or the start of one (AsyncStartInterface). Its kind is a row of the table that
+    compiler and runtime share (partita_rt/collectives.h).
+  }];
+  let methods = [
+    InterfaceMethod<"The kind of collective.", "::partita::CollectiveKind", "getCollectiveKind">,
     InterfaceMethod<"Bytes of one rank as the runtime counts them (wireBytes of partita_rt/collectives.h).",
       "int64_t", "getWireBytes">,
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
@@ -156,6 +202,11 @@ def CollectiveInterface : OpInterface<"CollectiveInterface"> {
     const ::partita::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
     /// Does the op begin what a wait completes?
     bool isStart() { return ::llvm::isa<::partita::AsyncStartInterface>($_op.getOperation()); }
+    /// The operand that a result is made of: a bucket has one each, and a start has its token in front of its results.
+    ::mlir::Value getSourceOf(unsigned result) {
+      unsigned first = isStart() ? 1 : 0;
+      return result < first ? ::mlir::Value() : $_op->getOperand(result - first);
+    }
   }];
 }
 

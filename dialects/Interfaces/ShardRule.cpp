@@ -214,3 +214,16 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
   }
   return true;
 }
+
+bool ShardRule::reduces() const {
+  return llvm::any_of(letters, [](const RuleLetter &letter) { return letter.summed; });
+}
+
+bool ShardRule::contracts() const {
+  for (unsigned letter = 0; letter < letters.size(); ++letter)
+    if (letters[letter].summed && llvm::count_if(operands, [&](const RulePattern &pattern) {
+                                    return pattern.contains(letter);
+                                  }) > 1)
+      return true;
+  return false;
+}

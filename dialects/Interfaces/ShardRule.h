@@ -73,6 +73,11 @@ struct ShardRule {
   bool letterSizes(llvm::ArrayRef<llvm::ArrayRef<int64_t>> operandShapes,
                    llvm::ArrayRef<llvm::ArrayRef<int64_t>> resultShapes,
                    llvm::SmallVectorImpl<int64_t> &sizes, std::string &error) const;
+
+  /// Is a letter summed away?
+  bool reduces() const;
+  /// Is a letter summed away that several operands have, as in a matmul?
+  bool contracts() const;
 };
 
 } // namespace partita

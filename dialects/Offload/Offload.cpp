@@ -29,6 +29,22 @@ void OffloadDialect::initialize() {
       >();
 }
 
+Operation *ToHostOp::buildStart(OpBuilder &builder) {
+  return ToHostStartOp::create(builder, getLoc(), builder.getI64Type(), getType(), getValue());
+}
+
+Operation *ToHostOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}
+
+Operation *ToDeviceOp::buildStart(OpBuilder &builder) {
+  return ToDeviceStartOp::create(builder, getLoc(), builder.getI64Type(), getType(), getValue());
+}
+
+Operation *ToDeviceOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}
+
 std::optional<Direction> offload::directionOf(Operation *op) {
   auto copy = dyn_cast_or_null<CopyInterface>(op);
   return copy ? std::optional(copy.getDirection()) : std::nullopt;

@@ -1,7 +1,7 @@
 //===- Offload.td - between the device's memory and the host's ------------------------------------===//
 //
-// Copies of values to the host and back, and the marks of what lives and is updated there.
-// README.md in this folder says why it is as it is.
+// Copies of values to the host and back, and attributes for what lives and is updated there.
+// See README.md in this folder for the design.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -17,31 +17,31 @@ include "dialects/Interfaces/Interfaces.td"
 def Offload_Dialect : Dialect {
   let name = "offload";
   let cppNamespace = "::partita::offload";
-  let summary = "what is kept in the host's memory, and what moves between it and the device's";
+  let summary = "offloading to host memory, and the copies between host and device";
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
-    /// On a parameter or state: it lives in the host's memory; a `train.read` of it is a value there.
+    /// On a parameter or state: it is offloaded; a `train.read` of it is a value in host memory.
     static constexpr ::llvm::StringLiteral kHost = "offload.host";
-    /// On an update: the host makes it, tile by tile. Each result stands where its operand does;
-    /// what stands on the device moves through a tile's staging memory, in pinned memory.
+    /// On an update: it runs on the host, tile by tile. Each result is in-place; operands on the device
+    /// move through a tile's staging buffers in pinned memory.
     static constexpr ::llvm::StringLiteral kOnHost = "offload.on_host";
   }];
 }
 
-def Offload_Direction : I32EnumAttr<"Direction", "where a copy leads", [
+def Offload_Direction : I32EnumAttr<"Direction", "the direction of a copy", [
   I32EnumAttrCase<"ToHost", 0, "to_host">, I32EnumAttrCase<"ToDevice", 1, "to_device">]> {
   let cppNamespace = "::partita::offload";
   let genSpecializedAttr = 0;
 }
 def Offload_DirectionAttr : EnumAttr<Offload_Dialect, Offload_Direction, "direction"> {
-  let description = "The stream of a copy that runs beside the computation (AsyncStartInterface): each direction has one.";
+  let description = "The stream of a copy that runs beside the computation (AsyncStartInterface): one per direction.";
   let assemblyFormat = "`<` $value `>`";
 }
 
 def CopyInterface : OpInterface<"CopyInterface"> {
   let cppNamespace = "::partita::offload";
-  let description = "A copy of its operand between the device's memory and the host's, or the start of one.";
-  let methods = [InterfaceMethod<"Where it leads.", "::partita::offload::Direction", "getDirection">];
+  let description = "A copy of the operand between device and host memory, or the start of one.";
+  let methods = [InterfaceMethod<"The direction.", "::partita::offload::Direction", "getDirection">];
 }
 
 /// What has a size in bytes.
@@ -54,7 +54,8 @@ class Offload_Op<string mnemonic, list<Trait> traits = []> : Op<Offload_Dialect,
 //===----------------------------------------------------------------------------------------------===//
 
 class Offload_Copy<string mnemonic, string direction>
-    : Offload_Op<mnemonic, [Pure, ShardInterface, CopyInterface, AllTypesMatch<["value", "result"]>]> {
+    : Offload_Op<mnemonic, [Pure, ShardInterface, CopyInterface, DeclareOpInterfaceMethods<StartableInterface>,
+                            AllTypesMatch<["value", "result"]>]> {
   let results = (outs Offload_Value:$result);
   let extraClassDeclaration = [{
     ::std::string getShardRule() { return "~* -> *"; }
@@ -63,10 +64,10 @@ class Offload_Copy<string mnemonic, string direction>
 }
 
 def Offload_ToHostOp : Offload_Copy<"to_host", "ToHost"> {
-  let summary = "a copy of a value in the host's memory";
+  let summary = "copies a value to host memory";
   let description = [{
-    Every rank copies what it has; no communication. What stands on the host only `offload` ops and updates that the
-    host makes may take (`offload-verify`).
+    Every rank copies what it holds; no communication. Only `offload` ops and updates on the host may use values in host
+    memory (`offload-verify`).
 
         %h = offload.to_host %x : tensor<4x6xf32>
 
@@ -77,10 +78,10 @@ def Offload_ToHostOp : Offload_Copy<"to_host", "ToHost"> {
 }
 
 def Offload_ToDeviceOp : Offload_Copy<"to_device", "ToDevice"> {
-  let summary = "a copy in the device's memory of a value on the host";
+  let summary = "copies a value from host to device memory";
   let description = [{
-    `for`: who fetches for itself what others have had already ("backward", "update"); nothing merges copies for different
-    ones.
+    `for` names the user of a second copy of the same value ("backward", "update"); copies for different users are never
+    merged.
 
         %x = offload.to_device %h for "backward" : tensor<4x6xf32>
 
@@ -107,20 +108,20 @@ class Offload_Start<string mnemonic, string direction>
 }
 
 def Offload_ToHostStartOp : Offload_Start<"to_host_start", "ToHost"> {
-  let summary = "begins a copy to the host; what it fills may be looked at after its `wait`";
+  let summary = "begins a copy to the host; its result may be read after its `wait`";
   let description = [{
-    `buffer` is filled until the matching `wait`, whose result it becomes; `value` may be neither written nor reused
-    until then. Created by `start-transfers`; becomes an `rt` call in the lower phase.
+    `buffer` is complete at the matching `wait`, whose result it becomes; `value` must be neither written nor reused until
+    then. Created by `start-transfers`; becomes an `rt` call in the lower phase.
   }];
 }
 
 def Offload_ToDeviceStartOp : Offload_Start<"to_device_start", "ToDevice"> {
-  let summary = "begins a copy to the device; what it fills may be looked at after its `wait`";
-  let description = "As `to_host_start`.";
+  let summary = "begins a copy to the device; its result may be read after its `wait`";
+  let description = "Like `to_host_start`.";
 }
 
 def Offload_WaitOp : Offload_Op<"wait", [Pure, AsyncWaitInterface, AllTypesMatch<["buffer", "result"]>]> {
-  let summary = "completes a copy; its result is what the buffer holds now";
+  let summary = "completes a copy; its result is the filled buffer";
   let arguments = (ins I64:$token, Offload_Value:$buffer);
   let results = (outs Offload_Value:$result);
   let assemblyFormat = "$token `,` $buffer attr-dict `:` type($buffer)";

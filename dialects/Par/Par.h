@@ -12,6 +12,10 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::par {
+/// What the ranks of an axis hold of a value (the table of #par.place).
+enum class Kind { Invariant, Replicated, Sharded, Partial, Max, Flat };
+llvm::StringRef toString(Kind kind);
+
 /// A dimension that an axis splits, in memory: `blocks` times one after another, the parts of all
 /// ranks in their order, `count` contiguous elements each.
 struct Interleaving {
@@ -25,6 +29,7 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 #include "dialects/Par/ParDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Par/ParAttrs.h.inc"
+#include "dialects/Par/ParInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Par/ParOps.h.inc"
 

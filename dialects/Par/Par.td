@@ -1,7 +1,7 @@
 //===- Par.td - meshes, placements, conjugates, collectives --------------------------------------===//
 //
 // What a rank holds of a value, per mesh axis, and what moves between ranks. Knows neither models nor
-// NCCL. README.md in this folder says why it is as it is.
+// NCCL. See README.md in this folder for the design.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -61,30 +61,30 @@ def Par_MeshAttr : Par_Attr<"Mesh", "mesh"> {
 def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
   let summary = "what a rank holds of a value, and of its cotangent, per mesh axis";
   let description = [{
-    The encoding of a tensor type. The tensor's shape is the rank's piece; the placement carries the
-    whole shape and, for each dimension, the axes that split it, outermost first.
+    The encoding of a tensor type. The tensor's shape is that of the rank's shard; the placement carries the
+    full shape and, for each dimension, the axes that split it, outermost first.
 
         tensor<4x128xf32, #par.place<[8 @dp, 128]>>           sharded over dp along dimension 0
         tensor<8x48xf32, #par.place<[8, 3 x 32 @tp]>>         each of three blocks of 32 sharded over tp
         tensor<8x128xf32, #par.place<[8, 128], partial [dp]>> the value is the sum over dp's ranks
-        tensor<8xf32, #par.place<[8], max [tp]>>         the value is the maximum over tp's ranks
-        tensor<96xf32, #par.place<[8, 48 @tp], flat [dp]>>    dp splits the elements of tp's piece, in their order
+        tensor<8xf32, #par.place<[8], max [tp]>>         the value is the max over tp's ranks
+        tensor<96xf32, #par.place<[8, 48 @tp], flat [dp]>>    dp splits the elements of tp's shard, in their order
 
     | placement  | value                       | cotangent                 |
     |------------|-----------------------------|---------------------------|
     | invariant  | same on every rank          | same on every rank        |
-    | replicated | same on every rank          | partial: each has a share |
-    | sharded    | a piece                     | the same piece            |
-    | flat       | a piece of the elements     | the same piece            |
+    | replicated | same on every rank          | partial: each has one term of the sum |
+    | sharded    | a shard                     | the same shard            |
+    | flat       | a shard of the elements     | the same shard            |
     | partial    | the sum over ranks          | invariant                 |
-    | max   | the maximum over ranks      | none: no gradient flows   |
+    | max        | the max over ranks          | none: no gradient flows   |
 
-    `splits` has, per dimension, a list of axes; the number of blocks that an axis splits, where it is
-    not one, stands in front of it. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
+    `splits` has a list of axes per dimension. `3 x 32 @tp` means that the axis splits each of three blocks; without a number there is
+    one block. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
 
-    `flat` axes, outermost first, split what the others leave as if it had one dimension, in equal pieces: the last
-    ones' padding behind the end is zero. Such a tensor has one dimension, whatever the whole has; only ops that
-    treat each element alone take it (ZeRO's pieces of parameters, gradients and states).
+    `flat` axes, outermost first, split the elements that the other axes leave, in memory order, into equal shards. The last shards
+    are padded with zeros. Such a tensor has one dimension, whatever the full tensor has; only elementwise ops take it
+    (ZeRO's shards of parameters, gradients and states).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::ArrayAttr":$splits,
                         ArrayRefParameter<"::mlir::StringAttr">:$replicated,
@@ -98,13 +98,13 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let summary = "who asked for the splits of an axis";
   let description = [{
-    `kind` is who: `batch`, `analysis`, `user`, `annotation`, `sequence`; `words` what was said, in words for the reader, and
-    `parameters` are those that are split together for it.
+    `kind` is its origin: `batch`, `analysis`, `user`, `annotation`, `sequence`. `words` is the request as text for reports.
+    `parameters` lists the parameters that are split together for it.
 
         #par.seed<"analysis" "" of ["up@1", "down@0"]>
         #par.seed<"user" "up=tp@1" of ["up@1", "down@0"]>
 
-    As `par.seeds`, a dictionary by axis, on a parameter, from the seeds to `partition-materialize`; from there on part of
+    A parameter has its seeds as `par.seeds`, a dictionary by axis, until `partition-materialize`, which makes them part of
     `#par.cause`.
   }];
   let parameters = (ins "::mlir::StringAttr":$kind, "::mlir::StringAttr":$words, "::mlir::ArrayAttr":$parameters);
@@ -114,8 +114,8 @@ def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
 def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
   let summary = "the communicator of a mesh axis on which collectives run beside the computation";
   let description = [{
-    `#par.stream<"tp">`, or, for collectives that begin ahead of their use, `#par.stream<"dp" ahead>`: a communicator of their own,
-    so that they wait for no reduction. The stream of an AsyncStartInterface.
+    The stream of an AsyncStartInterface. `#par.stream<"tp">`; collectives that begin ahead of their use have a communicator of their
+    own, `#par.stream<"dp" ahead>`, so that they never queue behind a reduction.
   }];
   let parameters = (ins "::mlir::StringAttr":$axis, "bool":$ahead);
   let hasCustomAssemblyFormat = 1;
@@ -124,29 +124,28 @@ def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
 def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
   let summary = "what made a conjugate or a move necessary";
   let description = [{
-    The letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and where in the
-    model's layers the op stands. It is in the array `par.causes` of what `partition-materialize` inserts,
-    and of whatever comes of it: its backward half, a bucket, a start (dialects/Interfaces/Provenance.h). Read it with
-    `par::causesOf`.
+    The letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and the op's layer.
+    Every op that `partition-materialize` inserts has it in its array `par.causes`, and so has whatever is derived from it: its
+    backward half, a bucket, a start (dialects/Interfaces/Provenance.h). Read it with `par::causesOf`.
 
-    | role      | says                                                                       |
+    | role      | meaning                                                                    |
     |-----------|----------------------------------------------------------------------------|
-    | sum       | the letter is summed away: each rank has a part of the sum                 |
-    | max       | the same of a maximum                                                      |
-    | share     | an operand lacks the letter: each rank has a share of its cotangent        |
-    | parameter | the same of a value that depends on parameters alone                       |
-    | whole     | an operand is in pieces, and the op splits another letter                  |
-    | piece     | an operand is whole, and the op wants its piece                            |
-    | block     | the same of a block of a parameter whose other blocks stay whole           |
-    | update    | each rank updates the piece of the parameter whose states it keeps         |
-    | kept      | each rank keeps a piece of the parameter                                   |
-    | saved     | each rank keeps a piece of what enters a recomputed layer; it has no letter |
-    | held      | several pipeline stages hold the parameter; no letter, as of the next two  |
-    | norm      | a norm is of all pipeline stages' gradients                                |
-    | report    | every rank reports what one pipeline stage has                             |
+    | sum       | the letter is summed away: each rank has a partial sum                     |
+    | max       | the same for a max                                                         |
+    | share     | an operand lacks the letter: each rank has a partial sum of its cotangent  |
+    | parameter | the same, for a value that depends on parameters alone                     |
+    | whole     | an operand is sharded, and the op splits another letter                    |
+    | piece     | an operand is full, and the op needs its shard                             |
+    | block     | the same, for a block of a parameter whose other blocks stay full          |
+    | update    | each rank updates the shard of the parameter whose states it keeps         |
+    | kept      | each rank keeps a shard of the parameter                                   |
+    | saved     | each rank keeps a shard of the input of a recomputed layer; no letter      |
+    | held      | several pipeline stages hold the parameter; no letter, nor have the next two |
+    | norm      | a norm is over the gradients of all pipeline stages                        |
+    | report    | every rank reports a value that one pipeline stage has                     |
 
-    `layer` is the number of the layer (partita/Analysis/Layers.h), -1 in front of the first one or where there
-    is none, -2 behind the last one, -3 outside of the loop over micro-batches; `layers` is how many the function has.
+    `layer` is the number of the layer (partita/Analysis/Layers.h): -1 before the first one or without layers, -2 after the last
+    one, -3 outside the loop over micro-batches. `layers` is the number of layers of the function.
   }];
   let parameters = (ins "::mlir::StringAttr":$role, "::mlir::StringAttr":$letter, "::mlir::StringAttr":$rule,
                         "::mlir::StringAttr":$op, "::mlir::StringAttr":$node, "int64_t":$layer, "int64_t":$layers,
@@ -164,7 +163,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
 class Par_Op<string mnemonic, list<Trait> traits = []> : Op<Par_Dialect, mnemonic, traits>;
 
 class Par_Conjugate<string mnemonic> : Par_Op<mnemonic,
-    [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+    [Pure, TransparentInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$value `over` $axis attr-dict `:` type($value) `->` type($result)";
@@ -175,8 +174,8 @@ def Par_FOp : Par_Conjugate<"f"> {
   let summary = "identity forward, all-reduce backward: invariant -> replicated";
   let hasCanonicalizeMethod = 1;
   let description = [{
-    Megatron's `f` at the entry of a column-parallel block, data parallelism's at every parameter: the
-    ranks go on with the same value but different work, so each has a share of its cotangent.
+    Megatron's `f` at the entry of a column-parallel block, and data parallelism's at every parameter: from here on the
+    ranks use the same value for different work, so each computes a partial sum of its cotangent.
     Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
   }];
 }
@@ -190,31 +189,50 @@ def Par_GOp : Par_Conjugate<"g"> {
 }
 
 def Par_MaxOp : Par_Conjugate<"max"> {
-  let summary = "all-reduce with the maximum forward, no gradient: max -> invariant";
+  let summary = "all-reduce with max forward, no gradient: max -> invariant";
   let description = [{
-    The stable softmax's maximum over a split dimension: the result does not depend on it
-    mathematically, so nothing flows back.
+    The max of a stable softmax over a split dimension. Mathematically the result does not depend on it, so no gradient
+    flows back.
     Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
   }];
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Pieces and wholes. Strategy and mechanism alike: each is the other's backward half.
+// Between shards and full values. Each op is the backward half of another one.
 //===----------------------------------------------------------------------------------------------===//
 
-class Par_Move<string mnemonic, list<Trait> traits = []> : Par_Op<mnemonic,
-    traits # [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+def ReshardInterface : OpInterface<"ReshardInterface", [TransparentInterface]> {
+  let cppNamespace = "::partita::par";
+  let description = [{
+    An op between a full value and one rank's shard of it, along one dimension. Seeds put it where a use needs another placement
+    than the definition has; until `partition-materialize` both of its types are full.
+  }];
+  let methods = [
+    InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
+    InterfaceMethod<"The dimension that the axis splits.", "uint64_t", "getDim">,
+    InterfaceMethod<"The number of equal blocks of the dimension that the axis splits one by one.", "uint64_t", "getBlocks">,
+    InterfaceMethod<"What the ranks of the axis must hold of the operand.", "::partita::par::Kind", "getOperandKind">,
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Is the operand the shard, and the result full?
+    bool gathers() { return $_op.getOperandKind() == ::partita::par::Kind::Sharded; }
+    ::mlir::Value getShard() { return gathers() ? ::mlir::Value($_op->getOperand(0)) : ::mlir::Value($_op->getResult(0)); }
+  }];
+}
+
+class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : Par_Op<mnemonic,
+    traits # [Pure, ReshardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
                        OptionalAttr<StrAttr>:$reason);
   let results = (outs AnyRankedTensor:$result);
   let hasVerifier = 1;
   string whole = ?;
   string piece = ?;
-  string declaration = [{
-    /// The types of the whole value and of one rank's piece.
+  string declaration = "::partita::par::Kind getOperandKind() { return ::partita::par::Kind::" # operandKind # "; }" # [{
+    /// The types of the full value and of one rank's shard.
     ::mlir::RankedTensorType getWhole() { return ::mlir::cast<::mlir::RankedTensorType>(}] # whole # [{.getType()); }
     ::mlir::RankedTensorType getPiece() { return ::mlir::cast<::mlir::RankedTensorType>(}] # piece # [{.getType()); }
-    /// How the piece lies in the whole: `blocks` times, `count` elements of each rank after one another.
+    /// Where the shard lies in the full value: `blocks` times, `count` elements of each rank one after another.
     ::partita::par::Interleaving getInterleaving() {
       return ::partita::par::interleaving(*this, getPiece(), getAxisAttr(), getDim(), getBlocks());
     }
@@ -222,26 +240,28 @@ class Par_Move<string mnemonic, list<Trait> traits = []> : Par_Op<mnemonic,
   let extraClassDeclaration = declaration;
 }
 
-/// Between ranks. The whole is as many pieces as there are ranks: the verifier says so.
-class Par_Exchange<string mnemonic, string kind> : Par_Move<mnemonic, [CollectiveInterface]> {
+/// Between ranks. The full value has as many shards as there are ranks, which the verifier checks.
+class Par_Exchange<string mnemonic, string kind, string operandKind, list<Trait> traits = [], string more = "">
+    : Par_Move<mnemonic, operandKind, [CollectiveInterface] # traits> {
   let extraClassDeclaration = declaration # CollectiveOf<kind>.declaration # [{
     int64_t getWireBytes() { return ::partita::bytesOf(getWhole()); }
-  }];
+  }] # more;
 }
 
-def Par_AllGatherOp : Par_Exchange<"all_gather", "AllGather"> {
-  let summary = "all pieces of a dimension: sharded -> replicated or invariant";
+def Par_AllGatherOp : Par_Exchange<"all_gather", "AllGather", "Sharded", [GatherInterface], [{
+    bool gathersParameters() { return false; }
+  }]> {
+  let summary = "the shards of all ranks along a dimension: sharded -> replicated or invariant";
   let description = [{
-    The axis splits `dim`, within each of `blocks` equal blocks of it. The result's placement decides
-    the adjoint: ranks that go on with different work (replicated) have a share of the cotangent each,
-    so it is a `reduce_scatter`; where all do the same (invariant) it is a `narrow`.
+    The axis splits `dim`, within each of `blocks` equal blocks of it. The result's placement decides the adjoint:
+    `reduce_scatter` if the ranks use the result for different work (replicated), since each then has a partial sum of the
+    cotangent; `narrow` if all do the same (invariant).
 
         %1 = par.all_gather %0 over "tp" along 1
            : tensor<4x8x32xf32, #par.place<[4, 16 @tp, 32]>> -> tensor<4x16x32xf32, #par.place<[4, 16, 32], replicated [tp]>>
 
-    Created by `partition-seed-sequence` (before placements: then all types are whole), as the gradient
-    of `reduce_scatter` and `narrow`, and by `gather-again` (`again`: for the backward pass, in place of
-    the forward pass's, so that nothing whole is kept). Becomes an `rt` call in the lower phase.
+    Created by `partition-seed-sequence` (before placements, when all types are full), as the gradient of `reduce_scatter`
+    and `narrow`, and by `gather-again` (`again`: for the backward pass, so that no full value is kept for it). Becomes an `rt` call in the lower phase.
   }];
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
                        OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
@@ -253,10 +273,10 @@ def Par_AllGatherOp : Par_Exchange<"all_gather", "AllGather"> {
   let hasCanonicalizeMethod = 1;
 }
 
-def Par_ReduceScatterOp : Par_Exchange<"reduce_scatter", "ReduceScatter"> {
-  let summary = "the sum over the ranks of an axis, of which each keeps its piece: partial -> sharded";
+def Par_ReduceScatterOp : Par_Exchange<"reduce_scatter", "ReduceScatter", "Partial"> {
+  let summary = "the sum over the ranks of an axis, of which each keeps its shard: partial -> sharded";
   let description = [{
-    What is left of an all-reduce of which every rank needs a piece alone; its adjoint is `all_gather`.
+    Replaces an all-reduce if every rank needs only its shard of the result; its adjoint is `all_gather`.
     Created by canonicalization (`g` or `all_reduce`, then `narrow`) and as the gradient of `all_gather`;
     becomes an `rt` call in the lower phase.
   }];
@@ -267,12 +287,11 @@ def Par_ReduceScatterOp : Par_Exchange<"reduce_scatter", "ReduceScatter"> {
   let piece = "getResult()";
 }
 
-def Par_NarrowOp : Par_Move<"narrow"> {
-  let summary = "this rank's piece of a value that all have whole: invariant -> sharded";
+def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
+  let summary = "this rank's shard of a value that all ranks have in full: invariant -> sharded";
   let description = [{
     No communication; its adjoint is the `all_gather` to an invariant value.
-    Created by `partition-seed-sequence` (before placements: then all types are whole) and as the gradient
-    of such an `all_gather`; becomes an `rt` call in the lower phase.
+    Created by `partition-seed-sequence` (before placements, when all types are full) and as the gradient of such an `all_gather`; becomes an `rt` call in the lower phase.
   }];
   let assemblyFormat = [{
     $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
@@ -283,14 +302,14 @@ def Par_NarrowOp : Par_Move<"narrow"> {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Where a rank's piece lies
+// Where a rank's shard lies
 //===----------------------------------------------------------------------------------------------===//
 
 def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
-  let summary = "the row-major index, in the whole tensor, of the first element of this rank's piece";
+  let summary = "the row-major index, in the full tensor, of the first element of this rank's shard";
   let description = [{
-    `of` is the piece's type. The result has a dimension per dimension that is split, with one number per piece.
-    Created where an op is localized that depends on global indices; becomes arithmetic on the rank's coordinates.
+    `of` is the shard's type. The result has a dimension per dimension that is split, with one number per shard.
+    Created by `localize` of ops that depend on global indices; becomes arithmetic on the rank's coordinates.
 
         %0 = par.first_element of tensor<4x16xf32, #par.place<[8 @dp, 16]>> : tensor<1xi64, #par.place<[2 @dp]>>
   }];
@@ -298,7 +317,7 @@ def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
   let results = (outs AnyRankedTensor:$index);
   let assemblyFormat = "`of` $of attr-dict `:` type($index)";
   let extraClassDeclaration = [{
-    /// Per mesh axis that splits the piece, what one step along it adds to the index.
+    /// For each mesh axis that splits the tensor, what one step along it adds to the index.
     ::llvm::SmallVector<::std::pair<::mlir::StringAttr, int64_t>> strides();
   }];
 }
@@ -314,10 +333,10 @@ class Par_Reduction<string mnemonic, list<Trait> traits = [], string more = "">
   }] # more;
 }
 
-def Par_AllReduceOp : Par_Reduction<"all_reduce"> {
+def Par_AllReduceOp : Par_Reduction<"all_reduce", [DeclareOpInterfaceMethods<StartableInterface>]> {
   let summary = "sum over the ranks of an axis: partial -> invariant";
   let description = [{
-    A bucket of tensors reduced as one, in rank order. `reason` says what made it necessary.
+    A bucket of tensors reduced as one, in rank order. `reason` names what needs it, for reports.
     Created by differentiation (the conjugate of `f`) and `expand-conjugates` (`g`); joined into
     buckets by `bucket-all-reduces`; split into `all_reduce_start` and `wait` by `start-collectives`.
   }];
@@ -330,7 +349,7 @@ def Par_AllReduceOp : Par_Reduction<"all_reduce"> {
 }
 
 def Par_AllReduceMaxOp : Par_Reduction<"all_reduce_max"> {
-  let summary = "the maximum over the ranks of an axis: max -> invariant";
+  let summary = "the max over the ranks of an axis: max -> invariant";
   let description = [{
     Created by `expand-conjugates` from `par.max`; becomes an `rt` call in the lower phase.
   }];
@@ -341,14 +360,14 @@ def Par_AllReduceMaxOp : Par_Reduction<"all_reduce_max"> {
 }
 
 def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
-  let summary = "the global index at which this rank's piece of a dimension begins";
+  let summary = "the global index at which this rank's shard of a dimension begins";
   let description = [{
-    `size` is the whole dimension's. The result has one element per piece, so its type says which axes
+    `size` is that of the full dimension. The result has one element per shard, so its type shows which axes
     split the dimension, and each rank holds its own:
 
         %first = par.first_index of 50304 : tensor<1xi64, #par.place<[2 @tp]>>   // 0 or 25152
 
-    Ops whose result depends on a global index take it as operand. Created by their `localize`;
+    Ops whose result depends on a global index take it as an operand. Created by their `localize`;
     becomes a kernel argument in the lower phase.
   }];
   let arguments = (ins I64Attr:$size);
@@ -363,8 +382,8 @@ def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start", [AsyncStartInterfac
   }]> {
   let summary = "begins a sum over the ranks of an axis";
   let description = [{
-    The operands may be neither written nor reused until the matching `wait`. `par.poll` says where
-    a target without hardware for it works on the sum meanwhile.
+    The operands must be neither written nor reused until the matching `wait`. On targets whose collectives make no
+    progress by themselves, `par.poll` works on the sum in between.
     Created by `start-collectives`; becomes `rt` calls in the lower phase.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
@@ -377,8 +396,7 @@ def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start", [AsyncStartInterfac
 def Par_WaitOp : Par_Op<"wait", [Pure, AsyncWaitInterface]> {
   let summary = "completes a collective; its results are the reduced values";
   let description = [{
-    `values` are those that the matching start was given: they live until here, and the result of
-    each may take its place.
+    `values` are the operands of the matching start: they live until here, and each result may be in-place.
   }];
   let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$values);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -387,12 +405,11 @@ def Par_WaitOp : Par_Op<"wait", [Pure, AsyncWaitInterface]> {
 }
 
 def Par_PollOp : Par_Op<"poll"> {
-  let summary = "works on the collectives over an axis that are under way, without waiting for anyone";
+  let summary = "works on the pending collectives over an axis without waiting for other ranks";
   let description = [{
-    The oldest first, up to about `bytes` of memory read or written. On CPUs a collective makes no
-    progress by itself, and a thread of its own would take the core of another rank: what is not
-    done in polls is done in `wait`. Changes no value; the sums stay in rank order. On GPUs the
-    collectives have a stream: there the lowering drops the op.
+    Works on the oldest first, up to about `bytes` of memory read or written. On CPUs a collective makes no progress by
+    itself, and a thread for it would take the core of another rank: what polls do not finish, `wait` does. Changes no
+    value; sums stay in rank order. On GPUs collectives have a stream, so the lowering drops the op.
     Created by `poll-collectives`; becomes an `rt` call in the lower phase.
   }];
   let arguments = (ins StrAttr:$axis, I64Attr:$bytes);

@@ -8,6 +8,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
+#include "dialects/Par/ParInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Par/ParOps.cpp.inc"
 
@@ -103,6 +104,15 @@ static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange 
 
 LogicalResult AllReduceOp::verify() {
   return verifyReduced(*this, getValues(), getResults(), getAxisAttr());
+}
+
+Operation *AllReduceOp::buildStart(OpBuilder &builder) {
+  return AllReduceStartOp::create(builder, getLoc(), builder.getI64Type(), getValues(),
+                                  getAxisAttr(), getReasonAttr());
+}
+
+Operation *AllReduceOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
 }
 
 LogicalResult WaitOp::verify() {

@@ -14,9 +14,6 @@
 
 namespace partita::par {
 
-enum class Kind { Invariant, Replicated, Sharded, Partial, Max, Flat };
-llvm::StringRef toString(Kind kind);
-
 /// What a dimension consists of, one after another: so many equal blocks, or some of these sizes.
 struct Blocks {
   int64_t count = 1;

@@ -97,6 +97,10 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
   let extraClassDeclaration = [{
     /// The module's, or null.
     static ProgramAttr of(::mlir::ModuleOp module);
+    /// Do gathers over the axis begin ahead of their use?
+    bool gathersAheadOver(::mlir::StringAttr axis) const {
+      return getGathersAhead() && ::llvm::is_contained(getGathersAhead().getValue(), axis);
+    }
   }];
 }
 

@@ -153,3 +153,25 @@ SmallVector<Value> GatherOp::buildGradient(OpBuilder &builder, ValueRange cotang
   }
   return gradients;
 }
+
+//===----------------------------------------------------------------------------------------------===//
+// Start and wait
+//===----------------------------------------------------------------------------------------------===//
+
+Operation *GatherOp::buildStart(OpBuilder &builder) {
+  return GatherStartOp::create(builder, getLoc(), builder.getI64Type(), getResultTypes(),
+                               getPieces(), getAxisAttr(), getReasonAttr());
+}
+
+Operation *GatherOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}
+
+Operation *ReduceScatterOp::buildStart(OpBuilder &builder) {
+  return ReduceScatterStartOp::create(builder, getLoc(), builder.getI64Type(), getResultTypes(),
+                                      getValues(), getAxisAttr(), getReasonAttr());
+}
+
+Operation *ReduceScatterOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}

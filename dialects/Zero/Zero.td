@@ -1,7 +1,7 @@
-//===- Zero.td - pieces of parameters, gradients and states ---------------------------------------===//
+//===- Zero.td - shards of parameters, gradients and states ---------------------------------------===//
 //
-// Who keeps which elements of the model's state, and what moves for it: flat pieces, in buckets.
-// README.md in this folder says why it is as it is.
+// Which rank keeps which elements of the model's state, and the collectives for it: flat shards, in buckets.
+// See README.md in this folder for the design.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -15,17 +15,17 @@ include "dialects/Interfaces/Interfaces.td"
 def Zero_Dialect : Dialect {
   let name = "zero";
   let cppNamespace = "::partita::zero";
-  let summary = "flat pieces of the model's state: shard, gather, reduce-scatter over buckets";
+  let summary = "flat shards of the model's state: shard, gather, reduce-scatter over buckets";
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 class Zero_Op<string mnemonic, list<Trait> traits = []> : Op<Zero_Dialect, mnemonic, traits>;
 
 def Zero_ShardOp : Zero_Op<"shard", [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
-  let summary = "this rank's flat piece of a value that all ranks of an axis have: invariant -> flat";
+  let summary = "this rank's flat shard of a value that all ranks of an axis have: invariant -> flat";
   let description = [{
-    The elements of what a rank holds, in memory's order, are cut into as many equal pieces as the axis has ranks;
-    what the last ones lack is padded with zeros. No communication; its adjoint is the `gather` to an invariant value.
+    Splits the elements that a rank holds, in memory order, into as many equal shards as the axis has ranks; the last
+    ones are padded with zeros. No communication; its adjoint is the `gather` to an invariant value.
 
         %piece = zero.shard %w over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 
@@ -38,7 +38,7 @@ def Zero_ShardOp : Zero_Op<"shard", [Pure, DeclareOpInterfaceMethods<Differentia
   let hasCanonicalizeMethod = 1;
 }
 
-/// Of all ranks' pieces, padding included.
+/// Moves the shards of all ranks, padding included.
 class Zero_Collective<string mnemonic, string kind, string pieces, list<Trait> traits = [], string more = "">
     : Zero_Op<mnemonic, traits # [Pure, CollectiveInterface]> {
   let extraClassDeclaration = CollectiveOf<kind>.declaration # [{
@@ -49,11 +49,13 @@ class Zero_Collective<string mnemonic, string kind, string pieces, list<Trait> t
   }] # more;
 }
 
-def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [DeclareOpInterfaceMethods<DifferentiableInterface>]> {
-  let summary = "wholes out of all ranks' flat pieces: flat -> replicated or invariant";
+def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [GatherInterface,
+    DeclareOpInterfaceMethods<DifferentiableInterface>, DeclareOpInterfaceMethods<StartableInterface>],
+    "bool gathersParameters() { return true; }"> {
+  let summary = "full tensors from the flat shards of all ranks: flat -> replicated or invariant";
   let description = [{
-    A bucket. The adjoint of a gather to a replicated value (a parameter before work on different samples) is
-    `reduce_scatter`, to an invariant one `shard`.
+    A bucket. The adjoint is `reduce_scatter` if the result is replicated (a parameter, used on different samples), and
+    `shard` if it is invariant.
 
         %w = zero.gather %piece over "dp" because "updated parameter"
            : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
@@ -70,10 +72,11 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [Declare
   let hasCanonicalizeMethod = 1;
 }
 
-def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter", "getPieces"> {
-  let summary = "sums over the ranks of an axis, of which each rank keeps its flat piece: partial -> flat";
+def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter", "getPieces",
+    [DeclareOpInterfaceMethods<StartableInterface>]> {
+  let summary = "sums over the ranks of an axis, of which each rank keeps its flat shard: partial -> flat";
   let description = [{
-    A bucket, reduced in rank order: each rank gets of every tensor the very elements that it owns, and nothing else.
+    A bucket, reduced in rank order: each rank gets exactly the elements of every tensor that it owns.
     Created by canonicalization (`par.all_reduce`, then `shard`) and as the gradient of `gather`; joined into buckets by
     `bucket-all-reduces`; split into `reduce_scatter_start` and `wait` by `start-collectives`.
 
@@ -104,23 +107,23 @@ class Zero_Start<string mnemonic, string kind, string pieces>
 }
 
 def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather", "getValues"> {
-  let summary = "begins a gather; what it fills may be looked at after its `wait`";
+  let summary = "begins a gather; its results may be read after its `wait`";
   let description = [{
-    `buffers` are the wholes, filled until the matching `wait`, whose results they become; the pieces may be
-    neither written nor reused until then. Created by `start-collectives`; becomes `rt` calls in the lower phase.
+    `buffers` are the full tensors, complete at the matching `wait`, whose results they become; the shards must be neither
+    written nor reused until then. Created by `start-collectives`; becomes `rt` calls in the lower phase.
   }];
 }
 
 def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatter", "getBuffers"> {
-  let summary = "begins a reduce-scatter; what it fills may be looked at after its `wait`";
+  let summary = "begins a reduce-scatter; its results may be read after its `wait`";
   let description = [{
-    As `gather_start`: `buffers` are the pieces of the sums.
+    Like `gather_start`; `buffers` are the shards of the sums.
   }];
 }
 
 def Zero_WaitOp : Zero_Op<"wait", [Pure, AsyncWaitInterface]> {
-  let summary = "completes a gather or a reduce-scatter; its results are what the buffers hold now";
-  let description = "`buffers` are all that the matching start fills; each result stands where its buffer does.";
+  let summary = "completes a gather or a reduce-scatter; its results are the filled buffers";
+  let description = "`buffers` are all buffers of the matching start; each result has the memory of its buffer.";
   let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$buffers);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "$token `,` $buffers attr-dict `:` type($token) `,` type($buffers) `->` type($results)";

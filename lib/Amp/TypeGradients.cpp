@@ -1,7 +1,7 @@
-//===- TypeGradients.cpp - what gradients are exchanged and updated in ------------------------===//
+//===- TypeGradients.cpp - types in which gradients are reduced and updates read them ---------===//
 //
-// Updates and norms take gradients of any type, so what was added up in 32 bits reaches them as it
-// is, and so does what ranks exchanged in a type of its own.
+// Updates and norms take gradients of any type, so a 32-bit sum, or a gradient reduced in a type of
+// its own, reaches them without rounding.
 //
 //===----------------------------------------------------------------------------------------------===//
 

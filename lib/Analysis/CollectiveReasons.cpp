@@ -65,10 +65,10 @@ private:
 };
 
 constexpr Role kRoles[] = {
-    Role("sum", ", which it sums away: each rank has a part of the sum")
+    Role("sum", ", which it sums away: each rank has a partial sum")
         .gathers(", which it sums away: the backward half of the reduce-scatter behind it")
-        .scatters(", which it sums away: each rank has a part of the sum, and keeps its piece of "
-                  "the whole one")
+        .scatters(", which it sums away: each rank has a partial sum, and keeps its shard of "
+                  "the total")
         .paired(),
     Role("max", ", of which it takes the max: each rank has its own"),
     Role("share", " and an operand lacks it: each rank has a share of that one's gradient")
@@ -76,35 +76,35 @@ constexpr Role kRoles[] = {
     Role("parameter", " and parameters lack it: each rank has a share of their gradients")
         .scatters(
             " and parameters lack it: each rank has a share of their gradients, and keeps the "
-            "piece that it updates")
+            "shard that it updates")
         .required("one reduction per step of each gradient")
         .told(Gradients, "gradients of parameters"),
     Role("update",
-         " and parameters lack it: each rank updates the piece whose states it keeps, and "
+         " and parameters lack it: each rank updates the shard whose states it keeps, and "
          "the new values are gathered")
         .chosen(
             "with --zero-stage 0, an all_reduce takes the place of this and of a reduce_scatter")
         .told(Gradients, "updated parameters"),
     Role("kept", " and parameters lack it: each rank has a share of their gradients")
-        .gathers(" and parameters lack it: each rank keeps a piece of the parameter, which is "
+        .gathers(" and parameters lack it: each rank keeps a shard of the parameter, which is "
                  "gathered for its use")
         .scatters(
             " and parameters lack it: each rank has a share of their gradients, and keeps the "
-            "piece that it updates")
+            "shard that it updates")
         .again(", once more for the backward pass")
-        .chosen("with --zero-stage 2, parameters are whole: one gather of each per step")
+        .chosen("with --zero-stage 2, parameters are full: one gather of each per step")
         .toldOfScatters(Gradients, "gradients of parameters"),
-    Role("saved", "each rank keeps a piece of what enters the layer, which is gathered to compute "
-                  "the layer again")
+    Role("saved", "each rank keeps a shard of the layer's input, which is gathered to recompute "
+                  "the layer")
         .chosen("without --recompute-partition, every rank keeps all of it"),
-    Role("whole", " and needs its input whole")
+    Role("whole", " and needs its full input")
         .gathers(", so its input, split along the sequence, is gathered")
         .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
-                  "keeps its piece of the whole one")
+                  "keeps its shard of the total")
         .again(" again for the backward pass instead of kept")
         .paired(),
     Role("block",
-         " of one block of a fused weight, of which each rank takes its piece: the pieces of "
+         " of one block of a fused weight, of which each rank takes its shard: the shards of "
          "that block's gradient are gathered")
         .told(Gradients, "gradients of parameters"),
     Role("held", "several pipeline stages hold the parameter: each has a part of its gradient")
@@ -116,7 +116,7 @@ constexpr Role kRoles[] = {
     Role("report", "one pipeline stage has it, and every rank reports it")
         .chosen("with --mesh pp=1")
         .told(Once, "what a step reports"),
-    Role("piece", ", of which each rank takes its piece: the pieces of the gradient are gathered"),
+    Role("piece", ", of which each rank takes its shard: the shards of the gradient are gathered"),
 };
 
 /// What all splits that one kind of seed asks for have in common.
@@ -125,7 +125,7 @@ struct Seed {
   StringLiteral request = "";   ///< of its words, {0}, where there are any
   StringLiteral several = ": "; ///< in front of parameters that are split together
   StringLiteral option = "";    ///< without which it does not exist
-  StringLiteral instead = "";   ///< what whole weights need beside --shard
+  StringLiteral instead = "";   ///< what full weights need beside --shard
   bool isRequired = false;      ///< by mathematics: the role says what
 };
 
@@ -254,10 +254,10 @@ std::string Collective::removal() const {
   else if (from && !from->option.empty() && others == 0)
     text = "without " + from->option.str() + "; ";
   text += "without " + axis;
-  if (row->place) // a bucket of many tensors, of which whole weights would remove a few
+  if (row->place) // a bucket of many tensors, of which full weights would remove a few
     return text;
   if (std::string whole = wholeWeights(*this); !whole.empty())
-    text += ", or whole weights: --shard '" + whole + "'";
+    text += ", or full weights: --shard '" + whole + "'";
   if (from && !from->instead.empty())
     text += formatv(false, from->instead.data(), words).str();
   if (hasPair(*this, *row))

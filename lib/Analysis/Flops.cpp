@@ -29,13 +29,7 @@ static double elements(ValueRange values) {
 
 /// The product of the sizes of all letters of a contraction; nothing of another op.
 static std::optional<double> contraction(Operation *op, const ShardRule &rule) {
-  bool contracts = false;
-  for (unsigned letter = 0; letter < rule.letters.size(); ++letter)
-    contracts |= rule.letters[letter].summed &&
-                 llvm::count_if(rule.operands, [&](const RulePattern &pattern) {
-                   return pattern.contains(letter);
-                 }) > 1;
-  if (!contracts)
+  if (!rule.contracts())
     return std::nullopt;
   SmallVector<int64_t> sizes;
   std::string error;
@@ -62,12 +56,11 @@ static Flops flopsOf(ShardInterface shard) {
   std::optional<ShardRule> rule = par::ruleOf(op, error);
   if (!rule)
     return flops;
-  bool reduces = llvm::any_of(rule->letters, [](const RuleLetter &each) { return each.summed; });
   if (auto attention = dyn_cast<tx::AttentionOp>(op))
     flops.products = attentionFlops(attention);
   else if (std::optional<double> points = contraction(op, *rule))
     flops.products = 2 * *points;
-  else if (reduces || isa<ScalarInterface>(op))
+  else if (rule->reduces() || isa<ScalarInterface>(op))
     flops.elementwise = elements(op->getOperands());
   return flops;
 }

@@ -56,8 +56,7 @@ public:
 
 private:
   static bool isLookedThrough(Operation *op) {
-    return isa<par::FOp, par::GOp, par::MaxOp, par::NarrowOp, CollectiveInterface, pipe::MoveOp, pipe::ShareOp,
-               pipe::PinOp>(op) &&
+    return isa<TransparentInterface, pipe::MoveOp, pipe::ShareOp, pipe::PinOp>(op) &&
            op->getNumOperands() == 1;
   }
   static Value through(Value value) {

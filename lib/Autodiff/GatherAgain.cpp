@@ -11,7 +11,7 @@
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
-#include "dialects/Zero/Zero.h"
+#include "dialects/Train/Train.h"
 #include "lib/Autodiff/SavedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -45,7 +45,7 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
       return signalPassFailure();
     kept = std::move(*named);
     bool gathersAny = false;
-    getOperation().walk([&](zero::GatherOp) { gathersAny = true; });
+    getOperation().walk([&](GatherInterface gather) { gathersAny |= gather.gathersParameters(); });
     if (!kept.empty() && !gathersAny) {
       getOperation().emitError() << "keep-gathered: no parameter is gathered for its use; with "
                                     "--zero-stage 3 those above --persistence-threshold are";
@@ -62,9 +62,10 @@ private:
     loop.simplifySaved();
     SmallVector<Operation *> activations, parameters;
     for (Operation &op : loop.getBody().front()) {
-      if (isa<par::AllGatherOp>(op))
+      auto gather = dyn_cast<GatherInterface>(op);
+      if (gather && !gather.gathersParameters())
         activations.push_back(&op);
-      if (isa<zero::GatherOp>(op) && !isKept(&op))
+      if (gather && gather.gathersParameters() && !isKept(&op))
         parameters.push_back(&op);
     }
     // What is computed again reads parameters in the backward pass.
@@ -85,19 +86,22 @@ private:
 
   llvm::SetVector<train::ParameterOp> kept;
 
-  static constexpr llvm::StringLiteral kAgain = "again";
+  static bool gathersParameters(Operation *op) {
+    auto gather = dyn_cast_or_null<GatherInterface>(op);
+    return gather && gather.gathersParameters();
+  }
 
   /// Does an op of the backward pass use a gathered parameter?
   static bool needsParameter(Operation &op) {
     return llvm::any_of(op.getOperands(), [](Value operand) {
-      auto gather = train::forwardOf(operand).getDefiningOp<zero::GatherOp>();
-      return gather && train::parameterReadBy(gather->getOperand(0));
+      Operation *gather = train::forwardOf(operand).getDefiningOp();
+      return gathersParameters(gather) && train::parameterReadBy(gather->getOperand(0));
     });
   }
 
   /// Is the gathered parameter still there when the backward pass comes to it?
   bool meets(Operation *gather, Operation *first) const {
-    if (always || !isa<zero::GatherOp>(gather))
+    if (always || !gathersParameters(gather))
       return false;
     return llvm::none_of(llvm::make_range(first->getBlock()->begin(), first->getIterator()),
                          needsParameter);
@@ -109,7 +113,7 @@ private:
     SmallVector<BlockArgument> arguments;
     for (auto [number, value] : llvm::enumerate(loop.getSaved()))
       if (value.getDefiningOp() == op &&
-          (isa<zero::GatherOp>(op) ||
+          (gathersParameters(op) ||
            !llvm::all_of(loop.getSavedArgument(number).getUsers(), autodiff::isFree)))
         arguments.push_back(loop.getSavedArgument(number));
     return arguments;
@@ -121,7 +125,7 @@ private:
     bool forward = false;
     for (Operation *user : op->getUsers()) {
       forward |= !isa<train::YieldOp>(user);
-      if (isa<par::AllGatherOp>(op) && isCheap(user, op) && !savedOf(loop, user).empty() &&
+      if (!gathersParameters(op) && isCheap(user, op) && !savedOf(loop, user).empty() &&
           !llvm::is_contained(made, user))
         made.push_back(user);
     }
@@ -142,7 +146,7 @@ private:
           mapping.map(operand, autodiff::inBackward(builder, loop, operand, free));
       Operation *again = builder.clone(*each, mapping);
       if (each == op)
-        again->setAttr(kAgain, builder.getUnitAttr());
+        cast<GatherInterface>(again).setAgain(true);
       again->setLoc(provenance::backward(each->getLoc()));
       for (BlockArgument argument : savedOf(loop, each))
         argument.replaceAllUsesWith(again->getResult(
@@ -157,8 +161,7 @@ private:
     if (!isa<ShardInterface>(op) || !isPure(op) || op->getBlock() != gather->getBlock())
       return false;
     auto rule = par::ruleOf(op, error);
-    if (!rule ||
-        llvm::any_of(rule->letters, [](const RuleLetter &letter) { return letter.summed; }))
+    if (!rule || rule->reduces())
       return false;
     int64_t others = 0;
     for (Value operand : op->getOperands())

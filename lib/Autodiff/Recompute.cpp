@@ -1,17 +1,17 @@
-//===- Recompute.cpp - what the backward pass computes again ---------------------------------===//
+//===- Recompute.cpp - recomputation in the backward pass -------------------------------------===//
 //
 // Activation checkpointing (Chen et al., arXiv 1604.06174; selective: Korthikanti et al., arXiv
-// 2205.05198). What the backward pass uses of the forward pass stands on the list of saved values of
-// train.accumulate. This pass shortens it: the backward ops of a layer get clones of the forward ops
-// instead, which start from values that are saved anyhow, read through train.barrier so that nothing
-// merges clone and original once the two passes are joined.
+// 2205.05198). train.accumulate lists the values that the forward pass saves for the backward pass.
+// This pass shortens the list: the backward ops of a layer use clones of the forward ops instead.
+// The clones start from values that are saved anyway, read through train.barrier, so that nothing
+// merges a clone with its original once the two passes are joined.
 //
-// Per block: all that a layer computes for itself; saved is what enters it from other layers.
-// Selective: what is cheap beside the memory it takes (no product, no collective), as far as it is
-// made of saved values by cheap ops.
+// Per block: recomputes everything inside a layer and saves the layer's inputs.
+// Selective: recomputes ops that are cheap relative to their memory (no matmul, no collective), as
+// far as cheap ops lead back to saved values.
 //
-// Partitioned: of what every rank of tp would keep alike, each keeps a piece, and they gather it
-// when the layer is computed again (as Megatron-LM distributes saved activations).
+// Partitioned: each rank of tp saves only its shard of a value that all ranks have in full, and
+// gathers it for the recomputation (as Megatron-LM distributes saved activations).
 //
 // Dropout draws its numbers by counter: a clone has the mask of its original.
 //

@@ -12,6 +12,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
+#include "lib/Emit/Topology.h"
 #include "lib/Emit/Targets/TargetEmitter.h"
 #include "partita/Support/TemporaryFolder.h"
 #include "partita/Support/ParseJson.h"
@@ -42,34 +43,6 @@ static std::string meshText(ModuleOp module) {
   for (auto [axis, size] : pipe::meshOf(module))
     text += (text.empty() ? "" : ", ") + axis.getValue().str() + " = " + std::to_string(size);
   return text.empty() ? "one rank" : rt::commentText(text);
-}
-
-/// The mesh's axes by name, in their order, "enum MeshAxis { kDp, kTp };", the communicators beside
-/// those of the axes, and the channels between stages.
-static std::string axesText(ModuleOp module) {
-  std::string names = llvm::join(
-      llvm::map_range(pipe::meshOf(module),
-                      [](auto axis) { return rt::axisName(axis.first.getValue()); }),
-      ", ");
-  if (names.empty())
-    return "";
-  std::string text = "\nenum MeshAxis { " + names + " };\n", gathers, sums, channels;
-  size_t row = pipe::meshOf(module).size();
-  auto add = [&](std::string &list, const std::string &name) {
-    list += (list.empty() ? "" : ", ") + name + " = " + std::to_string(row++);
-  };
-  emit::GroupRows rows(module);
-  for (StringAttr axis : rows.gathersAhead)
-    add(gathers, rt::gathersName(axis.getValue()));
-  for (Attribute stages : rows.stageSums)
-    add(sums, rt::stagesName(cast<DenseI64ArrayAttr>(stages).asArrayRef()));
-  for (auto [from, to, number] : rows.channels)
-    channels += (channels.empty() ? "" : ", ") + rt::channelName(from, to, number);
-  if (!gathers.empty())
-    text += "enum GatherGroup { " + gathers + " }; // rows of kGroups, too\n";
-  if (!sums.empty())
-    text += "enum StageGroup { " + sums + " }; // rows of kGroups, too\n";
-  return channels.empty() ? text : text + "enum StageChannel { " + channels + " };\n";
 }
 
 /// What a function is for, as its comment.
@@ -181,7 +154,7 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
   provenance::load(module, /*setAside=*/false); // variables are called after locations
   os << "// " << options.program << ": " << meshText(module)
      << "\n// Written by partita; compile it with the Makefile beside it.\n\n"
-     << emit::emitterOf(rt::Target::of(module)).getPrelude() << axesText(module);
+     << emit::emitterOf(rt::Target::of(module)).getPrelude() << emit::Topology(module).enumerations();
   FunctionsPrinter functions(module, os);
   if (failed(functions.printKernels()))
     return failure();

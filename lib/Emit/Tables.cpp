@@ -1,6 +1,7 @@
 //===- Tables.cpp - the constant tables of a program ------------------------------------------===//
 
 #include "lib/Emit/Tables.h"
+#include "lib/Emit/Topology.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
@@ -23,26 +24,19 @@ using namespace partita::emit;
 
 namespace {
 
-std::string shapeText(ArrayRef<int64_t> shape) {
-  std::string text = "{";
-  llvm::raw_string_ostream stream(text);
-  llvm::interleaveComma(shape, stream);
-  return text + "}";
-}
-
 class TablePrinter {
 public:
   TablePrinter(ModuleOp module, const EmitOptions &options, llvm::raw_ostream &os)
       : module(module), options(options), os(os), stages(pipe::stagesOf(module)),
-        mesh(par::MeshAttr::of(module)), rowsOfGroups(module) {}
+        mesh(par::MeshAttr::of(module)), topology(module) {}
 
   LogicalResult print() {
     for (ModuleOp stage : stages)
       if (failed(check(stage)))
         return failure();
-    printMesh();
-    printGroups();
-    printChannels();
+    programRows("Axis", "Mesh", topology.axes());
+    programRows("Group", "Groups", topology.groups());
+    programRows("Channel", "Channels", topology.channels());
     printInputs();
     printModelFiles();
     if (failed(printParameters()) || failed(printStates()))
@@ -80,41 +74,6 @@ private:
 
   bool isOfStages() const { return stages.front() != module; }
 
-  void printMesh() {
-    SmallVector<std::string> list;
-    for (auto [axis, size] : pipe::meshOf(module))
-      list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) + "}");
-    programRows("Axis", "Mesh", list);
-  }
-
-  /// No table if there is a row for each axis alone.
-  void printGroups() {
-    if (rowsOfGroups.gathersAhead.empty() && rowsOfGroups.stageSums.empty())
-      return;
-    SmallVector<std::string> list;
-    auto add = [&](StringAttr axis, const std::string &some) {
-      list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", {" +
-                     rt::axisName(axis.getValue()) + "}" + some + "}");
-    };
-    for (auto [axis, size] : pipe::meshOf(module))
-      add(axis, "");
-    for (StringAttr axis : rowsOfGroups.gathersAhead)
-      add(axis, "");
-    for (Attribute sum : rowsOfGroups.stageSums)
-      add(StringAttr::get(module.getContext(), pipe::PipeDialect::kAxisName),
-          ", " + shapeText(cast<DenseI64ArrayAttr>(sum).asArrayRef()));
-    programRows("Group", "Groups", list);
-  }
-
-  void printChannels() {
-    SmallVector<std::string> list;
-    for (auto [from, to, number] : rowsOfGroups.channels)
-      list.push_back(llvm::formatv("{{\"stage {0} to {1}{2}\", {0}, {1}}", from, to,
-                                   number ? ", value " + std::to_string(number) : "")
-                         .str());
-    programRows("Channel", "Channels", list);
-  }
-
   /// `static const Type kName[] = {rows};`
   /// Is there a table?
   bool rows(StringRef type, StringRef name, ArrayRef<std::string> list) {
@@ -136,7 +95,7 @@ private:
     members.push_back({member, ("k" + name).str()});
   }
 
-  /// The mesh axis's number; the program's types name axes of its mesh alone.
+  /// The axis's number; types only name axes of the mesh.
   int64_t numberOf(StringAttr axis) {
     return pipe::axisNumber(stages.front(), llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin());
   }
@@ -478,26 +437,12 @@ private:
   llvm::raw_ostream &os;
   SmallVector<ModuleOp> stages;
   par::MeshAttr mesh;
-  GroupRows rowsOfGroups;
+  Topology topology;
   llvm::StringMap<size_t> indexOf;
   SmallVector<std::pair<std::string, std::string>> members;
 };
 
 } // namespace
-
-GroupRows::GroupRows(ModuleOp module) {
-  for (ModuleOp stage : pipe::stagesOf(module)) {
-    auto program = rt::ProgramAttr::of(stage);
-    if (!program)
-      continue;
-    for (auto axis : rt::elementsOf<StringAttr>(program.getGathersAhead()))
-      gathersAhead.insert(axis);
-    for (auto stages : rt::elementsOf<DenseI64ArrayAttr>(program.getStageSums()))
-      stageSums.insert(stages);
-    for (auto message : rt::elementsOf<rt::MessageAttr>(program.getMessages()))
-      channels.insert({message.getSource(), message.getTarget(), message.getNumber()});
-  }
-}
 
 std::string emit::stageSpace(ModuleOp stage) {
   std::optional<int64_t> number = pipe::stageOf(stage);

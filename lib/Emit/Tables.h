@@ -4,25 +4,14 @@
 #define PARTITA_LIB_EMIT_TABLES_H
 
 #include "partita/Emit/Emit.h"
-#include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/ADT/SetVector.h"
-#include <set>
-#include <tuple>
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace partita::emit {
 
 /// Prints kMesh, kInputs, kParameters, ... and program(). Reports what a table cannot say.
 mlir::LogicalResult printTables(mlir::ModuleOp module, const EmitOptions &options,
                                 llvm::raw_ostream &os);
-
-/// Rows of the program's communicators beside those of the mesh's axes, and of its channels: what any of
-/// its stages uses.
-struct GroupRows {
-  explicit GroupRows(mlir::ModuleOp module);
-  llvm::SetVector<mlir::StringAttr> gathersAhead;
-  llvm::SetVector<mlir::Attribute> stageSums; ///< DenseI64ArrayAttr
-  std::set<std::tuple<int64_t, int64_t, int64_t>> channels; ///< from, to, number
-};
 
 /// The namespace of a stage's functions and tables; "" of a program that is not cut into stages.
 std::string stageSpace(mlir::ModuleOp stage);

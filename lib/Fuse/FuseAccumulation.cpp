@@ -1,11 +1,11 @@
-//===- FuseAccumulation.cpp - weights' gradients go straight into their sums ------------------===//
+//===- FuseAccumulation.cpp - adds gradients of weights to their sums in the matmul -----------===//
 //
-// A weight's gradient is a product over the rows of a micro-batch (matmul_tn), with its bias's
-// perhaps. All that becomes of it is to be added to a sum: by an addition, behind the loop over
-// micro-batches, or by being yielded from it. The addition becomes the kernel's own; a loop lets
-// its region make that sum. What is added to is another gradient that nobody else looks at, so that
-// the kernel can work in its memory. A sum that more arithmetic follows, a cast to what ranks
-// exchange, is left to fuse-elementwise: one loop from the product on moves fewer bytes.
+// A weight's gradient is a matmul over the rows of a micro-batch (matmul_tn), possibly with the
+// gradient of its bias. Its only use is to be added to a sum: by an addition, behind the loop over
+// micro-batches, or by being yielded from the loop. The addition moves into the kernel; for a loop,
+// its region computes the sum. The other addend must be a gradient without other uses, so that the
+// kernel is in-place. A sum with more arithmetic behind it, such as a cast before a reduction, is left
+// to fuse-elementwise: one loop from the matmul on moves fewer bytes.
 //
 //===------------------------------------------------------------------------------------------===//
 

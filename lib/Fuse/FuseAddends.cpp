@@ -1,7 +1,7 @@
-//===- FuseAddends.cpp - what a product is added to goes into its kernel ----------------------===//
+//===- FuseAddends.cpp - fuses an addition into the matmul before it --------------------------===//
 //
-// Residuals, and cotangents of values that several products read. The last addition first: a
-// residual's sum is the addend of the next one, which is arithmetic behind it until that has been
+// Residuals, and cotangents of values that several matmuls use. The last addition comes first: a
+// residual's sum is the addend of the next one, which counts as arithmetic behind it until it is
 // fused.
 
 #include "dialects/Rt/Rt.h"

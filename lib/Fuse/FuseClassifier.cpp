@@ -1,9 +1,9 @@
-//===- FuseClassifier.cpp - a product and its cross-entropy become one op ---------------------===//
+//===- FuseClassifier.cpp - fuses a matmul and its cross-entropy ------------------------------===//
 //
-// Starts at a cross-entropy of x w^T. The logits may have one more reader, the cross-entropy's
-// gradient, whose result only the gradients of the same x and w may read. The op stands where the
-// cross-entropy stood; what computes the loss's cotangent is moved in front of it, which fails when
-// it depends on the loss.
+// Starts at a cross-entropy of x w^T. The logits may have one other user, the cross-entropy's
+// gradient, and only the gradients of the same x and w may use its result. The fused op takes the
+// place of the cross-entropy; the ops that compute the loss's cotangent move before it, which fails
+// if they depend on the loss.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
 //===- FuseElementwise.cpp - one loop over elementwise ops that feed each other ---------------===//
 //
-// One walk over each block, in order. An elementwise op joins the groups that its operands come
-// from, when all their results have its type's shape and placement and nobody outside has used one
-// of them yet: the fusion stands where its last member stood, behind all its inputs and in front of
-// all who use it. (A use in front of the op, by an op that is no member, would otherwise read a
-// value that is not there yet.) Groups of one are left alone.
+// One walk over each block, in order. An elementwise op joins the groups of its operands if all their
+// results have its type's shape and placement and no op outside has used one of them yet: the fusion
+// takes the place of its last member, after all its inputs and before all its users. (An earlier use
+// by an op that is no member would read a value that is not computed yet.) Groups of one op are left
+// alone.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
-//===- FuseEpilogues.cpp - what follows a product goes into its kernel ------------------------===//
+//===- FuseEpilogues.cpp - fuses ops behind a matmul into its kernel --------------------------===//
 //
 // Three patterns: a GELU, the slope of a GELU, and a bias's gradient next to the gradient of its
-// weight. Reshapes that stand between them are looked through. What is fused stands where all of
-// its operands are there and nobody has used a result yet.
+// weight. Reshapes in between are looked through. The fused op is placed where all of its operands
+// are defined and no result has been used yet.
 //
 //===------------------------------------------------------------------------------------------===//
 

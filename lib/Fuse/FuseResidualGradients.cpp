@@ -1,8 +1,8 @@
-//===- FuseResidualGradients.cpp - a norm's cotangent added as it is computed -----------------===//
+//===- FuseResidualGradients.cpp - adds to a norm's cotangent as it is computed ---------------===//
 //
-// An addition of a norm's dx, which nobody else reads, becomes the gradient op's own: at the
-// gradient's place when the other addend is there by then, else at the addition's when nobody reads
-// the gradients of the weights before.
+// An addition to a norm's dx without other users moves into the gradient op: at the gradient's place
+// if the other addend is defined by then, else at the addition's if the gradients of the weights are
+// not used before.
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"

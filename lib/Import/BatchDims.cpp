@@ -2,6 +2,7 @@
 
 #include "lib/Import/BatchDims.h"
 #include "lib/Import/File/Node.h"
+#include "lib/Import/Importer.h"
 
 using namespace mlir;
 
@@ -9,7 +10,7 @@ namespace partita::importer {
 
 static std::string dimName(const onnx::ValueInfoProto &input, int axis) {
   const std::string &name = input.type().tensor_type().shape().dim(axis).dim_param();
-  return name.empty() ? input.name() + "." + std::to_string(axis) : name;
+  return name.empty() ? axisName(input, axis) : name;
 }
 
 static bool isBound(const onnx::ValueInfoProto &input, int axis) {

@@ -22,6 +22,10 @@ llvm::SmallVector<const onnx::ValueInfoProto *> realInputs(const onnx::GraphProt
   return inputs;
 }
 
+std::string axisName(const onnx::ValueInfoProto &input, int axis) {
+  return input.name() + "." + std::to_string(axis);
+}
+
 namespace {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
@@ -63,9 +67,6 @@ public:
 private:
   static const onnx::TensorShapeProto &shapeProto(const onnx::ValueInfoProto &input) {
     return input.type().tensor_type().shape();
-  }
-  static std::string axisName(const onnx::ValueInfoProto &input, int axis) {
-    return input.name() + "." + std::to_string(axis);
   }
 
   void addName(const onnx::ValueInfoProto &input, int axis) {

@@ -214,6 +214,8 @@ llvm::StringRef nodeName(const onnx::NodeProto &proto);
 std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
 /// The graph's inputs that are not initializers (old files list both).
 llvm::SmallVector<const onnx::ValueInfoProto *> realInputs(const onnx::GraphProto &graph);
+/// "input.1", what `--dim` calls a dimension without a name in the file.
+std::string axisName(const onnx::ValueInfoProto &input, int axis);
 
 } // namespace partita::importer
 

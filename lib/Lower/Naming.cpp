@@ -39,6 +39,14 @@ StringRef Naming::shorten(StringRef name) const {
   return name;
 }
 
+/// The op if it gathers, or begins to; else null.
+static CollectiveInterface gatherOf(Operation *op) {
+  auto collective = dyn_cast<CollectiveInterface>(op);
+  return collective && collective.getCollectiveKind() == CollectiveKind::AllGather
+             ? collective
+             : CollectiveInterface();
+}
+
 /// The parameter that a value is, whole or in pieces, in whichever memory; "" where it is none.
 static StringRef parameterOf(Value value) {
   while (Operation *definer = value.getDefiningOp()) {
@@ -47,12 +55,10 @@ static StringRef parameterOf(Value value) {
       return read.getSymbol();
     if (isa<tx::BroadcastOp, tx::ReshapeOp, tx::TransposeOp>(definer))
       value = definer->getOperand(0);
-    else if (isa<zero::GatherOp>(definer))
-      value = definer->getOperand(number);
+    else if (auto gather = gatherOf(definer); gather && gather.getSourceOf(number))
+      value = gather.getSourceOf(number);
     else if (offload::directionOf(definer) == offload::Direction::ToDevice)
       value = definer->getOperand(0);
-    else if (isa<zero::GatherStartOp>(definer) && number > 0)
-      value = definer->getOperand(number - 1);
     else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
       value = wait.getFilledBy(number);
     else
@@ -103,12 +109,11 @@ void Naming::nameGradient(Value gradient, std::string name) {
     if (!definer)
       return;
     unsigned number = cast<OpResult>(gradient).getResultNumber();
-    if (isa<par::AllReduceOp, zero::ReduceScatterOp>(definer))
-      gradient = definer->getOperand(number);
+    auto collective = dyn_cast<CollectiveInterface>(definer);
+    if (collective && collective.getRow().sums && collective.getSourceOf(number))
+      gradient = collective.getSourceOf(number);
     else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
       gradient = wait.getFilledBy(number);
-    else if (isa<zero::ReduceScatterStartOp>(definer) && number > 0)
-      gradient = definer->getOperand(number - 1);
     else if (isa<tx::ReshapeOp>(definer))
       gradient = definer->getOperand(0);
     else if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
@@ -169,7 +174,7 @@ std::string Naming::of(Value tensor) const {
     return shorten(initial.getSymbol()).str();
   if (auto gradient = gradients.find(tensor); gradient != gradients.end())
     return gradient->second;
-  if (isa<zero::GatherOp, zero::GatherStartOp>(definer))
+  if (gatherOf(definer))
     if (StringRef parameter = ::parameterOf(tensor); !parameter.empty())
       return (shorten(parameter) + ".full").str();
   StringRef node = provenance::nameOf(definer);

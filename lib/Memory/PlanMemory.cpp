@@ -1,8 +1,8 @@
 //===- PlanMemory.cpp - plan-memory -----------------------------------------------------------===//
 //
-// Persistent memory first, the device's and the host's (one place per parameter and state, the
-// same in all functions: those that fill whole cache lines first), then each function by itself
-// (Plan.cpp, Offsets.cpp); the arena is as large as the largest of them needs. The decisions become
+// Persistent memory first, on device and host (one place per parameter and state, the same in all
+// functions: those that fill whole cache lines first), then each function by itself (Plan.cpp,
+// Offsets.cpp); the arena has the size that the largest function needs. The decisions become
 // attributes, which `lower-to-rt` and the ledger read.
 //
 //===------------------------------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
-//===- OffloadActivations.cpp - saved activations in the host's memory ------------------------===//
+//===- OffloadActivations.cpp - offloads saved activations ------------------------------------===//
 //
-// What train.accumulate saves of a layer for the backward pass goes to the host where it is made, and
-// the copy is saved in its place. The backward pass brings it back before its first use.
+// A value of a layer that train.accumulate saves for the backward pass is copied to the host where it
+// is computed, and the copy is saved. The backward pass copies it back before its first use.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- OffloadFetchAhead.cpp - when values come back from the host ----------------------------===//
+//===- OffloadFetchAhead.cpp - when values are copied back from the host ----------------------===//
 //
-// As zero-prefetch-parameters does with gathers: copies to the device in the order of their first
-// uses; neighbours of one layer and direction are a group, each update's one of its own. A group
-// would stand right before its first use; it moves up, past the first uses of groups before it, as
-// long as what has been fetched and is not yet used stays within the bound. One group ahead is
-// always allowed.
+// Works like zero-prefetch-parameters: copies to the device are grouped in the order of their first
+// uses, one group per layer and direction and one per update. A group starts out right before its
+// first use; it moves up, past the first uses of previous groups, as long as the bytes that are
+// fetched and not yet used stay within the bound. One group ahead is always
+// allowed.
 //
 //===------------------------------------------------------------------------------------------===//
 

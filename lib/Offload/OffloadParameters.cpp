@@ -1,9 +1,9 @@
-//===- OffloadParameters.cpp - parameters in the memory of the host ---------------------------===//
+//===- OffloadParameters.cpp - offloads parameters --------------------------------------------===//
 //
-// The host makes the updates of what it keeps, where it keeps the states too or there are none:
-// those take the value as it stands there. All other uses get copies on the device, one per block
-// and purpose (forward, backward, update); what is not updated on the host is copied back where it
-// is written.
+// An update runs on the host if its parameter is offloaded and its states are, too, or it has none:
+// it uses the value in host memory. All other uses get copies on the device, one per block and
+// purpose (forward, backward, update); a parameter that is not updated on the host is copied back
+// where it is written.
 //
 //===------------------------------------------------------------------------------------------===//
 

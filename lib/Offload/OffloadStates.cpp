@@ -1,4 +1,4 @@
-//===- OffloadStates.cpp - states in the host's memory, updates where they are ----------------===//
+//===- OffloadStates.cpp - offloads optimizer states and their updates ------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"

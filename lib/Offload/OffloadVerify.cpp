@@ -1,4 +1,4 @@
-//===- OffloadVerify.cpp - who may look at the host's memory ----------------------------------===//
+//===- OffloadVerify.cpp - which ops may access host memory -----------------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"

@@ -18,7 +18,7 @@ struct StartTransfers : partita::impl::StartTransfersPassBase<StartTransfers> {
   void runOnOperation() override {
     SmallVector<Operation *> copies;
     getOperation().walk([&](Operation *op) {
-      if (isa<ToHostOp, ToDeviceOp>(op))
+      if (isa<CopyInterface>(op) && isa<StartableInterface>(op))
         copies.push_back(op);
     });
     // From the back: behind an op that is looked at all copies are starts already.
@@ -43,7 +43,7 @@ private:
     for (Operation *user : op->getUsers())
       if (Operation *use = block->findAncestorOpInBlock(*user); use && use->isBeforeInBlock(moment))
         moment = use;
-    if (isa<ToHostOp>(op))
+    if (directionOf(op) == Direction::ToHost)
       if (Operation *second = secondBehind(op); second && second->isBeforeInBlock(moment))
         moment = second;
     return moment;
@@ -55,17 +55,10 @@ private:
       return;
     ++started;
     OpBuilder builder(op);
-    Type type = op->getResult(0).getType();
-    Value value = op->getOperand(0);
-    Operation *start;
-    if (isa<ToHostOp>(op))
-      start = ToHostStartOp::create(builder, op->getLoc(), builder.getI64Type(), type, value);
-    else
-      start = ToDeviceStartOp::create(builder, op->getLoc(), builder.getI64Type(), type, value);
+    auto startable = cast<StartableInterface>(op);
+    auto start = cast<AsyncStartInterface>(startable.buildStart(builder));
     builder.setInsertionPoint(moment);
-    Value done =
-        WaitOp::create(builder, op->getLoc(), type, start->getResult(0), start->getResult(1));
-    op->getResult(0).replaceAllUsesWith(done);
+    op->replaceAllUsesWith(startable.buildWait(builder, start));
     op->erase();
   }
 };

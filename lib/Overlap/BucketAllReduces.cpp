@@ -24,7 +24,10 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   using BucketAllReducesPassBase::BucketAllReducesPassBase;
 
   void runOnOperation() override {
-    auto reduces = [](Operation *op) { return isa<par::AllReduceOp, zero::ReduceScatterOp>(op); };
+    auto reduces = [](Operation *op) {
+      auto collective = dyn_cast<CollectiveInterface>(op);
+      return collective && collective.getRow().sums && isa<StartableInterface>(op);
+    };
     SmallVector<zero::ReduceScatterOp>
         scatters; // first: what is moved may be what a walk visits next
     getOperation().walk([&](zero::ReduceScatterOp op) { scatters.push_back(op); });

@@ -1,11 +1,11 @@
 //===- CheckStreams.cpp - is every pair of accesses from two streams ordered? -----------------===//
 //
-// What a start begins runs beside the computation: on the stream of its communicator, or of its
-// direction of copies. Two edges order it: it begins when what stands before the start is complete,
-// and what stands behind the wait begins when it is complete. The check walks a planned function
-// once and keeps what is under way with the bytes it reads and writes; an access in between that
-// touches them is a race, whoever placed the start, the wait or the memory. It trusts no plan: it
-// knows nothing of lifetimes, only places.
+// A started op runs beside the computation, on the stream of its communicator or of its direction of
+// copies. Two edges order it: it begins when everything before the start is complete, and everything
+// behind the wait begins when it is complete. The check walks a planned function once and keeps the
+// pending ops with the bytes they read and write; an access in between that touches these bytes is a
+// race, whichever pass placed the start, the wait or the memory. It does not rely on the planner: it
+// knows no lifetimes, only places.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -113,8 +113,7 @@ private:
     for (Region &region : op->getRegions())
       for (Block &block : region) {
         for (BlockArgument argument : block.getArguments())
-          if (Value saved = train::forwardOf(argument); saved != argument && places.contains(saved))
-            places[argument] = places.lookup(saved);
+          noteArgument(argument);
         if (failed(checkBlock(block)))
           return failure();
       }
@@ -126,6 +125,26 @@ private:
     if (stream)
       flights.insert({op, {op, stream, std::move(accesses)}});
     return success();
+  }
+
+  /// What is saved lies where the forward pass put it, and a micro-batch somewhere in its batch.
+  void noteArgument(BlockArgument argument) {
+    Value source = train::forwardOf(argument);
+    auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
+    if (auto micro = dyn_cast<BlockArgument>(source); micro && loop)
+      if (Value batch = loop.getBatchOf(micro); batch && places.contains(batch)) {
+        places[argument] = places.lookup(batch);
+        batches[argument] = batch.getType();
+        return;
+      }
+    if (source != argument && places.contains(source))
+      places[argument] = places.lookup(source);
+  }
+
+  /// The tensor at a value's place.
+  Type placedType(Value value) const {
+    Type batch = batches.lookup(value);
+    return batch ? batch : value.getType();
   }
 
   /// The start that a wait completes.
@@ -183,7 +202,7 @@ private:
   /// A view of an operand touches no memory.
   bool isView(Operation *op) {
     auto kernel = dyn_cast<rt::KernelInterface>(op);
-    auto operand = op->getNumOperands() == 1
+    auto operand = op->getNumOperands() == 1 && !batches.contains(op->getOperand(0))
                        ? dyn_cast<RankedTensorType>(op->getOperand(0).getType())
                        : RankedTensorType();
     if (!kernel || !operand || op->getNumResults() != 1)
@@ -204,7 +223,7 @@ private:
     if (isView(op) || isa<train::ReadOp>(op))
       return accesses;
     for (Value operand : op->getOperands())
-      add(accesses.reads, places.lookup(operand), operand.getType());
+      add(accesses.reads, places.lookup(operand), placedType(operand));
     auto buffers = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
     if (worksInOperands(op)) { // one per operand
       ArrayRef<Attribute> list = buffers ? buffers.getValue() : ArrayRef<Attribute>();
@@ -269,6 +288,7 @@ private:
   }
 
   llvm::DenseMap<Value, rt::AtAttr> places;
+  llvm::DenseMap<Value, Type> batches; ///< of micro-batches
   llvm::MapVector<Operation *, Flight> flights;
 };
 

@@ -1,8 +1,8 @@
 //===- OrderUpdates.cpp - updates in the order of their gradients -----------------------------===//
 //
-// An update moves to the end of its block, with the pieces that are taken for it, and the writes
-// and gathers of what it makes, in the order of the ops that define the gradients; what was
-// gathered is written at the very end. Reads stay where they are, before the first write.
+// An update moves to the end of its block, together with the shards that it takes and the writes and
+// gathers of its results, in the order of the ops that define the gradients; gathered values are
+// written at the very end. Reads stay where they are, before the first write.
 //
 //===------------------------------------------------------------------------------------------===//
 

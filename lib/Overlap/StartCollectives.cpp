@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Par.h"
-#include "dialects/Zero/Zero.h"
+#include "dialects/Interfaces/Interfaces.h"
 #include "partita/Overlap/Passes.h"
 
 namespace partita {
@@ -23,7 +22,7 @@ struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectiv
   void runOnOperation() override {
     SmallVector<Operation *> collectives;
     getOperation().walk([&](Operation *op) {
-      if (isa<par::AllReduceOp, zero::GatherOp, zero::ReduceScatterOp>(op))
+      if (isa<CollectiveInterface>(op) && isa<StartableInterface>(op))
         collectives.push_back(op);
     });
     for (Operation *op : collectives)
@@ -31,45 +30,16 @@ struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectiv
   }
 
 private:
-  /// Begins the op, and returns what completes it before `use`. A sum stands in its operands'
-  /// memory, anything else in what the start fills.
-  static Operation *begin(Operation *op, Operation *use) {
-    OpBuilder builder(op);
-    Location loc = op->getLoc();
-    auto token = builder.getI64Type();
-    auto reduce = dyn_cast<par::AllReduceOp>(op);
-    if (reduce) {
-      auto start = par::AllReduceStartOp::create(builder, loc, token, reduce.getValues(),
-                                                 reduce.getAxisAttr(), reduce.getReasonAttr());
-      builder.setInsertionPoint(use);
-      return par::WaitOp::create(builder, loc, op->getResultTypes(), start.getToken(),
-                                 reduce.getValues());
-    }
-    Operation *start;
-    if (auto gather = dyn_cast<zero::GatherOp>(op))
-      start =
-          zero::GatherStartOp::create(builder, loc, token, op->getResultTypes(), gather.getPieces(),
-                                      gather.getAxisAttr(), gather.getReasonAttr());
-    else
-      start = zero::ReduceScatterStartOp::create(builder, loc, token, op->getResultTypes(),
-                                                 op->getOperands(),
-                                                 cast<zero::ReduceScatterOp>(op).getAxisAttr(),
-                                                 cast<zero::ReduceScatterOp>(op).getReasonAttr());
-    builder.setInsertionPoint(use);
-    return zero::WaitOp::create(builder, loc, op->getResultTypes(), start->getResult(0),
-                                start->getResults().drop_front());
-  }
-
   /// The reduce-scatter behind this one: what this one reads is free where that one begins, at the
   /// latest. Its pieces may wait for their use, the wholes are what must not pile up.
   static Operation *nextScatter(Operation *op) {
-    if (!isa<zero::ReduceScatterOp>(op))
-      return nullptr;
-    Operation *next = op->getNextNode();
     auto scatters = [](Operation *op) {
       auto collective = dyn_cast<CollectiveInterface>(op);
-      return collective && collective.getCollectiveKind() == zero::ReduceScatterOp::kKind;
+      return collective && collective.getCollectiveKind() == CollectiveKind::ReduceScatter;
     };
+    if (!scatters(op))
+      return nullptr;
+    Operation *next = op->getNextNode();
     while (next && !scatters(next))
       next = next->getNextNode();
     return next;
@@ -87,7 +57,11 @@ private:
     if (op->getNextNode() == use)
       return;
     ++started;
-    op->replaceAllUsesWith(begin(op, use));
+    OpBuilder builder(op);
+    auto startable = cast<StartableInterface>(op);
+    auto start = cast<AsyncStartInterface>(startable.buildStart(builder));
+    builder.setInsertionPoint(use);
+    op->replaceAllUsesWith(startable.buildWait(builder, start));
     op->erase();
   }
 };

@@ -54,23 +54,21 @@ void Causes::same(Value value, Value as) {
     }
 }
 
-void Causes::moved(Operation *move) {
-  auto axis = move->getAttrOfType<StringAttr>("axis");
+void Causes::moved(par::ReshardInterface move) {
+  StringAttr axis = move.getAxisAttr();
   same(move->getResult(0), move->getOperand(0));
-  bool isGather = isa<par::AllGatherOp>(move);
   trails.erase({move->getResult(0), axis});
   Value definer = move->getOperand(0);
   while (definer.getDefiningOp() && isa<tx::SliceOp, par::FOp>(definer.getDefiningOp()))
     definer = definer.getDefiningOp()->getOperand(0);
   if (auto read = definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
-    std::string name = (read.getSymbol() + "@" + Twine(cast<par::NarrowOp>(move).getDim())).str();
+    std::string name = (read.getSymbol() + "@" + Twine(move.getDim())).str();
     trails[{move->getResult(0), axis}] = {seedFor("analysis", "", name), nullptr};
     pending.push_back({move, "block", nullptr, axis});
     return;
   }
-  trails[{isGather ? move->getOperand(0) : move->getResult(0), axis}] = {seedFor("sequence", ""),
-                                                                         nullptr};
-  pending.push_back({move, isGather ? "whole" : "piece", nullptr, axis});
+  trails[{move.getShard(), axis}] = {seedFor("sequence", ""), nullptr};
+  pending.push_back({move, move.gathers() ? "whole" : "piece", nullptr, axis});
 }
 
 /// Of two open sums that are added, the one that was opened later keeps the other from being
@@ -148,6 +146,12 @@ Operation *Causes::splitterFrom(Operation *user, StringAttr axis, bool seeded) c
   return nullptr;
 }
 
+/// Is it there for what uses its result, not for what its operand is?
+static bool isForUsers(Operation *inserted) {
+  auto move = dyn_cast<par::ReshardInterface>(inserted);
+  return isa<par::FOp>(inserted) || (move && move.gathers());
+}
+
 /// The layer of the op that a conjugate or move stands there for; where what it makes is used in
 /// several layers, that of its operand. What is outside of the loop over micro-batches is once per
 /// step.
@@ -158,7 +162,7 @@ int64_t Causes::layerOf(Operation *inserted, Operation *op) {
   int64_t layer = layers.layerOf(op);
   for (Operation *user : inserted->getUsers())
     if (int64_t other = layers.layerOf(user);
-        layer >= 0 && other >= 0 && other != layer && isa<par::FOp, par::AllGatherOp>(inserted)) {
+        layer >= 0 && other >= 0 && other != layer && isForUsers(inserted)) {
       Operation *definer = inserted->getOperand(0).getDefiningOp();
       return definer ? layers.layerOf(definer) : par::CauseAttr::kBefore;
     }

@@ -28,7 +28,7 @@ public:
   /// A value that is another one, in or behind a region.
   void same(mlir::Value value, mlir::Value as);
   /// A gather or narrow: what splits the piece, the sequence's seed asked for.
-  void moved(mlir::Operation *move);
+  void moved(par::ReshardInterface move);
   /// An op whose types are by its rule now.
   void placed(mlir::Operation *op, const ShardRule &rule);
 

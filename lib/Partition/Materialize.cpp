@@ -98,10 +98,8 @@ private:
         enterUses(op->getResult(0));
       return success();
     }
-    if (auto gather = dyn_cast<par::AllGatherOp>(op))
-      return move(gather);
-    if (auto narrow = dyn_cast<par::NarrowOp>(op))
-      return move(narrow);
+    if (auto reshard = dyn_cast<par::ReshardInterface>(op))
+      return move(reshard);
     if (isa<train::ReadOp>(op)) {
       Value value = op->getResult(0);
       if (failed(retype(value, uses.wanted(value))))
@@ -129,28 +127,28 @@ private:
 
   /// A gather or a narrow, which seeds put where a value's use wants another placement than its
   /// definition.
-  template <typename Op> LogicalResult move(Op op) {
-    bool isGather = std::is_same_v<Op, par::AllGatherOp>;
+  LogicalResult move(par::ReshardInterface op) {
     StringAttr axis = op.getAxisAttr();
-    if (isIncomplete(op.getValue(), axis))
-      op.getValueMutable().assign(insertG(op.getValue(), axis, op));
-    Layout layout = Layout::of(op.getValue().getType());
-    Kind wanted = isGather ? Kind::Sharded : Kind::Invariant;
+    OpOperand &value = op->getOpOperand(0);
+    Kind wanted = op.getOperandKind();
+    if (wanted != Kind::Partial && isIncomplete(value.get(), axis))
+      value.set(insertG(value.get(), axis, op));
+    Layout layout = Layout::of(value.get().getType());
     if (layout.kind(axis) == Kind::Replicated && !cotangents)
       layout.set(axis, Kind::Invariant);
     if (layout.kind(axis) != wanted) {
       InFlightDiagnostic error = op->emitError();
       error << "over " << axis << " wants a value that is " << par::toString(wanted) << ", it is "
             << par::toString(layout.kind(axis));
-      par::attachReasons(error, "it", axis, par::traceReasons(op.getValue(), axis));
+      par::attachReasons(error, "it", axis, par::traceReasons(value.get(), axis));
       return error;
     }
-    if (isGather)
+    if (op.gathers())
       layout.set(axis, Kind::Invariant);
     else
       layout.shard(axis, op.getDim(), op.getBlocks());
     op->removeAttr(kResultSplits);
-    LogicalResult done = retype(op.getResult(), layout);
+    LogicalResult done = retype(op->getResult(0), layout);
     causes.moved(op);
     return done;
   }

@@ -24,14 +24,11 @@ LogicalResult Propagation::run() {
   return success();
 }
 
-/// The piece of a gather's operand or a narrow's result.
+/// The shard of a gather's operand or a narrow's result.
 void Propagation::seedMove(Operation *op) {
-  if (auto gather = dyn_cast<par::AllGatherOp>(op))
-    seed(gather.getValue(), gather.getDim(),
-         {gather.getAxisAttr(), static_cast<int64_t>(gather.getBlocks())});
-  if (auto narrow = dyn_cast<par::NarrowOp>(op); narrow && !op->hasAttr(kUndecided))
-    seed(narrow.getResult(), narrow.getDim(),
-         {narrow.getAxisAttr(), static_cast<int64_t>(narrow.getBlocks())});
+  if (auto move = dyn_cast<par::ReshardInterface>(op); move && !op->hasAttr(kUndecided))
+    seed(move.getShard(), move.getDim(),
+         {move.getAxisAttr(), static_cast<int64_t>(move.getBlocks())});
 }
 
 LogicalResult Propagation::collect() {
@@ -137,8 +134,8 @@ void Propagation::touch(Value value) {
 void Propagation::visit(Operation *op) {
   if (rules.contains(op))
     return visitRule(op);
-  if (isa<par::AllGatherOp, par::NarrowOp>(op))
-    return uniteMoved(op);
+  if (auto move = dyn_cast<par::ReshardInterface>(op))
+    return uniteMoved(move);
   for (auto &edges : {entryEdges(op), exitEdges(op)})
     for (const FlowEdge &edge : edges)
       unite(edge);
@@ -156,9 +153,9 @@ void Propagation::unite(const FlowEdge &edge) {
   }
 }
 
-/// What splits a piece splits its whole, but for the axis that the piece is one of.
-void Propagation::uniteMoved(Operation *move) {
-  auto axis = move->getAttrOfType<StringAttr>("axis");
+/// What splits a shard splits the full value too, except for the axis of the move.
+void Propagation::uniteMoved(par::ReshardInterface move) {
+  StringAttr axis = move.getAxisAttr();
   Value from = move->getOperand(0), to = move->getResult(0);
   for (auto [a, b] : {std::pair(from, to), std::pair(to, from)})
     for (auto [dim, axes] : llvm::enumerate(layoutOf(a).splits))
@@ -401,7 +398,7 @@ void Propagation::annotate() {
   for (auto &[op, rule] : rules)
     ops.push_back(op);
   module.walk([&](Operation *op) {
-    if (isa<train::ReadOp, par::AllGatherOp, par::NarrowOp>(op))
+    if (isa<train::ReadOp, par::ReshardInterface>(op))
       ops.push_back(op);
   });
   for (Operation *op : ops) {

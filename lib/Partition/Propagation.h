@@ -120,7 +120,7 @@ private:
   void visit(mlir::Operation *op);
   void visitRule(mlir::Operation *op);
   void unite(const FlowEdge &edge);
-  void uniteMoved(mlir::Operation *move);
+  void uniteMoved(par::ReshardInterface move);
   void split(mlir::Operation *by, mlir::Value value, unsigned dim, par::AxisSplit axis);
   void touch(mlir::Value value);
   void enqueue(mlir::Operation *op);

@@ -1,12 +1,12 @@
-//===- ReplicatedUses.h - which operands ought to be replicated ---------------------*- C++ -*-===//
+//===- ReplicatedUses.h - which operands must be replicated -------------------------*- C++ -*-===//
 //
-// A sweep backward over a function: which values must be replicated, per axis? Those that an op
-// lacks a split letter of (it splits over the axis, the value does not). If such a value depends on
-// parameters and constants alone, what computed it must be replicated too, and so on up to the
-// parameters: there f stands once, at the definition, outside of the loop over micro-batches. A
-// value that depends on data gets f where it is, unless all that it depends on, up to values that
-// get f anyway, may be replicated: key heads that all ranks compute from the input that their query
-// heads have f of.
+// A backward sweep over a function finds the values that must be replicated, per axis: operands that
+// lack a split letter of their op (the axis splits the op, but not the operand). If such a value
+// depends on parameters and constants alone, the values it is computed from must be replicated, too,
+// and so on up to the parameters: f is inserted once, at their definition, outside of the loop over
+// micro-batches. A value that depends on data gets f where it is, unless everything that it depends
+// on, up to values that get f anyway, may be replicated: for example key heads that all ranks compute
+// from the input of the query heads, which has f.
 //
 //===----------------------------------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Plant.cpp - splits that somebody asks for ----------------------------------------------===//
+//===- RequestedSplits.cpp - splits that the user or the model requests -----------------------===//
 
 #include "lib/Partition/RequestedSplits.h"
 #include "dialects/Train/Train.h"

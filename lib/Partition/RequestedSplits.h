@@ -1,4 +1,4 @@
-//===- Plant.h - splits that somebody asks for --------------------------------------*- C++ -*-===//
+//===- RequestedSplits.h - splits that the user or the model requests ---------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_PARTITION_PLANT_H
 #define PARTITA_LIB_PARTITION_PLANT_H

@@ -1,22 +1,20 @@
-//===- SeedSequence.cpp - what tensor parallelism leaves whole, split along the sequence ------===//
+//===- SeedSequence.cpp - splits what tensor parallelism leaves full along the sequence -------===//
 //
-// Between a product whose sum over ranks is left open (row-parallel) and the next one whose columns
-// are split, every rank computes the same: norms, dropout, residual sums (Korthikanti et al., arXiv
-// 2205.05198). Here these regions are split over the same axis, along the outermost dimension of
-// the open sum that belongs to the data and is not the batch.
+// Between a row-parallel matmul, whose result is a partial sum over ranks, and the next
+// column-parallel one, every rank computes the same: norms, dropout, residual sums (Korthikanti et
+// al., arXiv 2205.05198). The pass splits these regions over the same axis, along the outermost
+// dimension of the partial sum that belongs to the data and is not the batch.
 //
-//   1. Forward, op by op: a value that is split enters an op of which the axis splits no letter
-//   yet,
-//      unless the rule forbids it; the op's results are then split.
-//   2. Where ops on pieces end in gathers of more than what they were made of, they run on the
-//   whole
-//      after one gather of that: key heads that all ranks need, of rows that are gathered for the
-//      queries anyway; both norms of a block whose branches run side by side.
-//   3. Backward: what an entered op wants split and nobody wants whole is split where it is made
-//      (positions, biases along the sequence).
-//   4. Wherever a use wants a value otherwise than it is, a narrow or a gather says so. That a sum
-//      over ranks in front of a narrow is a reduce-scatter, and a gather in front of f half of an
-//      all-gather's pair, is algebra (par's canonicalization).
+//   1. Forward, op by op: if an operand is split and the axis splits no letter of the op yet, the
+//      op's results are split as well, unless the rule forbids it.
+//   2. If ops on shards end in gathers of more bytes than their operands have, they run on full
+//      values after one gather of the operands: key heads that all ranks need, from rows that are
+//      gathered for the queries anyway; both norms of a block whose branches run side by side.
+//   3. Backward: an operand that a split op needs split, and no other op needs full, is split where
+//      it is computed (positions, biases along the sequence).
+//   4. Where a use needs another placement than the definition has, a narrow or a gather is inserted.
+//      Algebra does the rest (par's canonicalization): a sum over ranks followed by a narrow becomes
+//      a reduce-scatter, and a gather followed by f becomes one all-gather.
 //
 //===----------------------------------------------------------------------------------------------===//
 

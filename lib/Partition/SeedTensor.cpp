@@ -1,25 +1,25 @@
 //===- SeedTensor.cpp - which dimensions of parameters are split over tp ----------------------===//
 //
-// A dimension of a parameter stands for all that its letters unite it with, in all functions: the
+// A dimension of a parameter represents everything that its letters tie to it, in all functions: the
 // columns of one weight, the activations in between, the rows of the next. Such a family is split
-// when
+// if
 //
-//   - no op forbids it ('^'): what the softmax over keys runs along stays whole;
+//   - no op forbids it ('^'): the dimension along which a softmax over keys runs stays full;
 //   - it reaches no input: those are the same on all ranks of a group;
 //   - it pays: one of its letters belongs to a contraction (linear in two operands, a letter summed
-//     away), or to a table that data look up;
+//     away), or to a lookup table;
 //   - sizes divide.
 //
-// Megatron's layout comes out without any op or parameter being known by name: MLPs by their inner
-// dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
-// within its blocks: where the family stops at a slice, it is tried again within what the slice
-// cuts. Where a size alone is in the way, ops that know another form of themselves (attention with
-// fewer key heads than ranks) take it. What a norm runs along ('^!') is split where a family is
-// whole after all others have been tried, fewer such norms first: the norm of all queries costs
-// less than queries that every rank computes, those of a residual stream cost more than what they
-// stand between. What is whole in the end for a slice's sake is tried again with the slices' blocks
-// as weights of their own (SeparateBlocks). Families are taken in the order of the parameters; one
-// that would split two dimensions of one op over the same axis is left whole.
+// The result is Megatron's layout, without any op or parameter being known by name: MLPs by their
+// inner dimension, attention by heads, embedding and head by the vocabulary. A fused projection is
+// split within its blocks: if the family stops at a slice, it is tried again within the blocks that
+// the slice cuts. If only a size is in the way, ops with another form (attention with fewer key heads
+// than ranks) take it. The dimension of a norm ('^!') is split if a family is still full after all
+// others have been tried, fewer such norms first: the norm of all queries costs less than queries
+// that every rank computes, but norms of a residual stream cost more than the ops between them. A
+// family that stays full because of a slice is tried again with the slice's blocks as weights of
+// their own (SeparateBlocks). Families are processed in the order of the parameters; one that would
+// split two dimensions of one op over the same axis stays full.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -280,7 +280,7 @@ private:
 
   /// Linear in two operands, and a letter is summed away.
   static bool isContraction(const ShardRule &rule) {
-    bool sums = llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.summed; });
+    bool sums = rule.reduces();
     int64_t factors = llvm::count_if(rule.operands, [](const RulePattern &pattern) {
       return pattern.linearity == Linearity::Separately;
     });

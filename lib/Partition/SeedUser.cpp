@@ -1,9 +1,9 @@
 //===- SeedUser.cpp - dimensions of parameters that the user splits ---------------------------===//
 //
-// PATTERN=AXIS@DIM splits a dimension of each parameter whose name matches, with all that the
-// rules' letters unite it with; PATTERN=replicated keeps parameters whole. In the order given, each
-// tried on what those before it have split: one that cannot hold says why, and which other it
-// meets. What is left undecided is partition-seed-tensor's.
+// PATTERN=AXIS@DIM splits a dimension of each parameter whose name matches, and everything that the
+// rules' letters tie to it; PATTERN=replicated keeps parameters full. Requests apply in the given
+// order; one that cannot hold is an error with the reason and the request it conflicts with.
+// partition-seed-tensor decides the rest.
 //
 //===----------------------------------------------------------------------------------------------===//
 

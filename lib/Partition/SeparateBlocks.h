@@ -1,11 +1,11 @@
 //===- SeparateBlocks.h - blocks of a fused weight as weights of their own ----------*- C++ -*-===//
 //
-// A fused projection has one placement. Where some of its blocks can be split and others cannot
-// (queries by heads; a key head that they all share), that would leave all of it, and what follows,
-// to every rank. Here its blocks become weights of their own: a slice of the product is the product
-// with a slice of the weight, pushed up through what lies between by the rules' letters. The
-// parameter stays whole; of a block that can be split each rank takes its piece (par.narrow), and
-// the pieces of its gradient are gathered, once per step.
+// A fused projection has one placement. If some of its blocks can be split and others cannot (queries
+// by heads; a key head that they all share), every rank would compute all of it, and all that
+// follows. Here the blocks become weights of their own: a slice of the matmul's result becomes a
+// matmul with a slice of the weight, moved up through the ops in between by the rules' letters. The
+// parameter stays full; each rank takes its shard of a block that can be split (par.narrow), and the
+// shards of the block's gradient are gathered, once per step.
 //
 //===----------------------------------------------------------------------------------------------===//
 

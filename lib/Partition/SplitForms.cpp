@@ -1,8 +1,7 @@
-//===- SplitForms.cpp - other ops where an op cannot be split as it is ------------------------===//
+//===- SplitForms.cpp - replaces ops that cannot be split as they are -------------------------===//
 //
-// Runs the propagation; an op one of whose letters is marked '!' or '^!' and split answers with its
-// split form (ShardInterface), in whole values, which the propagation that follows places like all
-// others.
+// Runs the propagation; an op with a split letter that is marked '!' or '^!' is replaced by its split
+// form (ShardInterface), in full values, which the next propagation places like all others.
 //
 //===----------------------------------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- Unshare.cpp - what is repeated for all layers, once for each ---------------------------===//
+//===- Unshare.cpp - gives each user its own broadcast or constant ----------------------------===//
 //
-// A table of angles, repeated over heads and read by every layer, would tie the heads of all layers
-// to one another: what splits one splits all. So would a constant, whose dimensions may be split. So each user gets a repetition of its own; where two
-// are placed alike in the end, cse makes them one again. What parameters have made is left as it
-// is: its gradient is summed up before it is reduced, not after.
+// A table of angles, broadcast over heads and read by every layer, would tie the heads of all layers
+// to one another, and so would a constant whose dimensions may be split. So each user gets its own
+// clone; cse merges those with the same placement in the end. Values computed from parameters stay
+// shared: their gradients are added up before they are reduced, not after.
 //
 //===----------------------------------------------------------------------------------------------===//
 

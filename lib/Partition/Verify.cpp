@@ -59,8 +59,8 @@ private:
   LogicalResult checkOp(Operation *op) {
     if (op->hasAttr(kResultSplits))
       return op->emitError() << "still has splits to materialize";
-    if (isa<par::AllGatherOp, par::NarrowOp>(op))
-      if (auto axis = op->getAttrOfType<StringAttr>("axis");
+    if (auto move = dyn_cast<par::ReshardInterface>(op))
+      if (StringAttr axis = move.getAxisAttr();
           par::Layout::of(op->getOperand(0).getType()).dimOf(axis) < 0 &&
           par::Layout::of(op->getResult(0).getType()).dimOf(axis) < 0)
         return op->emitError() << "'" << op->getName() << "' over " << axis << " is not placed yet";

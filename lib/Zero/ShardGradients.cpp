@@ -1,7 +1,7 @@
-//===- ShardGradients.cpp - micro-batches add up pieces of gradients -------------------------===//
+//===- ShardGradients.cpp - micro-batches add up shards of gradients --------------------------===//
 //
-// A sum over micro-batches that is only reduced and scattered: each micro-batch's part is, and the
-// pieces are added up. The order of the two sums changes, and with it the rounding.
+// If a sum over micro-batches is only reduce-scattered, each micro-batch's gradient is scattered and
+// the shards are added up. The order of the two sums changes, and with it the rounding.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
-//===- ShardParameters.cpp - each rank keeps a piece of every parameter ----------------------===//
+//===- ShardParameters.cpp - each rank keeps a shard of every parameter -----------------------===//
 //
-// The gather is the conjugate that stood there as `f`: where the ranks of the axis go on with
-// different samples its adjoint is a reduce-scatter. The `f` of other axes goes on the piece, in
-// front of it, so that what those ranks reduce are pieces too.
+// The gather replaces the conjugate `f`: if the ranks of the axis work on different samples, its
+// adjoint is a reduce-scatter. The `f` of other axes moves before the gather, onto the shard, so that
+// those ranks reduce shards, too.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
-//===- ShardStates.cpp - each rank updates a piece, and keeps the states of it ---------------===//
+//===- ShardStates.cpp - each rank updates a shard, and keeps its states ----------------------===//
 //
-// Everything is written as shard and gather; that the piece of a reduced gradient is a
-// reduce-scatter is algebra (dialects/Zero/Algebra.cpp).
+// The pass only writes shard and gather; algebra makes the shard of a reduced gradient a
+// reduce-scatter (dialects/Zero/Algebra.cpp).
 //
 //===------------------------------------------------------------------------------------------===//
 

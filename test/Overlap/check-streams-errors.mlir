@@ -82,3 +82,23 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
     return
   }
 }
+
+// -----
+
+// Any byte of a batch may be the micro-batch's that a loop reads: this copy fills the second one.
+module attributes {rt.arena_bytes = 8192 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @batch(%x: tensor<2x64xf32>, %w: tensor<64xf32>) {
+    %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<2x64xf32>) -> tensor<2x64xf32>
+    %h = tx.neg %w {rt.buffers = [#rt.at<pinned 0>]} : (tensor<64xf32>) -> tensor<64xf32>
+    %s = train.accumulate (%m = %a) : (tensor<2x64xf32>) -> tensor<64xf32> {
+      // expected-note @below {{it begins here}}
+      %token, %device = offload.to_device_start %h {rt.buffers = [#rt.at<arena 256>]} : tensor<64xf32>
+      // expected-error @below {{reads byte 256 of the arena, which 'offload.to_device_start' on the stream #offload.direction<to_device> still writes}}
+      %b = tx.neg %m {rt.buffers = [#rt.at<arena 1024>]} : (tensor<64xf32>) -> tensor<64xf32>
+      %d = offload.wait %token, %device {rt.buffers = [#rt.at<arena 256>]} : tensor<64xf32>
+      %e = tx.add %b, %d {rt.buffers = [#rt.at<arena 1024>]} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      train.yield %e : tensor<64xf32>
+    } {rt.buffers = [#rt.at<arena 4096>]}
+    return
+  }
+}

@@ -10,8 +10,8 @@ def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
-    Makes the states of the scale, which @init writes, and marks `train.minimize`: its loss's cotangent is the scale, and
-    `optimize` divides by it, skips steps with an overflow and updates it. Without a `scale` nothing happens.
+    Creates the states of the scale, which @init writes, and marks `train.minimize`: the cotangent of the loss is the scale, and
+    `optimize` divides by it, skips steps with an overflow and updates it. Without a `scale` the pass does nothing.
 
     ```mlir
     train.minimize %loss
@@ -24,10 +24,10 @@ def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"scale", "scale", "std::string", "", "the scale; 0 for a dynamic one, empty for none">,
-    Option<"power", "power", "int64_t", "16", "a dynamic scale begins as 2 to this power">,
-    Option<"window", "window", "int64_t", "1000", "clean steps between two growths">,
+    Option<"power", "power", "int64_t", "16", "a dynamic scale starts at 2 to this power">,
+    Option<"window", "window", "int64_t", "1000", "steps without overflow before the scale grows">,
     Option<"hysteresis", "hysteresis", "int64_t", "2", "overflows until the scale is halved">,
-    Option<"consecutive", "consecutive", "bool", "false", "a clean step forgives the overflows before it">,
+    Option<"consecutive", "consecutive", "bool", "false", "a step without overflow resets the count of overflows">,
     Option<"minimum", "minimum", "double", "1.0", "an overflow at this scale ends the run">,
   ];
   let statistics = [Statistic<"scaled", "scaled", "losses whose gradients are scaled">];
@@ -39,13 +39,13 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
   let description = [{
     Phase: precision.
 
-    Parameters become tensors of the type, and so does what is made of them, as far as each op's precision class lets it
-    (PrecisionInterface). Every op still computes in 32 bits between casts, matrix products and attention aside, whose
-    kernels accumulate in 32 bits: `elide-casts` lets the others read and store 16 bits themselves.
+    Parameters and the values computed from them get the type, as far as each op's precision class allows it (PrecisionInterface). Every
+    op still computes in 32 bits between casts, except matmuls and attention, whose kernels accumulate in 32 bits; `elide-casts` makes
+    the other kernels read and store 16 bits.
 
-    Behind the last matrix product, attention or embedding nothing is rounded that is of 32 bits already: a loss that a
-    model computes itself stays one. Inputs and outputs keep their types. Frozen vectors stay as they are (rotary
-    frequencies; products of theirs with positions are not rounded), but for those of norms.
+    After the last matmul, attention or embedding, 32-bit values are not rounded: a loss that the model computes stays in 32 bits.
+    Inputs and outputs keep their types. Frozen vectors stay in 32 bits (rotary frequencies; their products with positions are not
+    rounded), except those of norms.
 
     ```mlir
     %w = train.read @w : tensor<8x8xf32>
@@ -70,7 +70,7 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
 }
 
 def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
-  let summary = "lets ops read and store the 16-bit values between which they computed";
+  let summary = "makes ops read and store 16 bits instead of computing between casts";
   let description = [{
     Phase: precision.
 
@@ -91,12 +91,12 @@ def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
 }
 
 def TypeGradientsPass : Pass<"type-gradients", "::mlir::ModuleOp"> {
-  let summary = "settles in what gradients are exchanged and reach their updates";
+  let summary = "chooses the types in which gradients are reduced and updates read them";
   let description = [{
     Phase: states.
 
-    Sums over micro-batches are of 32 bits and are not rounded for an update, which takes gradients of any type. With a
-    `reduce-type` what each rank adds is cast to it before it is exchanged, and the sums over ranks are of that type.
+    Sums over micro-batches have 32 bits and are not rounded for an update, which takes gradients of any type. With a `reduce-type`, each
+    rank casts its gradient before it is reduced, and the sums over ranks have that type.
 
     ```mlir
     %g = par.all_reduce %part over "dp" because "gradient" : tensor<4xbf16, #par.place<[4], partial [dp]>> -> tensor<4xbf16>
@@ -111,7 +111,7 @@ def TypeGradientsPass : Pass<"type-gradients", "::mlir::ModuleOp"> {
     Option<"reduceType", "reduce-type", "std::string", "\"auto\"",
            "the type in which gradients are reduced: auto (their own), float32, bfloat16 or float16">,
   ];
-  let statistics = [Statistic<"changed", "changed", "gradients that are exchanged or updated with in another type">];
+  let statistics = [Statistic<"changed", "changed", "gradients reduced or read in another type">];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect"];
 }
 

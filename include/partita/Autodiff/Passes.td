@@ -10,10 +10,10 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
-    Reverse mode: every op's gradient is its own (DifferentiableInterface), `f` and `g` included, so the
-    collectives of the backward pass fall out of the forward's. What is captured by `train.accumulate`
-    gets a gradient that the loop adds up. The backward pass of the loop is a region of its own, and the forward region yields
-    what it saves for it; constants, views and `f` are not saved but made again.
+    Reverse mode: every op defines its gradient (DifferentiableInterface), `f` and `g` included, so the collectives of the backward
+    pass follow from those of the forward pass. Values that `train.accumulate` captures get a gradient that the loop adds up. The
+    backward pass of the loop is a region of its own, and the forward region yields the values that it saves for it; constants, views and
+    `f` are not saved but recomputed.
 
     ```mlir
     %w = train.read @w
@@ -50,17 +50,19 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
 }
 
 def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
-  let summary = "lets the backward pass compute activations again instead of keeping them (activation checkpointing)";
+  let summary = "recomputes activations in the backward pass instead of saving them (activation checkpointing)";
   let description = [{
     Phase: differentiate.
 
     Shortens the list of values that `train.accumulate` saves for the backward pass.
-    `block`: a layer keeps what enters it, and its backward pass begins with the layer's forward ops once more.
-    `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
-    computed again right before its use, of values that are kept anyhow. With a `budget` (bytes), layers are recomputed one by one until the
-    saved activations fit: by the policy, or where it is `none` first selectively, then in full. A remark says if they cannot fit.
-    With `partition`, what enters a layer whole on every rank of tp is kept as one piece on each (`zero.shard`), gathered
-    when the layer is computed again. Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
+    - `block`: a layer saves its inputs, and its backward pass begins by running the layer's forward ops again.
+    - `selective`: ops that are cheap relative to their memory (norms, activations, rotations, softmax; no matmul, no collective) are
+      recomputed right before their use, from values that are saved anyway.
+
+    With a `budget` (bytes), layers are recomputed one by one until the saved activations fit: by the policy, or if that is `none` first
+    selectively, then in full. A remark reports that they cannot fit. With `partition`, each rank of tp saves only its shard of an input of
+    a layer that all of them have in full (`zero.shard`), and gathers it for the recomputation. Clones start behind `train.barrier`;
+    dropout's random numbers are counter-based, so a clone has the mask of its original.
 
     ```mlir
     %n = tx.exp %x
@@ -84,20 +86,20 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"", "none, selective or block">,
-                 Option<"budget", "budget", "int64_t", "0", "bytes of activations that may be kept for the backward pass; 0: all layers do what the policy says">,
-                 Option<"partition", "partition", "bool", "false", "of what enters a layer, each rank of tp keeps a piece">];
-  let statistics = [Statistic<"recomputed", "recomputed", "ops that are done again">];
+                 Option<"budget", "budget", "int64_t", "0", "bytes of activations that may be saved for the backward pass; 0: all layers follow the policy">,
+                 Option<"partition", "partition", "bool", "false", "each rank of tp saves only a shard of a layer's inputs">];
+  let statistics = [Statistic<"recomputed", "recomputed", "ops recomputed">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
 
 def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
-  let summary = "gathers again for the backward pass what the forward pass gathered";
+  let summary = "gathers values again for the backward pass instead of saving them";
   let description = [{
     Phase: differentiate.
 
     Instead of saving a full activation for the backward pass, a rank saves its shard, at the
-    price of one more gather (Korthikanti et al., arXiv 2205.05198). What a norm made of a gathered activation
-    is computed again with it.
+    price of one more gather (Korthikanti et al., arXiv 2205.05198). Norms of a gathered activation
+    are recomputed with it.
 
     ```mlir
     %g = par.all_gather %y over "tp" along 1

@@ -1,4 +1,4 @@
-//===- Passes.td - kernels out of several ops -------------------------------------------------------===//
+//===- Passes.td - several ops in one kernel -------------------------------------------------------===//
 
 #ifndef PARTITA_FUSE_PASSES
 #define PARTITA_FUSE_PASSES
@@ -6,14 +6,13 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
-  let summary = "a product and its cross-entropy, forward and backward, become one op";
+  let summary = "a matmul and its cross-entropy, forward and backward, become one op";
   let description = [{
     Phase: fuse.
 
-    The logits and their cotangent, tokens x vocabulary, are the largest tensors of most training steps;
-    the one op's kernel makes them piece by piece. Needs the loss's cotangent in front of the loss, to which
-    what computes it is moved, and nobody else who looks at the logits. A cross-entropy that is split over
-    the vocabulary stays as it is.
+    The logits and their cotangent, tokens x vocabulary, are the largest tensors of most training steps; the fused kernel computes them
+    block by block. The loss's cotangent must be available before the loss (the ops that compute it are moved there), and nothing else
+    may use the logits. A cross-entropy that is split over the vocabulary stays as it is.
 
     ```mlir
     %logits = tx.matmul_nt %x, %w
@@ -28,15 +27,15 @@ def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
     Without the gradient, in evaluation, it becomes `tx.classifier_loss`.
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "losses that became one with their product">];
+  let statistics = [Statistic<"fused", "fused", "losses fused with their matmul">];
 }
 
 def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
-  let summary = "a reduction over dimensions that are not neighbours becomes one per run of neighbours";
+  let summary = "a reduction over dimensions that are not adjacent becomes one per run of adjacent ones";
   let description = [{
     Phase: fuse.
 
-    A kernel reduces one stretch of memory. Dimensions of size one stand in nobody's way.
+    A kernel reduces contiguous memory. Dimensions of size one do not matter.
 
     ```mlir
     %0 = tx.reduce_mean %x [0, 2, 3] : tensor<2x3x4x5xf32> -> tensor<3xf32>
@@ -54,8 +53,8 @@ def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
   let description = [{
     Phase: fuse.
 
-    Exporters flatten batch and sequence around every product, so a bias and the activation or residual
-    that follows stand on two sides of a reshape. A reshape costs nothing but hides the neighbour.
+    Exporters flatten batch and sequence around every matmul, so there is a reshape between a bias and the activation or residual
+    that follows. A reshape costs nothing, but it prevents fusion.
 
     ```mlir
     %0 = tx.reshape %x : tensor<8x4xf32> -> tensor<2x4x4xf32>
@@ -87,11 +86,11 @@ def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleO
 }
 
 def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
-  let summary = "rotary position embedding is one kernel, forth and back";
+  let summary = "rotary position embedding is one kernel, forward and backward";
   let description = [{
     Phase: fuse.
 
-    Also where products are rounded between (casts). A transpose in front moves behind, where attention's own undoes it.
+    Also with casts in between. A transpose before it moves behind it, where it cancels with that of attention.
 
     ```mlir
     %0 = tx.mul %x, %cos
@@ -107,12 +106,12 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
 }
 
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
-  let summary = "on a GPU, what follows a product goes into its kernel";
+  let summary = "on a GPU, fuses the epilogue of a matmul into its kernel";
   let description = [{
     Phase: fuse.
 
-    A GELU (in the tanh form) whose argument the backward pass wants. So do the slope of a GELU behind `tx.matmul_nt`, and a bias's gradient
-    (`tx.reduce_sum` of the cotangent) beside its weight's `tx.matmul_tn`.
+    Fuses a GELU (in the tanh form) whose argument the backward pass needs, the slope of a GELU after `tx.matmul_nt`, and the gradient
+    of a bias (`tx.reduce_sum` of the cotangent) with the `tx.matmul_tn` of its weight.
 
     ```mlir
     %0 = tx.matmul %x, %w
@@ -128,24 +127,23 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
     }
     ```
 
-    In front of `fuse-elementwise`, which would take the GELUs; those that more arithmetic follows are left to it, so
-    that it is done in one loop.
-    For the target `cuda` alone (`rt.target`): the CPU's runtime has no such kernels.
+    Runs before `fuse-elementwise`, which would fuse the GELUs; those followed by more arithmetic are left to it. Only for the target
+    `cuda` (`rt.target`): the CPU runtime has no such kernels.
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"gelus", "gelus", "GELUs that became part of a product">,
-                    Statistic<"slopes", "slopes", "slopes of GELUs that did">,
-                    Statistic<"biases", "biases", "gradients of biases that did">];
+  let statistics = [Statistic<"gelus", "gelus", "GELUs fused into a matmul">,
+                    Statistic<"slopes", "slopes", "slopes of GELUs fused">,
+                    Statistic<"biases", "biases", "gradients of biases fused">];
 }
 
 def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
-  let summary = "on a GPU, what a product is added to goes into its kernel";
+  let summary = "on a GPU, fuses an addition to a matmul's result into its kernel";
   let description = [{
     Phase: fuse.
 
-    A residual, or the cotangent of a value that several products read, which is a sum of products. The kernel reads the
-    addend where an addition would have read both and written a third tensor; it works in the addend's memory if that
-    dies there. A bias in between goes along; reshapes are looked through.
+    The addend is a residual, or another term of the cotangent of a value that several matmuls use. The kernel reads the addend, while
+    a separate addition would read both terms and write a third tensor; it is in-place if this is the last use of the addend. A bias in
+    between is fused, too; reshapes are looked through.
 
     ```mlir
     %0 = tx.matmul %x, %w
@@ -163,22 +161,21 @@ def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
     %4 = tx.reshape %6 : tensor<8x6xf32> -> tensor<2x4x6xf32>
     ```
 
-    Behind `fuse-residual-gradients`, which gives an addition to a norm's gradient, and in front of
-    `fuse-elementwise`, which would take it; one that more arithmetic follows is left to that.
-    For the target `cuda` alone (`rt.target`): the CPU's products have no second matrix to add.
+    Runs after `fuse-residual-gradients`, which fuses additions into gradients of norms, and before `fuse-elementwise`, which would fuse
+    this one; an addition followed by more arithmetic is left to it. Only for the target `cuda` (`rt.target`): CPU matmuls have no
+    addend.
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "additions that became part of a product">];
+  let statistics = [Statistic<"fused", "fused", "additions fused into a matmul">];
 }
 
 def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
-  let summary = "a weight's gradient is added to its sum by the product's kernel";
+  let summary = "a matmul's kernel adds a weight's gradient to its sum";
   let description = [{
     Phase: fuse.
 
-    Saves a buffer of the weight's size, and writing and reading it, in each micro-batch. Behind the loop over
-    micro-batches the product adds to what the loop has summed up; in it, to the sum so far. Sums of 32 bits take products
-    of 16-bit numbers as they are, before they are rounded.
+    Saves a buffer of the weight's size, and a write and a read of it per micro-batch. After the loop over micro-batches the matmul adds
+    to the loop's sum; in the loop, to the sum so far. 32-bit sums take the matmul of 16-bit operands before it is rounded.
 
     ```mlir
     %sum = train.accumulate (%x = %xs, %dy = %dys) : (tensor<3x8x4xf32>, tensor<3x8x6xf32>) -> tensor<4x6xf32> {
@@ -199,11 +196,11 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
     %2 = tx.fused_product (%a = %x3, %b = %dy3, %c = %sum) : ... {
     ```
 
-    A bias's gradient that `fuse-epilogues` has put beside its weight's is added along. After it, and in front of
-    `fuse-elementwise`, which would take the additions.
+    The gradient of a bias that `fuse-epilogues` has fused with that of its weight is added, too. Runs after that pass and before
+    `fuse-elementwise`, which would fuse the additions.
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "gradients that became part of their sum">];
+  let statistics = [Statistic<"fused", "fused", "gradients added to their sum by a matmul">];
 }
 
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
@@ -211,8 +208,7 @@ def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
   let description = [{
     Phase: fuse.
 
-    Saves writing and reading what stands between them. Nothing is computed twice: a value that others
-    use too becomes one more result.
+    Saves writing and reading the values in between. Nothing is computed twice: a value with other users becomes another result.
 
     ```mlir
     %0 = tx.add %x, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -230,12 +226,12 @@ def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
 }
 
 def FuseBiasPass : Pass<"fuse-bias", "::mlir::ModuleOp"> {
-  let summary = "a bias that is added to a product goes into the product's kernel";
+  let summary = "fuses a bias into the kernel of its matmul";
   let description = [{
     Phase: fuse.
 
-    After `fuse-elementwise`, which takes a bias along with what follows it at no cost: here are those that
-    nothing elementwise follows (query, key and value).
+    Runs after `fuse-elementwise`, which fuses a bias with the elementwise ops that follow it at no cost; this pass takes the others
+    (query, key and value).
 
     ```mlir
     %0 = tx.matmul %x, %w
@@ -246,7 +242,7 @@ def FuseBiasPass : Pass<"fuse-bias", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "biases that became part of a product">];
+  let statistics = [Statistic<"fused", "fused", "biases fused into a matmul">];
 }
 
 #endif // PARTITA_FUSE_PASSES

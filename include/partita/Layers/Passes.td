@@ -6,13 +6,13 @@
 include "mlir/Pass/PassBase.td"
 
 def MarkLayersPass : Pass<"mark-layers", "::mlir::ModuleOp"> {
-  let summary = "says of every op and parameter which layer of the model it belongs to";
+  let summary = "marks every op and parameter with its layer of the model";
   let description = [{
     Phase: objective.
 
-    A layer is what repeats in the graph (partita/Analysis/Layers.h). All phases carry the mark on to what they make of
-    the op (dialects/Interfaces/Provenance.h): recomputation and offload work layer by layer, and the memory ledger tells
-    activations by layer. A parameter belongs to the layer that uses it first, and so do its updates and their states.
+    A layer is a part of the graph that repeats (partita/Analysis/Layers.h). All phases copy the mark to the ops they derive from an op
+    (dialects/Interfaces/Provenance.h): recomputation and offload work layer by layer, and the memory ledger lists activations by layer. A
+    parameter belongs to the layer that uses it first, as do its updates and states.
 
     ```mlir
     %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
@@ -25,14 +25,14 @@ def MarkLayersPass : Pass<"mark-layers", "::mlir::ModuleOp"> {
 }
 
 def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
-  let summary = "says on the module how much its forward program computes, layer by layer";
+  let summary = "records the FLOPs of the forward program, layer by layer";
   let description = [{
     Phase: objective.
 
-    While the program is the forward one alone, and its layers are marked: of @train_step, all micro-batches of a step, or,
-    where nothing is trained, of @forward (partita/Analysis/Flops.h). The speed of a run in model FLOP/s and the table of
-    `explain --flops` come from it, so nothing that later phases recompute or fuse changes them. `parameters` are the elements
-    of those that are read there first.
+    Runs while there is only the forward program and its layers are marked. Counts @train_step, with all micro-batches of a step, or
+    @forward if nothing is trained (partita/Analysis/Flops.h). The model FLOP/s of a run and the table of `explain --flops` come from
+    this record, so recomputation and fusion in later phases do not change them. `parameters` counts the elements of the parameters that
+    the layer reads first.
 
     ```mlir
     train.parameter @w : tensor<4x6xf32>

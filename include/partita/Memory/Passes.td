@@ -6,19 +6,20 @@
 include "mlir/Pass/PassBase.td"
 
 def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
-  let summary = "gives every tensor its place: persistent memory, or an offset in one arena by lifetime";
+  let summary = "gives every tensor its memory: persistent, or an offset in one arena by lifetime";
   let description = [{
     Phase: memory.
 
-    Parameters and states get fixed offsets in persistent memory; reads are that memory itself, and
-    an update that is written back happens in place when nobody reads the old value later. Reshapes, slices,
-    transposes and broadcasts are views where all their users take the strides; the operands of a
-    concatenation are computed into place where their kernels can. A result overwrites an operand
-    that dies where the kernel allows it; one that is written to a parameter or state that the function does
-    not read is computed there, so that @init needs no arena. Everything else gets an offset in the arena by its
-    interval of life, largest first, into the tightest gap. An operand of an asynchronous collective
-    lives until its wait. The host reads what @forward returns: its return names a place in the arena for each
-    result, to which an input, a parameter or a view of one is copied.
+    - Parameters and states get fixed offsets in persistent memory. Reads use that memory directly, and an update that is written back
+      is in-place if the old value has no later use.
+    - Reshapes, slices, transposes and broadcasts are views if all their users support the strides; the operands of a concatenation
+      are computed into it if their kernels can.
+    - A result overwrites an operand at its last use if the kernel allows it. A result that is written to a parameter or state that the
+      function does not read is computed there, so @init needs no arena.
+    - Everything else gets an offset in the arena by its lifetime, largest first, into the tightest gap. An operand of an asynchronous
+      collective lives until its wait.
+    - The host reads the results of @forward: its return names a place in the arena for each result, and results that are an input,
+      a parameter or a view of one are copied there.
 
     ```mlir
     %0 = tx.relu %x : (tensor<4xf32>) -> tensor<4xf32>
@@ -30,7 +31,7 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
   let statistics = [
-    Statistic<"views", "views", "reshapes, slices, transposes, broadcasts and concatenations that cost nothing">,
+    Statistic<"views", "views", "reshapes, slices, transposes, broadcasts and concatenations without a copy">,
     Statistic<"copies", "copies", "reshapes, slices, transposes and broadcasts that copy">,
     Statistic<"inPlace", "in-place", "results that overwrite an operand">,
   ];

@@ -1,4 +1,4 @@
-//===- Passes.td - from a model to what is trained -------------------------------------------------===//
+//===- Passes.td - from a model to a training step -------------------------------------------------===//
 
 #ifndef PARTITA_OBJECTIVE_PASSES
 #define PARTITA_OBJECTIVE_PASSES
@@ -6,14 +6,13 @@
 include "mlir/Pass/PassBase.td"
 
 def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
-  let summary = "makes @train_step and @eval_step of @forward: what its inputs mean, its loss, what is trained";
+  let summary = "makes @train_step and @eval_step of @forward: roles of inputs, loss, trained parameters";
   let description = [{
     Phase: objective.
 
-    `kind` says what is minimized; behind a colon it may name the output that it looks at
-    (`mse:last_hidden_state`). Cross-entropy is the mean over all labels that are not `ignore-index`, of all
-    micro-batches and ranks: the count is known before the first backward pass, and each micro-batch's sum is
-    divided by it.
+    `kind` is the loss, optionally with the output that it uses (`mse:last_hidden_state`). Cross-entropy is the mean over all labels of
+    all micro-batches and ranks that are not `ignore-index`: the count is known before the first backward pass, and the sum of each
+    micro-batch is divided by it.
 
     | kind | minimizes |
     |---|---|
@@ -23,15 +22,16 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     | `binary` | binary cross-entropy of each score with a label 0 or 1: PyTorch's `binary_cross_entropy_with_logits`, averaged over the labels that count |
     | `mse` | the mean squared difference from targets of the output's shape |
     | `output` | an output that is a loss already, averaged over the micro-batches |
-    | `auto` | the loss, where the model computes one (`LossOutput.h` says how one sees that); else `causal`, `masked`, `classification` or `binary`, by the shapes of inputs and output |
-    | `none` | nothing: inference alone |
+    | `auto` | the model's own loss, if it computes one (`LossOutput.h` recognizes it); else `causal`, `masked`, `classification` or `binary`, by the shapes of inputs and output |
+    | `none` | nothing: inference only |
 
-    Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), by `inputs`, by what it has, or by
-    the conventions of exporters. What was chosen, and why, stands in the module's `train.objective`. `causal` is warned
-    of where the model has attention and none of it is causal: what it is to predict is then an input that it sees. An
-    output [batch, sequence] whose second dimension is that of the tokens (`TokenScores.h`) is taken for `binary`, with a warning: nothing in
-    the file tells a yes-or-no question about each token from scores that select one token per sample. Several such outputs (the beginning and the
-    end of a span) are taken for `classification`, with a warning too.
+    Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), from `inputs`, from its type and uses, or from the
+    conventions of exporters. The module's `train.objective` records the choice and its reason. Warnings:
+
+    - `causal` for a model whose attention is not causal: it sees the tokens that it is to predict.
+    - An output [batch, sequence] whose second dimension is that of the tokens (`TokenScores.h`) is taken for `binary`: the file does not
+      distinguish a yes-or-no question per token from scores that select one token per sample.
+    - Several such outputs (beginning and end of a span) are taken for `classification`.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
@@ -51,13 +51,13 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"auto\"", "what is minimized, and of which output: KIND or KIND:OUTPUT">,
+    Option<"kind", "kind", "std::string", "\"auto\"", "the loss, and the output it uses: KIND or KIND:OUTPUT">,
     Option<"accumulate", "accumulate", "int64_t", "1", "micro-batches per step">,
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "the label that does not count">,
-    ListOption<"inputs", "inputs", "std::string", "what inputs mean: NAME=ROLE">,
+    ListOption<"inputs", "inputs", "std::string", "roles of inputs: NAME=ROLE">,
     ListOption<"freeze", "freeze", "std::string", "parameters that are not trained: glob patterns over their names">,
-    ListOption<"trainable", "trainable", "std::string", "parameters that are trained, whatever import took them for: glob patterns">,
-    ListOption<"tie", "tie", "std::string", "A=B: tensors of the model's file that are one parameter, which import has seen to">,
+    ListOption<"trainable", "trainable", "std::string", "parameters that are trained even if import took them for buffers: glob patterns">,
+    ListOption<"tie", "tie", "std::string", "A=B: tensors of the model's file that are one parameter (applied by import)">,
   ];
   let statistics = [Statistic<"steps", "steps", "steps made of @forward">,
                     Statistic<"means", "means", "means over the batch that became sums">];
@@ -65,11 +65,11 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
 }
 
 def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
-  let summary = "dropout gets its key where something is minimized, and goes away elsewhere";
+  let summary = "gives dropout its key in training steps, and removes it elsewhere";
   let description = [{
     Phase: objective.
 
-    After `objective`, which copies the model. The number of the micro-batch becomes one more batch of the loop.
+    Runs after `objective`, which copies the model. The number of the micro-batch becomes another batch of the loop.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {

@@ -1,8 +1,8 @@
-//===- Passes.td - what the host keeps, in running order -------------------------------------------------===//
+//===- Passes.td - offloading to host memory, in running order -------------------------------------------------===//
 //
-// ZeRO-Offload (Ren et al., arXiv 2101.06840) and ZeRO-Infinity (Rajbhandari et al., arXiv 2104.07857), as far as the
-// host's memory goes. A pass with the option `what` does nothing unless its word is in it, the plan's --offload; the
-// others look after what those have made.
+// ZeRO-Offload (Ren et al., arXiv 2101.06840) and, for host memory, ZeRO-Infinity (Rajbhandari et al., arXiv 2104.07857).
+// A pass with the option `what` (the plan's --offload) does nothing unless it is named there; the other passes schedule the
+// copies.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,13 +12,13 @@
 include "mlir/Pass/PassBase.td"
 
 def OffloadStatesPass : Pass<"offload-states", "::mlir::ModuleOp"> {
-  let summary = "keeps the optimizer's states in the host's memory, and lets the host make the updates";
+  let summary = "offloads the optimizer's states, and runs the updates on the host";
   let description = [{
     Phase: offload.
 
-    Nothing but the update ever looks at a state, so the update goes where the states are: gradients (and parameters
-    that live on the device) go there and new parameters come back, in tiles that pass through pinned memory while
-    the tile before them is computed on. `what` must name `optimizer`.
+    Only the update uses a state, so the update moves to the states: gradients (and parameters that are on the device) are copied to
+    the host and new parameters back, in tiles through pinned memory that overlap with the computation on the previous tile. `what`
+    must name `optimizer`.
 
     ```mlir
     train.state @w.m : tensor<4x6xf32> = 0.0 of @w "m"
@@ -29,19 +29,19 @@ def OffloadStatesPass : Pass<"offload-states", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">];
-  let statistics = [Statistic<"states", "states", "states that live on the host">];
+  let statistics = [Statistic<"states", "states", "states offloaded">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 
 def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
-  let summary = "keeps parameters in the host's memory, and fetches them where they are used";
+  let summary = "offloads parameters, and fetches them where they are used";
   let description = [{
     Phase: offload.
 
-    Each parameter of which a rank has more than `keep` elements is copied to the device once per block and purpose (forward pass,
-    backward pass, an update that is made there), so that it needs device memory only while it is used. An update
-    whose states are on the host, or that has none, is made there; what is updated on the device goes back to the host.
-    With ZeRO stage 3 it is the pieces that live on the host, and what is fetched is what is gathered.
+    Each parameter with more than `keep` elements per rank is copied to the device once per block and purpose (forward pass, backward
+    pass, an update on the device), so it needs device memory only while it is used. An update runs on the host if its states are there or
+    it has none; a parameter updated on the device is copied back. With ZeRO stage 3, the shards are offloaded, and they are fetched
+    before they are gathered.
     `what` must name `parameters`.
 
     ```mlir
@@ -55,7 +55,7 @@ def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">,
                  Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements of a rank stay on the device">];
-  let statistics = [Statistic<"parameters", "parameters", "parameters that live on the host">];
+  let statistics = [Statistic<"parameters", "parameters", "parameters offloaded">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 
@@ -64,9 +64,9 @@ def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
   let description = [{
     Phase: offload.
 
-    A value that `train.accumulate` saves of a layer goes to the host when it is there: the copy is saved in its place, and comes
-    back before its first use in the backward pass. Values of less than `least-bytes` stay, and so do those of the last
-    layer and behind it, whose backward pass comes at once. `what` must name `activations`.
+    A value of a layer that `train.accumulate` saves is copied to the host as soon as it is computed. The copy is saved instead, and is
+    copied back before its first use in the backward pass. Values of less than `least-bytes` stay on the device, as do those of the last
+    layer and after it, whose backward pass follows at once. `what` must name `activations`.
 
     ```mlir
     %a = tx.exp %x
@@ -85,8 +85,8 @@ def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">,
-                 Option<"leastBytes", "least-bytes", "int64_t", "65536", "what is smaller stays on the device">];
-  let statistics = [Statistic<"moved", "moved", "values that go to the host and back">];
+                 Option<"leastBytes", "least-bytes", "int64_t", "65536", "smaller values stay on the device">];
+  let statistics = [Statistic<"moved", "moved", "values offloaded">];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::offload::OffloadDialect"];
 }
 
@@ -95,9 +95,8 @@ def OffloadVerifyPass : Pass<"offload-verify", "::mlir::ModuleOp"> {
   let description = [{
     Phase: offload.
 
-    Where a value stands follows from where it comes from: a read of a parameter or state that lives on the host, a copy,
-    an update that the host makes. This pass ends phase `offload`: behind it the planner gives every value memory in
-    its space.
+    The memory space of a value follows from the op that defines it: a read of an offloaded parameter or state, a copy, an update on the
+    host. This pass ends phase `offload`: from there on the planner gives every value memory in its space.
 
     ```mlir
     %h = train.read @w : tensor<4xf32>              // @w {offload.host}
@@ -113,9 +112,9 @@ def OffloadFetchAheadPass : Pass<"offload-fetch-ahead", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    In the order of their first uses; those of one layer, in one direction, belong together, as far as `group-bytes`
-    go; those of an update stand alone. A group is fetched before the first use of the group before it, so that it has that one's work to hide behind;
-    and earlier as long as all that has been fetched and waits for its first use is at most `ahead-bytes`.
+    Copies are grouped in the order of their first uses: one layer and one direction form a group, up to `group-bytes`; the copy for an
+    update is a group of its own. A group is fetched before the first use of the previous group, so that it overlaps with that one's
+    work; and earlier, as long as all groups that wait for their first use have at most `ahead-bytes`.
 
     ```mlir
     %a = offload.to_device %ha
@@ -130,10 +129,10 @@ def OffloadFetchAheadPass : Pass<"offload-fetch-ahead", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"groupBytes", "group-bytes", "int64_t", "25000000", "a group has at most this many bytes, or one value">,
+    Option<"groupBytes", "group-bytes", "int64_t", "25000000", "bytes of a group, at most; a larger value has its own">,
     Option<"aheadBytes", "ahead-bytes", "int64_t", "0",
-           "fetched and not yet used, at most; 0: one group while the one before it is used">];
-  let statistics = [Statistic<"ahead", "ahead", "copies that begin before the use of the group in front of theirs">];
+           "bytes fetched and not yet used, at most; 0: one group while the previous one is used">];
+  let statistics = [Statistic<"ahead", "ahead", "copies that begin before the use of the previous group">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 
@@ -142,9 +141,9 @@ def StartTransfersPass : Pass<"start-transfers", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    A copy to the device is waited for before its first use. A copy to the host is waited for where the second one
-    behind it begins, at the latest: while one moves the next is computed, and what has been moved is free (double
-    buffering). Where nothing lies between start and wait the copy stays one op.
+    The wait of a copy to the device comes before its first use. The wait of a copy to the host comes before the start of the second one
+    after it, at the latest: one value is copied while the next one is computed, and the copied value's memory is free (double
+    buffering). With nothing between start and wait, the copy stays one op.
 
     ```mlir
     %w = offload.to_device %h : tensor<4xf32>

@@ -1,4 +1,4 @@
-//===- Passes.td - when collectives start, and what runs meanwhile --------------------------------------===//
+//===- Passes.td - when collectives start, and what overlaps with them --------------------------------------===//
 
 #ifndef PARTITA_OVERLAP_PASSES
 #define PARTITA_OVERLAP_PASSES
@@ -6,15 +6,15 @@
 include "mlir/Pass/PassBase.td"
 
 def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
-  let summary = "moves what needs an all-reduce's sum behind the next all-reduce that does not need it";
+  let summary = "moves users of an all-reduce behind the next all-reduce that does not depend on it";
   let description = [{
     Phase: overlap.
 
     Runs before `bucket-all-reduces`, which joins two reductions unless the first one's result is used before the second one's operand
     is defined. The backward pass follows one path at a time: multi-head latent attention reduces the cotangents of its queries, of its
     keys and of the keys that all heads share one after another, each followed by the gradient of its projection, although none depends on
-    another. Once the projections stand behind all three, one collective does. Only reductions that may share a bucket are
-    considered, and moved ops keep their order.
+    another. With the projections behind all three, one collective suffices. The pass only considers reductions that may share a bucket,
+    and keeps the order of the ops that it moves.
 
     ```mlir
     %a1 = par.all_reduce %a over "tp" because "gradient"
@@ -28,7 +28,7 @@ def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
     %q = tx.matmul %a1, %w
     ```
   }];
-  let statistics = [Statistic<"deferred", "deferred", "ops moved behind a sum that does not need them">];
+  let statistics = [Statistic<"deferred", "deferred", "ops moved behind an all-reduce">];
 }
 
 def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
@@ -36,11 +36,10 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    The backward pass makes gradients in reverse order of use; each bucket is started when its last
-    gradient is there. A bucket's size is an eighth of all that is reduced over the axis for that
-    reason, so that most of a model's reductions have something to hide behind, however small it is;
-    but at least 256 KiB, below which a collective's latency (10 to 50 us) dominates its transfer,
-    and at most 25 MB, above which larger ones are no faster.
+    The backward pass computes gradients in reverse order of use; a bucket starts when its last gradient is complete. A bucket has an
+    eighth of the bytes that are reduced over its axis for the same purpose, so that most reductions overlap with computation even in
+    a small model; but at least 256 KiB, below which the latency of a collective (10 to 50 us) dominates, and at most 25 MB, above which
+    larger buckets are no faster.
 
     ```mlir
     %a1 = par.all_reduce %a over "dp" because "gradient"
@@ -55,12 +54,12 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
 }
 
 def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
-  let summary = "joins gathers of flat pieces over one axis into buckets, in the order in which their pieces become ready";
+  let summary = "joins gathers of flat shards over one axis into buckets, in the order in which their shards become ready";
   let description = [{
     Phase: overlap.
 
-    As `bucket-all-reduces`, for updated parameters that `zero.gather` makes whole again. Runs behind `order-updates`, which
-    says in which order parameters are updated.
+    Like `bucket-all-reduces`, for the `zero.gather` of updated parameters. Runs after `order-updates`, which determines the order of
+    updates.
 
     ```mlir
     %v1 = zero.gather %v over "dp" because "updated parameter"
@@ -79,10 +78,9 @@ def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    Collectives complete in the order of their starts. With the updates in that order too, the first
-    buckets are waited for first, and the last one, behind which no backward pass is left, has the
-    updates of the others to hide behind. The gather of an updated value follows its update; what is gathered
-    is written behind all updates, so that gathers can join and be waited for at the end.
+    Collectives complete in the order of their starts. With the updates in the same order, the first buckets are waited for first, and
+    the last one, with no backward pass left to overlap with, overlaps with the updates of the others. The gather of an updated value
+    follows its update; the write of the gathered value is moved behind all updates, so that gathers can join and overlap, too.
 
     ```mlir
     %r = par.all_reduce %a over "dp"
@@ -108,9 +106,8 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    A sum stands in its operands' memory, so its wait names those; a gather and a reduce-scatter fill memory of their
-    own from the start on. A reduce-scatter is waited for before the next one begins, so that the wholes that they read
-    do not pile up.
+    An all-reduce is in-place, so its wait takes its operands; a gather and a reduce-scatter fill buffers of their own from the start
+    on. The wait of a reduce-scatter comes before the start of the next one, so that their full operands do not accumulate.
 
     ```mlir
     %r = par.all_reduce %x over "dp" because "gradient"
@@ -132,11 +129,10 @@ def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    On CPUs nobody works on a collective between its start and its wait but the rank itself, between
-    two kernels. A poll stands after each stretch of ops whose work (FLOPs by the shard rules, or
-    what the memory traffic is worth) is that of `every` average ops, and at least `flops`: the
-    program's text grows by a line per `every` calls at the most, and a poll's time stays small
-    beside what it interrupts. A poll may do its share of all that is under way.
+    On CPUs, only the rank itself can work on a collective between its start and its wait, between two kernels. The pass inserts a poll
+    after each run of ops whose work (FLOPs by the shard rules, or the equivalent of the memory traffic) is that of `every` average ops,
+    and at least `flops`. So the program grows by at most one line per `every` calls, and a poll takes little time compared to the
+    kernels around it. Each poll does its share of the pending work.
 
     ```mlir
     %t = par.all_reduce_start %a over "dp"
@@ -153,21 +149,21 @@ def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"every", "every", "int64_t", "4", "a poll per this many ops of average work">,
-    Option<"flops", "flops", "int64_t", "5000000", "but not before this much work is done: about 0.1 ms of a core">,
-    Option<"leastBytes", "least-bytes", "int64_t", "65536", "smaller collectives are left to their waits">];
+    Option<"flops", "flops", "int64_t", "5000000", "but after at least this much work: about 0.1 ms of a core">,
+    Option<"leastBytes", "least-bytes", "int64_t", "65536", "smaller collectives get no polls">];
   let statistics = [Statistic<"polls", "polls", "polls placed">];
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
-  let summary = "refuses a planned program in which two streams touch the same memory and nothing orders them";
+  let summary = "rejects a planned program in which two streams access the same memory and nothing orders them";
   let description = [{
     Phase: sync.
 
-    A collective that is started, and a copy between device and host, run on streams of their own. Each begins when all
-    before its start is complete, and all behind its wait begins when it is: two events, which the runtime records. In between
-    the computation and other streams must keep away from the bytes that it writes, and not write those it reads. The pass
-    changes nothing.
+    A started collective and a copy between device and host run on streams of their own. Each begins when everything before its start is
+    complete, and everything behind its wait begins when it is complete: two events, which the runtime records. In between, the
+    computation and other streams must not access the bytes that it writes, and must not write those that it reads. The pass changes
+    nothing.
 
     ```mlir
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]}     // sums bytes 0 to 255 in place
@@ -176,7 +172,7 @@ def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
     // error: writes byte 128 of the arena, which 'par.all_reduce_start' on the stream #par.stream<"dp"> writes as well; nothing orders the two
     ```
   }];
-  // What kernels say of their workspaces hangs on these.
+  // The workspaces of kernels come from the interfaces of these dialects.
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect"];
 }
 

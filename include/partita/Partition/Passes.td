@@ -1,8 +1,7 @@
 //===- Passes.td - from one program to one per rank --------------------------------------------------===//
 //
-// In running order. The letters of every op's rule say how a split of one value splits the others; the
-// difference between what an op wants and what it gets says where f and g stand. No pass knows a
-// strategy or an op by name.
+// In running order. The letters of every op's rule determine how a split of one value splits the others; f and g go
+// where an op needs another placement than its operand has. No pass knows a strategy or an op by name.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -16,8 +15,8 @@ def PartitionUnsharePass : Pass<"partition-unshare", "::mlir::ModuleOp"> {
   let description = [{
     Phase: partition.
 
-    A broadcast or a constant that several layers read would tie their splits together. Each user gets a clone; `cse` merges
-    those that end up placed alike.
+    A broadcast or a constant that several layers read would force one split on all of them. Each user gets a clone; `cse` merges
+    clones with the same placement.
 
     ```mlir
     %table = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
@@ -57,10 +56,10 @@ def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
   let description = [{
     Phase: partition.
 
-    Each of `shard` is PATTERN=AXIS@DIM, a glob pattern over parameters' names, an axis of the module's mesh and a
-    dimension of the parameter as it stands in the module; or PATTERN=replicated, which keeps parameters
-    whole. All that the rules' letters unite with the dimension is split with it. Each is tried on what those
-    before it split; one that cannot hold is an error that says why, and which other it meets.
+    Each entry of `shard` is PATTERN=AXIS@DIM: a glob pattern over parameter names, an axis of the module's mesh and a dimension of
+    the parameter as it is in the module; or PATTERN=replicated, which keeps parameters full. Whatever the rules' letters tie to the
+    dimension is split with it. Entries are applied in order; one that cannot hold is an error that names the reason and the entry it
+    conflicts with.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32>          // gelu(x up) down
@@ -70,7 +69,7 @@ def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
     train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
 
-    `par.seeds` notes who asked, and what is split together.
+    `par.seeds` records the request and what is split together.
   }];
   let options = [ListOption<"shard", "shard", "std::string", "PATTERN=AXIS@DIM or PATTERN=replicated">];
   let statistics = [Statistic<"split", "split", "parameters split on request">,
@@ -83,11 +82,10 @@ def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::Modul
   let description = [{
     Phase: partition.
 
-    Takes up the sharding annotations of one device configuration of the ONNX file (`train.shardings`): parameters
-    are split or kept whole as they say; a result's annotation is followed where the rules let it, else a
-    remark says why not. The configuration must be for as many devices as the mesh has ranks, or as
-    one replica has (all axes but dp); device i is rank i of them. Without `configuration` the one that fits is
-    taken; `none` leaves all aside.
+    Applies the sharding annotations of one device configuration of the ONNX file (`train.shardings`). Annotations of parameters are
+    binding; that of a result is followed if the rules allow it, and otherwise a remark gives the reason. The configuration must have as
+    many devices as the mesh has ranks, or as one replica has (all axes but dp); device i is rank i of them. Without `configuration` the
+    one that fits is used; `none` ignores all.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32> {train.shardings = [#train.sharding<"pair" by "up_proj", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>]}
@@ -108,16 +106,17 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
   let description = [{
     Phase: partition.
 
-    A dimension of a parameter is split, with all that the rules' letters unite it with, where no op on the
-    way forbids it, a product or a table that data look up gains, and sizes divide. Megatron's layout
-    (Shoeybi et al., arXiv 1909.08053) comes out: columns then rows of an MLP, attention by heads, a
-    fused projection within its blocks, embedding and head by the vocabulary. The mesh is the module's.
-    What is whole after that is tried once more with norms written out (letters marked `^!`), fewer norms first:
-    of all queries, where attention would stay whole. Where a size alone is in the way, an op that has a form without it takes that form: attention whose key
-    heads are fewer than the ranks repeats them, so that every rank has those of its queries. Where a block of
-    a fused weight is in the way of the others (one key head for all queries), the slices of its product become
-    products with slices of the weight, which stays whole: of a block that can be split each rank takes its
-    piece, by `par.narrow`.
+    Splits a dimension of a parameter, with whatever the rules' letters tie to it, if no op on the way forbids it, a matmul or a
+    lookup table becomes smaller, and the sizes divide. The result is Megatron's layout (Shoeybi et al., arXiv 1909.08053): columns
+    then rows of an MLP, attention by heads, a fused projection within its blocks, embedding and head by the vocabulary.
+
+    - Dimensions that are still full are tried once more with norms written out (letters marked `^!`), fewer norms first: needed
+      for norms over all queries, where attention would otherwise stay full.
+    - If only a size is in the way, an op takes a form without that size: attention with fewer key heads than ranks repeats them, so
+      that every rank has those of its queries.
+    - If one block of a fused weight is in the way of the others (one key head for all queries), the slices of the matmul's result
+      become matmuls with slices of the weight. The weight stays full; of a block that can be split, each rank takes its shard, by
+      `par.narrow`.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32>          // gelu(x up + bias) down
@@ -129,7 +128,7 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
 
-    `par.seeds` notes what is split together.
+    `par.seeds` records what is split together.
   }];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
   let statistics = [Statistic<"families", "families", "families of dimensions that are split">,
@@ -137,16 +136,15 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
 }
 
 def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleOp"> {
-  let summary = "splits what tensor parallelism leaves whole along the sequence";
+  let summary = "splits what tensor parallelism leaves full along the sequence";
   let description = [{
     Phase: partition.
 
-    Where a product leaves its sum over tp open, each rank goes on with its piece of the rows instead
-    of all of them, through norms, dropout and residual sums up to the next op that tp splits already
-    (Korthikanti et al., arXiv 2205.05198). Which dimension that is follows from the rules: the outermost
-    one that belongs to the data and not to a parameter, and is no batch. Where results of ops on pieces would be gathered
-    that are more bytes than what they are made of, that is gathered in their place. Written as `narrow` and
-    `all_gather` of whole values, which `partition-propagate` and `partition-materialize` place.
+    After a matmul with a partial sum over tp, each rank continues with its shard of the rows instead of all of them, through norms,
+    dropout and residual sums up to the next op that tp splits already (Korthikanti et al., arXiv 2205.05198). The dimension follows
+    from the rules: the outermost one that belongs to the data and not to a parameter, and is not the batch. If the results to gather
+    have more bytes than the operands they are computed from, the operands are gathered instead. The pass inserts `narrow` and
+    `all_gather` of full values, which `partition-propagate` and `partition-materialize` place.
 
     ```mlir
     %h = tx.matmul %a, %down                  // partial over tp once placed
@@ -164,7 +162,7 @@ def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleO
   }];
   let options = [Option<"on", "on", "bool", "true", "split at all">];
   let dependentDialects = ["::partita::par::ParDialect"];
-  let statistics = [Statistic<"openSums", "open-sums", "sums over ranks that are taken in pieces">,
+  let statistics = [Statistic<"openSums", "open-sums", "sums over ranks that are scattered">,
                     Statistic<"gathers", "gathers", "gathers inserted">,
                     Statistic<"narrows", "narrows", "narrows inserted">];
 }
@@ -174,9 +172,9 @@ def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> 
   let description = [{
     Phase: partition.
 
-    A letter marked `!` or `^!` that the seeds split makes its op answer with its split form: cross-entropy over a
-    split vocabulary becomes log-sum-exps per part, their sum, and each part's share of the loss; a norm of rows
-    that are split the sum of their squares, and products with the factor that it makes.
+    If the seeds split a letter marked `!` or `^!`, the op is replaced by its split form. Cross-entropy over a split vocabulary becomes
+    log-sum-exps per shard, their sum, and each shard's term of the loss; a norm of split rows becomes the sum of their squares, and
+    multiplications with the factor computed from it.
 
     ```mlir
     %loss, %lse = tx.cross_entropy %logits, %labels ignore -100      // %logits: [8, 16 @tp]
@@ -209,14 +207,13 @@ def PartitionPropagatePass : Pass<"partition-propagate", "::mlir::ModuleOp"> {
 }
 
 def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp"> {
-  let summary = "puts placements into types and f and g where the rules demand them";
+  let summary = "puts placements into types, and inserts f and g where the rules need them";
   let description = [{
     Phase: partition.
 
-    An operand that lacks a letter which is split must be replicated: an invariant one gets `f`, a
-    parameter's at its definition. A partial sum that meets an op that is not linear in it gets `g`. All
-    types become those of one rank's pieces. What is inserted gets a `#par.cause`: which letter of
-    which op made it necessary, and whose seed split it.
+    An operand without a letter that is split must be replicated: an invariant one gets `f`, that of a parameter at its
+    definition. A partial sum that is used by an op that is not linear in it gets `g`. All types become those of one rank's shards.
+    Every inserted op gets a `#par.cause`: the letter of which op needs it, and the seed that split it.
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
@@ -246,10 +243,10 @@ def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
   let description = [{
     Phase: partition.
 
-    The canonicalization patterns of the dialect `par`, before differentiation, so that the backward
-    halves are those of what is left. (Afterwards `canonicalize` applies them to the backward pass.)
-    Also: sums of sums over ranks are summed first and reduced once, `g(a) + g(b) = g(a + b)`; branches that begin with small ops on one value share its `f`; and an op
-    that makes less of a gathered value works on the pieces.
+    The canonicalization patterns of the dialect `par`, before differentiation, so that only the remaining ops get backward halves.
+    (Later, `canonicalize` applies them to the backward pass.) Also: sums are added before they are reduced,
+    `g(a) + g(b) = g(a + b)`; branches that begin with small ops on one value share its `f`; and an op whose result is smaller than
+    its gathered operand works on the shards.
 
     ```mlir
     %s = par.g %p over "tp"
@@ -270,9 +267,9 @@ def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {
   let description = [{
     Phase: partition.
 
-    Every value's piece is the whole divided over the axes that split it; nothing is left annotated;
-    what a function returns and what is minimized is no partial sum. (That every op's placements follow
-    its rule, its verifier has checked.) Notes say how the value at fault came by its placement.
+    Every shard has the size of the full value divided by the axes that split it; no annotation is left; no function returns or
+    minimizes a partial sum. (The verifier of each op has checked its placements against its rule.) Notes of an error trace the
+    placement of the value back to its seed.
 
     ```mlir
     train.minimize %x : tensor<f32, #par.place<[], partial [dp]>>

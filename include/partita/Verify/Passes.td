@@ -1,4 +1,4 @@
-//===- Passes.td - what phases promise each other -----------------------------------------------------===//
+//===- Passes.td - contracts between phases -----------------------------------------------------===//
 
 #ifndef PARTITA_VERIFY_PASSES
 #define PARTITA_VERIFY_PASSES
@@ -6,13 +6,13 @@
 include "mlir/Pass/PassBase.td"
 
 def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
-  let summary = "checks what the program promises after a phase";
+  let summary = "checks the contract of a phase";
   let description = [{
     Phase: import.
 
-    It ends every other phase as well. A phase may rely on what the phases before it promise: which dialects are there, which ops are gone, that what is
-    built from a layer's ops belongs to a layer. The contracts are the table in lib/Verify/VerifyPhase.cpp. partition-verify, offload-verify and
-    check-streams check more of what their phases promise.
+    Every other phase ends with it, too. A phase may rely on the contracts of the phases before it: which dialects are there, which ops
+    are gone, that ops built from a layer's ops belong to a layer. The contracts are the table in lib/Verify/VerifyPhase.cpp;
+    partition-verify, offload-verify and check-streams check more for their phases.
 
     ```mlir
     %f = par.f %w over "tp" : tensor<4x4xf32> -> tensor<4x4xf32, #par.place<[4, 4], replicated [tp]>>

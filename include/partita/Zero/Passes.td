@@ -1,8 +1,8 @@
-//===- Passes.td - who keeps what of the model's state --------------------------------------------------===//
+//===- Passes.td - which rank keeps which state ----------------------------------------------------------===//
 //
 // ZeRO (Rajbhandari et al., arXiv 1910.02054) as algebra on the data-parallel program: every rank of dp has the same
-// states and makes the same update, so each may keep a piece of the states and update that. Where the mesh has an axis
-// fsdp, its ranks share the state and those of dp repeat it (hybrid sharding, arXiv 2304.11277): read fsdp for dp below.
+// states and makes the same update, so each can keep and update one shard of the states. If the mesh has an axis fsdp,
+// the state is sharded over fsdp and replicated over dp (hybrid sharding, arXiv 2304.11277): read fsdp for dp below.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,15 +12,14 @@
 include "mlir/Pass/PassBase.td"
 
 def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> {
-  let summary = "keeps a piece of each parameter on each data-parallel rank, and gathers it where it is used (ZeRO stage 3)";
+  let summary = "shards each parameter over the data-parallel ranks, and gathers it where it is used (ZeRO stage 3)";
   let description = [{
     Phase: parameters.
 
-    A parameter that all ranks of dp have is read as its flat piece, and gathered right before its first use, in each
-    block that uses it: within a loop over micro-batches that is once per micro-batch. The gather takes the place of
-    the `f` over dp, so differentiation makes a reduce-scatter of its gradient, to the very piece that the rank
-    updates. Parameters of at most `keep` elements of a rank stay whole (`zero-shard-states` then shares their update).
-    Below stage 3 it leaves the program as it is.
+    A parameter that all ranks of dp have is read as its flat shard and gathered right before its first use, in each block that
+    uses it: in a loop over micro-batches, once per micro-batch. The gather replaces the `f` over dp, so differentiation makes its
+    gradient a reduce-scatter, to exactly the shard that the rank updates. Parameters of at most `keep` elements per rank stay full
+    (`zero-shard-states` then shards their update). Below stage 3 the pass does nothing.
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
@@ -33,8 +32,8 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "3", "below 3: nothing">,
-                 Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must be it">,
-                 Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay whole">];
+                 Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must agree with it">,
+                 Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay full">];
   let statistics = [Statistic<"gathers", "gathers", "gathers inserted">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
@@ -44,10 +43,10 @@ def ZeroShardStatesPass : Pass<"zero-shard-states", "::mlir::ModuleOp"> {
   let description = [{
     Phase: states.
 
-    Of each parameter that all ranks of dp update alike, each updates a flat piece: value and gradient are sharded, the
-    states are kept as pieces, and the new value is gathered. That the piece of a reduced gradient is a
-    reduce-scatter is `zero`'s canonicalization, so nothing is moved that was not moved before: an all-reduce
-    becomes a reduce-scatter and a gather. Stage 0 leaves the program as it is.
+    If all ranks of dp make the same update of a parameter, each updates only a flat shard: value and gradient are sharded, the states
+    are stored as shards, and the new value is gathered. The shard of a reduced gradient is a reduce-scatter by `zero`'s
+    canonicalization, so the communication volume stays the same: an all-reduce becomes a reduce-scatter and a gather. At stage 0 the
+    pass does nothing.
 
     ```mlir
     %m = train.read @w.m : tensor<3x5xf32>
@@ -65,18 +64,17 @@ def ZeroShardStatesPass : Pass<"zero-shard-states", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "1", "0: nothing; from 1 on: updates and states">];
-  let statistics = [Statistic<"sharded", "sharded", "updates that the ranks share">];
+  let statistics = [Statistic<"sharded", "sharded", "updates sharded over the ranks">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
 
 def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
-  let summary = "adds up pieces of gradients over the micro-batches, not wholes (ZeRO stage 2)";
+  let summary = "adds up shards of gradients over the micro-batches, not full gradients (ZeRO stage 2)";
   let description = [{
     Phase: states.
 
-    A gradient that is reduced and scattered behind the loop over micro-batches is within it, so that a rank never
-    keeps a sum of more than its piece; every micro-batch sends what the step sent once. Below stage 2 it leaves the
-    program as it is.
+    Moves the reduce-scatter of a gradient from behind the loop over micro-batches into it. A rank then never stores more than its
+    shard of the sum, but every micro-batch communicates what the step communicated once. Below stage 2 the pass does nothing.
 
     ```mlir
     %sum = train.accumulate (%x = %batches) : ... -> tensor<2x3xf32, #par.place<[2, 3], partial [dp]>> {
@@ -93,7 +91,7 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "2", "below 2: nothing">];
-  let statistics = [Statistic<"sharded", "sharded", "sums of micro-batches that became pieces">];
+  let statistics = [Statistic<"sharded", "sharded", "sums over micro-batches that became shards">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
@@ -102,11 +100,11 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
   let description = [{
     Phase: overlap.
 
-    Gathers of parameters whose first uses belong to one layer, in one direction, join into buckets of at most
-    `bucket-bytes`. A bucket is gathered before the first use of the bucket before it, so that it has that one's work to
-    hide behind; and earlier as long as all that is gathered and waits for its first use is at most `ahead-bytes`. Where
-    the gather starts is where it stands, and what it fills is free after its last use. What would be gathered again while
-    the forward pass still uses what it has gathered is not: the backward pass uses that (unless `always`).
+    Gathers of parameters whose first uses are in one layer and one direction join into buckets of at most `bucket-bytes`. A bucket is
+    gathered before the first use of the previous bucket, so that it overlaps with that one's work; and earlier, as long as all
+    buckets that wait for their first use have at most `ahead-bytes`. The gather starts at its position in the program, and its buffer
+    is free after its last use. If the backward pass needs a parameter that is still gathered for the forward pass, it uses that
+    one (unless `always`).
 
     ```mlir
     %1 = zero.gather %a over "dp" because "parameter"
@@ -124,12 +122,12 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     ```
   }];
   let options = [
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "25000000", "a bucket has at most this many bytes, or one parameter">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "25000000", "bytes of a bucket, at most; a larger parameter has its own">,
     Option<"aheadBytes", "ahead-bytes", "int64_t", "0",
-           "gathered and not yet used, at most; 0: one bucket while the one before it is used">,
-    Option<"always", "always", "bool", "false", "gather again even what is still there">];
-  let statistics = [Statistic<"ahead", "ahead", "buckets gathered before the use of the bucket in front of theirs">,
-                    Statistic<"elided", "elided", "gathers of what was still there">];
+           "bytes gathered and not yet used, at most; 0: one bucket while the previous one is used">,
+    Option<"always", "always", "bool", "false", "gather again even if the parameter is still there">];
+  let statistics = [Statistic<"ahead", "ahead", "buckets gathered before the use of the previous bucket">,
+                    Statistic<"elided", "elided", "gathers of parameters that were still there">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 

@@ -184,8 +184,7 @@ private:
       return;
     std::string rows = axisName(op.getAxis());
     auto program = ProgramAttr::of(op->getParentOfType<mlir::ModuleOp>());
-    auto ahead = elementsOf<mlir::StringAttr>(program ? program.getGathersAhead() : mlir::ArrayAttr());
-    if (llvm::is_contained(ahead, op.getAxisAttr()))
+    if (program && program.gathersAheadOver(op.getAxisAttr()))
       rows = gathersName(op.getAxis()) + ", " + rows;
     verbatim(op.getLoc(), "poll(rank, {{" + rows + "}, " + argument::numbered(op, "bytes") + ");");
   }

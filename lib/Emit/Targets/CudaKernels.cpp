@@ -80,7 +80,7 @@ static std::string elementText(StringRef text, const llvm::StringSet<> &shortFlo
 // Elementwise kernels
 //===------------------------------------------------------------------------------------------===//
 
-static void convert(KernelOp kernel) {
+static void convertForCuda(KernelOp kernel) {
   CudaKernel made(kernel);
   struct Operand {
     std::string name;
@@ -322,7 +322,7 @@ static void addHostKernels(ModuleOp module) {
 void rt::convertKernelsToCuda(ModuleOp module) {
   addHostKernels(module);
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
-    convert(kernel);
+    convertForCuda(kernel);
   for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))
     CudaUpdate(kernel).convert();
 }
