@@ -278,6 +278,8 @@ LogicalResult power(Node &node) {
   }
   if (exponent->host && exponent->host->size() == 1) {
     double known = exponent->host->onlyDouble();
+    if (known == 0) // the general gradient, 0 times a reciprocal, is NaN at zero
+      return node.set(0, m.like(base, 1));
     if (known == 1)
       return node.set(0, base);
     if (known == 2)

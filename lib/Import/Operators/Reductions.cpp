@@ -1,6 +1,7 @@
 //===- Reductions.cpp - ReduceSum and its family ----------------------------------------------===//
 
 #include "lib/Import/Operators/Math.h"
+#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 
@@ -65,6 +66,42 @@ Value reduceValue(Math &m, Value x, Kind kind, llvm::ArrayRef<int64_t> axes, boo
   return {};
 }
 
+/// Where along `axis` the i1 `here` is true: the first place, or the last. Some place where it is
+/// nowhere (among NaNs), so that what is looked up there exists.
+Value place(Math &m, Value here, int64_t axis, bool last) {
+  int64_t size = shapeOf(here)[axis];
+  Value at = m.iota(m.i64(), shapeOf(here).size(), axis, size);
+  Value found = m.select(here, at, m.like(at, static_cast<double>(last ? 0 : size - 1)));
+  return last ? m.halve<tx::MaxOp>(found, axis) : m.halve<tx::MinOp>(found, axis);
+}
+
+/// Where x is the largest or smallest, which may be NaN.
+Value whereIs(Math &m, Value x, Value best) {
+  Value here = m.apply<tx::EqualOp>(x, best);
+  bool isReal = isa<FloatType>(getElementTypeOrSelf(x.getType()));
+  return isReal ? m.apply<tx::OrOp>(here, m.apply<tx::IsNanOp>(x)) : here;
+}
+
+/// The element at the position `found` along `axis`, which stays with size 1. It alone gets the gradient.
+Value pick(Math &m, Value x, Value found, int64_t axis) {
+  Value at = m.iota(m.i64(), shapeOf(x).size(), axis, shapeOf(x)[axis]);
+  return m.sum(m.select(m.apply<tx::EqualOp>(at, found), x, m.like(x, 0)), axis);
+}
+
+/// The first of the largest or smallest, which alone gets the gradient.
+Value firstOf(Math &m, Value x, Kind kind, int64_t axis) {
+  Value best = reduceValue(m, x, kind, axis, /*isReal=*/true);
+  return pick(m, x, place(m, whereIs(m, x, best), axis, /*last=*/false), axis);
+}
+
+/// PyTorch's max and min along a dimension; amax, and the maximum of a whole tensor, send the gradient to
+/// all equal elements alike.
+bool isOfFirst(Node &node) {
+  std::optional<ProgramCall> call = callOf(node.proto);
+  return call && (call->operation == "max" || call->operation == "min") &&
+         !call->textAt(1).empty(); // the dimension
+}
+
 template <Kind kind, int64_t axesAreInput> LogicalResult reduce(Node &node) {
   Reduced reduced;
   if (failed(parse(node, axesAreInput, reduced)))
@@ -87,6 +124,8 @@ template <Kind kind, int64_t axesAreInput> LogicalResult reduce(Node &node) {
     value = m.halve<tx::OrOp>(value, reduced.axes);
   else if (isBool)
     value = m.halve<tx::AndOp>(value, reduced.axes);
+  else if (isFloat(x->type) && reduced.axes.size() == 1 && isOfFirst(node))
+    value = firstOf(m, value, kind, reduced.axes[0]);
   else
     value = reduceValue(m, value, kind, reduced.axes, isFloat(x->type));
   return node.set(0, node.reshape(value, reduced.shape));
@@ -119,23 +158,15 @@ Value sumOfSquares(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
 Value sumOfSizes(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.sum(m.apply<tx::AbsOp>(x), axes);
 }
+/// Of zeros it has no gradient, as in PyTorch; the square root's is infinite there.
 Value norm(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
-  return m.apply<tx::SqrtOp>(sumOfSquares(m, x, axes));
+  return m.rootOrZero(sumOfSquares(m, x, axes));
 }
 Value logOfSum(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.apply<tx::LogOp>(m.sum(x, axes));
 }
 Value logOfSumOfPowers(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.logSumExp(x, axes);
-}
-
-/// The first position, or the last, along `axis` where the i1 `here` is true. Some valid position if there
-/// is none (among NaNs), so that a lookup there is valid.
-Value place(Math &m, Value here, int64_t axis, bool last) {
-  int64_t size = shapeOf(here)[axis];
-  Value at = m.iota(m.i64(), shapeOf(here).size(), axis, size);
-  Value found = m.select(here, at, m.like(at, static_cast<double>(last ? 0 : size - 1)));
-  return last ? m.halve<tx::MaxOp>(found, axis) : m.halve<tx::MinOp>(found, axis);
 }
 
 /// The index of the largest (or smallest): of the positions that hold it the first, or the last.
@@ -192,9 +223,10 @@ LogicalResult topK(Node &node) {
   SmallVector<Value> values, places;
   for (int64_t i = 0; i < k; ++i) {
     Value rest = i == 0 ? value : m.select(left, value, gone);
-    values.push_back(reduceValue(m, rest, best, axis, isReal));
-    Value here = m.apply<tx::AndOp>(m.apply<tx::EqualOp>(rest, values.back()), left);
+    Value found = reduceValue(m, rest, best, axis, isReal);
+    Value here = m.apply<tx::AndOp>(whereIs(m, rest, found), left);
     places.push_back(place(m, here, axis, /*last=*/false));
+    values.push_back(isReal ? pick(m, value, places.back(), axis) : found);
     left =
         m.apply<tx::AndOp>(left, node.emit<tx::NotOp>({m.apply<tx::EqualOp>(at, places.back())}));
   }

@@ -152,8 +152,7 @@ void Loop::checkReport(int64_t number) const {
         (long long)number, double(rank.report.loss),
         rank.program->reads.gradientClip ? " or a --clip" : "",
         rank.report.tokenCount < 0
-            ? ", or data with at least one label that counts per step, since the model computes its "
-              "own loss"
+            ? "; a loss that ignores some labels needs one that counts in each step"
             : "");
   if (!std::isfinite(rank.report.gradientNorm) && !skips)
     fail(

@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "Import"), os.path.join(HERE, "..", "..", "Golden")]
 import numpy  # noqa: E402
 from family_files import read_safetensors, write_safetensors  # noqa: E402
-from onnx_writer import FLOAT, INT64, floats, graph, model, node, save, tensor, traced, value  # noqa: E402
+from onnx_writer import FLOAT, INT64, constant, floats, graph, int64s, model, node, save, tensor, traced, value  # noqa: E402
 
 # name: operator, its inputs (a number is a constant), the operation that the exporter recorded, the point, the gradient
 FUNCTIONS = {
@@ -31,6 +31,17 @@ FUNCTIONS = {
     "minimum": ("Min", ["w", "v"], None, [1, 2, 3], [0.5, 0, 1]),
 }
 OTHER = {"maximum": ([1, 1, 5], [0.5, 0, 1]), "minimum": ([1, 1, 5], [0.5, 1, 0])}  # v and its gradient
+# name: operator, its attributes, the call that the exporter recorded, the point, the gradient, whether the operator's second input
+# is how many of the largest it takes; along the last dimension, which stays
+REDUCTIONS = {
+    "norm": ("ReduceL2", dict(axes=[1]), None, [0, 0], [0, 0], None),
+    "norm_3_4": ("ReduceL2", dict(axes=[1]), None, [3, 4], [0.6, 0.8], None),
+    "amax": ("ReduceMax", dict(axes=[1]), ("aten.amax.default", "%x, [1]"), [1, 2, 2], [0, 0.5, 0.5], None),
+    "max_dim": ("ReduceMax", dict(axes=[1]), ("aten.max.dim", "%x, 1"), [1, 2, 2], [0, 1, 0], None),
+    "min_dim": ("ReduceMin", dict(axes=[1]), ("aten.min.dim", "%x, 1, True"), [1, 2, 1], [1, 0, 0], None),
+    "max_all": ("ReduceMax", dict(axes=[1]), ("aten.max.default", "%x"), [2, 2, 1], [0.5, 0.5, 0], None),
+    "topk": ("TopK", dict(axis=1), None, [2, 2, 1, 2], [1, 3, 0, 0], 2),
+}
 IDS, PADDING, ROWS, WIDTH = [[0, 2, 2], [1, 0, 3]], 2, 4, 2
 
 
@@ -50,6 +61,18 @@ def make(folder):
         made = node(op, names, [name])
         nodes.append(traced(made, operation) if operation else made)
         parts.append(name)
+    for name, (op, attributes, call, at, _, taken) in REDUCTIONS.items():
+        tensors.append(tensor(f"{name}.w", FLOAT, [len(at)], floats(at)))
+        nodes.append(node("Add", ["x", f"{name}.w"], [f"{name}_0"]))
+        if taken:  # the second is worth three times the first
+            tensors.append(tensor(f"{name}_k", INT64, [1], int64s([taken])))
+            nodes += [constant(f"{name}_worth", FLOAT, [taken], floats([1, 3])),
+                      node(op, [f"{name}_0", f"{name}_k"], [f"{name}_found", f"{name}_places"], **attributes),
+                      node("Mul", [f"{name}_found", f"{name}_worth"], [name])]
+        else:
+            made = node(op, [f"{name}_0"], [name], **attributes)
+            nodes.append(traced(made, *call) if call else made)
+        parts.append(name)
     tensors.append(tensor("embedding.weight", FLOAT, [ROWS, WIDTH], floats(range(ROWS * WIDTH))))
     nodes.append(traced(node("Gather", ["embedding.weight", "ids"], ["rows"]), "aten.embedding.default", f"%p_weight, %ids, {PADDING}"))
     nodes.append(node("Flatten", ["rows"], ["flat"], axis=1))
@@ -64,7 +87,9 @@ def make(folder):
 def expected():
     """By parameter, times the number of elements of which the loss is the mean, over the samples."""
     columns = sum(len(at) for _, _, _, at, _ in FUNCTIONS.values()) + len(IDS[0]) * WIDTH
+    columns += sum(taken or 1 for *_, taken in REDUCTIONS.values())
     gradients = {f"{name}.w": numpy.array(row[4]) / columns for name, row in FUNCTIONS.items()}
+    gradients.update({f"{name}.w": numpy.array(row[4]) / columns for name, row in REDUCTIONS.items()})
     gradients.update({f"{name}.v": numpy.array(other[1]) / columns for name, other in OTHER.items()})
     table = numpy.zeros((ROWS, WIDTH))
     for row in sum(IDS, []):
