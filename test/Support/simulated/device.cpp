@@ -1,5 +1,6 @@
 // Devices, as the environment says they are, and errors.
 
+#include "simulated/launch.h"
 #include "simulated/runtime.h"
 
 #include <cstdarg>
@@ -274,6 +275,36 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device) 
   return note(cudaErrorInvalidValue);
 }
 
+cudaError_t cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int value) {
+  return call([&] {
+    cudaDeviceProp prop;
+    if (cudaError_t error = cudaGetDeviceProperties(&prop, 0); error != cudaSuccess)
+      return error;
+    if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        size_t(value) > prop.sharedMemPerBlockOptin)
+      return misuse(cudaErrorInvalidValue, "%d bytes of dynamic shared memory for a kernel", value);
+    runtime().dynamicShared[func] = size_t(value);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t simulated::checkShared(const char *kernel, const void *func, size_t bytes) {
+  constexpr size_t kWithoutAsking = 48 * 1024;
+  std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+  auto allowed = runtime().dynamicShared.find(func);
+  if (bytes <= kWithoutAsking ||
+      (allowed != runtime().dynamicShared.end() && bytes <= allowed->second))
+    return cudaSuccess;
+  return misuse(cudaErrorInvalidValue,
+                "%s: %zu bytes of dynamic shared memory without cudaFuncSetAttribute", kernel,
+                bytes);
+}
+
+cudaError_t cudaFuncGetName(const char **name, const void *) {
+  *name = nullptr;
+  return cudaErrorNotSupported;
+}
+
 cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) {
   return call([&] {
     if (!isDevice(device))
@@ -286,7 +317,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) {
 cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
   return call([&] {
     *leastPriority = 0;
-    *greatestPriority = -5;
+    *greatestPriority = simulated::kGreatestPriority;
     return cudaSuccess;
   });
 }
