@@ -2,6 +2,7 @@
 
 #include "cuda/attention/fused_attention.h"
 
+#include "partita_rt/cuda/kernel_times.h"
 #include "partita_rt/cuda/shapes.h"
 
 #include <algorithm>
@@ -210,6 +211,7 @@ void FusedAttention::launch(const Stream &stream, const Plan &plan, const FusedC
   const AttentionShape &a = call.shape;
   FusedPointers pointers;
   pointers.scale = a.scale;
+  std::string name = stream.times ? "cuDNN's attention " + plan.piece.text() : "";
   for (int64_t b = 0; b < a.batch; b += plan.piece.batch)
     for (int64_t h = 0; h < a.heads; h += plan.piece.heads) {
       int64_t keyHead = h / a.groups, rows = (b * a.heads + h) * a.sequence;
@@ -227,6 +229,7 @@ void FusedAttention::launch(const Stream &stream, const Plan &plan, const FusedC
         data[kFusedDk] = at(call.dk, b, keyHead);
         data[kFusedDv] = at(call.dv, b, keyHead);
       }
+      Timed timed(stream, name.c_str(), nullptr);
       plan.plan->run(stream.handle, pointers, workspace);
     }
 }

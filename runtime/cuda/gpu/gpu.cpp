@@ -156,7 +156,9 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
   }
   checkCuda(cudaStreamEndCapture(compute, &graph), "capturing a step");
   cudaGraphExec_t executable = nullptr;
-  cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
+  // Or else collectives lose the priority of their streams (nccl_queue.cpp).
+  cudaError_t error =
+      cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
   checkCuda(error, "instantiating the graph of a step");
   return executable;
@@ -167,7 +169,8 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
   Function &state = functions[function];
   // The first call loads what libraries load late, and may have its gradients looked at. A call
   // whose parts are timed is not one launch.
-  bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock;
+  bool isTimed = timed > 0 && rank.step == timed && !times;
+  bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock && !isTimed;
   size_t mark = transfers->begin();
   if (asGraph && !state.graph)
     state.graph = capture(rank, function);
@@ -177,6 +180,8 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
   ++progress.begun;
   if (asGraph)
     checkCuda(cudaGraphLaunch(state.graph, compute), "launching a step");
+  else if (isTimed)
+    callTimed(rank, function);
   else
     function(rank);
   rank.slot = {};
@@ -188,6 +193,20 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
   if (!asGraph)
     transfers->end(mark);
   takeReport(rank);
+  if (isTimed && rank.rank == 0)
+    std::printf("%s", times->table().c_str());
+}
+
+void Gpu::callTimed(Rank &rank, void (*function)(Rank &)) {
+  times = std::make_unique<EventTimes>();
+  stream.times = times.get();
+  try {
+    function(rank);
+  } catch (...) {
+    stream.times = nullptr;
+    throw;
+  }
+  stream.times = nullptr;
 }
 
 /// One run of the candidates takes milliseconds; of a few the median is steady enough.

@@ -4,6 +4,7 @@
 #define PARTITA_RT_CUDA_GPU_H
 
 #include "cuda/attention/fused_attention.h"
+#include "cuda/gpu/event_times.h"
 #include "cuda/gpu/transfer.h"
 #include "cuda/memory/memory.h"
 #include "cuda/products/products.h"
@@ -58,6 +59,8 @@ private:
   void setControl(const Rank &rank);
   void takeReport(Rank &rank);
   cudaGraphExec_t capture(Rank &rank, void (*function)(Rank &));
+  /// The function itself, with events around its kernels.
+  void callTimed(Rank &rank, void (*function)(Rank &));
 
   int64_t freeBefore; ///< bytes of the GPU's memory that were, before this took any
   DeviceMemory persistent, arena, inputs, scratchMemory, productsWorkspace, attentionWorkspace,
@@ -73,6 +76,8 @@ private:
   std::string ownAttention;                  ///< why, if cuDNN was asked for
   std::unique_ptr<TransferEngine> transfers;
   std::map<void (*)(Rank &), Function> functions;
+  int64_t timed = timedStep();       ///< the number of the step whose kernels are timed, or 0
+  std::unique_ptr<EventTimes> times; ///< of that step, once it has begun
 };
 
 } // namespace partita_rt::cuda

@@ -5,6 +5,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/products/plan.h"
+#include "partita_rt/cuda/kernel_times.h"
 
 #include <algorithm>
 #include <limits>
@@ -284,6 +285,10 @@ cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
                                 const cublasLtMatmulAlgo_t &algorithm,
                                 const ProductOperands &operands) const {
   const void *addend = plan.shape.ldAddend > 0 ? operands.addend : operands.c;
+  const ProductShape &shape = plan.shape;
+  std::string name = stream.times ? shape.text() : "";
+  Timed timed(stream, name.c_str(), nullptr,
+              2.0 * double(shape.batch) * double(shape.m) * double(shape.n) * double(shape.k));
   return cublasLtMatmul(handle, plan.operation.handle, &operands.alpha, operands.b, plan.b.handle,
                         operands.a, plan.a.handle, &operands.beta, addend, plan.addend.handle,
                         operands.c, plan.c.handle, &algorithm, workspace, size_t(workspaceBytes),

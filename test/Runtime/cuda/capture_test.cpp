@@ -75,6 +75,24 @@ TEST_F(SimulatedGraph, IsReplayed) {
   EXPECT_EQ(cudaGraphExecDestroy(program), cudaSuccess);
 }
 
+/// CUDA would run all nodes with the priority of the stream that the graph is launched in.
+TEST_F(SimulatedGraph, PrioritiesMustBeAskedFor) {
+  cudaStream_t urgent;
+  ASSERT_EQ(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, -5), cudaSuccess);
+  begin();
+  letter(a, '1');
+  joinStreams(a, urgent, fork);
+  letter(urgent, '2');
+  joinStreams(urgent, a, join);
+  cudaGraph_t graph;
+  ASSERT_EQ(cudaStreamEndCapture(a, &graph), cudaSuccess);
+  cudaGraphExec_t program;
+  EXPECT_EQ(cudaGraphInstantiate(&program, graph, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGraphInstantiate(&program, graph, cudaGraphInstantiateFlagUseNodePriority),
+            cudaSuccess);
+  cudaGetLastError();
+}
+
 TEST_F(SimulatedGraph, CopiesAndFillsAreNodes) {
   float *device, *host;
   ASSERT_EQ(cudaMalloc(&device, 16), cudaSuccess);

@@ -274,6 +274,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device) 
   return note(cudaErrorInvalidValue);
 }
 
+cudaError_t cudaFuncGetName(const char **name, const void *) {
+  *name = nullptr;
+  return cudaErrorNotSupported;
+}
+
 cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) {
   return call([&] {
     if (!isDevice(device))
@@ -286,7 +291,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) {
 cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
   return call([&] {
     *leastPriority = 0;
-    *greatestPriority = -5;
+    *greatestPriority = simulated::kGreatestPriority;
     return cudaSuccess;
   });
 }

@@ -102,7 +102,7 @@ cudaError_t putInCapture(cudaStream_t stream, std::shared_ptr<const Work> work) 
   Capture &capture = *stream->capture;
   if (capture.invalid)
     return cudaErrorStreamCaptureInvalidated;
-  capture.nodes.push_back({std::move(work), stream->lane, stream->captured});
+  capture.nodes.push_back({std::move(work), stream->lane, stream->captured, stream->priority});
   stream->captured = {int(capture.nodes.size()) - 1};
   return cudaSuccess;
 }
@@ -184,10 +184,19 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
 //===-- Graphs ------------------------------------------------------------------------------===//
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
-                                 unsigned long long) {
+                                 unsigned long long flags) {
   return call([&] {
-    if (!runtime().graphs.count(graph))
+    if (!runtime().graphs.count(graph) ||
+        (flags & ~uint64_t(cudaGraphInstantiateFlagUseNodePriority)))
       return cudaErrorInvalidValue;
+    for (const Node &node : *graph->nodes)
+      if (flags == 0 && node.priority != graph->nodes->front().priority)
+        return misuse(
+            cudaErrorInvalidValue,
+            "a graph whose nodes have the priorities %d and %d is instantiated without "
+            "cudaGraphInstantiateFlagUseNodePriority, so that they would get the priority "
+            "of the stream it is launched in",
+            graph->nodes->front().priority, node.priority);
     *pGraphExec = new CUgraphExec_st{graph->nodes, nullptr};
     runtime().executables.insert(*pGraphExec);
     return cudaSuccess;

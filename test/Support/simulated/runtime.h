@@ -21,6 +21,8 @@
 
 namespace simulated {
 
+constexpr int kGreatestPriority = -5; ///< of streams; 0 is the least
+
 /// What an entry does; shared by all launches of a graph.
 struct Work {
   std::string name;
@@ -42,6 +44,7 @@ struct Node {
   std::shared_ptr<const Work> work;
   int lane;
   std::vector<int> dependencies; ///< smaller numbers
+  int priority = 0;              ///< that of the stream it was captured from
 };
 using Nodes = std::vector<Node>;
 
@@ -59,6 +62,7 @@ struct Capture {
 struct CUstream_st {
   int lane; ///< from 1
   bool blocking;
+  int priority = 0;      ///< the smaller the more urgent
   simulated::Tasks tail; ///< what its next entry waits for
   simulated::Capture *capture = nullptr;
   std::vector<int> captured; ///< nodes that its next node depends on

@@ -80,8 +80,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned flags) {
 cudaError_t cudaStreamCreate(cudaStream_t *pStream) {
   return cudaStreamCreateWithFlags(pStream, cudaStreamDefault);
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(pStream, flags); // priorities promise nothing
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned flags, int priority) {
+  cudaError_t error = cudaStreamCreateWithFlags(pStream, flags);
+  if (error == cudaSuccess)
+    (*pStream)->priority = std::max(kGreatestPriority, std::min(priority, 0));
+  return error;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

@@ -12,6 +12,7 @@
 #ifndef PARTITA_RT_CUDA_LAUNCH_CUH
 #define PARTITA_RT_CUDA_LAUNCH_CUH
 
+#include "partita_rt/cuda/kernel_times.h"
 #include "partita_rt/cuda/shapes.h"
 #include "partita_rt/cuda/stream.h"
 
@@ -29,6 +30,9 @@ inline void checkLaunch(const char *name) {
 }
 
 } // namespace partita_rt::cuda
+
+#define PARTITA_RT_TIMED(kernel, stream)                                                           \
+  ::partita_rt::cuda::Timed timed((stream), #kernel, reinterpret_cast<const void *>(kernel))
 
 #if defined(__CUDACC__)
 
@@ -53,6 +57,7 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
 
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
   do {                                                                                             \
+    PARTITA_RT_TIMED(kernel, stream);                                                              \
     ::partita_rt::cuda::allowShared(reinterpret_cast<const void *>(kernel), #kernel, shared);      \
     kernel<<<grid, block, shared, (stream).handle>>>(__VA_ARGS__);                                 \
     ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
@@ -63,6 +68,7 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
 #define PARTITA_RT_DYNAMIC_SHARED(name) unsigned char *name = ::without_nvcc::dynamicShared()
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
   do {                                                                                             \
+    PARTITA_RT_TIMED(kernel, stream);                                                              \
     ::without_nvcc::launch(#kernel, kernel, grid, block, shared, (stream).handle, __VA_ARGS__);    \
     ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
   } while (0)

@@ -27,6 +27,7 @@ void check(const Fault &fault);
 
 class Products;
 class FusedAttention;
+class KernelTimes;
 
 /// A stream and what goes with it. Kernels of one stream run in order, so one scratch region serves
 /// them all: it must have the largest of the sizes that shapes.h announces for the calls made, and
@@ -39,6 +40,7 @@ struct Stream {
   Products *products =
       nullptr; ///< matrix products on this stream: cuBLASLt, its workspace, algorithms
   FusedAttention *attention = nullptr; ///< attention by cuDNN where it can; null: own kernels
+  KernelTimes *times = nullptr;        ///< called around each launch; null: nobody times them
 };
 
 } // namespace partita_rt::cuda

@@ -5,8 +5,10 @@
 #include "common/run/mesh.h"
 #include "common/target.h"
 #include "cuda/cuda.h"
+#include "partita_rt/cuda/launch.cuh"
 #include "simulated/queue.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 namespace partita_rt::cuda {
@@ -75,6 +77,46 @@ TEST(Gpu, InputsAreSentAhead) {
     call(one.rank, step);
     EXPECT_EQ(one.result(), std::vector<float>(4, 70)) << seed;
   }
+}
+
+__global__ void halve(float *x) { x[threadIdx.x] /= 2; }
+
+/// Two kernels, of which one is launched twice.
+void threeLaunches(Rank &rank) {
+  const Stream &stream = rank.device->stream;
+  auto *x = static_cast<float *>(static_cast<void *>(rank.persistentBase));
+  for (int i = 0; i < 2; ++i)
+    PARTITA_RT_LAUNCH(halve, 1, 4, 0, stream, x);
+  Timed product(stream, "a product", nullptr, 2e6);
+}
+
+/// The kernels of the step that is asked for, in a table, once; the other steps are graphs as ever.
+TEST(Gpu, KernelsOfAStepAreTimed) {
+  setenv("PARTITA_RT_KERNEL_TIMES", "3", 1);
+  OneGpu one;
+  unsetenv("PARTITA_RT_KERNEL_TIMES");
+  one.send(1);
+  int64_t graphs = simulated::counters().graphLaunches;
+  testing::internal::CaptureStdout();
+  for (one.rank.step = 1; one.rank.step <= 4; ++one.rank.step) {
+    call(one.rank, threeLaunches);
+    call(one.rank, step); // another function of the step
+  }
+  std::string said = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(simulated::counters().graphLaunches - graphs, 2 + 3);
+  EXPECT_EQ(said.find("kernels        3 launches, "), 0u) << said;
+  EXPECT_NE(said.find("   2 x "), std::string::npos) << said;
+  EXPECT_NE(said.find(" us  halve\n"), std::string::npos) << said;
+  EXPECT_NE(said.find(" TFLOP/s  a product\n"), std::string::npos) << said;
+  EXPECT_EQ(said.find("kernels", 1), std::string::npos) << said;
+}
+
+TEST(Gpu, TheTimedStepIsANumber) {
+  for (const char *wrong : {"0", "-1", "first", "2x"}) {
+    setenv("PARTITA_RT_KERNEL_TIMES", wrong, 1);
+    EXPECT_THROW(OneGpu(), Error) << wrong;
+  }
+  unsetenv("PARTITA_RT_KERNEL_TIMES");
 }
 
 } // namespace

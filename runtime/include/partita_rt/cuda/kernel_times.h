@@ -1,0 +1,42 @@
+// What is called around each launch of a stream that is timed. Needs no CUDA header.
+
+#ifndef PARTITA_RT_CUDA_KERNEL_TIMES_H
+#define PARTITA_RT_CUDA_KERNEL_TIMES_H
+
+#include "partita_rt/cuda/stream.h"
+
+namespace partita_rt::cuda {
+
+class KernelTimes {
+public:
+  /// kernel: a __global__ function; null for a library's. flops: 0 if nobody counts them.
+  virtual void begin(CUstream_st *stream, const char *name, const void *kernel, double flops) = 0;
+  virtual void end(CUstream_st *stream) = 0;
+
+protected:
+  ~KernelTimes() = default;
+};
+
+/// A launch, from here to the end of the scope.
+class Timed {
+public:
+  Timed(const Stream &stream, const char *name, const void *kernel, double flops = 0)
+      : times(stream.times), handle(stream.handle) {
+    if (times)
+      times->begin(handle, name, kernel, flops);
+  }
+  ~Timed() {
+    if (times)
+      times->end(handle);
+  }
+  Timed(const Timed &) = delete;
+  Timed &operator=(const Timed &) = delete;
+
+private:
+  KernelTimes *times;
+  CUstream_st *handle;
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_KERNEL_TIMES_H
