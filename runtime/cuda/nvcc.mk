@@ -11,13 +11,19 @@ $(error nvcc is neither in the PATH nor in /usr/local/cuda; set CUDA_HOME, or NV
 endif
 # 1675: what is for g++ alone (GCC optimize) is no news
 NVCCFLAGS = -std=c++17 -O3 -arch=$(ARCH) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas $(LIBRARY_INCLUDES)
-CUDA_LIBS = -lcublasLt $(NCCL_LIBS) $(CUDNN_LIBS) -lpthread -ldl
+CUDA_LIBS = $(CUBLAS_LIBS) $(NCCL_LIBS) $(CUDNN_LIBS) -lpthread -ldl
 
-# NCCL and cuDNN are where nvcc looks, or in NCCL_HOME and CUDNN_HOME: folders with include/ and lib/, as Python's wheels
-# have them (nvidia/nccl, nvidia/cudnn: libraries by their version's name alone). Programs find them there again.
+# cuBLASLt, NCCL and cuDNN are where nvcc looks, or in CUBLAS_HOME, NCCL_HOME and CUDNN_HOME: folders with include/ and lib/, as
+# Python's wheels have them (nvidia/cu13, nvidia/nccl, nvidia/cudnn: libraries by their version's name alone). Programs find
+# them there again. The wheel of cuBLASLt has all of CUDA's headers: nvcc's own come first.
 library = $(firstword $(wildcard $(foreach lib,lib lib64,$1/$(lib)/$2.so $1/$(lib)/$2.so.*)))
 home = $(or $(and $(wildcard $($1)/include/$2),$(call library,$($1),$3)),$(error $1 is $($1), which has no include/$2 or no lib/$3.so; set it to a folder with both, or leave it unset for where nvcc looks))
-LIBRARY_INCLUDES = $(addprefix -I,$(addsuffix /include,$(NCCL_HOME) $(CUDNN_HOME)))
+LIBRARY_INCLUDES = $(addprefix -I,$(addsuffix /include,$(NCCL_HOME) $(CUDNN_HOME))) $(addprefix -isystem ,$(addsuffix /include,$(CUBLAS_HOME)))
+CUBLAS_LIBS = -lcublasLt
+ifneq ($(CUBLAS_HOME),)
+CUBLAS_FILE := $(call home,CUBLAS_HOME,cublasLt.h,libcublasLt)
+CUBLAS_LIBS = -L$(dir $(CUBLAS_FILE)) -l:$(notdir $(CUBLAS_FILE)) -Xlinker -rpath=$(dir $(CUBLAS_FILE))
+endif
 NCCL_LIBS = -lnccl
 ifneq ($(NCCL_HOME),)
 NCCL_FILE := $(call home,NCCL_HOME,nccl.h,libnccl)

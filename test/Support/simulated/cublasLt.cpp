@@ -202,6 +202,15 @@ template <typename T> cublasStatus_t assign(T &to, const void *buf, size_t size)
   std::memcpy(&to, buf, size);
   return CUBLAS_STATUS_SUCCESS;
 }
+template <typename T> cublasStatus_t give(const T &from, void *buf, size_t size, size_t *written) {
+  if (!buf || size != sizeof(T))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of %zu bytes asked for with %zu",
+                  sizeof(T), size);
+  std::memcpy(buf, &from, size);
+  if (written)
+    *written = size;
+  return CUBLAS_STATUS_SUCCESS;
+}
 
 } // namespace
 
@@ -245,8 +254,33 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 cublasLtMatrixLayoutAttribute_t attribute,
                                                 const void *buf, size_t size) {
-  return attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? assign(layout->batch, buf, size)
-                                                         : assign(layout->stride, buf, size);
+  switch (attribute) {
+  case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+    return assign(layout->batch, buf, size);
+  case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+    return assign(layout->stride, buf, size);
+  default:
+    return CUBLAS_STATUS_NOT_SUPPORTED; // the others are those of its creation
+  }
+}
+cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                void *buf, size_t size, size_t *written) {
+  switch (attribute) {
+  case CUBLASLT_MATRIX_LAYOUT_TYPE:
+    return give(uint32_t(layout->type), buf, size, written);
+  case CUBLASLT_MATRIX_LAYOUT_ROWS:
+    return give(layout->rows, buf, size, written);
+  case CUBLASLT_MATRIX_LAYOUT_COLS:
+    return give(layout->cols, buf, size, written);
+  case CUBLASLT_MATRIX_LAYOUT_LD:
+    return give(layout->ld, buf, size, written);
+  case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+    return give(layout->batch, buf, size, written);
+  case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+    return give(layout->stride, buf, size, written);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *operation,
@@ -274,6 +308,26 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
     return assign(operation->aux, buf, size);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return assign(operation->auxLd, buf, size);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t operation,
+                                              cublasLtMatmulDescAttributes_t attribute, void *buf,
+                                              size_t size, size_t *written) {
+  switch (attribute) {
+  case CUBLASLT_MATMUL_DESC_TRANSA:
+    return give(operation->transA, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_TRANSB:
+    return give(operation->transB, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    return give(operation->epilogue, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return give(operation->bias, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+    return give(operation->aux, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+    return give(operation->auxLd, buf, size, written);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }

@@ -1,0 +1,143 @@
+// test/gpu's unit tests pass the host's memory to cuBLASLt, which gets copies on the device
+// (test/gpu/unit/on_device.h): here the simulated cuBLASLt is the one that gets them.
+
+#if !defined(PARTITA_TEST_ON_GPU)
+
+#include "products_stream.h"
+
+#include "../../gpu/unit/on_device.h"
+
+namespace partita_rt::cuda {
+namespace {
+
+struct Operands {
+  cublasLtMatrixLayout_t a, b, c, d;
+  cublasLtMatmulDesc_t operation;
+};
+
+template <typename T> void set(Operands &o, cublasLtMatmulDescAttributes_t attribute, T value) {
+  ASSERT_EQ(cublasLtMatmulDescSetAttribute(o.operation, attribute, &value, sizeof value),
+            CUBLAS_STATUS_SUCCESS);
+}
+
+constexpr int64_t kLeading = 8; // more than the rows of all of them
+
+Operands made(int64_t m, int64_t n, int64_t k) {
+  constexpr cudaDataType type = CUDA_R_32F;
+  Operands o{};
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.a, type, uint64_t(m), uint64_t(k), kLeading),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.b, type, uint64_t(k), uint64_t(n), kLeading),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.c, type, uint64_t(m), uint64_t(n), kLeading),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.d, type, uint64_t(m), uint64_t(n), kLeading),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatmulDescCreate(&o.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+            CUBLAS_STATUS_SUCCESS);
+  return o;
+}
+
+void destroy(const Operands &o) {
+  for (cublasLtMatrixLayout_t layout : {o.a, o.b, o.c, o.d})
+    cublasLtMatrixLayoutDestroy(layout);
+  cublasLtMatmulDescDestroy(o.operation);
+}
+
+int64_t calls, onTheHost, misaligned;
+
+/// cuBLASLt, which looks where its operands are and whether they are aligned as the host's were.
+cublasStatus_t strict(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void *alpha,
+                      const void *a, cublasLtMatrixLayout_t aLayout, const void *b,
+                      cublasLtMatrixLayout_t bLayout, const void *beta, const void *c,
+                      cublasLtMatrixLayout_t cLayout, void *d, cublasLtMatrixLayout_t dLayout,
+                      const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes,
+                      cudaStream_t stream) {
+  ++calls;
+  auto epilogue = on_device::fieldOf<uint32_t>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE);
+  std::vector<const void *> all{a, b, c, d};
+  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_DGELU)
+    all.push_back(on_device::fieldOf<void *>(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER));
+  if (epilogue & 128)
+    all.push_back(on_device::fieldOf<void *>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER));
+  for (const void *each : all) {
+    cudaPointerAttributes attributes{};
+    onTheHost += cudaPointerGetAttributes(&attributes, each) != cudaSuccess ||
+                 attributes.type != cudaMemoryTypeDevice;
+  }
+  misaligned += reinterpret_cast<uintptr_t>(a) % 256 != 16;
+  return cublasLtMatmul(handle, operation, alpha, a, aLayout, b, bLayout, beta, c, cLayout, d,
+                        dLayout, algorithm, workspace, bytes, stream);
+}
+
+/// The product on device memory is the one on the host's, with what its epilogue writes, and what
+/// lies between columns stays.
+void expectTheSame(cublasLtEpilogue_t epilogue, int64_t n, bool apart) {
+  SCOPED_TRACE(testing::Message() << epilogue << " " << n << " " << apart);
+  const int64_t m = 5, k = 7;
+  cublasLtHandle_t handle;
+  ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  Operands o = made(m, n, k);
+  set(o, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(epilogue));
+  set(o, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, kLeading);
+  cublasLtMatmulPreference_t preference;
+  cublasLtMatmulPreferenceCreate(&preference);
+  uint32_t alignment = 16;
+  for (auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof alignment);
+  Floats results[2];
+  for (bool copied : {false, true}) {
+    struct alignas(256) Space {
+      float a[7 * 8 + 4], b[20 * 8], c[20 * 8], d[20 * 8], aux[20 * 8], vector[20];
+    };
+    auto space = std::make_unique<Space>();
+    auto *numbers = reinterpret_cast<float *>(space.get());
+    for (size_t i = 0; i < sizeof(Space) / sizeof(float); ++i)
+      numbers[i] = float(int(i * 37 % 9)) - 4;
+    set(o, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void *>(space->vector));
+    set(o, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void *>(space->aux));
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    ASSERT_EQ(cublasLtMatmulAlgoGetHeuristic(handle, o.operation, o.a, o.b, o.c, o.d, preference, 1,
+                                             &found, &count),
+              CUBLAS_STATUS_SUCCESS);
+    ASSERT_EQ(count, 1);
+    float alpha = 1, beta = 2;
+    const void *addend = apart ? space->c : space->d;
+    on_device::Matmul plain = cublasLtMatmul, real = strict;
+    cublasStatus_t status =
+        copied
+            ? on_device::matmul(real, handle, o.operation, &alpha, space->a + 4, o.a, space->b, o.b,
+                                &beta, addend, o.c, space->d, o.d, &found.algo, nullptr, 0, nullptr)
+            : plain(handle, o.operation, &alpha, space->a + 4, o.a, space->b, o.b, &beta, addend,
+                    o.c, space->d, o.d, &found.algo, nullptr, 0, nullptr);
+    EXPECT_EQ(status, CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    results[copied].assign(numbers, numbers + sizeof(Space) / sizeof(float));
+    EXPECT_EQ(on_device::fieldOf<void *>(o.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+              space->vector);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  cublasLtMatmulPreferenceDestroy(preference);
+  destroy(o);
+  cublasLtDestroy(handle);
+}
+
+TEST(OnDevice, OperandsAreCopied) {
+  calls = onTheHost = misaligned = 0;
+  for (cublasLtEpilogue_t epilogue :
+       {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+        CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADB})
+    for (int64_t n : {3, 20})
+      expectTheSame(epilogue, n, n == 20);
+  EXPECT_EQ(calls, 12);
+  EXPECT_EQ(onTheHost, 0);
+  EXPECT_EQ(misaligned, 0);
+}
+
+} // namespace
+} // namespace partita_rt::cuda
+
+#endif
