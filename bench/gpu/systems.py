@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import statistics
 import struct
 import sys
@@ -12,6 +11,8 @@ import threading
 import time
 
 import gpu
+import installed
+import llmc
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUNTIME = HERE.parents[1] / "runtime"
@@ -35,11 +36,11 @@ CASES = {  # the most important first; batches from the largest; the products of
 class Bench:
     """Where things are, how many steps are timed, and until when."""
 
-    def __init__(self, pack, nvcc, architecture, steps, llmc_sources=None, seconds=float("inf")):
-        self.pack, self.nvcc, self.architecture, self.steps = pack, nvcc, architecture, steps
-        self.build = pack / "build"
+    def __init__(self, pack, build, nvcc, architecture, steps, llmc_sources=None, seconds=float("inf")):
+        self.pack, self.build, self.nvcc, self.architecture, self.steps = pack, build, nvcc, architecture, steps
         self.build.mkdir(parents=True, exist_ok=True)
         self.llmc_sources = llmc_sources or pack / "llm.c"
+        self.cublas, _, self.cudnn = installed.find(nvcc)
         self.end = time.monotonic() + seconds
         self.built = {}  # what was built, or why not, by the function that does it
         self.build_seconds = 0.0
@@ -87,9 +88,7 @@ def tokens_per_second(seconds, tokens):
 
 
 def tokens_of(bench):
-    path = bench.build / "tokens50257.bin"
-    gpu.write_tokens(path, 50257, gpu.TOKENS)
-    return path
+    return gpu.data(bench.build, {"bench": ""})
 
 
 def ours(bench, case, batch, variant=""):
@@ -103,8 +102,9 @@ def ours(bench, case, batch, variant=""):
     one = bench.run([*words, 1])
     if one.problem:
         return {"problem": one.problem}
-    tuned = bench.run([program, "--tune"])
-    if tuned.problem:
+    chosen = (folder / "products.json").exists()  # by test/gpu/run, on this GPU
+    tuned = None if chosen else bench.run([program, "--tune"])
+    if tuned and tuned.problem:
         return {"problem": f"--tune: {tuned.problem}"}
     with Memory() as memory:
         done = bench.run([*words, WARMUP + bench.steps])
@@ -117,20 +117,6 @@ def ours(bench, case, batch, variant=""):
             "memory": memory.most, "start": one.seconds, "said": at.group(0) if at else ""}
 
 
-def build_llmc(bench):
-    """A copy of llm.c, built as its README says, or why not."""
-    if not (bench.llmc_sources / "train_gpt2.cu").exists():
-        return None, "no sources: --llmc DIR"
-    folder = bench.build / "llm.c"
-    shutil.copytree(bench.llmc_sources, folder, dirs_exist_ok=True)
-    cudnn = ["USE_CUDNN=1"] if os.environ.get("CUDNN_FRONTEND_PATH") else []
-    path = os.pathsep.join([os.path.dirname(bench.nvcc), os.environ.get("PATH", "")])
-    done = bench.run(["make", "-C", folder, "train_gpt2cu", "NO_MULTI_GPU=1", *cudnn],
-                     {"GPU_COMPUTE_CAPABILITY": bench.architecture.removeprefix("sm_"), "PATH": path})
-    name = "llm.c with cuDNN" if cudnn else "llm.c without cuDNN"
-    return (None, f"build: {done.problem}") if done.problem else (folder / "train_gpt2cu", name)
-
-
 def llmc_tokens(bench):
     """The same in llm.c's form: magic, version, number of tokens."""
     path, data = bench.build / "llmc_tokens.bin", pathlib.Path(bench.once(tokens_of)).read_bytes()
@@ -138,24 +124,34 @@ def llmc_tokens(bench):
     return path
 
 
-def llmc(bench, case, batch):
-    model = CASES[case]["llmc"]
-    if not model:
-        return {"problem": "llm.c has no such model"}
-    program, name = bench.once(build_llmc)
-    if not program:
-        return {"problem": name}
+def run_llmc(bench, case, batch, program, options):
+    """One run with these options."""
     data, sequence = bench.once(llmc_tokens), CASES[case]["sequence"]
     with Memory() as memory:
-        done = bench.run([program, "-i", data, "-j", data, "-e", model, "-b", batch, "-t", sequence,
+        done = bench.run([program, "-i", data, "-j", data, "-e", CASES[case]["llmc"], "-b", batch, "-t", sequence,
                           "-d", batch * sequence, "-x", WARMUP + bench.steps, "-v", 1000000, "-m", 1, "-s", 0,
-                          "-h", 0, "-c", 0.1, "-n", 0])
-    (bench.build / f"llmc_{case}_b{batch}.log").write_text(done.output)
+                          "-h", 0, "-c", 0.1, "-n", 0, *options])
+    words = " ".join(map(str, options))
+    (bench.build / f"llmc_{case}_b{batch}{words.replace(' ', '')}.log").write_text(done.output)
     milliseconds = [float(each) for each in re.findall(r"^step .*?([\d.]+) ms ", done.output, re.M)]
     if done.problem or len(milliseconds) <= WARMUP:
-        return {"problem": done.problem or "no steps in its output"}
-    return {"tokens_per_second": tokens_per_second([ms / 1e3 for ms in milliseconds[WARMUP:]], batch * sequence),
-            "memory": memory.most, "name": name}
+        return {"options": words, "problem": done.problem or "no steps in its output"}
+    return {"options": words, "memory": memory.most,
+            "tokens_per_second": tokens_per_second([ms / 1e3 for ms in milliseconds[WARMUP:]], batch * sequence)}
+
+
+def measure_llmc(bench, case, batch):
+    """Its best: with each of the options that may be the fastest, and with others if it has not the memory for these."""
+    if not CASES[case]["llmc"]:
+        return {"problem": "llm.c has no such model"}
+    program, name = bench.once(llmc.build)
+    if not program:
+        return {"problem": name}
+    runs = [run_llmc(bench, case, batch, program, options) for options in llmc.VARIANTS]
+    if not any("tokens_per_second" in run for run in runs):
+        runs += [run_llmc(bench, case, batch, program, options) for options in llmc.LESS_MEMORY]
+    best = max(runs, key=lambda run: run.get("tokens_per_second", 0))
+    return {**best, "name": f"{name}, {best['options']}", "runs": runs}
 
 
 def pytorch(bench, case, batch, mode):
@@ -175,12 +171,12 @@ def build_gemm(bench):
     """The program, or why not."""
     program, cuda = bench.build / "gemm_ceiling", RUNTIME / "cuda"
     done = bench.run([bench.nvcc, "-std=c++17", "-O3", f"-arch={bench.architecture}", "-diag-suppress=1675",
-                      "-I", RUNTIME / "include", "-I", RUNTIME, "-o", program, HERE / "gemm_ceiling.cu",
+                      "-I", RUNTIME / "include", "-I", RUNTIME, *bench.cublas.flags(), "-o", program, HERE / "gemm_ceiling.cu",
                       *(cuda / "products" / name for name in ("gemm.cpp", "products.cpp", "products_file.cpp",
                                                               "tuning.cpp", "product_parts.cu")),
                       *(cuda / "kernels" / name for name in ("convert.cu", "reduce.cu", "copy.cu")),
                       *(RUNTIME / "common" / name for name in ("types.cpp", "json.cpp", "temporary_file.cpp")),
-                      "-lcublasLt"])
+                      bench.cublas.link()])
     (bench.build / "gemm_ceiling.log").write_text(done.output)
     return (None, f"build: {done.problem}") if done.problem else (program, "")
 
@@ -209,7 +205,7 @@ class System:
 
 SYSTEMS = {  # of a case, the most important first
     "ours": System(ours, "Partita", "ours", 60),
-    "llmc": System(llmc, "llm.c", "llmc", 40, build_llmc, 90),
+    "llmc": System(measure_llmc, "llm.c", "llmc", 60, llmc.build, 120),
     "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
     "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,

@@ -3,6 +3,7 @@ a command or the ranks of a program with a time limit. Standard library only."""
 
 import collections
 import csv
+import hashlib
 import os
 import pathlib
 import random
@@ -33,16 +34,12 @@ def read_programs(path):
         if not colon or len(words) != 2 or not tail.split():
             raise SystemExit(f"{path}:{number}: NAME KEY=VALUE,... : MODEL OPTIONS is expected")
         keys = dict(each.partition("=")[::2] for each in words[1].split(","))
-        unknown = set(keys) - {"tolerance", "like", "attention", "bench"}
-        if unknown or ("bench" in keys) == ("tolerance" in keys):
-            raise SystemExit(f"{path}:{number}: tolerance=T[,like=NAME] or bench=N is expected")
+        unknown = set(keys) - {"tolerance", "like", "attention", "bench", "steps", "vocabulary", "times", "norms"}
+        if unknown or not {"bench", "tolerance"} & set(keys) or ("times" in keys and "bench" not in keys):
+            raise SystemExit(f"{path}:{number}: tolerance=T[,like=NAME][,norms=T][,steps=N][,vocabulary=N] or bench=N[,times] is expected")
         model, *options = shlex.split(tail)
         programs.append(Program(words[0], keys, model, options))
     return programs
-
-
-def is_bench(program):
-    return "bench" in program.keys
 
 
 def write_tokens(path, vocabulary, count):
@@ -51,6 +48,20 @@ def write_tokens(path, vocabulary, count):
     with open(path, "wb") as file:
         file.write(struct.pack(f"<{count}H", *(int(generator.random() * vocabulary)
                                                for _ in range(count))))
+
+
+def data(folder, program):
+    """The tokens that a program of such keys trains on, in a file there."""
+    vocabulary = int(program.get("vocabulary") or (64 if "tolerance" in program else 50257))
+    path = folder / f"tokens{vocabulary}.bin"
+    if not path.exists():
+        write_tokens(path, vocabulary, 8192 if vocabulary <= 256 else TOKENS)
+    return path
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_whole(path, text):
@@ -66,8 +77,10 @@ def losses_of(path):
 
 
 def column(path, name):
+    """Numbers; none where the log has not all of them."""
     with open(path, newline="") as file:
-        return [float(row[name]) for row in csv.DictReader(file)]
+        values = [row.get(name) for row in csv.DictReader(file)]
+    return [float(value) for value in values] if all(values) else []
 
 
 def find_nvcc():

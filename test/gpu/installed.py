@@ -1,5 +1,5 @@
-"""Which NCCL and cuDNN programs are built with, and what is there: for nvcc where it looks, or in Python's wheels, whose folder
-Makefiles then get as NCCL_HOME and CUDNN_HOME (runtime/cuda/nvcc.mk). Standard library only."""
+"""Which cuBLASLt, NCCL and cuDNN programs are built with, and what is there: for nvcc where it looks, or in Python's wheels,
+whose folder Makefiles then get as CUBLAS_HOME, NCCL_HOME and CUDNN_HOME (runtime/cuda/nvcc.mk). Standard library only."""
 
 import glob
 import importlib.metadata
@@ -33,12 +33,16 @@ def wheel(package):
     return next(iter(spec.submodule_search_locations), "") if spec else ""
 
 
+WHEELS = {"CUBLAS": "cu13", "NCCL": "nccl", "CUDNN": "cudnn"}  # each one's folder in nvidia/
+LAST = {"CUBLAS": "PATCH", "NCCL": "PATCH", "CUDNN": "PATCHLEVEL"}  # what its header calls the third number
+
+
 class Library:
-    """NCCL or cuDNN: its header and library where nvcc and the loader look, or in one folder, `home`."""
+    """cuBLASLt, NCCL or cuDNN: its header and library where nvcc and the loader look, or in one folder, `home`."""
 
     def __init__(self, name, prefix, header, library, nvcc, linked):
         """linked: nvcc must find the library under its name without a version; else a program loads it."""
-        self.name, self.variable = name, f"{prefix}_HOME"
+        self.name, self.variable, self.short = name, f"{prefix}_HOME", "-l" + library[len("lib"):-len(".so")]
         cuda = pathlib.Path(nvcc).resolve().parents[1]
         folders = [cuda / "lib64", cuda / "lib", cuda / "targets/x86_64-linux/lib", *LIBRARIES]
         headers = [*paths("CPATH"), cuda / "include", cuda / "targets/x86_64-linux/include", *HEADERS]
@@ -47,7 +51,7 @@ class Library:
         self.library = "" if self.home else first(
             [*paths("LIBRARY_PATH" if linked else "LD_LIBRARY_PATH"), *folders], library + ("" if linked else ".*"))
         if not (self.header and self.library):
-            self.home = self.home or wheel(prefix.lower())
+            self.home = self.home or wheel(WHEELS[prefix])
             self.header = first([os.path.join(self.home, "include")], header) if self.home else ""
             self.library = first([os.path.join(self.home, lib) for lib in ("lib", "lib64")], library + "*") if self.home else ""
         self.there = bool(self.header and self.library)
@@ -60,10 +64,11 @@ class Library:
     def read_version(self, prefix):
         """From the header, or the one beside it that has nothing else."""
         texts = [pathlib.Path(path).read_text(errors="replace") for path in
-                 (self.header, os.path.join(os.path.dirname(self.header), f"{prefix.lower()}_version.h"))
+                 (self.header, *(os.path.join(os.path.dirname(self.header), name)
+                                 for name in (f"{prefix.lower()}_version.h", f"{prefix.lower()}_api.h")))
                  if self.there and os.path.exists(path)]
-        numbers = [re.search(rf"^#define {prefix}_{part}\s+(\d+)", "\n".join(texts), re.M)
-                   for part in ("MAJOR", "MINOR", "PATCH" if prefix == "NCCL" else "PATCHLEVEL")]
+        numbers = [re.search(rf"^#define {prefix}_(?:VER_)?{part}\s+(\d+)", "\n".join(texts), re.M)
+                   for part in ("MAJOR", "MINOR", LAST[prefix])]
         return ".".join(each[1] for each in numbers if each)
 
     def flags(self):
@@ -71,17 +76,19 @@ class Library:
         if not self.home:
             return []
         folder = os.path.dirname(self.library)
-        return ["-I", os.path.join(self.home, "include"), f"-L{folder}", "-Xlinker", f"-rpath={folder}"]
+        include = "-isystem" if self.name == "cublasLt" else "-I"  # its wheel has all of CUDA's headers: nvcc's come first
+        return [include, os.path.join(self.home, "include"), f"-L{folder}", "-Xlinker", f"-rpath={folder}"]
 
     def link(self):
-        return f"-l:{os.path.basename(self.library)}" if self.home else "-l" + self.name.lower()
+        return f"-l:{os.path.basename(self.library)}" if self.home else self.short
 
     def line(self, without):
         return f"{self.version}, {self.home or self.header}" if self.there else f"not found: {without}"
 
 
 def find(nvcc):
-    return (Library("NCCL", "NCCL", "nccl.h", "libnccl.so", nvcc, linked=True),
+    return (Library("cublasLt", "CUBLAS", "cublasLt.h", "libcublasLt.so", nvcc, linked=True),
+            Library("NCCL", "NCCL", "nccl.h", "libnccl.so", nvcc, linked=True),
             Library("cuDNN", "CUDNN", "cudnn_graph.h", "libcudnn.so", nvcc, linked=False))
 
 
@@ -92,13 +99,14 @@ def torch_line():
         return "not installed for this python3: its lines of bench will say so"
 
 
-def lines(nvcc, nccl, cudnn):
+def lines(nvcc, cublas, nccl, cudnn):
     """(name, what was found) of all that a run needs or compares with."""
     told = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
     release = re.search(r"release [^\n]*", told)
     driver = gpu.query_gpu(["driver_version", "name"]) or {}
     return [("nvcc", f"{nvcc}, {release[0] if release else 'of an unknown version'}"),
             ("driver", ", ".join(driver.values()) or "not found"),
+            ("cuBLASLt", cublas.line("no program can be built; pip install nvidia-cublas, or set CUBLAS_HOME")),
             ("NCCL", nccl.line("no program can be built; pip install nvidia-nccl-cu13, or set NCCL_HOME")),
             ("cuDNN", cudnn.line("attention is our own kernels'; pip install nvidia-cudnn-cu13, or set CUDNN_HOME")),
             ("PyTorch", torch_line())]

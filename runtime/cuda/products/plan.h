@@ -29,6 +29,7 @@ struct Products::Plan {
   Layout addend;
   cublasLtMatmulAlgo_t algorithm{};
   bool possible = false;
+  bool isApartUntuned = false; ///< cuBLASLt may have it all the same: tuning tries
 
   explicit Plan(const ProductShape &shape);
 };

@@ -6,6 +6,7 @@
 #include "cuda/cuda.h"
 #include "cuda/products/plan.h"
 #include "partita_rt/cuda/kernel_times.h"
+#include "partita_rt/cuda/shapes.h"
 
 #include <algorithm>
 #include <limits>
@@ -69,13 +70,12 @@ bool allowsEpilogue(const ProductShape &shape) {
   return !hasAux(shape.epilogue) || (shape.ldAux % 8 == 0 && shape.alignment[4] == 16);
 }
 
-std::string deviceText() {
+cudaDeviceProp currentDevice() {
   int device = 0;
   checkCuda(cudaGetDevice(&device), "cudaGetDevice");
   cudaDeviceProp properties;
   checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) +
-         " multiprocessors";
+  return properties;
 }
 
 template <typename T>
@@ -169,7 +169,10 @@ Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
 }
 
 Products::Products(void *workspace, int64_t workspaceBytes)
-    : workspace(workspace), workspaceBytes(workspaceBytes), device(deviceText()) {
+    : workspace(workspace), workspaceBytes(workspaceBytes) {
+  cudaDeviceProp properties = currentDevice();
+  multiprocessors = properties.multiProcessorCount;
+  device = std::string(properties.name) + ", " + std::to_string(multiprocessors) + " multiprocessors";
   check(cublasLtCreate(&handle), "cublasLtCreate", "");
 }
 
@@ -226,6 +229,15 @@ cublasStatus_t Products::checkAlgorithm(const Plan &plan, const cublasLtMatmulAl
   return status;
 }
 
+/// A long sum into fewer tiles than the GPU has multiprocessors wants k split, which an epilogue that
+/// sums up an operand's rows may exclude: unless tuning has found that to be faster, they are apart.
+static bool wantsSplitSums(const ProductShape &shape, int multiprocessors) {
+  constexpr int64_t kLong = 4096, kRows = 128, kColumns = 256; // of the largest usual tile
+  bool sums = shape.epilogue == Epilogue::SumA || shape.epilogue == Epilogue::SumB;
+  return sums && shape.k >= kLong &&
+         ceilDiv(shape.m, kRows) * ceilDiv(shape.n, kColumns) < multiprocessors;
+}
+
 void Products::choose(Plan &plan) {
   if (!allowsEpilogue(plan.shape))
     return;
@@ -246,6 +258,8 @@ void Products::choose(Plan &plan) {
     plan.possible = true;
     return;
   }
+  if ((plan.isApartUntuned = wantsSplitSums(plan.shape, multiprocessors)))
+    return;
   auto found = suggestions(plan, kFirstSuggestions);
   if (found.empty() && plan.shape.epilogue == Epilogue::None)
     fail("%s: cuBLASLt %zu knows no algorithm for it within %lld bytes of workspace", text.c_str(),
@@ -298,8 +312,11 @@ cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
 bool Products::multiply(const Stream &stream, const ProductShape &shape,
                         const ProductOperands &operands, const Apart &apart) {
   Plan &plan = planOf(shape, operands);
-  if (!plan.possible)
+  if (!plan.possible) {
+    if (recording && plan.isApartUntuned)
+      recorded[shape] = {operands, apart};
     return false;
+  }
   cublasStatus_t status = launch(stream, plan, plan.algorithm, operands);
   if (shape.epilogue != Epilogue::None && isImpossible(shape, status))
     return plan.possible = false;

@@ -73,6 +73,8 @@ struct Choice {
   int64_t nanoseconds; ///< as measured
   int64_t first;       ///< those of cuBLASLt's first suggestion
   bool apart = false;  ///< kernels of their own are faster; the algorithm is none
+  /// The fastest of either kind, as tuning has just measured them; -1: there is none.
+  int64_t oneKernel = -1, kernelsApart = -1;
 };
 
 class Products {
@@ -133,6 +135,7 @@ private:
   void *workspace;
   int64_t workspaceBytes;
   std::string device; ///< its name and number of multiprocessors
+  int multiprocessors;
   std::map<ProductShape, std::unique_ptr<Plan>> plans;
   std::map<std::string, Choice> choices;
   std::string choicesFrom = "the tuning"; ///< what messages call the choices' file

@@ -6,6 +6,7 @@
 #include "cuda/products/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace partita_rt::cuda {
 
@@ -40,6 +41,23 @@ int64_t timeOf(const Stream &stream, const std::function<bool()> &run) {
   return int64_t(double(milliseconds) * 1e6 / kRuns);
 }
 
+/// Turns that all candidates take part in, and how much slower than the fastest may go on.
+constexpr int kTurnsOfAll = 2;
+constexpr double kMuchSlower = 1.3;
+
+/// By the fastest of each one's times.
+void findSlow(const std::vector<std::vector<int64_t>> &times, std::vector<bool> &slow) {
+  int64_t best = std::numeric_limits<int64_t>::max();
+  auto fastest = [](const std::vector<int64_t> &each) {
+    return each.empty() ? std::numeric_limits<int64_t>::max()
+                        : *std::min_element(each.begin(), each.end());
+  };
+  for (const std::vector<int64_t> &each : times)
+    best = std::min(best, fastest(each));
+  for (size_t j = 0; j < times.size(); ++j)
+    slow[j] = slow[j] || double(fastest(times[j])) > kMuchSlower * double(best);
+}
+
 } // namespace
 
 void Products::beginRecording() {
@@ -47,7 +65,9 @@ void Products::beginRecording() {
   recorded.clear();
 }
 
-/// All candidates in turn, again and again, so that a changing clock is the same for all.
+/// All candidates in turn, again and again, so that a changing clock is the same for all. What is
+/// much slower than the best in the first turns is left out of the others: most of tuning's time
+/// would be theirs.
 Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product, int repetitions) {
   auto found = suggestions(plan, kTunedSuggestions);
   auto refused = [&](const cublasLtMatmulHeuristicResult_t &each) {
@@ -58,25 +78,38 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
   found.erase(std::remove_if(found.begin(), found.end(), refused), found.end());
   std::vector<std::function<bool()>> candidates;
   for (const cublasLtMatmulHeuristicResult_t &each : found)
-    candidates.push_back([&] {
-      return launch(stream, plan, each.algo, product.operands) == CUBLAS_STATUS_SUCCESS;
-    });
+    candidates.push_back(
+        [&] { return launch(stream, plan, each.algo, product.operands) == CUBLAS_STATUS_SUCCESS; });
   if (product.apart)
     candidates.push_back([&] { return product.apart(stream), true; });
   std::vector<std::vector<int64_t>> times(candidates.size());
+  std::vector<bool> slow(candidates.size());
   repetitions = std::max(1, repetitions);
-  for (int i = -1; i < repetitions; ++i) // the first time loads kernels
+  for (int i = -1; i < repetitions; ++i) { // the first time loads kernels
     for (size_t j = 0; j < candidates.size(); ++j)
-      if (int64_t time = timeOf(stream, candidates[j]); time >= 0 && i >= 0)
-        times[j].push_back(time);
+      if (!slow[j]) {
+        int64_t time = timeOf(stream, candidates[j]);
+        if (time < 0)
+          slow[j] = true, times[j].clear();
+        else if (i >= 0)
+          times[j].push_back(time);
+      }
+    if (i + 1 == kTurnsOfAll)
+      findSlow(times, slow);
+  }
   Choice best{plan.shape.text(), plan.algorithm, -1, -1};
   for (size_t j = 0; j < candidates.size(); ++j) {
-    if (int(times[j].size()) < repetitions)
+    if (times[j].empty())
       continue; // does not run
-    auto median = times[j].begin() + repetitions / 2;
+    auto median = times[j].begin() + std::ptrdiff_t(times[j].size() / 2);
     std::nth_element(times[j].begin(), median, times[j].end());
     if (best.first < 0)
       best.first = *median;
+    int64_t &ofKind = j >= found.size() ? best.kernelsApart : best.oneKernel;
+    if (ofKind < 0 || *median < ofKind)
+      ofKind = *median;
+    if (slow[j])
+      continue;
     if (best.nanoseconds >= 0 && *median >= best.nanoseconds)
       continue;
     best.nanoseconds = *median;

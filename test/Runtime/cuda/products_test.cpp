@@ -4,6 +4,8 @@
 
 #include "products_stream.h"
 
+#include "partita_rt/cuda/kernel_times.h"
+
 #include <cstdio>
 #include <fstream>
 
@@ -405,6 +407,8 @@ TEST_F(Tuning, ApartWhereThatIsFaster) {
   EXPECT_TRUE(choices[1].apart);
   EXPECT_GE(choices[1].first, 3000000);
   EXPECT_LT(choices[1].nanoseconds, 3000000);
+  EXPECT_GE(choices[1].oneKernel, 3000000); // of either kind, what the fastest takes
+  EXPECT_EQ(choices[1].kernelsApart, choices[1].nanoseconds);
   stream.made.writeChoices(path);
   ProductsStream other;
   EXPECT_TRUE(other.made.readChoices(path));
@@ -414,6 +418,43 @@ TEST_F(Tuning, ApartWhereThatIsFaster) {
   partita_rt::gemm(Trans::Yes, Trans::No, m, n, k, 1.0f, a.data(), m, b.data(), n, 0.0f,
                    expected.data(), n);
   EXPECT_BITS(dw, expected);
+}
+
+/// How many kernels and products a stream begins.
+struct Launches : KernelTimes {
+  int launches = 0;
+  void begin(cudaStream_t, const char *, const void *, double) override { ++launches; }
+  void end(cudaStream_t) override {}
+};
+
+/// A long sum into few tiles: apart until tuning has found one kernel to be faster.
+TEST_F(Tuning, LongSumsAreApartAtFirst) {
+  const int64_t m = 16, n = 8, k = 4096;
+  Tensor<float> x(integers(k * m, "a")), dy(integers(k * n, "b")), dw(m * n), sums(n), again(m * n);
+  auto make = [&](Stream &stream, Tensor<float> &result) {
+    gemmBiasGrad(stream, Cotangent::B, m, n, k, x.in(), m, dy.in(), n, result.data(), n,
+                 sums.data());
+  };
+  ProductsStream stream;
+  auto launches = [&] {
+    Launches counted;
+    stream.times = &counted;
+    make(stream, dw);
+    stream.times = nullptr;
+    return counted.launches;
+  };
+  EXPECT_GT(launches(), 1);
+  Floats wanted = sums.floats();
+  stream.made.beginRecording();
+  make(stream, dw);
+  std::vector<Choice> choices = stream.made.tuneRecorded(stream, 2);
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_GT(choices[1].oneKernel, 0);
+  EXPECT_GT(choices[1].kernelsApart, 0);
+  EXPECT_EQ(launches() == 1, !choices[1].apart);
+  make(stream, again);
+  EXPECT_BITS(again, dw.floats());
+  EXPECT_BITS(sums, wanted);
 }
 
 TEST_F(Tuning, FilesForOthersAreRefused) {

@@ -1,0 +1,76 @@
+"""llm.c as bench/gpu/compare builds and runs it. Standard library only."""
+
+import os
+import pathlib
+import shutil
+
+# What keeps llm.c (f1e2ace, the last of its repository) from being compiled by CUDA 13, or from being compared: nothing of it is in
+# a step that fits into the GPU's memory. File, what stands there once, what replaces it, why.
+PATCHES = [
+    ("llmc/cuda_utils.cuh",
+     "        cudaGetLastError(); // reset the error before the next API call\n"
+     "        cudaCheck_(cudaMallocManaged(out, bytes), file, line);\n"
+     "        cudaCheck_(cudaMemAdvise(*out, bytes, cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId), file, line);\n",
+     "        cudaCheck_(err, file, line);\n",
+     "cudaMemAdvise has another signature in CUDA 13; what does not fit in the GPU's memory is a message, not slow"),
+    ("llmc/mfu.h", "#if __has_include(<nvml.h>)", "#if 0",
+     "it is for a column of the log, and libnvidia-ml.so is the driver's, in no folder that a linker looks in"),
+    ("Makefile", "  NVCC_LDFLAGS += -lnvidia-ml\n", "", "likewise"),
+]
+
+# By default it recomputes GELUs. Which of the two others is faster depends on the GPU; the default needs less memory.
+VARIANTS = [["-r", 0], ["-r", 0, "-ge", 2]]
+LESS_MEMORY = [["-r", 1]]
+
+
+def patch(folder):
+    """Patches the copy in `folder`. What is wrong, or nothing."""
+    for name, old, new, why in PATCHES:
+        path = pathlib.Path(folder) / name
+        text = path.read_text() if path.exists() else ""
+        if text.count(old) != 1:
+            return (f"{name} is not that of llm.c f1e2ace: it has {text.count(old)} times, not once, "
+                    f"'{old.strip().splitlines()[0]}' (patched because {why})")
+        path.write_text(text.replace(old, new))
+    return ""
+
+
+def link_names(folder, libraries):
+    """In `folder`, NAME.so for the libraries of Python's wheels, which have only NAME.so.VERSION. nvcc's flags for all of them."""
+    flags = []
+    for library in libraries:
+        if not library.home:
+            continue
+        flags += library.flags()
+        for path in pathlib.Path(library.library).parent.glob("lib*.so.*"):
+            link = folder / f"{path.name.partition('.so.')[0]}.so"
+            if not link.exists():
+                link.symlink_to(path)
+    return [f"-L{folder}", *flags] if flags else []
+
+
+def build(bench):
+    """(The program, its name in tables), or (None, why not)."""
+    if not (bench.llmc_sources / "train_gpt2.cu").exists():
+        return None, "no sources: --llmc DIR"
+    folder = bench.build / "llm.c"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(bench.llmc_sources, folder, ignore=shutil.ignore_patterns(".git"))
+    if problem := patch(folder):
+        return None, problem
+    headers = folder / "cudnn-frontend/include"
+    if path := os.environ.get("CUDNN_FRONTEND_PATH"):
+        shutil.copytree(path, headers, dirs_exist_ok=True)
+    with_cudnn = headers.exists() and bench.cudnn.there
+    names = folder / "libraries"
+    names.mkdir()
+    flags = link_names(names, [bench.cublas, *([bench.cudnn] if with_cudnn else [])])
+    done = bench.run(["make", "-C", folder, "train_gpt2cu", f"NVCC={bench.nvcc}", "NO_MULTI_GPU=1", "NO_USE_MPI=1",
+                      f"GPU_COMPUTE_CAPABILITY={bench.architecture.removeprefix('sm_')}", f"USE_CUDNN={int(with_cudnn)}"],
+                     {"NVCC_APPEND_FLAGS": " ".join(flags),
+                      "PATH": os.pathsep.join([os.path.dirname(bench.nvcc), os.environ.get("PATH", "")])})
+    (bench.build / "llmc_build.log").write_text(done.output)
+    if done.problem:
+        return None, f"build: {done.problem}"
+    why = "" if with_cudnn else ": no cudnn-frontend" if bench.cudnn.there else ": no cuDNN"
+    return folder / "train_gpt2cu", "llm.c with cuDNN" if with_cudnn else f"llm.c without cuDNN{why}"

@@ -1,0 +1,174 @@
+// What a training step's matrix products cost by themselves, one row for each: cuBLASLt's first
+// suggestion, its fastest one with the epilogue, the fastest product with kernels of their own for
+// what follows, and TFLOP/s of the better. Of the classifier four vocabularies: as it is, which
+// leaves an odd column over, and padded; its products are compared with two that leave one column
+// to the second.
+//
+//   probe [TOKENS WIDTH VOCABULARY HEAD_ROWS]     (32768 768 50257 4096: GPT-2 124M, 32 x 1,024)
+//
+// Operands are random, of bfloat16; zeros would be faster than what a step multiplies.
+
+#include "bench.cuh"
+#include "cuda/products/products.h"
+#include "partita_rt/cuda/kernels.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace partita_rt;
+using namespace partita_rt::cuda;
+
+namespace {
+
+int64_t rows = 32768, width = 768, vocabulary = 50257, headRows = 4096;
+
+/// Of bfloat16; the largest of the operands serves all products.
+struct Matrix {
+  BFloat16 *at = nullptr;
+  Matrix(int64_t size, uint64_t seed) {
+    check(cudaMalloc(reinterpret_cast<void **>(&at), size_t(size) * sizeof(BFloat16)),
+          "cudaMalloc");
+    randomize(at, size, seed, 1.0f);
+  }
+  ~Matrix() { cudaFree(at); }
+  Matrix(const Matrix &) = delete;
+};
+
+struct Operands {
+  int64_t inner = 4 * width, padded = (vocabulary + 63) / 64 * 64;
+  Matrix x{rows * inner, 1}, dy{std::max(rows * inner, headRows * padded), 2},
+      w{std::max(inner * inner, padded *width), 3}, y{std::max(rows * inner, headRows *padded), 4},
+      aux{rows * inner, 5}, bias{padded, 6}, sums{padded, 7};
+};
+
+class Probe {
+public:
+  Probe() {
+    check(cudaStreamCreate(&stream.handle), "cudaStreamCreate");
+    check(cudaMalloc(&workspace, kProductsWorkspace), "cudaMalloc");
+    check(cudaMalloc(&stream.scratch, kScratch), "cudaMalloc");
+    stream.scratchBytes = kScratch;
+    check(cudaDeviceSynchronize(), "random numbers");
+    products = std::make_unique<Products>(workspace, kProductsWorkspace);
+    stream.products = products.get();
+  }
+  ~Probe() {
+    products.reset();
+    cudaFree(workspace);
+    cudaFree(stream.scratch);
+    cudaStreamDestroy(stream.handle);
+  }
+
+  void layers() {
+    struct Layer {
+      const char *name;
+      int64_t out, in;
+    } all[] = {{"qkv", 3 * width, width},
+               {"projection", width, width},
+               {"up", o.inner, width},
+               {"down", width, o.inner}};
+    for (const Layer &l : all) {
+      double flops = 2.0 * double(rows) * double(l.out) * double(l.in);
+      bool up = l.name == std::string("up"), down = l.name == std::string("down");
+      time(l.name + std::string(up ? " forward, bias and gelu" : " forward, bias"), flops, [&] {
+        if (up)
+          gemmBiasGelu(stream, Trans::No, Trans::No, rows, l.out, l.in, o.x.at, l.in, o.w.at, l.out,
+                       o.bias.at, o.y.at, l.out, o.aux.at, l.out);
+        else
+          gemmBias(stream, Trans::No, Trans::No, rows, l.out, l.in, o.x.at, l.in, o.w.at, l.out,
+                   o.bias.at, o.y.at, l.out);
+      });
+      time(l.name + std::string(down ? " dx, gelu's gradient" : " dx"), flops, [&] {
+        if (down)
+          gemmGeluGrad(stream, Trans::No, Trans::Yes, rows, l.in, l.out, o.dy.at, l.out, o.w.at,
+                       l.out, o.aux.at, l.in, o.y.at, l.in);
+        else
+          gemm(stream, Trans::No, Trans::Yes, rows, l.in, l.out, 1.0f, o.dy.at, l.out, o.w.at,
+               l.out, 0.0f, o.y.at, l.in);
+      });
+      time(l.name + std::string(" dw, bias's gradient"), flops, [&] {
+        gemmBiasGrad(stream, Cotangent::B, l.in, l.out, rows, o.x.at, l.in, o.dy.at, l.out, o.y.at,
+                     l.out, o.sums.at);
+      });
+    }
+  }
+
+  /// The classifier's products over a block of rows, with so many columns in memory.
+  void head(int64_t columns, int64_t stride, const char *which) {
+    double flops = 2.0 * double(headRows) * double(columns) * double(width);
+    auto name = [&](const char *what) {
+      return "head " + std::to_string(columns) + which + what;
+    };
+    time(name(" logits"), flops, [&] {
+      gemm(stream, Trans::No, Trans::Yes, headRows, columns, width, 1.0f, o.x.at, width, o.w.at,
+           width, 0.0f, o.y.at, stride);
+    });
+    time(name(" dx"), flops, [&] {
+      gemm(stream, Trans::No, Trans::No, headRows, width, columns, 1.0f, o.dy.at, stride, o.w.at,
+           width, 0.0f, o.y.at, width);
+    });
+    time(name(" dw"), flops, [&] {
+      gemm(stream, Trans::Yes, Trans::No, columns, width, headRows, 1.0f, o.dy.at, stride, o.x.at,
+           width, 0.0f, o.y.at, width);
+    });
+  }
+
+  void heads() {
+    int64_t packs = vocabulary / 8 * 8, stride = (vocabulary + 7) / 8 * 8;
+    head(vocabulary, stride, "");
+    if (packs < vocabulary) {
+      head(packs, stride, " without the odd columns");
+      head(vocabulary - packs, stride, " odd columns alone");
+      head(stride, stride, " padded to 8");
+    }
+    head(o.padded, o.padded, " padded to 64");
+  }
+
+private:
+  static constexpr int64_t kScratch = 64 << 20;
+  Stream stream;
+  void *workspace = nullptr;
+  std::unique_ptr<Products> products;
+  Operands o;
+
+  /// Tunes what `run` multiplies, and prints a row. The last choice is the product's own.
+  template <typename Run> void time(const std::string &name, double flops, Run run) {
+    products->beginRecording();
+    run();
+    std::vector<Choice> choices = products->tuneRecorded(stream, 5);
+    const Choice &c = choices.back();
+    auto micro = [](int64_t nanoseconds) {
+      return nanoseconds < 0 ? std::string("-") : std::to_string((nanoseconds + 500) / 1000);
+    };
+    int32_t splits = 0;
+    size_t written = 0;
+    const Choice &made = c.apart ? choices.front() : c;
+    cublasLtMatmulAlgoConfigGetAttribute(&made.algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splits,
+                                         sizeof splits, &written);
+    printf("%-44s %8s %8s %8s %10.1f %6d\n", name.c_str(), micro(c.first).c_str(),
+           micro(c.oneKernel).c_str(), micro(c.kernelsApart).c_str(),
+           flops / double(c.nanoseconds) * 1e-3, splits);
+    fflush(stdout);
+  }
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int64_t *values[] = {&rows, &width, &vocabulary, &headRows};
+  if (argc != 1 && argc != 5) {
+    fprintf(stderr, "usage: probe [TOKENS WIDTH VOCABULARY HEAD_ROWS]\n");
+    return 1;
+  }
+  for (int i = 1; i < argc; ++i)
+    if ((*values[i - 1] = atoll(argv[i])) < 8) {
+      fprintf(stderr, "%s: a number from 8 is expected\n", argv[i]);
+      return 1;
+    }
+  Probe probe;
+  printf("%-44s %8s %8s %8s %10s %6s\n", "microseconds", "first", "one", "apart", "TFLOP/s", "splits");
+  probe.layers();
+  probe.heads();
+}

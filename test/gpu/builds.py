@@ -1,0 +1,89 @@
+"""A packed folder on a machine with a GPU: what is compiled there, with what, where to, and until when. Standard library only."""
+
+import json
+import os
+import time
+
+import gpu
+import installed
+
+LIMITS = {"build": 240, "unit": 300, "tiny": 60, "step": 90, "tune": 120, "ncu": 150, "probe": 120, "sanitizer": 150, "kernels": 60,
+          "bench": 540}
+LEAST = 10  # seconds that must be left for a test to begin
+END = 15  # seconds that are left for the end of a run: its table and its archive
+
+
+class Pack:
+    def __init__(self, folder, build, nvcc, architecture, jobs, seconds):
+        self.folder, self.build, self.nvcc, self.architecture, self.jobs = folder, build, nvcc, architecture, jobs
+        self.content = json.loads((folder / "pack.json").read_text())
+        self.cublas, self.nccl, self.cudnn = installed.find(nvcc)
+        self.end = time.monotonic() + seconds - END if seconds else None
+
+    def left(self):
+        return self.end - time.monotonic() if self.end else float("inf")
+
+    def limit(self, what):
+        """Seconds of a command: all that are left for the benchmarks of a run with a deadline."""
+        return max(self.left() if what == "bench" and self.end else min(LIMITS[what], self.left()), 1)
+
+    def has_time(self, table, name, seconds=LEAST):
+        return self.left() >= seconds or table.add(name, "left out for the deadline; the same command goes on")
+
+    def flags(self):
+        return ["-std=c++17", "-O3", f"-arch={self.architecture}", "-diag-suppress=1675", *self.cublas.flags(), *self.nccl.flags(),
+                *self.cudnn.flags(), "-I", self.folder / "runtime/include", "-I", self.folder / "runtime"]
+
+    def make(self, where, *words):
+        return gpu.run(["make", "-C", self.folder / where, f"-j{self.jobs}", f"ARCH={self.architecture}",
+                        f"NVCC={self.nvcc}", *words], self.limit("build"))
+
+    def compile(self, name, sources, *libraries):
+        out = self.build / name
+        return out, gpu.run([self.nvcc, *self.flags(), "-o", out, *(self.folder / source for source in sources), *libraries],
+                            self.limit("build"))
+
+    def write_log(self, name, done):
+        (self.build / name).write_text(done.output)
+
+
+def executable(pack, name):
+    folder = pack.folder / "programs" / name
+    path = folder / json.loads((folder / "manifest.json").read_text())["program"]
+    return path if os.access(path, os.X_OK) else None
+
+
+def build_unit(pack, table):
+    done = pack.make("test/gpu/unit", f"OUT={pack.build / 'unit'}", f"GOOGLETEST={pack.folder / 'googletest'}")
+    pack.write_log("unit.log", done)
+    return table.add("unit: build", done.problem, f"{done.seconds:.0f} s", done.seconds)
+
+
+BENCHES = {"probe": "bench/gpu/probe.cu", "attention": "bench/gpu/attention.cu"}
+
+
+def build_programs(pack, table, programs, benches=()):
+    """The runtime once, then every program and the benchmarks of kernels, at one time. Returns the names of those that are
+    there."""
+    done = pack.make("runtime/cuda", f"OUT={pack.build / 'lib'}")
+    pack.write_log("runtime.log", done)
+    if not table.add("build: runtime", done.problem, f"{done.seconds:.0f} s", done.seconds):
+        return set()
+    names = [each["name"] for each in programs]
+    # One make for all: as many compilers at a time as jobs were asked for.
+    rules = "".join(f"all: {name}\n{name}:\n\t+$(MAKE) -C '{pack.folder / 'programs' / name}' > "
+                    f"'{pack.build / name}.build.log' 2>&1\n" for name in names)
+    library = pack.build / "lib" / f"libpartita_rt_cuda_{pack.architecture}.a"
+    for name in benches:
+        words = [pack.nvcc, *pack.flags(), "-o", pack.build / name, pack.folder / BENCHES[name], library, pack.cublas.link(),
+                 pack.nccl.link(), "-lpthread", "-ldl"]
+        rules += f"all: {name}\n{name}:\n\t{' '.join(map(str, words))} > '{pack.build / name}.build.log' 2>&1\n"
+    (pack.build / "programs.mk").write_text(f".PHONY: all {' '.join([*names, *benches])}\n{rules}")
+    done = gpu.run(["make", "-k", f"-j{pack.jobs}", "-f", pack.build / "programs.mk", "all", f"ARCH={pack.architecture}",
+                    f"NVCC={pack.nvcc}", f"PARTITA_RT_LIB={pack.build / 'lib'}"], pack.limit("build"))
+    built = {name for name in names if executable(pack, name)} | {
+        name for name in benches if os.access(pack.build / name, os.X_OK)}
+    missing = sorted({*names, *benches} - built)
+    table.add("build: programs", f"not built: {' '.join(missing)}" if missing else "", f"{len(built)} in {done.seconds:.0f} s",
+              done.seconds)
+    return built

@@ -1,0 +1,59 @@
+"""The kernels' unit tests on the GPU, and compute-sanitizer. Standard library only."""
+
+import os
+import re
+import shutil
+
+import gpu
+from builds import executable
+
+
+def unit(pack, table):
+    """One row per test suite; a crash costs its own suite alone."""
+    program = pack.build / "unit/unit_tests"
+    listed = gpu.run([program, "--gtest_list_tests"], 60)
+    if listed.problem:
+        return table.add("unit: list", listed.problem)
+    suites = [line.split(".")[0].split("#")[0].strip() for line in listed.output.splitlines()
+              if line and not line.startswith((" ", "Running"))]
+    log = (pack.build / "unit_tests.log").open("w")
+    for suite in dict.fromkeys(each.split("/")[0] for each in suites):
+        if table.has_passed(f"unit: {suite}") or not pack.has_time(table, f"unit: {suite}"):
+            continue
+        done = gpu.run([program, f"--gtest_filter={suite}.*:{suite}/*"], pack.limit("unit"))
+        log.write(done.output)
+        passed = len(re.findall(r"^\[       OK \]", done.output, re.M))
+        wrong = sorted(set(re.findall(r"^\[  FAILED  \] (\S+?)[ ,]", done.output, re.M)))
+        problem = ("failed: " + " ".join(wrong) if wrong and not done.timed_out else done.problem or
+                   ("" if passed else "no test ran"))
+        table.add(f"unit: {suite}", problem, f"{passed} passed, {done.seconds:.1f} s", done.seconds)
+    return None
+
+
+def sanitizer(pack, table, built):
+    """memcheck of a program and of one case of each kernel family; racecheck of what has shared memory."""
+    tool = shutil.which("compute-sanitizer") or os.path.join(os.path.dirname(pack.nvcc), "compute-sanitizer")
+    if not os.access(tool, os.X_OK):
+        return table.add("sanitizer", "", "compute-sanitizer is not installed", skipped=True)
+    unit_tests = pack.build / "unit/unit_tests"
+    command = [tool, "--error-exitcode", "9", "--tool"]
+    cases = []
+    if "gpt2" in built:
+        cases.append(("memcheck gpt2", [*command, "memcheck", executable(pack, "gpt2"), "--data",
+                                        gpu.data(pack.build, {"tolerance": ""}), "--steps", "2", "--init", "seed:1"]))
+    if unit_tests.exists():
+        cases += [("memcheck kernels", [*command, "memcheck", unit_tests, "--gtest_filter=Norm/0*:Movement/0*:Softmax.*:Scalars.*"]),
+                  ("racecheck kernels", [*command, "racecheck", unit_tests,
+                                         "--gtest_filter=Norm/0*:AttentionOnTensorCores/0*:Rows/0*"])]
+    for name, words in cases:
+        row = f"sanitizer: {name}"
+        if table.has_passed(row) or not pack.has_time(table, row):
+            continue
+        done = gpu.run(words, pack.limit("sanitizer"))
+        pack.write_log(f"{name.replace(' ', '_')}.log", done)
+        # Some virtual machines do not let it at the device: that says nothing of us.
+        refused = "Device not supported" in done.output
+        found = re.findall(r"ERROR SUMMARY: (\d+) error", done.output)
+        table.add(row, "" if refused else done.problem, "the device is not supported" if refused else
+                  f"{found[-1] if found else '?'} errors, {done.seconds:.0f} s", done.seconds, skipped=refused)
+    return None
