@@ -10,6 +10,7 @@
 
 #include "cuda/attention/attention.cuh"
 #include "cuda/attention/mma.cuh"
+#include "cuda/kernels/power_of_two.cuh"
 
 namespace partita_rt::cuda {
 
@@ -24,7 +25,7 @@ bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
          most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
 }
 
-constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+constexpr float kLn2 = 0.693147180559945309f;
 
 /// Every block has four warps.
 constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;

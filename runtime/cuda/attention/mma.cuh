@@ -73,13 +73,6 @@ template <int kLeft> __device__ inline void waitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-/// 2^x to two units in the last place; subnormal results are zeros.
-__device__ inline float powerOfTwo(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 /// Two numbers rounded to T, the first one in the lower half.
 template <typename T> __device__ inline uint32_t roundPair(float first, float second) {
   uint32_t pair;
@@ -97,7 +90,6 @@ using without_nvcc::copyAsync;
 using without_nvcc::loadMatrices;
 using without_nvcc::loadTransposed;
 using without_nvcc::multiplyAdd;
-using without_nvcc::powerOfTwo;
 using without_nvcc::roundPair;
 using without_nvcc::waitForCopies;
 

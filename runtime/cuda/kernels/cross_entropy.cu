@@ -8,36 +8,123 @@
 // read and one write, 2 * sizeof(T) bytes per logit. The backward pass begins with the rows that
 // the forward pass, or the matrix product, has written last.
 //
+// Memory is the bound as long as a logit costs no more than some 20 instructions (of both sweeps):
+// exponentials are powers of two (power_of_two.cuh), the loops have whole packs alone, and a label is
+// looked for by its pack.
+//
 // Vocab-parallel: logSumExp of each rank's columns, combined by the program, then tokenLoss and
 // crossEntropyBackward of each rank's columns.
 
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/kernels/device.cuh"
+#include "cuda/kernels/power_of_two.cuh"
 #include "cuda/kernels/row.cuh"
 
 namespace partita_rt::cuda {
 
 namespace {
 
+/// A whole pack. Whether all of a row's are aligned is asked once, so that the loops over them have
+/// no branch; the elements are the same either way.
+template <bool kAligned, typename T> __device__ void loadWhole(float (&v)[kPack], const T *p) {
+  Pack<T, kPack> bits;
+  if constexpr (kAligned)
+    loadAligned(bits, p);
+  else
+    loadSingly(bits, p, kPack, T(0));
+  widen(v, bits);
+}
+
+template <bool kAligned, typename T> __device__ void storeWhole(T *p, const float (&v)[kPack]) {
+  Pack<T, kPack> bits;
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    bits.values[i] = v[i];
+  if constexpr (kAligned)
+    storeAligned(p, bits);
+  else
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      p[i] = bits.values[i];
+}
+
+/// The largest of some numbers, and the sum of their exponentials in relation to it. A NaN is in the
+/// sum alone.
+struct Exponentials {
+  float largest = Largest::kNone, sum = 0.0f;
+
+  __device__ static float shiftOf(float largest) {
+    return largest == Largest::kNone ? 0.0f : largest;
+  }
+  __device__ void add(const float (&v)[kPack]) {
+    float now = largest;
+#pragma unroll
+    for (float each : v)
+      now = fmaxf(now, each);
+    float shift = shiftOf(now);
+    sum *= powerOfTwo((largest - shift) * kLog2E); // 0 at first
+    largest = now;
+#pragma unroll
+    for (float each : v)
+      sum += powerOfTwo((each - shift) * kLog2E);
+  }
+};
+
+template <bool kAligned, typename T>
+__device__ void addWholePacks(Exponentials &found, const T *x, int packs) {
+#pragma unroll 2
+  for (int i = int(threadIdx.x); i < packs; i += int(blockDim.x)) {
+    float v[kPack];
+    loadWhole<kAligned>(v, x + int64_t(i) * kPack);
+    found.add(v);
+  }
+}
+
 /// log(sum(exp(x[0 .. width)))), in every thread of the block.
 template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, float *space) {
-  float largest = Largest::kNone, sum = 0.0f;
-  forPacks<0>(width, [&](int, int64_t first, int count) {
-    float v[kPack], before = largest;
-    load(v, x + first, count, Largest::kNone);
+  Exponentials found;
+  int packs = int(width / kPack), rest = int(width % kPack);
+  if (isAligned<kAccess<T, kPack>>(x))
+    addWholePacks<true>(found, x, packs);
+  else
+    addWholePacks<false>(found, x, packs);
+  if (rest > 0 && int(threadIdx.x) == packs % int(blockDim.x)) {
+    float v[kPack];
+    load(v, x + int64_t(packs) * kPack, rest, Largest::kNone);
+    found.add(v);
+  }
+  float all = overRow<Largest>(found.largest, space), shift = Exponentials::shiftOf(all);
+  float mine = found.sum * powerOfTwo((found.largest - shift) * kLog2E);
+  return all + logf(overRow<Sum>(mine, space));
+}
+
+/// A row's gradients: dx = seed * (exp(x - logSumExp) - onehot(label)).
+struct Gradients {
+  float seed, logSumExp;
+  int label; ///< -1: not here
+
+  __device__ void of(float (&v)[kPack], int pack) const {
 #pragma unroll
-    for (float each : v)
-      largest = Largest::of(each, largest);
-    float shift = largest == Largest::kNone ? 0.0f : largest;
-    sum *= expf(before - shift); // 0 at first
+    for (float &each : v)
+      each = seed * powerOfTwo((each - logSumExp) * kLog2E);
+    if (pack == label / kPack)
 #pragma unroll
-    for (float each : v)
-      sum += expf(each - shift);
-  });
-  float all = overRow<Largest>(largest, space);
-  float shift = all == Largest::kNone ? 0.0f : all;
-  return all + logf(overRow<Sum>(sum * expf(largest - shift), space));
+      for (int i = 0; i < kPack; ++i)
+        if (pack * kPack + i == label)
+          v[i] -= seed;
+  }
+};
+
+template <bool kAligned, typename T>
+__device__ void wholePackGradients(T *dx, const T *x, const Gradients &gradients, int packs) {
+#pragma unroll 2
+  for (int i = int(threadIdx.x); i < packs; i += int(blockDim.x)) {
+    float v[kPack];
+    loadWhole<kAligned>(v, x + int64_t(i) * kPack);
+    gradients.of(v, i);
+    storeWhole<kAligned>(dx + int64_t(i) * kPack, v);
+  }
 }
 
 /// dx = seed * (exp(x - logSumExp) - onehot(label)) of columns [0, inside), 0 behind. A label that
@@ -45,19 +132,26 @@ template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, f
 template <typename T>
 __device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int64_t label,
                             bool ignored, int64_t inside, int64_t stride) {
-  forPacks<0>(stride, [&](int, int64_t first, int count) {
+  constexpr int kBytes = kAccess<T, kPack>;
+  Gradients gradients{seed, logSumExp, int(label)};
+  int packs = ignored ? 0 : int(inside / kPack);
+  if (isAligned<kBytes>(x) && isAligned<kBytes>(dx))
+    wholePackGradients<true>(dx, x, gradients, packs);
+  else
+    wholePackGradients<false>(dx, x, gradients, packs);
+  // What is left: the last columns, and what lies behind them.
+  for (int64_t i = packs + int64_t(threadIdx.x); i * kPack < stride; i += blockDim.x) {
+    int64_t first = i * kPack, here = ignored ? 0 : least(most(inside - first, 0), kPack);
     float v[kPack] = {};
-    if (!ignored)
-      load(v, x + first, count);
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      bool here = !ignored && first + i < inside;
-      v[i] = here ? seed * expf(v[i] - logSumExp) : 0.0f;
-      if (here && first + i == label)
-        v[i] -= seed;
+    if (here > 0) {
+      load(v, x + first, here);
+      gradients.of(v, int(i));
     }
-    store(dx + first, v, count);
-  });
+#pragma unroll
+    for (int j = 0; j < kPack; ++j)
+      v[j] = j < here ? v[j] : 0.0f;
+    store(dx + first, v, least(stride - first, kPack));
+  }
 }
 
 /// Is this row without a loss? A label that is none is reported and makes it so.

@@ -6,7 +6,6 @@
 #include "partita_rt/half.h"
 #include "simt/mma.h"
 
-#include <cmath>
 #include <type_traits>
 
 namespace without_nvcc {
@@ -29,7 +28,6 @@ inline void copyAsync(void *shared, const void *global, int bytes) {
 }
 inline void commitCopies() { simt::commitCopies(); }
 template <int kLeft> void waitForCopies() { simt::waitForCopies(kLeft); }
-inline float powerOfTwo(float x) { return exp2f(x); }
 template <typename T> uint32_t roundPair(float first, float second) {
   return T(first).bits | uint32_t(T(second).bits) << 16;
 }
