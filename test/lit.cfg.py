@@ -66,6 +66,7 @@ if os.path.exists("/usr/bin/chromium-headless-shell"):
     config.available_features.add("chromium-headless-shell")
 # CUDA's compiler: kernels are compiled where it is installed.
 cuda_home = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
+config.substitutions.append(("%cuda_home", cuda_home))
 if os.path.exists(os.path.join(cuda_home, "bin", "nvcc")):
     config.available_features.add("nvcc")
 # cuDNN, with the driver's stub beside it: plans are made without a GPU.

@@ -6,6 +6,8 @@
 #include "products_stream.h"
 
 #include "../../gpu/unit/on_device.h"
+#include "partita_rt/cuda/shapes.h"
+#include "simulated/cublaslt_types.h"
 
 namespace partita_rt::cuda {
 namespace {
@@ -135,6 +137,26 @@ TEST(OnDevice, OperandsAreCopied) {
   EXPECT_EQ(calls, 12);
   EXPECT_EQ(onTheHost, 0);
   EXPECT_EQ(misaligned, 0);
+}
+
+/// What isDirect (shapes.h) sends to cuBLASLt is what NVIDIA documents.
+TEST(CudaProduct, TypesAreThoseOfTheDocumentation) {
+  auto cudaType = [](DType type) {
+    return type == DType::Float32   ? CUDA_R_32F
+           : type == DType::Float16 ? CUDA_R_16F
+                                    : CUDA_R_16BF;
+  };
+  const DType types[] = {DType::Float32, DType::Float16, DType::BFloat16};
+  int direct = 0;
+  for (DType a : types)
+    for (DType b : types)
+      for (DType c : types) {
+        EXPECT_EQ(isDirect(a, b, c),
+                  simulated::multiplies(cudaType(a), cudaType(b), cudaType(c), cudaType(c)))
+            << nameOf(a) << " " << nameOf(b) << " " << nameOf(c);
+        direct += isDirect(a, b, c);
+      }
+  EXPECT_EQ(direct, int(std::size(simulated::kMatmulTypes)));
 }
 
 } // namespace

@@ -4,6 +4,8 @@
 #include "simulated/launch.h"
 #include "two_streams.h"
 
+#include "partita_rt/cuda/launch.cuh"
+
 #include <atomic>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -256,6 +258,25 @@ TEST_F(SimulatedCuda, LaunchesThatAreMistakes) {
   simulated::launch({"scale", 0, 64, 0}, a, scale, device, device, 1.0f);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
   EXPECT_EQ(cudaStreamQuery(a), cudaSuccess);
+}
+
+/// More than 48 KiB of a block's shared memory must be asked for, and there is an end to it.
+TEST_F(SimulatedCuda, SharedMemoryMustBeAllowed) {
+  float *device = deviceFloats(256);
+  auto run = [&](size_t bytes) {
+    simulated::launch({"scale", 1, 64, bytes}, a, scale, device, device, 1.0f);
+    return cudaGetLastError();
+  };
+  EXPECT_EQ(run(48 << 10), cudaSuccess);
+  EXPECT_EQ(run(64 << 10), cudaErrorInvalidValue);
+  auto allow = [](size_t bytes) {
+    partita_rt::cuda::allowShared(reinterpret_cast<const void *>(scale), "scale", bytes);
+  };
+  allow(64 << 10);
+  EXPECT_EQ(run(64 << 10), cudaSuccess);
+  EXPECT_EQ(run(96 << 10), cudaErrorInvalidValue);
+  EXPECT_THROW(allow(256 << 10), partita_rt::Error); // no GPU of that kind has so much
+  cudaGetLastError();
 }
 
 TEST_F(SimulatedCuda, HandlesThatAreMistakes) {

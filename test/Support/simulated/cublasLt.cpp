@@ -3,6 +3,7 @@
 
 #include <cublasLt.h>
 
+#include "simulated/cublaslt_types.h"
 #include "simulated/matrix_product.h"
 #include "simulated/queue.h"
 
@@ -89,7 +90,8 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "a descriptor is missing");
   if (operation->computeType != CUBLAS_COMPUTE_32F || operation->scaleType != CUDA_R_32F)
     return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "only float32 sums and scales");
-  if (a->type != b->type || c->type != d->type || (d->type != a->type && d->type != CUDA_R_32F))
+  // A bias is of D's type unless an attribute that is not simulated says otherwise.
+  if (c->type != d->type || !multiplies(a->type, b->type, c->type, d->type))
     return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "types %d * %d -> %d", a->type, b->type, d->type);
   const Layout *layouts[] = {a, b, c, d};
   const char *names[] = {"A", "B", "C", "D"};
@@ -109,7 +111,7 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
   if (hasBias(epilogue) && !operation->bias)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "epilogue %u without a bias pointer", epilogue);
   if (hasAux(epilogue) && (!operation->aux || !aligned(operation->aux, 16) ||
-                           operation->auxLd % 8 != 0 || operation->auxLd < int64_t(d->rows)))
+                           operation->auxLd % kAuxLdMultiple != 0 || operation->auxLd < int64_t(d->rows)))
     return refuse(CUBLAS_STATUS_INVALID_VALUE,
                   "epilogue %u: an auxiliary pointer %p with a leading dimension of %lld", epilogue,
                   operation->aux, (long long)operation->auxLd);

@@ -114,6 +114,9 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device);
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+/// A launch with more than 48 KiB of dynamic shared memory needs it, as much as a block can have.
+cudaError_t cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int value);
 /// Kernels have no names here.
 cudaError_t cudaFuncGetName(const char **name, const void *func);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device);

@@ -1,5 +1,6 @@
 // Devices, as the environment says they are, and errors.
 
+#include "simulated/launch.h"
 #include "simulated/runtime.h"
 
 #include <cstdarg>
@@ -272,6 +273,31 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device) 
     return *value = int(prop.sharedMemPerBlockOptin), cudaSuccess;
   }
   return note(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int value) {
+  return call([&] {
+    cudaDeviceProp prop;
+    if (cudaError_t error = cudaGetDeviceProperties(&prop, 0); error != cudaSuccess)
+      return error;
+    if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        size_t(value) > prop.sharedMemPerBlockOptin)
+      return misuse(cudaErrorInvalidValue, "%d bytes of dynamic shared memory for a kernel", value);
+    runtime().dynamicShared[func] = size_t(value);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t simulated::checkShared(const char *kernel, const void *func, size_t bytes) {
+  constexpr size_t kWithoutAsking = 48 * 1024;
+  std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+  auto allowed = runtime().dynamicShared.find(func);
+  if (bytes <= kWithoutAsking ||
+      (allowed != runtime().dynamicShared.end() && bytes <= allowed->second))
+    return cudaSuccess;
+  return misuse(cudaErrorInvalidValue,
+                "%s: %zu bytes of dynamic shared memory without cudaFuncSetAttribute", kernel,
+                bytes);
 }
 
 cudaError_t cudaFuncGetName(const char **name, const void *) {

@@ -14,12 +14,17 @@ namespace simulated {
 
 /// Complains of a pointer that the device cannot follow, as argument number `i` of the kernel.
 cudaError_t checkPointer(const char *kernel, int i, const void *pointer);
+/// Complains of more dynamic shared memory than the kernel may have.
+cudaError_t checkShared(const char *kernel, const void *func, size_t bytes);
 
 /// Arguments are copied at the call. Without a stream (null) the kernel runs at once, what it
 /// throws is thrown, and its pointers may be to any memory. Errors are cudaGetLastError's.
 template <typename... P, typename... A>
 void launch(const simt::Launch &shape, cudaStream_t stream, void (*kernel)(P...),
             A &&...arguments) {
+  if (checkShared(shape.kernel, reinterpret_cast<const void *>(kernel), shape.shared) !=
+      cudaSuccess)
+    return;
   if (!stream) {
     DeviceAccess open;
     return simt::launch(shape, kernel, static_cast<A &&>(arguments)...);

@@ -96,6 +96,7 @@ struct Runtime {
   std::map<uint64_t, std::unique_ptr<Capture>> captures; ///< under way
   uint64_t lastCapture = 0;
   int lastLane = 0;
+  std::map<const void *, size_t> dynamicShared; ///< bytes that kernels may have, beyond 48 KiB
 
   Tasks heads; ///< tasks that wait for no other
   int64_t pending = 0;

@@ -31,14 +31,6 @@ inline void checkLaunch(const char *name) {
 
 } // namespace partita_rt::cuda
 
-#define PARTITA_RT_TIMED(kernel, stream)                                                           \
-  ::partita_rt::cuda::Timed timed((stream), #kernel, reinterpret_cast<const void *>(kernel))
-
-#if defined(__CUDACC__)
-
-/// unsigned char *name: this block's dynamic shared memory, 16-byte aligned.
-#define PARTITA_RT_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
-
 namespace partita_rt::cuda {
 
 /// Beyond 48 KiB, of which its static shared memory takes a part, a kernel must be allowed what it
@@ -55,6 +47,14 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
 
 } // namespace partita_rt::cuda
 
+#define PARTITA_RT_TIMED(kernel, stream)                                                           \
+  ::partita_rt::cuda::Timed timed((stream), #kernel, reinterpret_cast<const void *>(kernel))
+
+#if defined(__CUDACC__)
+
+/// unsigned char *name: this block's dynamic shared memory, 16-byte aligned.
+#define PARTITA_RT_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
+
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
   do {                                                                                             \
     PARTITA_RT_TIMED(kernel, stream);                                                              \
@@ -69,6 +69,7 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
   do {                                                                                             \
     PARTITA_RT_TIMED(kernel, stream);                                                              \
+    ::partita_rt::cuda::allowShared(reinterpret_cast<const void *>(kernel), #kernel, shared);      \
     ::without_nvcc::launch(#kernel, kernel, grid, block, shared, (stream).handle, __VA_ARGS__);    \
     ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
   } while (0)

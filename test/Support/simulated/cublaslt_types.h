@@ -1,0 +1,38 @@
+// Types that cublasLtMatmul multiplies, of those that runtime/cuda stores: rows of a table in NVIDIA's
+// documentation, so that the simulated cuBLASLt and who calls it are not two readings by one reader.
+//
+// Source: cuBLAS 13 Library User Guide (and 12.x, where it is the same), cublasLtMatmul(), the table
+// "When A, B, C, and D are regular column- or row-major matrices", rows of CUBLAS_COMPUTE_32F with
+// a scale of CUDA_R_32F and non-default epilogues. Auxiliary matrices (cublasLt.h 13.1.0,
+// CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD): a leading dimension divisible by 8, at least D's rows.
+
+#ifndef PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
+#define PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
+
+#include <library_types.h>
+
+namespace simulated {
+
+struct MatmulTypes {
+  cudaDataType a, b, c, bias; ///< D is of C's type
+};
+
+constexpr MatmulTypes kMatmulTypes[] = {
+    {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF},
+    {CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F},
+    {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F, CUDA_R_32F},
+    {CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUDA_R_32F},
+    {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
+};
+constexpr int kAuxLdMultiple = 8;
+
+constexpr bool multiplies(cudaDataType a, cudaDataType b, cudaDataType c, cudaDataType bias) {
+  for (const MatmulTypes &row : kMatmulTypes)
+    if (row.a == a && row.b == b && row.c == c && row.bias == bias)
+      return true;
+  return false;
+}
+
+} // namespace simulated
+
+#endif // PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
