@@ -47,6 +47,14 @@ class Pack:
         (self.build / name).write_text(done.output)
 
 
+def show(path, lines=30):
+    """What a compiler says goes to the output too: there may be no time to ask for the log."""
+    if path.exists():
+        errors = [line for line in path.read_text().splitlines() if line.strip()]
+        first = next((i for i, line in enumerate(errors) if "error" in line.lower()), max(len(errors) - lines, 0))
+        print("".join(f"    {line[:300]}\n" for line in errors[first:first + lines]), end="", flush=True)
+
+
 def executable(pack, name):
     folder = pack.folder / "programs" / name
     path = folder / json.loads((folder / "manifest.json").read_text())["program"]
@@ -56,6 +64,8 @@ def executable(pack, name):
 def build_unit(pack, table):
     done = pack.make("test/gpu/unit", f"OUT={pack.build / 'unit'}", f"GOOGLETEST={pack.folder / 'googletest'}")
     pack.write_log("unit.log", done)
+    if done.problem:
+        show(pack.build / "unit.log")
     return table.add("unit: build", done.problem, f"{done.seconds:.0f} s", done.seconds)
 
 
@@ -67,6 +77,8 @@ def build_programs(pack, table, programs, benches=()):
     there."""
     done = pack.make("runtime/cuda", f"OUT={pack.build / 'lib'}")
     pack.write_log("runtime.log", done)
+    if done.problem:
+        show(pack.build / "runtime.log")
     if not table.add("build: runtime", done.problem, f"{done.seconds:.0f} s", done.seconds):
         return set()
     names = [each["name"] for each in programs]
@@ -84,6 +96,8 @@ def build_programs(pack, table, programs, benches=()):
     built = {name for name in names if executable(pack, name)} | {
         name for name in benches if os.access(pack.build / name, os.X_OK)}
     missing = sorted({*names, *benches} - built)
+    for name in missing[:2]:
+        show(pack.build / f"{name}.build.log")
     table.add("build: programs", f"not built: {' '.join(missing)}" if missing else "", f"{len(built)} in {done.seconds:.0f} s",
               done.seconds)
     return built
