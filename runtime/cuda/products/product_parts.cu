@@ -5,6 +5,7 @@
 #include "cuda/products/product_parts.h"
 
 #include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/divisor.cuh"
 #include "partita_rt/cuda/elementwise.cuh"
 #include "partita_rt/math.h"
 
@@ -14,18 +15,21 @@ namespace {
 
 /// Body: operator()(int64_t row, int64_t column, int count) const.
 template <typename Body> struct InRows {
-  int64_t width, padded; ///< padded: rounded up to whole packs
+  int64_t width;
+  Divisor packs; ///< of a row, the last one not always whole
   Body body;
   __device__ void operator()(int64_t first, int) const {
-    int64_t row = first / padded, column = first % padded;
+    int64_t pack = first / kPack, row = packs.quotient(pack);
+    int64_t column = (pack - row * packs) * kPack;
     body(row, column, int(least(width - column, kPack)));
   }
 };
 
 template <typename Body>
 void launchRows(const Stream &stream, int64_t rows, int64_t width, const Body &body) {
-  int64_t padded = ceilDiv(width, kPack) * kPack;
-  launchElementwise<kPack>(stream, rows * padded, InRows<Body>{width, padded, body});
+  int64_t packs = ceilDiv(width, kPack);
+  if (rows > 0 && packs > 0)
+    launchElementwise<kPack>(stream, rows * packs * kPack, InRows<Body>{width, packs, body});
 }
 
 template <typename D, typename S> struct ConvertRow {

@@ -58,7 +58,8 @@ inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &
             "capture");
   body();
   checkCuda(cudaStreamEndCapture(gpu.device.stream.handle, &graph), "capture");
-  checkCuda(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
+  checkCuda(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority),
+            "instantiate");
   cudaGraphDestroy(graph);
   return executable;
 }
