@@ -77,7 +77,7 @@ std::vector<Membership> membershipsOf(const Rank &rank) {
   for (const Group &group : groups)
     memberships.push_back({int(memberships.size()), group.name, {}});
   for (int number = 0; number < rank.ranks; ++number) {
-    Rank other;
+    Rank other{};
     placeOnMesh(other, *rank.program, number);
     for (size_t row = 0; row < groups.size(); ++row) {
       if (!together(groups[row], rank, other))
