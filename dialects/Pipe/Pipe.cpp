@@ -103,6 +103,11 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                ? success()
                : op->emitError() << attribute.getName() << " is " << attribute.getValue()
                                  << ", expected an i64 from 0";
+  if (llvm::is_contained({kSchedule, kLimited}, attribute.getName()))
+    return isa<DictionaryAttr>(attribute.getValue())
+               ? success()
+               : op->emitError() << attribute.getName() << " is " << attribute.getValue()
+                                 << ", expected a dictionary";
   if (attribute.getName() == kHyper)
     return isa<DictionaryAttr>(attribute.getValue())
                ? success()

@@ -43,6 +43,11 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kResult = "pipe.result";
     /// On a program's module and on its stages: the first layer of each position, in ascending order.
     static constexpr ::llvm::StringLiteral kCuts = "pipe.cuts";
+    /// On a program's module whose cuts a limit of memory decided: {limit, stage, bytes: what that stage would need with `cuts`, which
+    /// balance the work, tried: how many others were compiled}.
+    static constexpr ::llvm::StringLiteral kLimited = "pipe.limited";
+    /// On a stage, by `note-schedule`: {order: its loop's, and of each pass that it has, by name, what it costs, of each chunk}.
+    static constexpr ::llvm::StringLiteral kSchedule = "pipe.schedule";
     /// On a stage: how many stages the program has, an i64.
     static constexpr ::llvm::StringLiteral kCount = "pipe.count";
     /// What the tables of all stages must have alike, noted by `pipe-agree`: the program's parameters and the states that belong

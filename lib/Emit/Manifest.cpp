@@ -11,6 +11,7 @@
 #include "partita/Analysis/Messages.h"
 #include "partita/Analysis/Transfers.h"
 #include "partita/Memory/Ledger.h"
+#include "partita/Stages/Schedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/JSON.h"
 
@@ -126,6 +127,33 @@ json::Object transfersOf(ModuleOp stage) {
   return json::Object{{"to_host", program.getToHost()}, {"to_device", program.getToDevice()}};
 }
 
+stages::Slot slotOf(const train::OrderAttr::Slot &slot) {
+  auto kind = slot.pass.kind == train::PassKind::Forward    ? stages::Slot::Forward
+              : slot.pass.kind == train::PassKind::Backward ? stages::Slot::Backward
+                                                            : stages::Slot::Weights;
+  return {kind, static_cast<int>(slot.pass.chunk), static_cast<int>(slot.microBatch)};
+}
+
+/// What `note-schedule` found: the order in runs, as slots of a schedule's file, and what passes cost.
+json::Object scheduleOf(ModuleOp stage, DictionaryAttr noted) {
+  json::Array runs;
+  if (auto order = noted.getAs<train::OrderAttr>("order"))
+    for (const train::OrderAttr::Run &run : order.getRuns()) {
+      json::Array slots;
+      for (const train::OrderAttr::Slot &slot : run.slots)
+        slots.push_back(stages::slotText(slotOf(slot)));
+      runs.push_back(json::Object{{"times", run.times}, {"slots", std::move(slots)}});
+    }
+  json::Object costs;
+  for (StringRef kind : {"forward", "backward", "weights"})
+    if (auto ofChunks = noted.getAs<DenseI64ArrayAttr>(kind))
+      costs[kind] = json::Array(ofChunks.asArrayRef());
+  std::optional<pipe::Positions> positions = pipe::positionsOf(stage);
+  return json::Object{{"runs", std::move(runs)},
+                      {"costs", std::move(costs)},
+                      {"wave", positions && positions->isWave}};
+}
+
 } // namespace
 
 /// Of each of a stage's chunks; "cuts" has the first layer of each position.
@@ -140,6 +168,18 @@ static json::Array chunksOf(ModuleOp stage, ArrayRef<int64_t> cuts, int64_t laye
     chunks.push_back(json::Object{{"first_layer", cuts[position]}, {"layers", end - cuts[position]}});
   }
   return chunks;
+}
+
+json::Object partita::describeLimit(ModuleOp module) {
+  json::Object result;
+  auto limited = module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kLimited);
+  for (NamedAttribute entry : limited ? limited.getValue() : ArrayRef<NamedAttribute>()) {
+    if (auto number = dyn_cast<IntegerAttr>(entry.getValue()))
+      result[entry.getName().getValue()] = number.getInt();
+    if (auto numbers = dyn_cast<DenseI64ArrayAttr>(entry.getValue()))
+      result[entry.getName().getValue()] = json::Array(numbers.asArrayRef());
+  }
+  return result;
 }
 
 json::Array partita::describeStages(ModuleOp module) {
@@ -159,6 +199,8 @@ json::Array partita::describeStages(ModuleOp module) {
     for (const analysis::Message &message : analysis::Message::of(stage))
       messages.push_back(message.toJson());
     entry["messages"] = std::move(messages);
+    if (auto noted = stage->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kSchedule))
+      entry["schedule"] = scheduleOf(stage, noted);
     if (stage->hasAttr(rt::RtDialect::kLedger))
       entry["memory"] = memory::describe(stage);
     result.push_back(std::move(entry));
@@ -167,8 +209,6 @@ json::Array partita::describeStages(ModuleOp module) {
 }
 
 namespace {
-
-
 
 /// The tensors of the model's file that hold the parameter.
 json::Array storedTensors(train::ParameterOp parameter) {
@@ -281,5 +321,7 @@ FailureOr<json::Object> partita::makeManifest(ModuleOp module, const EmitOptions
                       {"memory", memory::describe(fullest)}};
   if (json::Array each = describeStages(module); !each.empty())
     manifest["stages"] = std::move(each), manifest["memory_stage"] = *pipe::stageOf(fullest);
+  if (json::Object limit = describeLimit(module); !limit.empty())
+    manifest["limited"] = std::move(limit);
   return manifest;
 }

@@ -81,6 +81,12 @@ static constexpr Idle kStageOfOneRank = {
     "on a --mesh of pp alone: a stage of one rank reduces nothing"};
 static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() == 1; },
                                    "without pipeline stages (--mesh pp=2)"};
+static constexpr Idle kOrdersNothing = {
+    [](const Plan &plan) {
+      StringRef schedule = plan.get("schedule"); // others say how many chunks a stage has
+      return plan.get("objective") == "none" && (schedule == "gpipe" || schedule == "1f1b");
+    },
+    "with --objective none: there are no backward passes to order"};
 
 /// What a program for inference has not: objective, gradients, updates.
 static constexpr StringLiteral kOfTraining[] = {
@@ -137,6 +143,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"stages", kOneStage},
     {"virtual-stages", kOneStage},
     {"schedule", kOneStage},
+    {"schedule", kOrdersNothing},
     {"accumulate-type", kSingle},
     {"accumulate-type", kOneMicroBatch},
 };

@@ -159,6 +159,7 @@ static constexpr StringLiteral kOverlap[] = {
     "start-collectives",
     "start-transfers",
     "poll-collectives",
+    "note-schedule",
     "verify-phase{after=overlap}",
 };
 

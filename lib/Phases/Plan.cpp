@@ -58,6 +58,8 @@ static std::string checkMesh(StringRef text) {
   return {};
 }
 
+static constexpr double kMostLayers = 1e9; // in a message
+
 static std::string checkCuts(const PlanOption &option, StringRef text) {
   SmallVector<StringRef> words, items;
   StringRef(option.value).split(words, '|');
@@ -69,6 +71,12 @@ static std::string checkCuts(const PlanOption &option, StringRef text) {
   int64_t before = 0;
   for (StringRef item : items) {
     int64_t layer = 0;
+    double real = 0;
+    if (item.getAsInteger(10, layer) && parseReal(item, real) && real > 0 && real < kMostLayers)
+      return ("cuts: " + item + " is inside of layer " + Twine(int64_t(real)) +
+              "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) + " or " +
+              Twine(int64_t(real) + 1 + (real < 1)))
+          .str();
     if (item.getAsInteger(10, layer))
       return ("cuts: '" + item + "' is not the number of a layer, such as cuts:4,8").str();
     if (layer <= before)

@@ -2,10 +2,9 @@
 
 #include "lib/Stages/Cuts.h"
 #include "dialects/Train/Train.h"
+#include "partita/Stages/Balance.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include <limits>
-#include <tuple>
 
 using namespace mlir;
 using namespace partita;
@@ -18,57 +17,6 @@ int64_t Cuts::positionOf(int64_t place) const {
   while (position + 1 < positions() && place >= firsts[position + 1])
     ++position;
   return position;
-}
-
-/// What a layer costs, by the measure that `assign` names. Places other than layers count with the layer beside them.
-static SmallVector<double> costsOf(ArrayRef<LayerWork> work, int64_t layers, bool byParameters) {
-  SmallVector<double> costs(layers, 0);
-  for (const LayerWork &each : work) {
-    if (each.place < 0 && each.place != LayerAttr::kBefore && each.place != LayerAttr::kAfter)
-      continue; // once per step, on whichever stage
-    int64_t layer = each.place == LayerAttr::kAfter ? layers - 1 : std::max<int64_t>(each.place, 0);
-    costs[layer] += byParameters ? static_cast<double>(each.parameters)
-                                 : each.forward.products + each.forward.elementwise + each.backward;
-  }
-  return costs;
-}
-
-namespace {
-/// How good a way of cutting is: the largest range decides, then how equal they are.
-struct Quality {
-  double largest = std::numeric_limits<double>::infinity(), squares = largest;
-  bool operator<(const Quality &other) const {
-    return std::tie(largest, squares) < std::tie(other.largest, other.squares);
-  }
-};
-} // namespace
-
-/// The first layer of each range so that the most expensive range costs as little as it can: exact, by dynamic
-/// programming over how many layers the first ranges have, O(ranges x layers^2).
-static SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t ranges) {
-  auto layers = static_cast<int64_t>(costs.size());
-  SmallVector<double> before(layers + 1, 0); // costs of the first layers
-  for (auto [i, cost] : llvm::enumerate(costs))
-    before[i + 1] = before[i] + cost;
-  using Row = SmallVector<Quality>;
-  SmallVector<Row> best(ranges + 1, Row(layers + 1)); // of so many ranges, for so many layers
-  SmallVector<SmallVector<int64_t>> first(ranges + 1, SmallVector<int64_t>(layers + 1, 0));
-  best[0][0] = {0, 0};
-  for (int64_t range = 1; range <= ranges; ++range)
-    for (int64_t end = range; end <= layers; ++end)
-      for (int64_t begin = range - 1; begin < end; ++begin) {
-        double own = before[end] - before[begin];
-        const Quality &rest = best[range - 1][begin];
-        Quality all{std::max(rest.largest, own), rest.squares + own * own};
-        if (all < best[range][end]) {
-          best[range][end] = all;
-          first[range][end] = begin;
-        }
-      }
-  SmallVector<int64_t> firsts(ranges);
-  for (int64_t range = ranges, end = layers; range > 0; --range)
-    end = firsts[range - 1] = first[range][end];
-  return firsts;
 }
 
 /// "2 stages of 2 chunks", "3 stages".
@@ -124,7 +72,7 @@ FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
     return Cuts(llvm::to_vector(llvm::map_range(
         llvm::seq<int64_t>(0, count), [&](int64_t position) { return position * layers / count; })));
   if (assign == "auto" || assign == "parameters")
-    return Cuts(balance(costsOf(work, layers, assign == "parameters"), count));
+    return Cuts(stages::balance(stages::costsOfLayers(work, assign == "parameters"), count));
   problem = "assign: '" + assign.str() + "' is none of auto, uniform, parameters, cuts:LAYER,...";
   return failure();
 }

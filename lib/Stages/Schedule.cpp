@@ -35,9 +35,11 @@ using Pass = std::tuple<Slot::Kind, int, int>; // kind, position, micro-batch
 /// Runs all stages side by side, each slot as soon as what it waits for is done.
 class Execution {
 public:
-  Execution(const Schedule &schedule, const SlotCosts &costs)
-      : schedule(schedule), costs{costs.forward, costs.backward, costs.weights},
-        next(schedule.stages, 0), now(schedule.stages, 0), begins(schedule.stages) {}
+  Execution(const Schedule &schedule, llvm::ArrayRef<std::vector<SlotCosts>> costs)
+      : schedule(schedule), costs(costs), next(schedule.stages, 0), now(schedule.stages, 0),
+        begins(schedule.stages) {}
+  /// At equal costs.
+  explicit Execution(const Schedule &schedule) : Execution(schedule, {}) {}
 
   /// Does every stage come to its end?
   bool run() {
@@ -66,8 +68,12 @@ public:
     return passes;
   }
 
+  double costOf(int stage, const Slot &slot) const {
+    return (costs.empty() ? SlotCosts() : costs[stage][slot.chunk]).of(slot.kind);
+  }
+
   const Schedule &schedule;
-  double costs[3];
+  llvm::ArrayRef<std::vector<SlotCosts>> costs; ///< of each stage each chunk's
   std::map<Pass, double> ends;
   std::vector<size_t> next;                ///< of each stage: its slot that has not run
   std::vector<double> now;                 ///< when its last slot has ended
@@ -84,7 +90,7 @@ private:
       begin = std::max(begin, end->second);
     }
     begins[stage].push_back(begin);
-    now[stage] = begin + costs[slot.kind];
+    now[stage] = begin + costOf(stage, slot);
     ends[{slot.kind, schedule.positionOf(stage, slot.chunk), slot.microBatch}] = now[stage];
     ++next[stage];
     return true;
@@ -126,7 +132,7 @@ std::string partita::stages::findProblem(const Schedule &schedule) {
            std::to_string(schedule.stages);
   if (std::string wrong = findWrongSlot(schedule); !wrong.empty())
     return wrong;
-  Execution execution(schedule, {});
+  Execution execution(schedule);
   if (execution.run())
     return {};
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -147,7 +153,19 @@ std::string partita::stages::findProblem(const Schedule &schedule) {
   return {};
 }
 
+double ScheduleReport::bubbleShare() const {
+  double slowest = work.empty() ? 0 : *llvm::max_element(work);
+  return slowest > 0 ? (seconds - slowest) / slowest : 0;
+}
+
 ScheduleReport partita::stages::report(const Schedule &schedule, const SlotCosts &costs) {
+  std::vector<std::vector<SlotCosts>> all(schedule.stages,
+                                          std::vector<SlotCosts>(schedule.chunks, costs));
+  return reportByStage(schedule, all);
+}
+
+ScheduleReport partita::stages::reportByStage(const Schedule &schedule,
+                                              llvm::ArrayRef<std::vector<SlotCosts>> costs) {
   Execution execution(schedule, costs);
   execution.run();
   ScheduleReport result;
@@ -155,16 +173,18 @@ ScheduleReport partita::stages::report(const Schedule &schedule, const SlotCosts
     double work = 0;
     int kept = 0, most = 0;
     for (const Slot &slot : schedule.slots[stage]) {
-      work += execution.costs[slot.kind];
+      work += execution.costOf(stage, slot);
       kept += slot.kind == Slot::Forward;
       most = std::max(most, kept);
       kept -= slot.kind == (schedule.splitsBackward ? Slot::Weights : Slot::Backward);
     }
     result.inFlight.push_back(most);
+    result.work.push_back(work);
     result.seconds = std::max(result.seconds, execution.now[stage]);
     double first = execution.begins[stage].empty() ? 0 : execution.begins[stage].front();
     result.bubble = std::max(result.bubble, execution.now[stage] - first - work);
   }
+  result.begins = std::move(execution.begins);
   return result;
 }
 
@@ -181,7 +201,7 @@ static std::optional<int> goesTo(const Schedule &schedule, int stage, const Slot
 }
 
 std::vector<std::vector<Step>> partita::stages::stepsOf(const Schedule &schedule) {
-  Execution execution(schedule, {});
+  Execution execution(schedule);
   execution.run();
   struct Event {
     double at;
@@ -199,7 +219,7 @@ std::vector<std::vector<Step>> partita::stages::stepsOf(const Schedule &schedule
       if (!to)
         continue;
       int peer = schedule.placeOf(*to).first;
-      double end = begin + execution.costs[slot.kind];
+      double end = begin + execution.costOf(stage, slot);
       events[stage].push_back({end, false, ++order, {Step::Send, slot, peer}});
       events[peer].push_back({end, false, order, {Step::Receive, slot, stage}});
     }

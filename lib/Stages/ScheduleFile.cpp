@@ -8,8 +8,12 @@
 using namespace partita::stages;
 namespace json = llvm::json;
 
-/// "F3", "B0.1".
-static std::optional<Slot> parseSlot(llvm::StringRef text) {
+std::string partita::stages::slotText(const Slot &slot) {
+  return "FBW"[slot.kind] + std::to_string(slot.microBatch) +
+         (slot.chunk > 0 ? "." + std::to_string(slot.chunk) : "");
+}
+
+std::optional<Slot> partita::stages::parseSlot(llvm::StringRef text) {
   Slot slot{};
   if (text.consume_front("F"))
     slot.kind = Slot::Forward;

@@ -28,6 +28,13 @@ TEST(Schedule, OneForwardOneBackwardIsDeepSpeeds) {
   EXPECT_EQ(letters(schedule.slots[0]), "FFFBFBBB");
   EXPECT_EQ(letters(schedule.slots[1]), "FFBFBFBB");
   EXPECT_EQ(letters(schedule.slots[2]), "FBFBFBFB");
+  for (const std::vector<Slot> &slots : schedule.slots) // each kind in the order of the micro-batches
+    for (Slot::Kind kind : {Slot::Forward, Slot::Backward}) {
+      int next = 0;
+      for (const Slot &slot : slots)
+        if (slot.kind == kind)
+          EXPECT_EQ(slot.microBatch, next++);
+    }
 }
 
 /// The bubble by the papers' formulas, for costs that are exact in binary; `m` from where on it holds.
@@ -54,6 +61,21 @@ TEST(Schedule, BubblesAreThePapers) {
         if (m % p == 0)
           EXPECT_EQ(report(make("interleaved", p, m, v), some).bubble, (p - 1) * both);
     }
+}
+
+/// A slower stage makes the others wait for it: two micro-batches, F 1, B 2, and twice that on stage 1.
+TEST(Schedule, StagesHaveTheirOwnCosts) {
+  Schedule schedule = make("1f1b", 2, 2);
+  std::vector<std::vector<SlotCosts>> costs = {{{1, 2, 0}}, {{2, 4, 0}}};
+  ScheduleReport result = reportByStage(schedule, costs);
+  EXPECT_EQ(result.begins[0], (std::vector<double>{0, 1, 7, 13})); // F0 F1 B0 B1
+  EXPECT_EQ(result.begins[1], (std::vector<double>{1, 3, 7, 9}));  // F0 B0 F1 B1
+  EXPECT_EQ(result.seconds, 15);
+  EXPECT_EQ(result.work, (std::vector<double>{6, 12}));
+  EXPECT_EQ(result.bubbleShare(), 0.25);
+  for (int p : {2, 4})
+    for (int m : {4, 8}) // the paper's share at equal costs
+      EXPECT_EQ(report(make("1f1b", p, m), {1, 2, 0}).bubbleShare(), (p - 1) / double(m));
 }
 
 /// How many micro-batches' values a stage keeps, in chunks.

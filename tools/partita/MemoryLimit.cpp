@@ -207,13 +207,27 @@ ModuleOp partita::tool::fullestStage(ModuleOp program) {
   return memory::fullestOf(pipe::stagesOf(program));
 }
 
-std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
+void partita::tool::measureAgain(ModuleOp program, Footprint &footprint) {
+  auto bytesOf = [](ModuleOp stage) -> uint64_t {
+    return memory::deviceBytes(memory::deviceSizes(stage));
+  };
+  footprint.bytes = bytesOf(fullestStage(program));
+  footprint.ofStages.clear();
+  if (auto cuts = program->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kCuts)) {
+    footprint.cuts.assign(cuts.asArrayRef().begin(), cuts.asArrayRef().end());
+    for (ModuleOp stage : pipe::stagesOf(program))
+      footprint.ofStages.push_back(bytesOf(stage));
+  }
+}
+
+std::optional<Footprint> partita::tool::footprintOf(ModuleOp program) {
+  ModuleOp module = fullestStage(program);
   auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
   auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
   if (!arena || !persistent)
     return {};
   Footprint footprint;
-  footprint.bytes = memory::deviceBytes(memory::deviceSizes(module));
+  measureAgain(program, footprint);
   for (StringRef name : {RtDialect::kHostBytes, RtDialect::kPinnedBytes})
     if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
       footprint.host += bytes.getInt();
@@ -231,10 +245,10 @@ std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
 }
 
 std::string partita::tool::checkMemory(ModuleOp program, const Request &request, uint64_t limit,
-                                       const Planner &planner) {
+                                       const Planner &planner, StringRef cuts) {
   ModuleOp module = fullestStage(program);
   auto ledger = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
-  std::optional<Footprint> needed = footprintOf(module);
+  std::optional<Footprint> needed = footprintOf(program);
   if (!ledger || !needed)
     return "the memory is planned in phase 'memory', which the module has not gone through; leave "
            "out --compile-to or name a later phase";
@@ -253,6 +267,6 @@ std::string partita::tool::checkMemory(ModuleOp program, const Request &request,
          (floor > static_cast<int64_t>(limit) ? ", less than the workspace of matrix products "
                                                 "alone, which every program for GPUs has"
                                               : "") +
-         "; " + (held ? "the largest holders are " + holders(*held, 4) : "") +
+         "; " + (held ? "the largest holders are " + holders(*held, 4) : "") + cuts.str() +
          listChanges(request, *needed, limit, planner);
 }

@@ -19,8 +19,13 @@
 //                      products of its backward pass, "parameters"}]
 //     "stages":      of a pipeline, one by one: [{"stage", "chunks": [{"first_layer", "layers"}],
 //                     "messages": [{"function", "from", "to", "number", "direction", "messages",
-//                     "bytes", "name"}], "transfers", "memory"}]; parameters and collectives then say
+//                     "bytes", "name"}], "transfers", "memory",
+//                     "schedule": {"runs": [{"times", "slots": ["F1", "B0"], of the first time}],
+//                     "costs": {"forward": [of each chunk], "backward", "weights"}, "wave": does every
+//                     other row of chunks run backward?}}]; parameters and collectives then say
 //                     of which stages they are; "memory" below is that of "memory_stage", the fullest
+//     "limited":     where a limit of memory decided the cuts: {"limit", "cuts": that balance the work,
+//                     "stage", "bytes": what it would need, "tried": others that were compiled}
 //     "memory":      {"persistent", "arena", "inputs", of GPUs "scratch" and "products_workspace":
 //                     what a rank takes in all; "parameters", "optimizer_states", "kinds",
 //                     "functions", "ledger_of", "ledger"}; sums count each buffer filled up to

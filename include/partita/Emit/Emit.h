@@ -47,6 +47,8 @@ mlir::FailureOr<llvm::json::Object> makeManifest(mlir::ModuleOp module, const Em
 /// The manifest's entry "stages": of a program of pipeline stages what each has, sends and holds. Empty of
 /// any other; without memory before it is planned.
 llvm::json::Array describeStages(mlir::ModuleOp module);
+/// The manifest's entry "limited": of a program whose stages a limit of memory cut. Empty of any other.
+llvm::json::Object describeLimit(mlir::ModuleOp module);
 
 /// Writes the program and its manifest into `folder`, which appears complete or not at all; an older
 /// one that a previous compilation made is replaced, anything else is an error.

@@ -178,4 +178,32 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"scheduled", "scheduled", "loops that got an order">];
 }
 
+def NoteSchedulePass : Pass<"note-schedule", "::mlir::ModuleOp"> {
+  let summary = "notes the order of a stage's passes, and what each costs";
+  let description = [{
+    Phase: overlap.
+
+    For `partita explain`, which draws the schedule: once a stage is lowered, it has neither the loop nor the ops whose costs add up to that of a
+    pass. A cost is what `analysis::workOf` says of the ops, in FLOPs or what fits into the time that memory takes; collectives
+    and messages cost nothing. A program without stages is left alone.
+
+    ```mlir
+    module {
+    module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
+      func.func @train_step(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>) ... {
+        %0:2 = train.accumulate (%i = %x) : ... {
+          %y = tx.matmul %i, %w : ...
+          pipe.send %y over <0 to 1> : tensor<4x8xf32>
+          ...
+        } {order = #train.order<2 x (forward 0), 2 x (backward 0)>}
+    // becomes
+    module {
+    module attributes {pipe.count = 2 : i64, pipe.schedule = {backward = array<i64: 3840>, forward = array<i64: 6440>, order = #train.order<2 x (forward 0), 2 x (backward 0)>}, pipe.stage = 0 : i64} {
+    ...
+    ```
+  }];
+  let dependentDialects = ["::partita::pipe::PipeDialect"];
+  let statistics = [Statistic<"noted", "noted", "loops whose order was noted">];
+}
+
 #endif // PARTITA_STAGES_PASSES

@@ -65,6 +65,10 @@ std::optional<Schedule> readSchedule(const std::string &path, std::string &probl
 std::optional<pipe::Positions> layoutOf(const std::string &schedule, int64_t stages, int64_t chunks,
                                         std::string &problem);
 
+/// A slot as files and pictures have it: "F3", and of another chunk than the first "B0.1". parseSlot: nothing where the text is none.
+std::string slotText(const Slot &slot);
+std::optional<Slot> parseSlot(llvm::StringRef text);
+
 /// Why the schedule cannot run, at the slot where it shows; empty if it can. Each pass of each
 /// micro-batch stands once, and none waits for what comes behind it.
 std::string findProblem(const Schedule &schedule);
@@ -90,9 +94,12 @@ std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Ste
 /// once its receive has begun. Messages of a pass must be taken in the order in which they are sent.
 std::string findStall(const Schedule &schedule);
 
-/// Seconds, or any other unit, that a slot of one chunk takes on every stage.
+/// Seconds, or any other unit, that a slot of a chunk takes.
 struct SlotCosts {
   double forward = 1, backward = 1, weights = 1;
+  double of(Slot::Kind kind) const {
+    return kind == Slot::Forward ? forward : kind == Slot::Backward ? backward : weights;
+  }
 };
 
 /// What follows from the slots of a schedule that can run.
@@ -101,8 +108,15 @@ struct ScheduleReport {
   double bubble = 0;  ///< the most that a stage idles between its first and its last slot
   std::vector<int>
       inFlight; ///< of each stage: the most chunks of micro-batches whose values it keeps
+  std::vector<double> work;                ///< of each stage: what its slots take in all
+  std::vector<std::vector<double>> begins; ///< of each stage: when each slot begins
+  /// What waiting adds to the slowest stage's work, as a part of that: at equal costs (p - 1) / m of 1F1B.
+  double bubbleShare() const;
 };
+/// All stages and chunks alike; or of each stage each chunk's own. Messages take no time.
 ScheduleReport report(const Schedule &schedule, const SlotCosts &costs);
+ScheduleReport reportByStage(const Schedule &schedule,
+                             llvm::ArrayRef<std::vector<SlotCosts>> costs);
 
 } // namespace partita::stages
 

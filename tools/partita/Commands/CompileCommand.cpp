@@ -12,6 +12,7 @@
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
+#include "tools/partita/StageMemory.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -92,7 +93,9 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
         return checkArchitecture(text);
       });
   options.custom(
-      "memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
+      "memory-limit", "SIZE", "",
+      "refuses a program that needs more bytes per rank: 512M, 1.5G; with --stages auto, pipeline stages are cut so "
+      "that they fit",
       [&o](StringRef text) {
         o.memoryLimit = parseBytes(text);
         return std::string(o.memoryLimit.value_or(0) > 0
@@ -242,14 +245,72 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
   if (first < 0 || !setTarget(*module, first, o).empty() ||
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
-  std::optional<Footprint> footprint = footprintOf(fullestStage(*module));
+  std::optional<Footprint> footprint = footprintOf(*module);
   // The kernels' scratch memory is known a phase later, which leaves nothing to count.
   if (footprint && rt::Target::of(*module).takesScratch()) {
     if (failed(runPhases(*module, phaseIndex("lower"), phaseIndex("lower"), request.plan)))
       return {};
-    footprint->bytes = memory::deviceBytes(memory::deviceSizes(fullestStage(*module)));
+    measureAgain(*module, *footprint);
   }
   return footprint;
+}
+
+static LogicalResult runAll(ModuleOp module, int first, int last, const Plan &plan) {
+  LogicalResult result =
+      runPhases(module, first, last, plan, [](const Phase &phase) { showProgress(phase.name); });
+  showProgress("");
+  return result;
+}
+
+/// "stage 1 with cuts:2 needs 3 bytes": the cuts that a limit of memory decided against.
+static void noteLimit(ModuleOp module, const Footprint &needed, uint64_t limit, int tried) {
+  Builder builder(module.getContext());
+  auto fullest = llvm::max_element(needed.ofStages);
+  auto number = [&](StringRef name, int64_t value) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+  };
+  module->setAttr(pipe::PipeDialect::kLimited,
+                  builder.getDictionaryAttr(
+                      {number("limit", static_cast<int64_t>(limit)),
+                       builder.getNamedAttr("cuts", builder.getDenseI64ArrayAttr(needed.cuts)),
+                       number("stage", fullest - needed.ofStages.begin()),
+                       number("bytes", static_cast<int64_t>(*fullest)), number("tried", tried)}));
+}
+
+/// Runs the phases; with --stages auto until every stage is within the memory limit, if any cuts do that. Then they
+/// become the plan's. `cuts`: of stages that exceed the limit, what is known of others.
+static LogicalResult compileWithin(Session &session, CompileOptions &o, OwningOpRef<ModuleOp> &module,
+                                   int first, int last, std::string &cuts) {
+  bool isCutHere = o.memoryLimit && o.plan.stages() > 1 && first <= phaseIndex("stages") &&
+                   last >= phaseIndex("memory");
+  OwningOpRef<ModuleOp> before = isCutHere ? module->clone() : ModuleOp();
+  if (failed(runAll(*module, first, last, o.plan)))
+    return failure();
+  std::optional<Footprint> needed = isCutHere ? footprintOf(*module) : std::nullopt;
+  if (!needed || needed->bytes <= *o.memoryLimit || needed->cuts.size() > needed->ofStages.size())
+    return success(); // of stages of several chunks no other cuts are tried
+  bool isAuto = o.plan.get("stages") == "auto";
+  std::vector<LayerWork> work = notedWork(*module);
+  auto planner = [&](const Request &request) { return planAgain(session, o, request); };
+  CutSearch found = (isAuto ? findBalancedCuts : findNearestCuts)({o.dims, o.plan}, *needed, *o.memoryLimit,
+                                                                  work, planner);
+  showProgress("");
+  if (found.assign.empty()) {
+    cuts = found.isSettled ? "; no other cuts into stages fit"
+                           : "; none of " + std::to_string(found.tried) + " other cuts that were compiled fits";
+    return success();
+  }
+  if (!isAuto) {
+    cuts = "; the nearest cuts that fit are --stages " + found.assign + ", with " +
+           grouped(found.footprint.bytes) + " bytes";
+    return success();
+  }
+  module = std::move(before);
+  o.plan.set("stages", found.assign);
+  module->getOperation()->setAttr(train::TrainDialect::kPlan, o.plan.toAttribute(module->getContext()));
+  noteLimit(*module, *needed, *o.memoryLimit, found.tried);
+  module->emitRemark() << "--stages auto is " << found.assign << ", as the memory limit decides; partita explain says more";
+  return runAll(*module, first, last, o.plan);
 }
 
 int partita::tool::compileMain(Arguments arguments) {
@@ -282,10 +343,8 @@ int partita::tool::compileMain(Arguments arguments) {
   if (o.expectations.any() && last < phaseIndex("overlap"))
     return session.fail("--expect: collectives are final after phase 'overlap', and --compile-to " +
                         o.lastPhase + " stops before it");
-  LogicalResult result =
-      runPhases(*module, first, last, o.plan, [](const Phase &phase) { showProgress(phase.name); });
-  showProgress("");
-  if (failed(result))
+  std::string cuts;
+  if (failed(compileWithin(session, o, module, first, last, cuts)))
     return 1;
   for (const auto &ofStage : analysis::byStage(analysis::collectivesOf(*module)))
     if (!o.expectations.hold(ofStage, module->getLoc()))
@@ -293,7 +352,7 @@ int partita::tool::compileMain(Arguments arguments) {
   if (o.memoryLimit)
     if (std::string problem =
             checkMemory(*module, {o.dims, o.plan}, *o.memoryLimit,
-                        [&](const Request &request) { return planAgain(session, o, request); });
+                        [&](const Request &request) { return planAgain(session, o, request); }, cuts);
         !problem.empty())
       return session.fail("--memory-limit: " + problem);
   if (o.printPipeline) {

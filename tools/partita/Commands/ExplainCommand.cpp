@@ -22,6 +22,8 @@
 #include "tools/partita/Report/FlopsText.h"
 #include "tools/partita/Report/MemoryPicture.h"
 #include "tools/partita/Report/MemoryText.h"
+#include "tools/partita/Report/SchedulePicture.h"
+#include "tools/partita/Report/StagesText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -38,7 +40,7 @@ namespace {
 struct ExplainOptions {
   std::string subject; ///< a compiled program's folder, or a model
   std::vector<std::string> dims;
-  std::string picture;
+  std::string picture, schedulePicture;
   bool all = false, asJson = false, memory = false, flops = false;
   /// A model's memory is planned only if it is asked for.
   bool plansMemory() const { return memory || !picture.empty(); }
@@ -157,6 +159,13 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
                                           ? "a picture needs a file of its own, such as memory.svg"
                                           : "");
                  });
+  options.custom("schedule-picture", "FILE.svg", "",
+                 "draws the schedule of the pipeline stages by the clock of op costs", [&o](StringRef file) {
+                   o.schedulePicture = file.str();
+                   return std::string(file.empty() || file == "-"
+                                          ? "a picture needs a file of its own, such as schedule.svg"
+                                          : "");
+                 });
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
   return options.parse(arguments);
 }
@@ -196,6 +205,8 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   }
   if (json::Array stages = describeStages(module); !stages.empty())
     manifest["stages"] = std::move(stages);
+  if (json::Object limit = describeLimit(module); !limit.empty())
+    manifest["limited"] = std::move(limit);
   return manifest;
 }
 
@@ -204,8 +215,8 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   mlir::OwningOpRef<mlir::ModuleOp> module =
       loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
   int first = module ? nextPhase(*module) : -1;
-  if (module && !o.picture.empty())
-    if (std::string problem = checkNotModel(o.picture, *module, "--memory-picture");
+  for (auto [file, option] : {std::pair(&o.picture, "--memory-picture"), {&o.schedulePicture, "--schedule-picture"}})
+    if (std::string problem = module && !file->empty() ? checkNotModel(*file, *module, option) : "";
         !problem.empty()) {
       session.fail(problem);
       return std::nullopt;
@@ -234,10 +245,12 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
   return manifest;
 }
 
-static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) {
+static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
+                      const std::optional<Timeline> &timeline) {
   json::Object result;
   for (StringRef key :
-       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory", "stages"})
+       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory", "stages",
+                        "limited"})
     if (json::Value *value = manifest.get(key))
       result[key] = *value;
   json::Array census;
@@ -252,6 +265,8 @@ static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) 
       }
   }
   result["census"] = std::move(census);
+  if (timeline)
+    result["schedule"] = timeline->toJson();
   outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
 }
 
@@ -268,19 +283,6 @@ static void printTransfers(const json::Object &manifest) {
   if (toHost + toDevice > 0)
     outs() << formatv("\nCopied by a rank per step: {0} bytes to the host, {1} to the device\n",
                       grouped(toHost), grouped(toDevice));
-}
-
-/// "layers 0 to 1 and 4 to 5": those of a stage's chunks.
-static std::string layersOf(const json::Object &stage) {
-  std::string result;
-  int64_t all = 0;
-  for (const json::Object *chunk : objects(stage.getArray("chunks"))) {
-    int64_t first = number(*chunk, "first_layer"), layers = number(*chunk, "layers");
-    result += (all == 0 ? "" : " and ") + std::to_string(first) +
-              (layers == 1 ? "" : " to " + std::to_string(first + layers - 1));
-    all += layers;
-  }
-  return (all == 1 ? "layer " : "layers ") + result;
 }
 
 /// "Stage 0: layers 0 to 5; 1,234 bytes of memory", and what it sends and receives.
@@ -312,8 +314,14 @@ static const json::Object *stageOf(const json::Object &manifest, int64_t wanted)
   return nullptr;
 }
 
-static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
+static void printText(const json::Object &manifest, ArrayRef<Collective> collectives,
+                      const std::optional<Timeline> &timeline, const ExplainOptions &o) {
+  bool all = o.all;
   outs() << describeProgram(manifest) << '\n';
+  const json::Object *plan = manifest.getObject("plan");
+  printStages(outs(), manifest, plan ? plan->getString("stages").value_or("") : o.plan.get("stages"));
+  if (timeline)
+    printTimeline(outs(), *timeline, all);
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
     outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
   else
@@ -330,6 +338,7 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   if (all)
     explainCalls(manifest);
   printTransfers(manifest);
+  printStageMemory(outs(), manifest);
   if (const json::Object *memory = manifest.getObject("memory")) {
     if (std::optional<int64_t> stage = manifest.getInteger("memory_stage"))
       outs() << formatv("\nStage {0} needs the most memory:\n", *stage);
@@ -341,6 +350,23 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   }
 }
 
+/// Into a file that nothing is read from. False after a message.
+static bool writePicture(Session &session, const json::Object &manifest, const ExplainOptions &o,
+                         const std::string &file, StringRef option,
+                         llvm::function_ref<void(raw_ostream &)> draw) {
+  std::string problem;
+  for (const std::string &input : {o.subject, o.config.file})
+    if (problem.empty())
+      problem = checkNotInput(file, input, option);
+  if (problem.empty())
+    problem = checkNotProgram(file, o.subject, manifest, option);
+  if (problem.empty())
+    problem = writeOutput(file, draw);
+  if (!problem.empty())
+    session.fail(problem);
+  return problem.empty();
+}
+
 /// The ledger as text, unless the output is JSON, and as a picture.
 static bool explainMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
   std::optional<memory::Ledger> ledger = ledgerOf(manifest);
@@ -350,24 +376,34 @@ static bool explainMemory(Session &session, const json::Object &manifest, const 
   }
   if (o.memory && !o.asJson) {
     outs() << describeProgram(manifest) << '\n';
+    printStageMemory(outs(), manifest);
     if (std::optional<int64_t> stage = manifest.getInteger("memory_stage"))
-      outs() << formatv("stage {0} needs the most memory\n", *stage);
+      outs() << formatv("\nStage {0} needs the most memory\n", *stage);
     printMemory(outs(), *manifest.getObject("memory"), *ledger, o.all);
   }
-  if (o.picture.empty())
-    return true;
+  return o.picture.empty() ||
+         writePicture(session, manifest, o, o.picture, "--memory-picture",
+                      [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });
+}
+
+/// False after a message. `timeline` is nothing where there is no schedule.
+static bool findTimeline(Session &session, const json::Object &manifest, const ExplainOptions &o,
+                         std::optional<Timeline> &timeline) {
   std::string problem;
-  for (const std::string &input : {o.subject, o.config.file})
-    if (problem.empty())
-      problem = checkNotInput(o.picture, input, "--memory-picture");
-  if (problem.empty())
-    problem = checkNotProgram(o.picture, o.subject, manifest, "--memory-picture");
-  if (problem.empty())
-    problem = writeOutput(
-        o.picture, [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });
+  if (const json::Array *stages = manifest.getArray("stages"))
+    timeline = Timeline::of(*stages, problem);
   if (!problem.empty())
+    problem = o.subject + ": " + problem;
+  else if (!timeline && !o.schedulePicture.empty())
+    problem = "--schedule-picture: " + o.subject +
+              " has no schedule; a program that trains on pipeline stages (--mesh pp=2) has one";
+  if (!problem.empty()) {
     session.fail(problem);
-  return problem.empty();
+    return false;
+  }
+  return o.schedulePicture.empty() ||
+         writePicture(session, manifest, o, o.schedulePicture, "--schedule-picture",
+                      [&](raw_ostream &os) { drawSchedule(os, *timeline, describeProgram(manifest)); });
 }
 
 /// The table of FLOPs; fails where the program was compiled without one.
@@ -412,13 +448,16 @@ int partita::tool::explainMain(Arguments arguments) {
   for (const std::vector<Collective> &ofStage : byStage(collectives))
     if (!o.expectations.hold(ofStage, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
       return 1;
+  std::optional<Timeline> timeline;
+  if (!findTimeline(session, *manifest, o, timeline))
+    return 1;
   if (o.plansMemory() && !explainMemory(session, *manifest, o))
     return 1;
   if (o.flops && !explainFlops(session, *manifest, collectives, o))
     return 1;
   if (o.asJson)
-    printJson(*manifest, collectives);
+    printJson(*manifest, collectives, timeline);
   else if (!o.memory && !o.flops)
-    printText(*manifest, collectives, o.all);
+    printText(*manifest, collectives, timeline, o);
   return 0;
 }

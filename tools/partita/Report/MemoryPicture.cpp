@@ -4,6 +4,7 @@
 #include "tools/partita/Options.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Report/MemoryText.h"
+#include "tools/partita/Report/Svg.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -30,15 +31,13 @@ struct Column {
   Sums sums;
 };
 
-class Picture {
+class Picture : SvgPage {
 public:
-  Picture(raw_ostream &os, const Ledger &ledger) : os(os), ledger(ledger) { sample(); }
+  Picture(raw_ostream &os, const Ledger &ledger) : SvgPage(os, kPageWidth, kPageHeight), ledger(ledger) {
+    sample();
+  }
 
   void draw(StringRef title) {
-    os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-                  "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\">\n",
-                  kPageWidth, kPageHeight)
-       << formatv("<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n", kPageWidth, kPageHeight);
     text(kPageLeft, 24, "start", title, " font-size=\"15\"");
     text(kPageLeft, 44, "start",
          "Memory of a rank over the ops of " + ledger.function + ", in program order");
@@ -48,7 +47,6 @@ public:
     drawPeak();
     drawOps();
     drawLegend();
-    os << "</svg>\n";
   }
 
 private:
@@ -79,31 +77,6 @@ private:
   }
   double y(int64_t bytes) const {
     return kPageTop + kPageAreaHeight - double(bytes) * kPageAreaHeight / double(top);
-  }
-
-  void text(double x, double y, StringRef anchor, StringRef words, StringRef more = "") {
-    os << formatv("<text x=\"{0:f1}\" y=\"{1:f1}\" text-anchor=\"{2}\"{3}>", x, y, anchor, more);
-    printHTMLEscaped(printableUtf8(words), os);
-    os << "</text>\n";
-  }
-
-  /// One line of the page. XML has no way to write most control characters and the code points
-  /// U+FFFE and U+FFFF, nor bytes that are no UTF-8.
-  static std::string printableUtf8(StringRef words) {
-    constexpr size_t most = 150;
-    std::string result = json::fixUTF8(words.take_front(most));
-    for (char &c : result)
-      if (static_cast<unsigned char>(c) < 32 || c == 127)
-        c = '.';
-    for (StringRef refused : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
-      for (size_t at; (at = result.find(refused.str())) != std::string::npos;)
-        result.replace(at, refused.size(), ".");
-    return result + (words.size() > most ? "..." : "");
-  }
-
-  void line(double x0, double y0, double x1, double y1, StringRef style) {
-    os << formatv("<line x1=\"{0:f1}\" y1=\"{1:f1}\" x2=\"{2:f1}\" y2=\"{3:f1}\" {4}/>\n", x0, y0,
-                  x1, y1, style);
   }
 
   void drawBytes() {
@@ -195,7 +168,6 @@ private:
     }
   }
 
-  raw_ostream &os;
   const Ledger &ledger;
   std::vector<Column> columns;
   int64_t held = 0, top = 1, step = 1; ///< persistent bytes; of the axis

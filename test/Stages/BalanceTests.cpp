@@ -1,0 +1,101 @@
+//===- BalanceTests.cpp - cuts, against all ways of cutting -------------------------------------===//
+
+#include "partita/Stages/Balance.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+using namespace partita::stages;
+using Cuts = std::vector<int64_t>;
+
+static std::vector<Cuts> allWays(int64_t layers, int64_t ranges, Cuts begun = {0}) {
+  if (static_cast<int64_t>(begun.size()) == ranges)
+    return {begun};
+  std::vector<Cuts> ways;
+  for (int64_t next = begun.back() + 1; next < layers; ++next) {
+    Cuts longer = begun;
+    longer.push_back(next);
+    for (Cuts &way : allWays(layers, ranges, longer))
+      ways.push_back(std::move(way));
+  }
+  return ways;
+}
+
+static bool isAllowed(const Cuts &way, int64_t layers, const std::vector<TooMuch> &tooMuch) {
+  return llvm::none_of(tooMuch, [&](const TooMuch &each) {
+    int64_t end = each.range + 1 < static_cast<int64_t>(way.size()) ? way[each.range + 1] : layers;
+    return way[each.range] <= each.begin && each.end <= end;
+  });
+}
+
+static double largestOf(const Cuts &way, const std::vector<double> &costs) {
+  double largest = 0;
+  for (size_t range = 0; range < way.size(); ++range) {
+    size_t end = range + 1 < way.size() ? way[range + 1] : costs.size();
+    largest = std::max(largest, std::accumulate(costs.begin() + way[range], costs.begin() + end, 0.));
+  }
+  return largest;
+}
+
+static int64_t moved(const Cuts &way, const Cuts &from) {
+  int64_t sum = 0;
+  for (auto [a, b] : llvm::zip(way, from))
+    sum += std::abs(a - b);
+  return sum;
+}
+
+/// Random costs and random ranges that are too much: as good as the best of all ways that are left.
+TEST(Balance, IsTheBestOfAllWays) {
+  std::mt19937 random(7);
+  auto number = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  int found = 0, none = 0;
+  for (int i = 0; i < 300; ++i) {
+    int64_t layers = number(2, 9), ranges = number(2, std::min<int64_t>(layers, 4));
+    std::vector<double> costs(layers);
+    for (double &cost : costs)
+      cost = static_cast<double>(number(1, 9));
+    std::vector<TooMuch> tooMuch;
+    for (int64_t n = number(0, 4); n > 0; --n) {
+      int64_t begin = number(0, layers - 1);
+      tooMuch.push_back({number(0, ranges - 1), begin, number(begin + 1, layers)});
+    }
+    std::vector<Cuts> ways = allWays(layers, ranges);
+    Cuts from = ways[number(0, static_cast<int64_t>(ways.size()) - 1)];
+    llvm::erase_if(ways, [&](const Cuts &way) { return !isAllowed(way, layers, tooMuch); });
+    llvm::SmallVector<int64_t> balanced = balance(costs, ranges, tooMuch), near = nearest(from, layers, tooMuch);
+    ASSERT_EQ(balanced.empty(), ways.empty());
+    ASSERT_EQ(near.empty(), ways.empty());
+    (ways.empty() ? none : found) += 1;
+    if (ways.empty())
+      continue;
+    Cuts mine(balanced.begin(), balanced.end()), close(near.begin(), near.end());
+    EXPECT_TRUE(isAllowed(mine, layers, tooMuch));
+    EXPECT_TRUE(isAllowed(close, layers, tooMuch));
+    for (const Cuts &way : ways) {
+      EXPECT_LE(largestOf(mine, costs), largestOf(way, costs));
+      EXPECT_LE(moved(close, from), moved(way, from));
+    }
+  }
+  EXPECT_GT(found, 100);
+  EXPECT_GT(none, 10);
+}
+
+/// What stands in front of the layers and behind them counts with the first and the last one, what runs once a step with none.
+TEST(Balance, EndsCountWithTheLayersBesideThem) {
+  auto work = [](int64_t place, double products, int64_t parameters) {
+    partita::LayerWork each;
+    each.place = place;
+    each.forward.products = products;
+    each.backward = 2 * products;
+    each.parameters = parameters;
+    return each;
+  };
+  std::vector<partita::LayerWork> all = {work(-1, 1, 100), work(0, 10, 5), work(1, 10, 5), work(-2, 30, 0),
+                                         work(-3, 1000, 0)};
+  EXPECT_EQ(costsOfLayers(all), (llvm::SmallVector<double>{33, 120}));
+  EXPECT_EQ(costsOfLayers(all, /*byParameters=*/true), (llvm::SmallVector<double>{105, 5}));
+  EXPECT_TRUE(costsOfLayers({}).empty());
+}

@@ -1,0 +1,17 @@
+//===- SchedulePicture.h - a pipeline's schedule as SVG -----------------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_SCHEDULE_PICTURE_H
+#define PARTITA_TOOLS_SCHEDULE_PICTURE_H
+
+#include "tools/partita/Report/Timeline.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::tool {
+
+/// Draws a row for each stage, and in it each slot from its begin to its end, by the clock of op costs. A slot's element
+/// has its name, begin and end as data.
+void drawSchedule(llvm::raw_ostream &os, const Timeline &timeline, llvm::StringRef title);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_SCHEDULE_PICTURE_H

@@ -1,0 +1,341 @@
+//===- StagesText.cpp - pipeline stages, for a reader ---------------------------------------------===//
+
+#include "tools/partita/Report/StagesText.h"
+#include "dialects/Train/Train.h"
+#include "partita/Memory/Ledger.h"
+#include "tools/partita/Program.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <map>
+
+using namespace llvm;
+using namespace partita;
+using namespace partita::tool;
+using stages::Slot;
+using train::LayerAttr;
+
+/// Columns are as wide as their widest cell; the first ones are texts, the others numbers.
+static void printTable(raw_ostream &os, ArrayRef<std::vector<std::string>> rows, size_t texts) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const std::vector<std::string> &row : rows)
+    for (auto [width, cell] : zip(widths, row))
+      width = std::max(width, cell.size());
+  for (const std::vector<std::string> &row : rows) {
+    for (auto [column, cell] : enumerate(row)) {
+      auto width = static_cast<unsigned>(widths[column]);
+      os << "  ";
+      if (column < texts)
+        os << left_justify(cell, width);
+      else
+        os << right_justify(cell, width);
+    }
+    os << '\n';
+  }
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Cuts
+//===----------------------------------------------------------------------------------------------===//
+
+namespace {
+/// A stage, and what its layers add up to.
+struct Share {
+  int64_t number = 0, layers = 0, parameters = 0;
+  double flops = 0;
+  std::string text; ///< which layers
+};
+} // namespace
+
+/// First layer and number of layers of each chunk of a stage.
+static std::vector<std::pair<int64_t, int64_t>> chunksOf(const json::Object &stage) {
+  std::vector<std::pair<int64_t, int64_t>> chunks;
+  const json::Array *list = stage.getArray("chunks");
+  for (const json::Value &value : list ? *list : json::Array())
+    if (const json::Object *chunk = value.getAsObject())
+      chunks.push_back({chunk->getInteger("first_layer").value_or(0), chunk->getInteger("layers").value_or(0)});
+  return chunks;
+}
+
+std::string partita::tool::layersOf(const json::Object &stage) {
+  std::string result;
+  int64_t all = 0;
+  for (auto [first, layers] : chunksOf(stage)) {
+    result += (all == 0 ? "" : " and ") + std::to_string(first) +
+              (layers == 1 ? "" : " to " + std::to_string(first + layers - 1));
+    all += layers;
+  }
+  return (all == 1 ? "layer " : "layers ") + result;
+}
+
+/// The stage of each layer; what stands in front of them and behind them is where the first and the last one are.
+static std::map<int64_t, size_t> stagesOfLayers(const json::Array &stages) {
+  std::map<int64_t, size_t> result;
+  for (auto [number, value] : enumerate(stages))
+    for (auto [first, layers] : value.getAsObject() ? chunksOf(*value.getAsObject())
+                                                    : std::vector<std::pair<int64_t, int64_t>>())
+      for (int64_t layer = first; layer < first + std::min<int64_t>(layers, 1 << 20); ++layer)
+        result[layer] = number;
+  if (!result.empty()) {
+    size_t first = result.begin()->second, last = result.rbegin()->second;
+    result[LayerAttr::kBefore] = first;
+    result[LayerAttr::kAfter] = last;
+  }
+  return result;
+}
+
+static std::vector<Share> sharesOf(const json::Object &manifest) {
+  const json::Array *list = manifest.getArray("stages"), *noted = manifest.getArray("work");
+  std::vector<Share> shares;
+  std::map<int64_t, size_t> stages = list ? stagesOfLayers(*list) : std::map<int64_t, size_t>();
+  if (stages.empty())
+    return shares;
+  for (const json::Value &value : *list) {
+    const json::Object *stage = value.getAsObject();
+    Share &share = shares.emplace_back();
+    share.number = stage ? stage->getInteger("stage").value_or(0) : 0;
+    share.text = stage ? layersOf(*stage) : "";
+    for (auto [first, layers] : stage ? chunksOf(*stage) : std::vector<std::pair<int64_t, int64_t>>())
+      share.layers += layers;
+  }
+  for (const LayerWork &each : noted ? workFromJson(*noted) : std::vector<LayerWork>())
+    if (auto found = stages.find(each.place); found != stages.end()) {
+      Share &share = shares[found->second];
+      share.flops += each.forward.products + each.forward.elementwise + each.backward;
+      share.parameters += each.parameters;
+    }
+  return shares;
+}
+
+static const Share &slowestOf(ArrayRef<Share> shares) {
+  return *std::max_element(shares.begin(), shares.end(),
+                           [](const Share &a, const Share &b) { return a.flops < b.flops; });
+}
+
+/// What keeps the slowest stage from an equal share.
+static std::string limitText(ArrayRef<Share> shares, const json::Object *limited) {
+  const Share &slowest = slowestOf(shares);
+  double all = 0;
+  for (const Share &share : shares)
+    all += share.flops;
+  double ratio = all > 0 ? slowest.flops * static_cast<double>(shares.size()) / all : 1;
+  std::string text = formatv("stage {0} is the slowest, with {1:F2} times an equal share of the FLOPs",
+                             slowest.number, ratio);
+  if (ratio < 1.005)
+    return "all stages have an equal share of the FLOPs";
+  if (!limited)
+    return text + (slowest.layers == 1 ? ": a layer is not cut"
+                                       : ": layers are not cut, and with any other cuts a stage has more");
+  std::string cuts;
+  for (const json::Value &each : *limited->getArray("cuts"))
+    if (int64_t first = each.getAsInteger().value_or(0))
+      cuts += (cuts.empty() ? "cuts:" : ",") + std::to_string(first);
+  return text + formatv(": the memory limit of {0} bytes decides. With {1}, which balances the FLOPs better, stage {2} "
+                        "needs {3} bytes",
+                        grouped(limited->getInteger("limit").value_or(0)), cuts,
+                        limited->getInteger("stage").value_or(0),
+                        grouped(limited->getInteger("bytes").value_or(0)))
+                    .str();
+}
+
+static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chunks,
+                           const json::Object *limited) {
+  if (chunks > 1 && assign == "auto") // which makes the slowest chunk fast, not the slowest stage
+    return formatv("Cut by auto into {0} chunks a stage, the slowest of which is as fast as it can be; stage {1} computes most",
+                   chunks, slowestOf(shares).number);
+  if (limited && limited->getArray("cuts"))
+    return "Cut by auto: " + limitText(shares, limited);
+  if (assign == "uniform")
+    return "Cut into equally many layers: " + limitText(shares, nullptr);
+  if (assign == "parameters")
+    return "Cut so that the largest stage has as few parameters as it can: " +
+           ("stage " + Twine(slowestOf(shares).number) + " computes most").str();
+  if (assign.starts_with("cuts:"))
+    return "Cut where --stages " + assign.str() + " says";
+  return "Cut by auto: " + limitText(shares, nullptr);
+}
+
+/// By the stages at both ends, what the first one sends of a micro-batch, in bytes.
+static std::map<std::pair<int64_t, int64_t>, int64_t> sentBetween(const json::Object &manifest,
+                                                                  StringRef function) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> sent;
+  const json::Array *list = manifest.getArray("stages");
+  for (const json::Value &value : list ? *list : json::Array()) {
+    const json::Object *stage = value.getAsObject();
+    const json::Array *messages = stage ? stage->getArray("messages") : nullptr;
+    for (const json::Value &each : messages ? *messages : json::Array()) {
+      const json::Object *message = each.getAsObject();
+      if (!message || message->getString("function") != function ||
+          message->getInteger("from") != stage->getInteger("stage"))
+        continue;
+      int64_t count = std::max<int64_t>(message->getInteger("messages").value_or(1), 1);
+      sent[{message->getInteger("from").value_or(0), message->getInteger("to").value_or(0)}] +=
+          message->getInteger("bytes").value_or(0) / count;
+    }
+  }
+  return sent;
+}
+
+void partita::tool::printStages(raw_ostream &os, const json::Object &manifest, StringRef assign) {
+  std::vector<Share> shares = sharesOf(manifest);
+  if (shares.empty())
+    return;
+  const json::Object *first = manifest.getArray("stages")->front().getAsObject();
+  size_t chunks = first ? chunksOf(*first).size() : 1;
+  double flops = 0;
+  for (const Share &share : shares)
+    flops += share.flops;
+  std::vector<std::vector<std::string>> rows;
+  for (const Share &share : shares)
+    rows.push_back({"stage " + std::to_string(share.number), share.text,
+                    formatv("{0:F1} % of the FLOPs", flops > 0 ? 100 * share.flops / flops : 0),
+                    grouped(share.parameters) + " parameters"});
+  os << "\nPipeline stages; what precedes and follows the layers is where the first and the last one are\n";
+  printTable(os, rows, /*texts=*/2);
+  os << "  " << whyText(assign, shares, chunks, manifest.getObject("limited")) << '\n';
+  StringRef step = train::nameOf(train::EntryPoint::TrainStep);
+  auto sent = sentBetween(manifest, step);
+  if (sent.empty())
+    sent = sentBetween(manifest, train::nameOf(train::EntryPoint::Forward));
+  for (auto [ends, bytes] : sent)
+    os << formatv("  a rank of stage {0} sends to stage {1} {2} bytes of each micro-batch\n", ends.first, ends.second,
+                  grouped(bytes));
+}
+
+void partita::tool::printStageMemory(raw_ostream &os, const json::Object &manifest) {
+  std::vector<std::vector<std::string>> rows = {{""}};
+  for (const memory::Part &part : memory::deviceParts())
+    rows.front().push_back(part.title.str());
+  rows.front().push_back("all");
+  const json::Array *list = manifest.getArray("stages");
+  for (const json::Value &value : list ? *list : json::Array()) {
+    const json::Object *stage = value.getAsObject();
+    const json::Object *memory = stage ? stage->getObject("memory") : nullptr;
+    if (!memory)
+      return;
+    std::vector<std::string> &row = rows.emplace_back();
+    row.push_back("stage " + std::to_string(stage->getInteger("stage").value_or(0)));
+    for (const memory::Part &part : memory::deviceParts())
+      row.push_back(grouped(memory->getInteger(part.key).value_or(0)));
+    row.push_back(grouped(memory::deviceBytes(*memory)));
+  }
+  if (rows.size() == 1)
+    return;
+  for (size_t column = rows.front().size() - 1; column > 0; --column) // what this target has not
+    if (all_of(ArrayRef(rows).drop_front(), [&](const auto &row) { return row[column] == "0"; }))
+      for (std::vector<std::string> &row : rows)
+        row.erase(row.begin() + static_cast<ptrdiff_t>(column));
+  os << "\nMemory of a rank of each stage, in bytes\n";
+  printTable(os, rows, /*texts=*/1);
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// A row of text for each stage, columns being moments: a slot begins in the same column on all stages if it does at
+/// the same time. Time is stretched where a slot would have no room for its name.
+class Rows {
+public:
+  explicit Rows(const Timeline &timeline) : timeline(timeline) {
+    placeMoments();
+    for (int stage : seq(0, timeline.schedule.stages)) {
+      std::string row(width, ' ');
+      for (auto [number, slot] : enumerate(timeline.schedule.slots[stage])) {
+        size_t begin = columns[timeline.begin(stage, number)],
+               end = columns[timeline.end(stage, number)];
+        std::string text = stages::slotText(slot);
+        row.replace(begin, end - begin - 1, text + std::string(end - begin - 1 - text.size(), '-'));
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+
+  /// At most `most` columns from `begin` on, without a name being torn.
+  size_t endOf(size_t begin, size_t most) const {
+    if (begin + most >= width)
+      return width;
+    size_t end = begin + most;
+    while (end > begin + most / 2 && isTorn(end))
+      --end;
+    return end;
+  }
+
+  std::vector<std::string> rows;
+  size_t width = 0;
+
+private:
+  bool isTorn(size_t column) const {
+    auto isName = [](char c) { return isAlnum(c) || c == '.'; };
+    return any_of(rows, [&](const std::string &row) {
+      return isName(row[column - 1]) && (isName(row[column]) || row[column] == '-');
+    });
+  }
+
+  void placeMoments() {
+    /// Of each moment the slots that end then: their begin, and the columns that they need.
+    std::map<double, std::vector<std::pair<double, size_t>>> ends;
+    double forward = 0;
+    size_t longest = 0;
+    for (int stage : seq(0, timeline.schedule.stages))
+      for (auto [number, slot] : enumerate(timeline.schedule.slots[stage])) {
+        size_t room = stages::slotText(slot).size() + 1;
+        ends[timeline.begin(stage, number)];
+        ends[timeline.end(stage, number)].push_back({timeline.begin(stage, number), room});
+        longest = std::max(longest, room);
+        if (number == 0)
+          forward += timeline.end(stage, number) - timeline.begin(stage, number);
+      }
+    double scale = static_cast<double>(longest * timeline.schedule.stages) / forward;
+    for (const auto &[moment, ending] : ends) {
+      size_t column = std::max(width, static_cast<size_t>(moment * scale + 0.5));
+      for (auto [begin, room] : ending)
+        column = std::max(column, columns[begin] + room);
+      columns[moment] = width = column;
+    }
+  }
+
+  const Timeline &timeline;
+  std::map<double, size_t> columns;
+};
+
+} // namespace
+
+static void printRows(raw_ostream &os, const Rows &rows, bool all) {
+  constexpr size_t most = 100, shown = 2; // columns; parts at both ends of a long schedule
+  std::vector<std::pair<size_t, size_t>> parts;
+  for (size_t begin = 0; begin < rows.width; begin = parts.back().second)
+    parts.push_back({begin, rows.endOf(begin, most)});
+  bool isCut = !all && parts.size() > 2 * shown;
+  for (auto [number, part] : enumerate(parts)) {
+    if (isCut && number == shown)
+      os << "  ... (--all shows all micro-batches)\n";
+    if (isCut && number >= shown && number + shown < parts.size())
+      continue;
+    for (auto [stage, row] : enumerate(rows.rows))
+      os << formatv("  {0,2}  ", stage)
+         << StringRef(row).slice(part.first, part.second).rtrim() << '\n';
+    if (number + 1 < parts.size())
+      os << '\n';
+  }
+}
+
+void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool all) {
+  const stages::ScheduleReport &report = timeline.report;
+  int chunks = timeline.schedule.chunks;
+  os << "\nSchedule, a row for each stage: F forward, B backward"
+     << (timeline.schedule.splitsBackward ? " of inputs, W of weights" : "")
+     << ", with the micro-batch" << (chunks > 1 ? " and the chunk" : "") << "; time by the costs of ops, messages take none\n";
+  printRows(os, Rows(timeline), all);
+  for (int stage : seq(0, timeline.schedule.stages)) {
+    double waits = report.seconds > 0 ? 100 * (1 - report.work[stage] / report.seconds) : 0;
+    os << formatv("  stage {0} waits {1:F1} % of the time, and keeps at most {2} {3} in flight\n", stage, waits,
+                  report.inFlight[stage],
+                  chunks > 1                   ? "chunks of micro-batches"
+                  : report.inFlight[stage] == 1 ? "micro-batch"
+                                                : "micro-batches");
+  }
+  os << formatv("  Bubble: {0:F1} % of what the slowest stage, {1}, computes\n", 100 * report.bubbleShare(),
+                timeline.slowest());
+}

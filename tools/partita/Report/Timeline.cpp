@@ -1,0 +1,113 @@
+//===- Timeline.cpp - when each stage of a pipeline runs what -------------------------------------===//
+
+#include "tools/partita/Report/Timeline.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace llvm;
+using namespace partita;
+using namespace partita::tool;
+using stages::Schedule;
+using stages::Slot;
+using stages::SlotCosts;
+
+/// More than this is no picture, and a manifest that somebody has changed.
+static constexpr int64_t kMostSlots = 1 << 22;
+
+double Timeline::end(int stage, size_t slot) const {
+  const Slot &each = schedule.slots[stage][slot];
+  return begin(stage, slot) + costs[stage][each.chunk].of(each.kind);
+}
+
+int Timeline::slowest() const {
+  return static_cast<int>(max_element(report.work) - report.work.begin());
+}
+
+/// Writes the slots of all runs. False where an entry is none.
+static bool readRuns(const json::Array &runs, std::vector<Slot> &slots) {
+  for (const json::Value &value : runs) {
+    const json::Object *run = value.getAsObject();
+    const json::Array *texts = run ? run->getArray("slots") : nullptr;
+    int64_t times = run ? run->getInteger("times").value_or(0) : 0;
+    if (!texts || times < 1 || times > kMostSlots ||
+        times * static_cast<int64_t>(texts->size()) + static_cast<int64_t>(slots.size()) > kMostSlots)
+      return false;
+    std::vector<Slot> first;
+    for (const json::Value &text : *texts) {
+      std::optional<Slot> slot = stages::parseSlot(text.getAsString().value_or(""));
+      if (!slot)
+        return false;
+      first.push_back(*slot);
+    }
+    for (int64_t time : seq<int64_t>(0, times))
+      for (Slot slot : first) {
+        slot.microBatch += static_cast<int>(time);
+        slots.push_back(slot);
+      }
+  }
+  return true;
+}
+
+/// A pass without ops takes a moment too, or it would not be seen.
+static std::vector<SlotCosts> readCosts(const json::Object *costs, int chunks) {
+  auto cost = [&](StringRef kind, int chunk) {
+    const json::Array *list = costs ? costs->getArray(kind) : nullptr;
+    bool isThere = list && chunk < static_cast<int>(list->size());
+    return std::max(isThere ? (*list)[chunk].getAsNumber().value_or(1) : 1., 1.);
+  };
+  std::vector<SlotCosts> result;
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    result.push_back({cost("forward", chunk), cost("backward", chunk), cost("weights", chunk)});
+  return result;
+}
+
+std::optional<Timeline> Timeline::of(const json::Array &list, std::string &problem) {
+  Timeline timeline;
+  Schedule &schedule = timeline.schedule;
+  schedule.stages = static_cast<int>(list.size());
+  std::vector<const json::Object *> noted;
+  for (const json::Value &value : list) {
+    const json::Object *stage = value.getAsObject();
+    noted.push_back(stage ? stage->getObject("schedule") : nullptr);
+    const json::Array *runs = noted.back() ? noted.back()->getArray("runs") : nullptr;
+    if (!runs)
+      return std::nullopt;
+    schedule.isWave |= noted.back()->getBoolean("wave").value_or(false);
+    if (!readRuns(*runs, schedule.slots.emplace_back())) {
+      problem = "the manifest's \"schedule\" has entries that are no slots";
+      return std::nullopt;
+    }
+  }
+  for (const std::vector<Slot> &slots : schedule.slots)
+    for (const Slot &slot : slots) {
+      schedule.microBatches = std::max(schedule.microBatches, slot.microBatch + 1);
+      schedule.chunks = std::max(schedule.chunks, std::min(slot.chunk, 1 << 10) + 1);
+      schedule.splitsBackward |= slot.kind == Slot::Weights;
+    }
+  problem = schedule.stages ? stages::findProblem(schedule) : "there are no stages";
+  if (!problem.empty())
+    return std::nullopt;
+  for (const json::Object *each : noted)
+    timeline.costs.push_back(readCosts(each->getObject("costs"), schedule.chunks));
+  timeline.report = stages::reportByStage(schedule, timeline.costs);
+  return timeline;
+}
+
+json::Object Timeline::toJson() const {
+  json::Array all;
+  for (int stage : seq(0, schedule.stages)) {
+    json::Array slots;
+    for (auto [number, slot] : enumerate(schedule.slots[stage]))
+      slots.push_back(json::Object{{"slot", stages::slotText(slot)},
+                                   {"begin", begin(stage, number)},
+                                   {"end", end(stage, number)}});
+    all.push_back(json::Object{{"stage", stage},
+                               {"work", report.work[stage]},
+                               {"waits", report.seconds - report.work[stage]},
+                               {"in_flight", report.inFlight[stage]},
+                               {"slots", std::move(slots)}});
+  }
+  return json::Object{{"time", report.seconds},
+                      {"bubble_share", report.bubbleShare()},
+                      {"stages", std::move(all)}};
+}
