@@ -18,8 +18,8 @@ foreach(folder include/partita dialects ${PARTITA_GENERATED}/partita ${PARTITA_G
   install(DIRECTORY ${folder} DESTINATION include/partita-mlir
     FILES_MATCHING PATTERN *.h PATTERN *.td PATTERN *.inc PATTERN *.def)
 endforeach()
-# The table of collectives, which the interfaces' header includes.
-install(FILES runtime/include/partita_rt/collectives.h
+# What installed headers include of the runtime's.
+install(FILES runtime/include/partita_rt/collectives.h runtime/include/partita_rt/printable.h
   DESTINATION include/partita-mlir/runtime/include/partita_rt)
 configure_package_config_file(cmake/PartitaConfig.cmake.in ${PROJECT_BINARY_DIR}/PartitaConfig.cmake
   INSTALL_DESTINATION lib/cmake/Partita)

@@ -25,6 +25,11 @@ for name in ("HOME", "TMPDIR", "CCACHE_DIR", "CUDA_HOME"):
 for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"):
     config.environment[name] = "1"
 
+# The runtime's headers with one that is precompiled; MAKEFLAGS of a sanitized run would not fit it.
+precompiled = os.path.join(config.partita_build, "test/runtime")
+if not config.sanitize and os.path.exists(os.path.join(precompiled, "partita_rt/partita_rt.h.gch")):
+    config.environment["PARTITA_RT_INCLUDE"] = precompiled
+
 # Under test/sanitize programs are linked with a sanitized runtime. MPI and MLIR keep what they never free, and the
 # order of our static objects and theirs is theirs. Checks that need every library instrumented are off: LLVM's are not.
 if config.sanitize:

@@ -7,6 +7,7 @@
 
 #include "lib/Export/SplitTensors.h"
 #include "lib/Export/Wire.h"
+#include "onnx.pb.h"
 #include "partita/Import/ExportRecord.h"
 #include "partita/Import/ModelFile.h"
 #include "llvm/ADT/StringSet.h"

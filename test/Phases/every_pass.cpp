@@ -91,6 +91,13 @@ std::pair<StringRef, StringRef> split(StringRef invocation) {
   return {name, options};
 }
 
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os, OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
 /// Runs in the child: the outcome is its exit code; what it has to say goes to `said`.
 int run(ModuleOp module, const Invocation &invocation, std::string &said) {
   int errors = 0, bad = 0;
@@ -122,10 +129,7 @@ int run(ModuleOp module, const Invocation &invocation, std::string &said) {
     return Works; // nothing to do
   if (failed(verify(module)))
     return BadResult;
-  std::string result;
-  llvm::raw_string_ostream os(result);
-  module->print(os, OpPrintingFlags().enableDebugInfo());
-  return parseSourceString<ModuleOp>(result, module.getContext()) ? Works : CannotParse;
+  return parseSourceString<ModuleOp>(textOf(module), module.getContext()) ? Works : CannotParse;
 }
 
 struct Counts {
@@ -214,12 +218,16 @@ int main(int argc, char **argv) {
         llvm::errs() << argv[i] << ": " << problem << "\n";
         return 1;
       }
+      std::string before;
       for (int phase = 0; phase < int(phases().size()); ++phase) {
         if (phase > 0 && failed(runPhases(*module, phase, phase, plan)))
           return 1;
-        outputs.emplace_back();
-        llvm::raw_string_ostream os(outputs.back());
-        (*module)->print(os, OpPrintingFlags().enableDebugInfo());
+        // A phase that did nothing has an output that was tried already.
+        Attribute name = (*module)->removeAttr(kPhaseAttr);
+        std::string unnamed = textOf(*module);
+        (*module)->setAttr(kPhaseAttr, name);
+        outputs.push_back(unnamed == before ? "" : textOf(*module));
+        before = std::move(unnamed);
         OpPassManager manager(ModuleOp::getOperationName());
         if (failed(parsePassPipeline(pipelineText(phases()[phase], plan), manager)))
           return 1;
@@ -229,6 +237,8 @@ int main(int argc, char **argv) {
     llvm::sort(invocations);
     invocations.erase(std::unique(invocations.begin(), invocations.end()), invocations.end());
     for (auto [phase, output] : llvm::zip(phases(), outputs)) {
+      if (output.empty())
+        continue;
       MLIRContext context(registry, MLIRContext::Threading::DISABLED);
       auto module = parseSourceString<ModuleOp>(output, &context);
       if (!module)

@@ -8,11 +8,18 @@
 #ifndef PARTITA_IMPORT_EXPORTRECORD_H
 #define PARTITA_IMPORT_EXPORTRECORD_H
 
-#include "onnx.pb.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
+
+namespace google::protobuf {
+template <typename Element> class RepeatedPtrField;
+} // namespace google::protobuf
+namespace partita::onnx { // onnx.pb.h is not installed
+class NodeProto;
+class StringStringEntryProto;
+} // namespace partita::onnx
 
 namespace partita::importer {
 

@@ -1,6 +1,7 @@
 //===- ExportRecord.cpp -----------------------------------------------------------------------===//
 
 #include "partita/Import/ExportRecord.h"
+#include "onnx.pb.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
