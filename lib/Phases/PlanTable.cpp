@@ -15,10 +15,11 @@ static constexpr PlanOption kOptions[] = {
      "which layers each pipeline stage has: auto and parameters make the largest stage as small as it "
      "can be, in FLOPs and in parameters; uniform: equally many layers; or each stage's first layer "
      "but for the first stage's, cuts:4,8"},
-    {"schedule", PlanOption::Text, "1f1b|gpipe|FILE.json", "1f1b", 0, 0,
+    {"schedule", PlanOption::Text, "1f1b|gpipe|zb-h1|zb-h2|FILE.json", "1f1b", 0, 0,
      "the order in which pipeline stages run the forward and backward passes of their micro-batches: 1f1b "
-     "keeps at most as many in flight as there are stages behind, gpipe all of them; a file has a list of "
-     "passes for each stage"},
+     "keeps at most as many in flight as there are stages behind, gpipe all of them; zb-h1 and zb-h2 fill "
+     "bubbles with the gradients of weights and keep up to one and two per stage; a file has a list of passes for "
+     "each stage"},
     {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,
      "shards parameters along a dimension, or keeps them full (PATTERN=replicated): glob patterns "
      "over their names; the compiler decides the rest"},

@@ -3,6 +3,7 @@
 #include "partita/Stages/Schedule.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace partita::stages;
 namespace json = llvm::json;
@@ -70,4 +71,35 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     }
   }
   return schedule;
+}
+
+static std::optional<Schedule> readSchedule(llvm::StringRef path, std::string &problem) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!file) {
+    problem = path.str() + ": " + file.getError().message();
+    return std::nullopt;
+  }
+  std::optional<Schedule> schedule = parseSchedule((*file)->getBuffer(), problem);
+  if (!schedule)
+    problem = path.str() + ": " + problem;
+  return schedule;
+}
+
+std::optional<Schedule> partita::stages::findSchedule(llvm::StringRef name, int stages,
+                                                      int microBatches, int chunks,
+                                                      std::string &problem) {
+  if (!name.ends_with(".json"))
+    return makeSchedule(name, stages, microBatches, chunks, problem);
+  std::optional<Schedule> schedule = readSchedule(name, problem);
+  if (!schedule)
+    return std::nullopt;
+  if (schedule->stages != stages)
+    problem = "the file's is for " + std::to_string(schedule->stages) + " stages, the program has " +
+              std::to_string(stages);
+  else if (schedule->microBatches != microBatches)
+    problem = "the file's is for " + std::to_string(schedule->microBatches) +
+              " micro-batches, the program accumulates " + std::to_string(microBatches);
+  else
+    return schedule;
+  return std::nullopt;
 }

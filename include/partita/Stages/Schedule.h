@@ -56,6 +56,11 @@ std::optional<Schedule> makeSchedule(llvm::StringRef name, int stages, int micro
 /// micro-batches follows from the slots. Does not check whether the schedule can run.
 std::optional<Schedule> parseSchedule(llvm::StringRef json, std::string &problem);
 
+/// The schedule of this name, or of a file whose name ends in .json, for the stages and micro-batches that a
+/// program has. Nothing, and `problem` set, where there is none. Does not check whether it can run.
+std::optional<Schedule> findSchedule(llvm::StringRef name, int stages, int microBatches, int chunks,
+                                     std::string &problem);
+
 /// Why the schedule cannot run, at the slot where it shows; empty if it can. Each pass of each
 /// micro-batch stands once, and none waits for what comes behind it.
 std::string findProblem(const Schedule &schedule);
