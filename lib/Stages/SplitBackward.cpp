@@ -168,12 +168,14 @@ private:
 
   /// Is it the same for all micro-batches: a constant, a parameter that was gathered? Saved, it would have
   /// an instance for each in flight.
-  static bool isOfStep(Value value) {
-    Operation *definer = value.getDefiningOp();
-    return definer && isMemoryEffectFree(definer) &&
-           llvm::all_of(definer->getOperands(), [&](Value operand) {
-             return operand.getParentRegion() != value.getParentRegion() || isOfStep(operand);
-           });
+  bool isOfStep(Operation *op) {
+    if (auto known = ofStep.find(op); known != ofStep.end())
+      return known->second;
+    bool result = isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+                    return operand.getParentRegion() != op->getParentRegion() ||
+                           (operand.getDefiningOp() && isOfStep(operand.getDefiningOp()));
+                  });
+    return ofStep[op] = result;
   }
 
   /// A value as weights see it: what costs nothing or is of no micro-batch is made again, all else of the
@@ -184,7 +186,7 @@ private:
     if (Value known = made.lookupOrNull(value))
       return known;
     Operation *definer = value.getDefiningOp();
-    if (!definer || !(analysis::isView(definer) || isOfStep(value)))
+    if (!definer || !(analysis::isView(definer) || isOfStep(definer)))
       return to.save(value, part.weights);
     IRMapping operands;
     for (Value operand : definer->getOperands())
@@ -196,6 +198,7 @@ private:
   AccumulateOp from, to;
   SmallVector<Part> parts;
   llvm::SmallDenseMap<unsigned, SmallVector<Value>> gradients; ///< by the pass that yields them
+  llvm::DenseMap<Operation *, bool> ofStep;
 };
 
 struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
