@@ -262,14 +262,15 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     there are several (`differentiate`).
 
     The forward pass is a region. `differentiate` adds another one, the backward pass: its arguments are the micro-batches
-    and, in order, what the forward pass `saves` for it. It sees nothing else of the forward pass, so the list is what a micro-batch keeps from
-    the one to the other: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host, `save` extends
-    it. `schedule-backward` decides that the one follows the other at once, and makes them one region.
+    and, in order, what the forward pass `saves` for it. It sees nothing else of the forward pass, so the list is what a micro-batch
+    keeps from the one to the other: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host,
+    `save` extends it. `schedule-backward` decides that the one follows the other at once, and makes them one region.
 
     A stage of a pipeline may have more passes, each a region: `split-backward` takes out of the backward pass what no other
-    stage waits for (`weights`), and a stage that has several ranges of layers has passes for each of these chunks (`forward 1`). Regions stand in an
-    order in which each reads only earlier ones. A later region's arguments are the micro-batches, then all that earlier regions save, used or not. What a
-    region only hands on need not be saved again. Each sum is yielded by one region; sums are those of the first region, then those of each later one.
+    stage waits for (`weights`), and a stage that has several ranges of layers has passes for each of these chunks
+    (`forward 1`). Regions stand in an order in which each reads only earlier ones. A later region's arguments are the
+    micro-batches, then all that earlier regions save, used or not. What a region only hands on need not be saved again. Each
+    sum is yielded by one region; sums are those of the first region, then those of each later one.
 
     `order` (`schedule-stages`) keeps the regions apart and says in which order they run: a stage of a pipeline has several micro-batches in
     flight. A saved value then has an instance for each micro-batch between the pass that saves it and the last one that reads it.

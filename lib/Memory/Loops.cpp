@@ -5,9 +5,9 @@
 //
 //   1. What one region alone uses is dead when another one runs, whichever micro-batch it is of: one
 //      instance is enough, and all regions may use the same memory.
-//   2. What a region saves has an instance for each micro-batch in flight: from the slot that makes it to the last one
-//      that reads it. What lives equally long is a block, and the blocks, a ring, live as long as the loop;
-//      micro-batches take them in turn.
+//   2. What a region saves has an instance for each micro-batch in flight: from the slot that makes it
+//      to the last one that reads it. What lives equally long is a block, and the blocks, a ring, live as
+//      long as the loop; micro-batches take them in turn.
 //   3. What is sent may be read until its pass runs again.
 //
 //===------------------------------------------------------------------------------------------===//

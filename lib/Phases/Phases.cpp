@@ -120,6 +120,7 @@ static constexpr StringLiteral kCut[] = {
     "pipe-cut",
     "builtin.module(canonicalize)",
     "builtin.module(cse)",
+    "split-backward{schedule=${schedule}}",
     "schedule-stages{schedule=${schedule}}",
     "verify-phase{after=cut}",
 };

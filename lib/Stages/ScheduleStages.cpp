@@ -5,6 +5,9 @@
 #include "dialects/Train/Train.h"
 #include "partita/Stages/Passes.h"
 #include "partita/Stages/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <map>
 
 namespace partita {
@@ -45,10 +48,14 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
       getOperation().emitError() << "schedule: " << problem;
       return signalPassFailure();
     }
+    for (auto [stage, loop] : loops)
+      if (failed(checkPasses(*table, loop, stage)))
+        return signalPassFailure();
+    reportWaits(*table, loops);
     for (auto [stage, loop] : loops) {
       SmallVector<OrderAttr::Slot> order;
       for (const stages::Slot &slot : table->slots[stage])
-        order.push_back({{static_cast<train::PassKind>(slot.kind), slot.chunk}, slot.microBatch});
+        order.push_back({passOf(slot), slot.microBatch});
       loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<OrderAttr::Slot>(order)));
       for (Region &region : loop.getLater())
         if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)
@@ -87,37 +94,61 @@ private:
     return success();
   }
 
-  static std::string text(const pipe::Positions &layout) {
-    return std::to_string(layout.chunks) + (layout.chunks == 1 ? " chunk" : " chunks") + " a stage" +
-           (layout.isWave ? " in a wave" : "");
-  }
-
   /// Checked. Nothing, and `problem` set, where there is none.
   std::optional<stages::Schedule> tableOf(const pipe::Positions &layout, int microBatches,
                                           std::string &problem) {
     std::optional<stages::Schedule> table =
-        stages::isFile(schedule)
-            ? stages::readSchedule(schedule, problem)
-            : stages::makeSchedule(schedule, static_cast<int>(layout.stages), microBatches,
-                                   static_cast<int>(layout.chunks), problem);
+        stages::findSchedule(schedule, layout, microBatches, problem);
     if (!table)
       return std::nullopt;
-    if (table->stages != layout.stages)
-      problem = "the file's is for " + std::to_string(table->stages) + " stages, the program has " +
-                std::to_string(layout.stages);
-    else if (table->layout() != layout)
-      problem = "the file's has " + text(table->layout()) + ", the program " + text(layout);
-    else if (table->microBatches != microBatches)
-      problem = "the file's is for " + std::to_string(table->microBatches) +
-                " micro-batches, the program accumulates " + std::to_string(microBatches);
-    else if (table->splitsBackward)
-      problem = schedule + " has slots for weights, which programs do not have yet; gpipe, 1f1b and "
-                           "interleaved have none";
-    else
-      problem = stages::findProblem(*table);
+    problem = stages::findProblem(*table);
     if (problem.empty())
       problem = stages::findStall(*table);
     return problem.empty() ? table : std::nullopt;
+  }
+
+  /// Each pass of the loop has slots, and each slot a pass.
+  static LogicalResult checkPasses(const stages::Schedule &table, AccumulateOp loop, int64_t stage) {
+    SmallVector<train::PassName> passes = loop.getPasses();
+    for (const stages::Slot &slot : table.slots[stage])
+      if (train::PassName pass = passOf(slot); !llvm::is_contained(passes, pass))
+        return loop.emitError()
+               << "has no " << pass.text() << " region for the schedule's slots of stage " << stage
+               << (pass.kind == train::PassKind::Weights ? "; split-backward makes it" : "");
+    for (train::PassName pass : passes)
+      if (llvm::none_of(table.slots[stage],
+                        [&](const stages::Slot &slot) { return passOf(slot) == pass; }))
+        return loop.emitError() << "has a " << pass.text()
+                                << " region, and the schedule no slots for it on stage " << stage;
+    return success();
+  }
+
+  static train::PassName passOf(const stages::Slot &slot) {
+    return {static_cast<train::PassKind>(slot.kind), slot.chunk};
+  }
+
+  /// A schedule may count on stages that begin and end a step one after the other. Whatever is summed over
+  /// stages makes them wait for the last one.
+  void reportWaits(const stages::Schedule &table, const std::map<int64_t, AccumulateOp> &loops) {
+    llvm::SetVector<StringRef> sums;
+    for (auto [stage, loop] : loops)
+      loop->getParentOfType<func::FuncOp>().walk([&](pipe::SumOp sum) {
+        if (!sum->getParentOfType<AccumulateOp>())
+          sums.insert(sum.getReason().value_or("a sum over stages"));
+      });
+    stages::ScheduleReport report = stages::report(table, {});
+    double passes = table.splitsBackward ? 3 : 2, work = passes * table.microBatches * table.chunks,
+           idle = report.seconds - work;
+    if (sums.empty() || idle <= report.bubble)
+      return;
+    auto percent = [&](double part) {
+      return llvm::formatv("{0:F0} %", 100 * part / report.seconds).str();
+    };
+    getOperation().emitWarning()
+        << "schedule: " << schedule << " leaves stages idle for " << percent(report.bubble)
+        << " of a step only if they do not wait for each other between steps; here they wait for "
+        << llvm::join(sums, ", ") << ", and are idle for " << percent(idle)
+        << " where all passes take equally long";
   }
 };
 

@@ -55,6 +55,11 @@ TEST(Schedule, BubblesAreThePapers) {
       if (m >= 2 * p - 1) {
         EXPECT_EQ(report(make("zb-h2", p, m), some).bubble, (p - 1) * (both - 2 * some.weights));
         EXPECT_EQ(report(make("zb-v", p, m, 2), equal).bubble, 0);
+        // Stages that begin a step together wait for the last one to begin.
+        for (SlotCosts costs : {some, equal, SlotCosts{2, 3, 1}, SlotCosts{2, 1.5, 2}})
+          EXPECT_EQ(report(make("zb-h2", p, m), costs).seconds,
+                    m * (costs.forward + costs.backward + costs.weights) +
+                        (p - 1) * std::max(costs.forward, costs.forward + costs.backward - 2 * costs.weights));
       }
       // Of a chunk's cost: each stage has v of them.
       for (int v : {1, 2, 3, 4})

@@ -132,6 +132,57 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"cut", "cut", "stages made">];
 }
 
+def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
+  let summary = "takes out of each backward pass what no other stage waits for, where the schedule has slots for it";
+  let description = [{
+    Phase: cut.
+
+    Zero-bubble schedules run the gradients of weights when a stage would wait. What neither the cotangents that a backward
+    region sends need nor what it saves for an earlier chunk is moved to a `weights` region, with the sums that come of it. What
+    weights need of the backward region it saves; views, constants and what is the same for all micro-batches (gathered
+    parameters) are made again. A stage that sends no cotangent, the first one, has weights alone: its backward region only
+    receives.
+
+    `schedule` is that of `schedule-stages`, which reports what is wrong with it. A schedule without slots for weights leaves the loops alone.
+
+    ```mlir
+    module {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
+        func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) {
+          %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
+            %y = pipe.recv over <0 to 1> : tensor<2x3xf32>
+            train.yield saves %y : tensor<2x3xf32>
+          } backward (%j, %y_saved) {
+            %d = tx.exp %y_saved
+            %dw = tx.matmul_tn %y_saved, %d
+            %dy = tx.matmul_nt %d, %w
+            pipe.send %dy over <1 to 0> : tensor<2x3xf32>
+            train.yield %dw : tensor<3x3xf32>
+          }
+    // becomes, with schedule=zb-h1
+    module {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
+        func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) {
+          %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
+            %y = pipe.recv over <0 to 1> : tensor<2x3xf32>
+            train.yield saves %y : tensor<2x3xf32>
+          } backward (%j, %y_saved) {
+            %d = tx.exp %y_saved
+            %dy = tx.matmul_nt %d, %w
+            pipe.send %dy over <1 to 0> : tensor<2x3xf32>
+            train.yield saves %d : tensor<2x3xf32>
+          } weights (%k, %y_again, %d_saved) {
+            %dw = tx.matmul_tn %y_again, %d_saved
+            train.yield %dw : tensor<3x3xf32>
+          }
+    ```
+  }];
+  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, zb-h1, zb-h2 or FILE.json">];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"split", "split", "loops whose backward passes were split">,
+                    Statistic<"moved", "moved", "ops that no other stage waits for">];
+}
+
 def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
   let summary = "decides in which order each stage runs its micro-batches' passes";
   let description = [{
@@ -142,8 +193,10 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
     the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits what a pass has sent before it runs
     that pass again.
 
-    `schedule` is gpipe, 1f1b, interleaved, or a JSON file, whose chunks must be those of `pipe-place`; messages of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is
-    not there (inference) and a program of one stage are left alone.
+    `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file, whose chunks must be those of `pipe-place`; messages of a file's
+    schedule must arrive in the order in which they are sent. A loop whose backward pass is not there (inference) and a program of one
+    stage are left alone. A schedule that leaves no bubble only if stages begin a step when they have ended the one before is warned of
+    where they wait for each other in between (`pipe.sum`).
 
     ```mlir
     module {
@@ -173,7 +226,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
           } {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
     ```
   }];
-  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or FILE.json">];
+  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v or FILE.json">];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"scheduled", "scheduled", "loops that got an order">];
 }

@@ -69,6 +69,11 @@ std::optional<pipe::Positions> layoutOf(const std::string &schedule, int64_t sta
 std::string slotText(const Slot &slot);
 std::optional<Slot> parseSlot(llvm::StringRef text);
 
+/// The schedule of this name, or of a file whose name ends in .json, for the positions and micro-batches that a
+/// program has. Nothing, and `problem` set, where there is none. Does not check whether it can run.
+std::optional<Schedule> findSchedule(const std::string &schedule, const pipe::Positions &layout,
+                                     int microBatches, std::string &problem);
+
 /// Why the schedule cannot run, at the slot where it shows; empty if it can. Each pass of each
 /// micro-batch stands once, and none waits for what comes behind it.
 std::string findProblem(const Schedule &schedule);

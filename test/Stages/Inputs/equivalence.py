@@ -26,18 +26,18 @@ WAVE = {"chunks": 2, "wave": True, "slots": [["F0", "F1", "F0.1", "B0.1", "F1.1"
 
 # family or number of layers, micro-batches, options of pipe-place, schedule, plan
 PLANS = [
-    ("gpt2", 5, "stages=2", "1f1b", "optimizer=adam clip=1"),  # a table at both ends
-    ("t5", 5, "stages=4", "1f1b", "mesh=tp=2"),  # an encoder's result, needed by two stages behind it
+    ("gpt2", 5, "stages=2", "zb-h2", "optimizer=adam clip=1"),  # a table at both ends
+    ("t5", 5, "stages=4", "zb-h1", "mesh=tp=2"),  # an encoder's result, needed by two stages behind it
     ("t5", 5, "stages=3 assign=uniform", "gpipe", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
     ("t5", 5, "stages=2 assign=cuts:1", "1f1b", "mesh=dp=2,tp=2"),
-    ("llama", 5, "stages=2 assign=parameters", "1f1b", "mesh=dp=2,tp=2 sequence-parallel=true recompute=block"),
-    ("mistral", 5, "stages=2", "gpipe", "mesh=dp=2 zero-stage=3"),
+    ("llama", 5, "stages=2 assign=parameters", "zb-h1", "mesh=dp=2,tp=2 sequence-parallel=true recompute=block"),
+    ("mistral", 5, "stages=2", "zb-h1", "mesh=dp=2 zero-stage=3"),
     ("qwen2", 5, "stages=2", "1f1b", "mesh=dp=2 zero-stage=2 clip=1 optimizer=adamw"),
-    ("opt", 5, "stages=2", "1f1b", "mesh=tp=2 optimizer=lamb"),
+    ("opt", 5, "stages=2", "zb-h2", "mesh=tp=2 optimizer=lamb"),
     ("gpt_neox", 5, "stages=2", "gpipe", "mesh=fsdp=2 zero-stage=3 clip=1"),
     ("bert", 5, "stages=2", "1f1b", "mesh=dp=4"),
-    ("roberta", 5, "stages=2", "1f1b", "mesh=tp=2 recompute=block"),
-    ("vit", 5, "stages=2", "gpipe", "mesh=dp=2 clip=1"),
+    ("roberta", 5, "stages=2", "zb-h2", "mesh=tp=2 recompute=block"),
+    ("vit", 5, "stages=2", "zb-h1", "mesh=dp=2 clip=1"),
     ("t5", 4, "stages=2", "interleaved", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
     (4, 2, "stages=2", "wave", "optimizer=lamb mesh=tp=2"),  # both ends of the model on one stage
     (6, 4, "stages=2 chunks=3", "interleaved", "clip=1 mesh=dp=2 zero-stage=2"),
@@ -79,7 +79,7 @@ def compare(families, folder, family, micro_batches, place, schedule, plan):
     run("partita-opt", whole, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
     phases = ",".join(f"partita-{phase}" for phase in OF_STAGES)
     run("partita-opt", cut,
-        f"--pass-pipeline=builtin.module(schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
+        f"--pass-pipeline=builtin.module(split-backward{{schedule={schedule}}},schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
     runs = [(cut, "train_step", "--times", "2"), (done, "train_step", "--times", "2", "--blocking-sends")]
     if isinstance(family, int):
         runs.append((done, "forward", "--blocking-sends"))
