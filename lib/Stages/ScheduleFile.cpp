@@ -100,21 +100,20 @@ static std::string text(const partita::pipe::Positions &layout) {
 std::optional<Schedule> partita::stages::findSchedule(const std::string &schedule,
                                                       const pipe::Positions &layout,
                                                       int microBatches, std::string &problem) {
-  if (!isFile(schedule))
-    return makeSchedule(schedule, static_cast<int>(layout.stages), microBatches,
-                        static_cast<int>(layout.chunks), problem);
-  std::optional<Schedule> table = readSchedule(schedule, problem);
+  std::optional<Schedule> table =
+      isFile(schedule) ? readSchedule(schedule, problem)
+                       : makeSchedule(schedule, static_cast<int>(layout.stages), microBatches,
+                                      static_cast<int>(layout.chunks), problem);
   if (!table)
     return std::nullopt;
   if (table->stages != layout.stages)
     problem = "the file's is for " + std::to_string(table->stages) + " stages, the program has " +
               std::to_string(layout.stages);
   else if (table->layout() != layout)
-    problem = "the file's has " + text(table->layout()) + ", the program " + text(layout);
+    problem = (isFile(schedule) ? "the file's" : schedule) + " has " + text(table->layout()) +
+              ", the program " + text(layout);
   else if (table->microBatches != microBatches)
     problem = "the file's is for " + std::to_string(table->microBatches) +
               " micro-batches, the program accumulates " + std::to_string(microBatches);
-  else
-    return table;
-  return std::nullopt;
+  return problem.empty() ? table : std::nullopt;
 }

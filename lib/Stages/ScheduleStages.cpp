@@ -3,9 +3,9 @@
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Stages/Passes.h"
 #include "partita/Stages/Schedule.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>

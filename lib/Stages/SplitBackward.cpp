@@ -223,13 +223,13 @@ struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
 private:
   /// Does the schedule have slots for weights? What is wrong with it is `schedule-stages`'s to report.
   bool isSplit(AccumulateOp loop, const pipe::Positions &layout) const {
-    bool hasWeights = llvm::any_of(loop.getPasses(), [](train::PassName pass) {
+    bool isDone = llvm::any_of(loop.getPasses(), [](train::PassName pass) {
       return pass.kind == PassKind::Weights;
     });
     std::string problem;
     std::optional<stages::Schedule> table =
         stages::findSchedule(schedule, layout, static_cast<int>(loop.getCount()), problem);
-    return table && table->splitsBackward && !hasWeights;
+    return table && table->splitsBackward && !isDone;
   }
 };
 

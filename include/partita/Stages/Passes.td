@@ -177,7 +177,7 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
           }
     ```
   }];
-  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, zb-h1, zb-h2 or FILE.json">];
+  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "as that of schedule-stages">];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"split", "split", "loops whose backward passes were split">,
                     Statistic<"moved", "moved", "ops that no other stage waits for">];
@@ -193,10 +193,10 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
     the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits what a pass has sent before it runs
     that pass again.
 
-    `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file, whose chunks must be those of `pipe-place`; messages of a file's
-    schedule must arrive in the order in which they are sent. A loop whose backward pass is not there (inference) and a program of one
-    stage are left alone. A schedule that leaves no bubble only if stages begin a step when they have ended the one before is warned of
-    where they wait for each other in between (`pipe.sum`).
+    `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file; chunks must be those of `pipe-place`, and messages
+    of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is not there (inference) and a
+    program of one stage are left alone. A schedule that leaves no bubble only if stages begin a step when they have ended
+    the one before is warned of where they wait for each other in between (`pipe.sum`).
 
     ```mlir
     module {

@@ -65,14 +65,14 @@ std::optional<Schedule> readSchedule(const std::string &path, std::string &probl
 std::optional<pipe::Positions> layoutOf(const std::string &schedule, int64_t stages, int64_t chunks,
                                         std::string &problem);
 
+/// A schedule, by name or a file's, for a program of this layout. Nothing, and `problem` set, where there is none. Does not
+/// check whether it can run.
+std::optional<Schedule> findSchedule(const std::string &schedule, const pipe::Positions &layout,
+                                     int microBatches, std::string &problem);
+
 /// A slot as files and pictures have it: "F3", and of another chunk than the first "B0.1". parseSlot: nothing where the text is none.
 std::string slotText(const Slot &slot);
 std::optional<Slot> parseSlot(llvm::StringRef text);
-
-/// The schedule of this name, or of a file whose name ends in .json, for the positions and micro-batches that a
-/// program has. Nothing, and `problem` set, where there is none. Does not check whether it can run.
-std::optional<Schedule> findSchedule(const std::string &schedule, const pipe::Positions &layout,
-                                     int microBatches, std::string &problem);
 
 /// Why the schedule cannot run, at the slot where it shows; empty if it can. Each pass of each
 /// micro-batch stands once, and none waits for what comes behind it.

@@ -43,6 +43,8 @@ PLANS = [
     (6, 4, "stages=2 chunks=3", "interleaved", "clip=1 mesh=dp=2 zero-stage=2"),
     (6, 6, "stages=3", "interleaved", "recompute=block optimizer=adam"),
     (9, 3, "stages=3 chunks=3", "interleaved", "mesh=dp=2 zero-stage=3"),
+    (6, 6, "stages=3", "zb-v", "mesh=dp=2 zero-stage=2 clip=1"),
+    ("t5", 4, "stages=2", "zb-v", "mesh=tp=2 recompute=block"),
 ]
 
 
