@@ -35,6 +35,9 @@ double epsilonUnder(Operation *root) {
   return 0;
 }
 
+/// What a select decides by has one element too where x has.
+bool isNoFloat(Value value) { return !isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
 /// The row vector's length if `value` is one dimension and others of size one.
 std::optional<int64_t> rowLength(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -65,7 +68,8 @@ Value RowNormRaiser::build(OpBuilder &builder, Location loc, Value x, Value weig
 /// The ways in which a candidate's leaves could be x, weight and bias.
 SmallVector<RowNormRaiser::Roles> RowNormRaiser::choicesOf(const Subgraph &subgraph) {
   auto type = cast<RankedTensorType>(subgraph.root.getType());
-  if (type.getRank() == 0 || subgraph.leaves.size() > 2u + norm.hasBias)
+  if (type.getRank() == 0 || subgraph.leaves.size() > 2u + norm.hasBias ||
+      llvm::any_of(subgraph.leaves, isNoFloat) || isNoFloat(subgraph.root))
     return {};
   int x = -1;
   SmallVector<int> rows;

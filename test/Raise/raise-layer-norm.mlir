@@ -270,3 +270,15 @@ func.func @half(%x: tensor<2x3x8xf16>, %w: tensor<8xf16>, %b: tensor<8xf16>) -> 
   %y = tx.add %nw, %bb : (tensor<2x3x8xf16>, tensor<2x3x8xf16>) -> tensor<2x3x8xf16>
   return %y : tensor<2x3x8xf16>
 }
+
+// -----
+
+// What a select decides by is no weight, though it has as many elements.
+// CHECK-LABEL: @condition_of_one
+// CHECK-NEXT:    tx.sqrt
+// CHECK-NEXT:    tx.select
+func.func @condition_of_one(%x: tensor<1xf32>, %c: tensor<1xi1>) -> tensor<1xf32> {
+  %root = tx.sqrt %x : (tensor<1xf32>) -> tensor<1xf32>
+  %y = tx.select %c, %x, %root : (tensor<1xi1>, tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  return %y : tensor<1xf32>
+}
