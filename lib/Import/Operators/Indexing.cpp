@@ -93,9 +93,10 @@ LogicalResult gather(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices})))
     return failure();
-  if (indices->host && indices->host->size() == 1)
-    return gatherOne(node, data, axis, *indices, shape);
   bool isTable = axis == 0 && isParameter(node.value(data));
+  std::optional<int64_t> padding = isTable ? paddingOf(node, dims[0]) : std::nullopt;
+  if (indices->host && indices->host->size() == 1 && !padding)
+    return gatherOne(node, data, axis, *indices, shape);
   // A table of positions stays one that is looked up: its rows may be split.
   if (std::optional<Grid> grid = isTable ? std::nullopt : gridOf(node, indices, dims[axis]))
     if (Value taken = takeGrid(node, node.value(data), axis, 1, *grid, indices->shape))
@@ -107,8 +108,7 @@ LogicalResult gather(Node &node) {
   // when it runs. Elsewhere a negative index counts from the end.
   bool areTokens = isTable && !indices->host;
   Value at = areTokens ? node.value(indices) : positions(node, indices, dims[axis]);
-  return node.set(0, takeAlong(node, node.value(data), axis, at,
-                               isTable ? paddingOf(node, dims[0]) : std::nullopt));
+  return node.set(0, takeAlong(node, node.value(data), axis, at, padding));
 }
 
 /// The positions 0, 1, 2, ... along dimension `axis` of a tensor of this shape.

@@ -76,7 +76,11 @@ def make(folder):
     tensors.append(tensor("embedding.weight", FLOAT, [ROWS, WIDTH], floats(range(ROWS * WIDTH))))
     nodes.append(traced(node("Gather", ["embedding.weight", "ids"], ["rows"]), "aten.embedding.default", f"%p_weight, %ids, {PADDING}"))
     nodes.append(node("Flatten", ["rows"], ["flat"], axis=1))
-    nodes.append(node("Concat", parts + ["flat"], ["all"], axis=1))
+    tensors.append(tensor("padding.weight", FLOAT, [ROWS, WIDTH], floats(range(ROWS * WIDTH))))
+    nodes += [constant("padding_id", INT64, [1], int64s([PADDING])),
+              traced(node("Gather", ["padding.weight", "padding_id"], ["row"]), "aten.embedding.default", f"%p_weight, %ids, {PADDING}"),
+              node("Add", ["x", "row"], ["padding"])]
+    nodes.append(node("Concat", parts + ["flat", "padding"], ["all"], axis=1))
     nodes.append(node("ReduceMean", ["all"], ["loss"], keepdims=0))
     save(os.path.join(folder, "kinks.onnx"), model(graph(nodes, [value("x", FLOAT, [2, 1]), value("ids", INT64, [2, 3])],
                                                          [value("loss", FLOAT, [])], tensors)))
@@ -86,7 +90,7 @@ def make(folder):
 
 def expected():
     """By parameter, times the number of elements of which the loss is the mean, over the samples."""
-    columns = sum(len(at) for _, _, _, at, _ in FUNCTIONS.values()) + len(IDS[0]) * WIDTH
+    columns = sum(len(at) for _, _, _, at, _ in FUNCTIONS.values()) + len(IDS[0]) * WIDTH + WIDTH
     columns += sum(taken or 1 for *_, taken in REDUCTIONS.values())
     gradients = {f"{name}.w": numpy.array(row[4]) / columns for name, row in FUNCTIONS.items()}
     gradients.update({f"{name}.w": numpy.array(row[4]) / columns for name, row in REDUCTIONS.items()})
@@ -94,6 +98,7 @@ def expected():
     table = numpy.zeros((ROWS, WIDTH))
     for row in sum(IDS, []):
         table[row] += row != PADDING
+    gradients["padding.weight"] = numpy.zeros((ROWS, WIDTH))
     gradients["embedding.weight"] = table / (columns * len(IDS))
     return gradients
 
