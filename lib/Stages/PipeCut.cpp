@@ -352,7 +352,7 @@ private:
       if (whole && whole.hasBackward() &&
           (whole->getNumRegions() > 2 || whole.getPass(1) != train::PassName{train::PassKind::Backward}))
         return whole.emitError() << "has a " << whole.getPass(whole->getNumRegions() - 1).text()
-                                 << " region, and passes besides a forward and a backward one come of the cut";
+                                 << " region; before the cut there are a forward and a backward one";
       auto loop = op->getParentOfType<train::AccumulateOp>();
       if (!loop || !loop.hasBackward())
         return WalkResult::advance();

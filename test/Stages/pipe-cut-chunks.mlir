@@ -1,4 +1,23 @@
 // RUN: partita-opt %s --pipe-cut --canonicalize --split-input-file | FileCheck %s
+// RUN: partita-opt %s --pipe-cut --canonicalize --split-input-file --split-backward=schedule=zb-v | FileCheck %s --check-prefix=SPLIT
+
+// Each chunk's backward pass is split: what the stage's other chunk reads of it stays.
+// SPLIT: pipe.stage = 0 : i64, pipe.wave
+// SPLIT: } backward 1 (%{{.*}}, %{{.*}}) {
+// SPLIT-NEXT: pipe.send %{{.*}} over <0 to 1, number 1>
+// SPLIT-NEXT: train.yield{{$}}
+// SPLIT: } backward (%{{.*}}, %{{.*}}) {
+// SPLIT-NEXT: %[[D:.*]] = pipe.recv over <1 to 0> :
+// SPLIT-NEXT: train.yield saves %[[D]]
+// SPLIT: } weights 1 (%{{.*}}, %[[X:.*]], %{{.*}}) {
+// SPLIT-NEXT: tx.exp %[[X]]
+// SPLIT: } weights (%[[X0:.*]], %{{.*}}, %[[D0:.*]]) {
+// SPLIT-NEXT: tx.mul %[[D0]], %[[X0]]
+// SPLIT: pipe.stage = 1 : i64, pipe.wave
+// SPLIT: } backward 1 (
+// SPLIT-NEXT: %[[D2:.*]] = pipe.recv over <0 to 1, number 1>
+// SPLIT-NEXT: %[[D1:.*]] = tx.mul %[[D2]], %{{.*}}
+// SPLIT-NEXT: train.yield %[[D1]] : tensor<4xf32> saves %[[D1]]
 
 // Two stages of two chunks in a wave: positions 0 and 3 are on stage 0, 1 and 2 on stage 1. Between 1 and 2 nothing is sent; a value is
 // saved. Each chunk has its part of a gradient, and the sum over positions of one stage is an addition.

@@ -185,3 +185,20 @@ func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 }
+
+// -----
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{has a weights region; before the cut there are a forward and a backward one}}
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    train.yield
+  } backward (%x2) {
+    train.yield
+  } weights (%x3) {
+    train.yield %x3 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+}
