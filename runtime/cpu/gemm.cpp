@@ -8,7 +8,7 @@
 //         C[mb, nb] = sgemm, in float, then rounded
 //
 // The bits are those of the float product of the same numbers, rounded once, as long as B's columns
-// are one panel (any 820 are; more of them if k is below 960): rows are cut at multiples of 48,
+// are one panel (any 585 are; more of them if k is below 1344): rows are cut at multiples of 48,
 // where OpenBLAS's register tiles end, and k where its own blocks end. Where columns are cut, the
 // last ones of a panel are summed by another of OpenBLAS's kernels than those in the middle of a
 // matrix, so their float sums may differ by a rounding.
@@ -21,6 +21,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <string_view>
 
 namespace partita_rt {
 
@@ -128,11 +129,14 @@ private:
 
 // The workspace, in floats: 6 MiB.
 constexpr int64_t kPanelA = 512 << 10, kPanelB = 768 << 10, kResult = 256 << 10;
-/// On x86 processors with AVX2 OpenBLAS makes sums over k in blocks of 320 elements, the last two
-/// alike: where an even number of blocks ends, a sum may be cut. (On another processor that costs
-/// no more than a rounding.)
-constexpr int64_t kBlock = 320;
-constexpr int64_t kCut = 2 * kBlock, kDeepest = kCut + kBlock;
+/// OpenBLAS sums over k in blocks, the last two of equal size: where an even number of blocks ends, a
+/// sum may be cut. A block has 448 elements in its kernels for AVX-512 without bfloat16 and 320 in
+/// those for other x86 processors with AVX2. (On another processor a cut costs no more than a rounding.)
+int64_t blockSize() {
+  static const int64_t size =
+      std::string_view(openblas_get_corename()) == "SkylakeX" ? 448 : 320;
+  return size;
+}
 
 float *workspace() {
   thread_local std::unique_ptr<float[]> space(new float[kPanelA + kPanelB + kResult]);
@@ -177,9 +181,10 @@ template <typename C> struct Result {
 
 /// `body(first, count)` for the pieces that a sum over k is made in.
 template <typename Body> void forPieces(int64_t k, Body body) {
+  const int64_t block = blockSize();
   int64_t first = 0;
   do {
-    int64_t count = k - first >= kDeepest ? kCut : k - first;
+    int64_t count = k - first >= 3 * block ? 2 * block : k - first;
     body(first, count);
     first += count;
   } while (first < k);
@@ -189,7 +194,7 @@ template <typename C>
 void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, const Stored &b,
              const Result<C> &result) {
   float *space = workspace();
-  int64_t depth = std::clamp<int64_t>(k, 2, kDeepest); // a single column takes two
+  int64_t depth = std::clamp<int64_t>(k, 2, 3 * blockSize()); // a single column takes two
   int64_t mostColumns = b.isFloat() ? n : kPanelB / depth;
   if (!kIsFloat<C>)
     mostColumns = std::min(mostColumns, kResult / 64);
