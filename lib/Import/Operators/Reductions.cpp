@@ -82,7 +82,8 @@ Value whereIs(Math &m, Value x, Value best) {
   return isReal ? m.apply<tx::OrOp>(here, m.apply<tx::IsNanOp>(x)) : here;
 }
 
-/// The element at the position `found` along `axis`, which stays with size 1. It alone gets the gradient.
+/// The element at the position `found` along `axis`, which stays with size 1. It alone gets the
+/// gradient.
 Value pick(Math &m, Value x, Value found, int64_t axis) {
   Value at = m.iota(m.i64(), shapeOf(x).size(), axis, shapeOf(x)[axis]);
   return m.sum(m.select(m.apply<tx::EqualOp>(at, found), x, m.like(x, 0)), axis);
@@ -94,8 +95,8 @@ Value firstOf(Math &m, Value x, Kind kind, int64_t axis) {
   return pick(m, x, place(m, whereIs(m, x, best), axis, /*last=*/false), axis);
 }
 
-/// PyTorch's max and min along a dimension; amax, and the maximum of a whole tensor, send the gradient to
-/// all equal elements alike.
+/// PyTorch's max and min along a dimension; amax, and the maximum of a whole tensor, send the
+/// gradient to all equal elements alike.
 bool isOfFirst(Node &node) {
   std::optional<ProgramCall> call = callOf(node.proto);
   return call && (call->operation == "max" || call->operation == "min") &&
