@@ -152,20 +152,17 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
       "flops", o.flops,
       "only what each layer computes, holds and communicates: parameters, FLOPs of the forward and "
       "the backward pass, bytes");
-  options.custom("memory-picture", "FILE.svg", "",
-                 "draws memory over the step's ops, stacked by kind", [&o](StringRef file) {
-                   o.picture = file.str();
-                   return std::string(file.empty() || file == "-"
-                                          ? "a picture needs a file of its own, such as memory.svg"
-                                          : "");
-                 });
-  options.custom("schedule-picture", "FILE.svg", "",
-                 "draws the schedule of the pipeline stages by the clock of op costs", [&o](StringRef file) {
-                   o.schedulePicture = file.str();
-                   return std::string(file.empty() || file == "-"
-                                          ? "a picture needs a file of its own, such as schedule.svg"
-                                          : "");
-                 });
+  auto picture = [&](StringRef name, StringRef help, std::string &path) {
+    options.custom(name, "FILE.svg", "", help, [name, &path](StringRef file) {
+      path = file.str();
+      return file.empty() || file == "-" ? "a picture needs a file of its own, such as " +
+                                               name.split('-').first.str() + ".svg"
+                                         : std::string();
+    });
+  };
+  picture("memory-picture", "draws memory over the step's ops, stacked by kind", o.picture);
+  picture("schedule-picture", "draws the schedule of the pipeline stages by the clock of op costs",
+          o.schedulePicture);
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
   return options.parse(arguments);
 }
