@@ -98,7 +98,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let summary = "who asked for the splits of an axis";
   let description = [{
-    `kind` is its origin: `batch`, `analysis`, `user`, `annotation`, `sequence`. `words` is the request as text for reports.
+    `kind` is its origin: `batch`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
     `parameters` lists the parameters that are split together for it.
 
         #par.seed<"analysis" "" of ["up@1", "down@0"]>
@@ -137,6 +137,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | whole     | an operand is sharded, and the op splits another letter                    |
     | piece     | an operand is full, and the op needs its shard                             |
     | block     | the same, for a block of a parameter whose other blocks stay full          |
+    | moved     | an operand comes from another pipeline stage, which sends each rank a shard; no letter |
     | update    | each rank updates the shard of the parameter whose states it keeps         |
     | kept      | each rank keeps a shard of the parameter                                   |
     | saved     | each rank keeps a shard of the input of a recomputed layer; no letter      |

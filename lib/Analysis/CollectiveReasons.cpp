@@ -116,6 +116,8 @@ constexpr Role kRoles[] = {
     Role("report", "one pipeline stage has it, and every rank reports it")
         .chosen("with --mesh pp=1")
         .told(Once, "what a step reports"),
+    Role("moved", "a pipeline stage sends each of the next one's ranks a shard, and these gather it")
+        .chosen("with --mesh pp=1"),
     Role("piece", ", of which each rank takes its shard: the shards of the gradient are gathered"),
 };
 
@@ -133,6 +135,7 @@ constexpr Seed kSeeds[] = {
     {"batch", "the batch", ", of input '{0}'", ": ", "", "", true},
     {"sequence", "--sequence-parallel", "", ": ", "--sequence-parallel"},
     {"analysis", "the model's structure", "", ", which pairs "},
+    {"stages", "the cut between pipeline stages"},
     {"user", "--shard", " '{0}'", ": ", "", " in place of --shard '{0}'"},
     {"annotation", "the sharding annotations of the model's file", " ({0})", ": ", "",
      " with --configuration none"},

@@ -6,11 +6,13 @@
 // it with the forward pass's, unless the first use comes before the backward pass needs any
 // other parameter (the classifier's weights). So is what norms made of a gathered activation (of a
 // block whose branches run side by side): the backward pass computes it again from its own gather.
+// What a pipeline stage receives as shards is gathered once: there is one such value for many layers.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "lib/Autodiff/SavedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -63,7 +65,7 @@ private:
     SmallVector<Operation *> activations, parameters;
     for (Operation &op : loop.getBody().front()) {
       auto gather = dyn_cast<GatherInterface>(op);
-      if (gather && !gather.gathersParameters())
+      if (gather && !gather.gathersParameters() && !op.getOperand(0).getDefiningOp<pipe::MoveOp>())
         activations.push_back(&op);
       if (gather && gather.gathersParameters() && !isKept(&op))
         parameters.push_back(&op);
@@ -158,7 +160,8 @@ private:
   /// Is a forward op made of a gathered value and of what is small beside it, and no product?
   static bool isCheap(Operation *op, Operation *gather) {
     std::string error;
-    if (!isa<ShardInterface>(op) || !isPure(op) || op->getBlock() != gather->getBlock())
+    if (!isa<ShardInterface>(op) || isa<pipe::PipeDialect>(op->getDialect()) || !isPure(op) ||
+        op->getBlock() != gather->getBlock())
       return false;
     auto rule = par::ruleOf(op, error);
     if (!rule || rule->reduces())

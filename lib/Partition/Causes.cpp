@@ -67,8 +67,16 @@ void Causes::moved(par::ReshardInterface move) {
     pending.push_back({move, "block", nullptr, axis});
     return;
   }
-  trails[{move.getShard(), axis}] = {seedFor("sequence", ""), nullptr};
-  pending.push_back({move, move.gathers() ? "whole" : "piece", nullptr, axis});
+  bool isSent = move->removeAttr(kMoved) != nullptr;
+  par::SeedAttr seed = seedFor(isSent ? "stages" : "sequence", "");
+  trails[{move.getShard(), axis}] = {seed, nullptr};
+  if (isSent) { // no rule wants it
+    auto none = StringAttr::get(function.getContext(), "");
+    note(move, par::CauseAttr::get(function.getContext(), StringAttr::get(function.getContext(), "moved"), none,
+                                   none, none, none, layerOf(move, move), layers.count(), seed));
+  } else {
+    pending.push_back({move, move.gathers() ? "whole" : "piece", nullptr, axis});
+  }
 }
 
 /// Of two open sums that are added, the one that was opened later keeps the other from being

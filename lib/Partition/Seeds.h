@@ -16,6 +16,9 @@ namespace partita {
 /// On a parameter, `{tp = #par.seed<...>}`: who split it.
 inline constexpr llvm::StringLiteral kSeeds = "par.seeds";
 
+/// On a move between shards and full values, a unit: it is there for what a pipeline stage sends.
+inline constexpr llvm::StringLiteral kMoved = "par.moved";
+
 class SeedLog {
 public:
   /// Notes the parameters that an attempt which holds has split: `kind` and `words` are

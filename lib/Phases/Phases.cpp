@@ -63,6 +63,7 @@ static constexpr StringLiteral kPartition[] = {
     "partition-seed-annotated{configuration=${configuration}}",
     "partition-seed-tensor",
     "partition-seed-sequence{on=${sequence-parallel}}",
+    "partition-seed-moves",
     "partition-split-forms",
     "partition-propagate",
     "partition-materialize",

@@ -167,6 +167,34 @@ def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleO
                     Statistic<"narrows", "narrows", "narrows inserted">];
 }
 
+def PartitionSeedMovesPass : Pass<"partition-seed-moves", "::mlir::ModuleOp"> {
+  let summary = "sends one shard per tensor-parallel rank from stage to stage, and gathers on arrival";
+  let description = [{
+    Phase: partition.
+
+    All tensor-parallel ranks of a pipeline stage have the same activation in full, and would each send it. Instead each sends a shard,
+    along the sequence, and the next stage gathers (Narayanan et al., arXiv 2104.04473, section 4.1). Behind a sum over ranks this
+    costs nothing: the all-reduce becomes a reduce-scatter on one stage and an all-gather on the next. The cotangent goes back in the same way.
+    What sequence parallelism has split already moves as it is, and so does what the ranks do not divide.
+
+    ```mlir
+    %h = tx.matmul %a, %down                  // partial over tp once placed
+    %r = tx.add %x, %h
+    %m = pipe.move %r over <0 to 1>
+    // becomes
+    %h = tx.matmul %a, %down
+    %xn = par.narrow %x over "tp" along 1
+    %n = par.narrow %h over "tp" along 1
+    %r = tx.add %xn, %n
+    %s = pipe.move %r over <0 to 1>
+    %m = par.all_gather %s over "tp" along 1
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::pipe::PipeDialect"];
+  let statistics = [Statistic<"gathers", "gathers", "gathers inserted">,
+                    Statistic<"narrows", "narrows", "narrows inserted">];
+}
+
 def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> {
   let summary = "replaces ops that cannot be split as they are by their split forms";
   let description = [{

@@ -1,0 +1,116 @@
+//===- SequenceSplit.h - splits along the sequence --------------------------------------*- C++ -*-===//
+//
+// Tensor parallelism leaves values full between a row-parallel matmul and the next column-parallel
+// one. These can be split over the same axis, along the outermost dimension of the data that is not
+// the batch (Korthikanti et al., arXiv 2205.05198): all that lie between, or what some ops need.
+//
+//   1. Forward, op by op: if an operand is split and the axis splits no letter of the op yet, the
+//      op's results are split as well, unless the rule forbids it.
+//   2. If ops on shards end in gathers of more bytes than their operands have, they run on full
+//      values after one gather of the operands: key heads that all ranks need, from rows that are
+//      gathered for the queries anyway; both norms of a block whose branches run side by side.
+//   3. Backward: an operand that a split op needs split, and no other op needs full, is split where
+//      it is computed (positions, biases along the sequence).
+//   4. Where a use needs another placement than the definition has, a narrow or a gather is inserted.
+//      Algebra does the rest (par's canonicalization): a sum over ranks followed by a narrow becomes
+//      a reduce-scatter, and a gather followed by f becomes one all-gather.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LIB_PARTITION_SEQUENCESPLIT_H
+#define PARTITA_LIB_PARTITION_SEQUENCESPLIT_H
+
+#include "lib/Partition/Propagation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita {
+
+/// What tp splits of an unpartitioned program, and its batch split into samples: what that leaves of
+/// a dimension is no batch.
+struct SampleSplits {
+  explicit SampleSplits(mlir::ModuleOp module);
+  /// Propagates the splits that parameters have, and those of the batch. Failure, after an error,
+  /// where an op's rule is wrong.
+  mlir::LogicalResult run();
+
+  mlir::ModuleOp module;
+  mlir::StringAttr axis, batch;
+  par::MeshAttr mesh; ///< of both
+  Propagation propagation;
+};
+
+class SequenceSplit {
+public:
+  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits)
+      : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
+        mesh(splits.mesh), independent(function) {}
+
+  /// Splits all that follows a sum over ranks, as far as it goes. Failure, after an error, where a
+  /// size does not divide. Decides only, unless `apply`, which writes it down as gathers and narrows.
+  mlir::LogicalResult run(bool apply);
+  /// Splits what these ops of one operand read and make, and what is computed for that alone; their
+  /// results are gathered for others. Where a size does not divide, a value stays full. The gathers
+  /// and narrows get the unit attribute `mark`.
+  mlir::LogicalResult runOn(llvm::function_ref<bool(mlir::Operation *)> isWanted,
+                            llvm::StringRef mark);
+
+  unsigned openSums = 0, gathers = 0, narrows = 0;
+
+private:
+  /// A dimension of a value, split within each of `blocks` blocks of it.
+  struct Cut {
+    unsigned dim = 0;
+    int64_t blocks = 1;
+    bool operator==(const Cut &other) const { return dim == other.dim && blocks == other.blocks; }
+    bool operator!=(const Cut &other) const { return !(*this == other); }
+  };
+  using MaybeCut = std::optional<Cut>;
+
+  llvm::SmallVector<mlir::Operation *> opsWithRules();
+  mlir::LogicalResult complete(llvm::ArrayRef<mlir::Operation *> ops, bool apply);
+
+  // What is split.
+  std::optional<par::LetterSplit> tensorLetter(mlir::Operation *op);
+  mlir::LogicalResult forward(mlir::Operation *op);
+  mlir::LogicalResult enterAlone(mlir::Operation *op);
+  mlir::LogicalResult openSum(mlir::Operation *op, unsigned summed);
+  int64_t batchBlocks(mlir::Value value, unsigned dim);
+  bool isOfData(mlir::Operation *op, unsigned letter);
+  static bool isOfPart(const ShardRule &rule, unsigned letter);
+  std::optional<par::LetterSplit> mayEnter(mlir::Operation *op, const RulePattern &pattern, Cut cut);
+  mlir::LogicalResult enter(mlir::Operation *op, par::LetterSplit letter);
+  int64_t sizeOf(mlir::Operation *op, par::LetterSplit letter) const;
+  mlir::LogicalResult divides(mlir::Operation *op, par::LetterSplit letter);
+  bool isInput(int64_t size);
+  MaybeCut cutOf(mlir::Operation *op, const RulePattern &pattern, par::LetterSplit letter);
+  mlir::LogicalResult backward(mlir::Operation *op);
+  MaybeCut wanted(mlir::OpOperand &use);
+
+  // What is better gathered earlier.
+  void leaveBehind(mlir::Value value);
+  void collectUsers(mlir::Value value, llvm::function_ref<bool(mlir::Value)> comesFrom,
+                    llvm::SetVector<mlir::Operation *> &users);
+
+  // Where values change.
+  void settleUses(mlir::Operation *op);
+  mlir::Value narrow(mlir::Value value, Cut cut, mlir::Operation *behind,
+                     mlir::Operation *before = nullptr);
+  mlir::Value gather(mlir::Value value, Cut cut, mlir::Operation *before);
+
+  mlir::func::FuncOp function;
+  llvm::StringRef mark;
+  const Propagation &propagation;
+  mlir::StringAttr axis, batch;
+  par::MeshAttr mesh;
+  DataIndependence independent;
+  llvm::DenseMap<mlir::Value, Cut> cuts;
+  llvm::DenseSet<mlir::Value> open; ///< values that are sums still open; their cut is a narrow's
+  llvm::DenseMap<mlir::Operation *, par::LetterSplit> entered;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, llvm::SmallDenseMap<unsigned, mlir::Value>>
+      narrowed;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, mlir::Value> gathered;
+};
+
+} // namespace partita
+
+#endif // PARTITA_LIB_PARTITION_SEQUENCESPLIT_H
