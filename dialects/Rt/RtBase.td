@@ -82,22 +82,23 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
 
 def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
   let mnemonic = "in_flight";
-  let summary = "the memory of micro-batches in flight: rings of equal blocks in the arena";
+  let summary = "the memory of micro-batches in flight: rings of equal blocks";
   let description = [{
     A ring has the values that one pass saves and another one is the last to read: so many blocks, of so many bytes, at a byte offset in
-    the arena. Micro-batch i has in each ring block i modulo its number of blocks. `#rt.at<in_flight 64>` counts through the micro-batch's
-    blocks, ring by ring.
+    the arena or, of offloaded activations, in pinned host memory. Micro-batch i has in each ring block i modulo its number of blocks.
+    `#rt.at<in_flight 64>` counts through the micro-batch's blocks, ring by ring.
 
         #rt.in_flight<4 x 65536 at 1024>
-        #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168>
+        #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168, 4 x 16384 at 0 pinned>
   }];
-  /// Of each ring: blocks, bytes of one, offset.
+  /// Of each ring: blocks, bytes of one, offset, 1 where it is in pinned memory.
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$numbers);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     struct Ring {
       int64_t blocks = 1, bytes = 0, offset = 0;
+      bool isPinned = false;
     };
     static InFlightAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Ring> rings);
     ::llvm::SmallVector<Ring> getRings() const;

@@ -100,20 +100,20 @@ void AtAttr::print(AsmPrinter &printer) const {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168>
+// #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168 pinned>
 //===------------------------------------------------------------------------------------------===//
 
 InFlightAttr InFlightAttr::get(MLIRContext *context, ArrayRef<Ring> rings) {
   SmallVector<int64_t> numbers;
   for (const Ring &ring : rings)
-    numbers.append({ring.blocks, ring.bytes, ring.offset});
+    numbers.append({ring.blocks, ring.bytes, ring.offset, ring.isPinned});
   return get(context, ArrayRef<int64_t>(numbers));
 }
 
 SmallVector<InFlightAttr::Ring> InFlightAttr::getRings() const {
   SmallVector<Ring> rings;
-  for (ArrayRef<int64_t> rest = getNumbers(); !rest.empty(); rest = rest.drop_front(3))
-    rings.push_back({rest[0], rest[1], rest[2]});
+  for (ArrayRef<int64_t> rest = getNumbers(); !rest.empty(); rest = rest.drop_front(4))
+    rings.push_back({rest[0], rest[1], rest[2], rest[3] != 0});
   return rings;
 }
 
@@ -130,22 +130,25 @@ std::pair<unsigned, int64_t> InFlightAttr::locate(int64_t offset) const {
 
 LogicalResult InFlightAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> numbers) {
-  for (; numbers.size() >= 3; numbers = numbers.drop_front(3))
-    if (numbers[0] < 1 || numbers[1] < 0 || numbers[2] < 0)
-      return emitError() << "a ring has at least one block, of no fewer than 0 bytes, and stands in the "
-                            "arena, and not "
+  for (; numbers.size() >= 4; numbers = numbers.drop_front(4))
+    if (numbers[0] < 1 || numbers[1] < 0 || numbers[2] < 0 || numbers[3] < 0 || numbers[3] > 1)
+      return emitError() << "a ring has at least one block, of no fewer than 0 bytes, at an offset from 0 "
+                            "on, and not "
                          << numbers[0] << " of " << numbers[1] << " bytes at " << numbers[2];
   return numbers.empty() ? success()
-                         : emitError() << "a ring is its blocks, their bytes and their offset";
+                         : emitError() << "a ring is its blocks, their bytes, their offset, and where";
 }
 
 Attribute InFlightAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> numbers;
   SMLoc loc = parser.getCurrentLocation();
   auto ring = [&]() -> ParseResult {
-    return failure(parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x") ||
-                   parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("at") ||
-                   parser.parseInteger(numbers.emplace_back()));
+    if (parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x") ||
+        parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("at") ||
+        parser.parseInteger(numbers.emplace_back()))
+      return failure();
+    numbers.push_back(succeeded(parser.parseOptionalKeyword("pinned")));
+    return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, ring))
     return {};
@@ -156,7 +159,8 @@ Attribute InFlightAttr::parse(AsmParser &parser, Type) {
 void InFlightAttr::print(AsmPrinter &printer) const {
   printer << "<";
   llvm::interleaveComma(getRings(), printer, [&](const Ring &ring) {
-    printer << ring.blocks << " x " << ring.bytes << " at " << ring.offset;
+    printer << ring.blocks << " x " << ring.bytes << " at " << ring.offset
+            << (ring.isPinned ? " pinned" : "");
   });
   printer << ">";
 }

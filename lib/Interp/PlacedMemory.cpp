@@ -43,7 +43,6 @@ std::unique_ptr<PlacedMemory> PlacedMemory::create(ModuleOp module) {
 PlacedMemory::Memory *PlacedMemory::memoryOf(rt::Space space) {
   switch (space) {
   case rt::Space::Arena:
-  case rt::Space::InFlight:
     return &arena;
   case rt::Space::Persistent:
     return &persistent;
@@ -60,14 +59,16 @@ PlacedMemory::Memory *PlacedMemory::memoryOf(rt::Space space) {
 // Places
 //===------------------------------------------------------------------------------------------===//
 
-/// Of an offset as #rt.in_flight counts it; where nothing is in flight, outside.
-int64_t PlacedMemory::offsetInArena(int64_t offset) const {
+/// Where the micro-batch's block of a ring is, of an offset as #rt.in_flight counts it; where nothing is
+/// in flight, outside of the arena.
+std::pair<rt::Space, int64_t> PlacedMemory::locateInFlight(int64_t offset) const {
   auto [memory, microBatch] = inFlight;
   if (!memory || memory.getRings().empty())
-    return -1;
+    return {rt::Space::Arena, -1};
   auto [number, inBlock] = memory.locate(offset);
   rt::InFlightAttr::Ring ring = memory.getRings()[number];
-  return ring.offset + microBatch % ring.blocks * ring.bytes + inBlock;
+  return {ring.isPinned ? rt::Space::Pinned : rt::Space::Arena,
+          ring.offset + microBatch % ring.blocks * ring.bytes + inBlock};
 }
 
 FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute attribute,
@@ -77,12 +78,14 @@ FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute at
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!at || !tensor)
     return place;
-  place.space = memoryOf(at.getSpace());
+  rt::Space space = at.getSpace();
+  int64_t offset = at.getOffset();
+  if (space == rt::Space::InFlight)
+    std::tie(space, offset) = locateInFlight(offset);
+  place.space = memoryOf(space);
   if (!place.space)
     return place;
   place.width = rt::elementBytes(tensor.getElementType()) / unit;
-  int64_t offset = at.getSpace() == rt::Space::InFlight ? offsetInArena(at.getOffset())
-                                                        : at.getOffset();
   SmallVector<int64_t> strides = rowMajorStrides(tensor.getShape());
   if (!at.getStrides().empty())
     strides.assign(at.getStrides().begin(), at.getStrides().end());

@@ -54,7 +54,7 @@ private:
   /// Where a type stands; nothing where it has no memory of ours. A place outside the memory that
   /// the plan announces is an error at `op`.
   mlir::FailureOr<Place> placeOf(mlir::Operation *op, mlir::Attribute at, mlir::Type type);
-  int64_t offsetInArena(int64_t offset) const;
+  std::pair<rt::Space, int64_t> locateInFlight(int64_t offset) const;
   void fill(mlir::Operation *op, const Place &place, const Tensor *tensor);
   bool holds(const Place &place, const Tensor &tensor) const;
   mlir::LogicalResult beginCollective(mlir::Operation *op);

@@ -7,7 +7,7 @@
 //      instance is enough, and all regions may use the same memory.
 //   2. What a region saves has an instance for each micro-batch in flight: from the slot that makes it
 //      to the last one that reads it. What lives equally long is a block, and the blocks, a ring, live as
-//      long as the loop; micro-batches take them in turn.
+//      long as the loop; micro-batches take them in turn. Offloaded activations have rings of pinned memory.
 //   3. What is sent may be read until its pass runs again.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -105,8 +105,9 @@ LogicalResult Planner::planLoop(AccumulateOp loop) {
   for (Region &region : loop->getRegions()) {
     placeMicroBatches(loop, region);
     findSaved(loop, region);
-    if (failed(planBlock(region.front())) || failed(keepSaved(loop, region)))
+    if (failed(planBlock(region.front())))
       return failure();
+    keepSaved(loop, region);
     keepSent(loop, region);
   }
   makeRings(loop);
@@ -149,7 +150,7 @@ void Planner::findSaved(AccumulateOp loop, Region &region) {
   }
 }
 
-LogicalResult Planner::keepSaved(AccumulateOp loop, Region &region) {
+void Planner::keepSaved(AccumulateOp loop, Region &region) {
   unsigned pass = loop.numberOf(region);
   for (Value saved : loop.getSaved(pass)) {
     int number = plan.places[saved].storage;
@@ -159,16 +160,12 @@ LogicalResult Planner::keepSaved(AccumulateOp loop, Region &region) {
     storage.last = std::max(storage.last, ends[loop]);
     if (storage.first <= plan.number[loop])
       continue; // from outside: the same for all micro-batches
-    if (storage.space == Space::Pinned)
-      return loop.emitOpError() << "keeps saved values in host memory, of which several micro-batches "
-                                   "in flight have no instances; offload no activations";
-    if (storage.space != Space::Arena)
+    if (storage.space != Space::Arena && storage.space != Space::Pinned)
       continue; // none of its own, or an earlier pass has saved it too
-    storage.space = Space::InFlight;
     llvm::BitVector none(loop->getNumRegions());
-    keeps.insert({number, {pass, none, none}});
+    keeps.insert({number, {storage.space, pass, none, none}});
+    storage.space = Space::InFlight;
   }
-  return success();
 }
 
 void Planner::keepSent(AccumulateOp loop, Region &region) {
@@ -189,7 +186,7 @@ void Planner::makeRings(AccumulateOp loop) {
   if (keeps.empty())
     return;
   Slots slots(loop);
-  std::map<std::vector<Life>, unsigned> rings;
+  std::map<std::pair<Space, std::vector<Life>>, unsigned> rings;
   for (auto &[number, keep] : keeps) {
     std::vector<Life> lives;
     for (int64_t i = 0; i < loop.getCount(); ++i) {
@@ -200,9 +197,9 @@ void Planner::makeRings(AccumulateOp loop) {
         life.end = std::max(life.end, slots.nextOf(sender, i));
       lives.push_back(life);
     }
-    auto [ring, isNew] = rings.try_emplace(lives, rings.size());
+    auto [ring, isNew] = rings.try_emplace({keep.space, lives}, rings.size());
     if (isNew)
-      plan.inFlight.rings.push_back({blocksFor(lives)});
+      plan.inFlight.rings.push_back({keep.space, blocksFor(lives)});
     plan.storages[number].ring = ring->second;
   }
 }

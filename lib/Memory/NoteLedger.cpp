@@ -198,7 +198,7 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   for (const Storage &storage : plan.storages)
     if (storage.space == space)
       add(storage, nameOf(storage), storage.offset, storage.first, storage.last);
-    else if (storage.space == rt::Space::InFlight && space == rt::Space::Arena) {
+    else if (storage.space == rt::Space::InFlight && inFlight.rings[storage.ring].space == space) {
       const InFlight::Ring &ring = inFlight.rings[storage.ring];
       for (int64_t block = 0; block < ring.blocks; ++block)
         add(storage, nameOf(storage) + " (in flight, " + std::to_string(block + 1) + " of " +

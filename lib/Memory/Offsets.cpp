@@ -132,6 +132,7 @@ void partita::memory::assignOffsets(FunctionPlan &plan) {
     ring.bytes = assignOffsets(plan.storages, rt::Space::InFlight, number);
     ring.start = std::exchange(start, start + ring.bytes);
     Storage &blocks = plan.storages.emplace_back(); // all of them, for as long as the ring lives
+    blocks.space = ring.space;
     blocks.bytes = ring.bytes * ring.blocks;
     blocks.first = inFlight.first;
     blocks.last = inFlight.last;

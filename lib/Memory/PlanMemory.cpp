@@ -158,7 +158,7 @@ private:
     if (InFlight inFlight = plan.inFlight; inFlight.loop) {
       SmallVector<rt::InFlightAttr::Ring> rings;
       for (const InFlight::Ring &ring : inFlight.rings)
-        rings.push_back({ring.blocks, ring.bytes, ring.offset});
+        rings.push_back({ring.blocks, ring.bytes, ring.offset, ring.space == Space::Pinned});
       inFlight.loop->setAttr(RtDialect::kInFlight, rt::InFlightAttr::get(&getContext(), rings));
     }
     for (auto [op, number] : plan.number) {

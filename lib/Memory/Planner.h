@@ -116,7 +116,7 @@ private:
   /// A region finds what earlier ones have saved where they have put it.
   void findSaved(train::AccumulateOp loop, mlir::Region &region);
   /// What a region saves goes into blocks in flight.
-  mlir::LogicalResult keepSaved(train::AccumulateOp loop, mlir::Region &region);
+  void keepSaved(train::AccumulateOp loop, mlir::Region &region);
   /// What a later region sends may be read while earlier ones run.
   void keepSent(train::AccumulateOp loop, mlir::Region &region);
   /// Those that live equally long have one ring.
@@ -137,6 +137,7 @@ private:
 
   /// Which passes use a storage in flight; those in `sends` until they run again.
   struct Keep {
+    rt::Space space = rt::Space::Arena; // of its ring
     unsigned maker = 0;
     llvm::BitVector readers, sends;
   };

@@ -175,5 +175,5 @@ func.func private @negative() attributes {test.pass = #train.pass<forward -1>}
 
 // -----
 
-// expected-error @+1 {{a ring has at least one block, of no fewer than 0 bytes, and stands in the arena, and not 0 of 64 bytes at 0}}
+// expected-error @+1 {{a ring has at least one block, of no fewer than 0 bytes, at an offset from 0 on, and not 0 of 64 bytes at 0}}
 func.func private @ring() attributes {test.ring = #rt.in_flight<0 x 64 at 0>}

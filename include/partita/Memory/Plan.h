@@ -23,10 +23,11 @@ struct Storage {
   llvm::SmallVector<mlir::Value> values; // all that stand in it
 };
 
-/// The memory of micro-batches in flight: rings of equal blocks in the arena, one for each life that saved
-/// values have. What stands in them has Space::InFlight, and an offset as #rt.in_flight counts it.
+/// The memory of micro-batches in flight: rings of equal blocks in the arena or in pinned memory, one in each
+/// for each life that saved values have. What stands in them has Space::InFlight, and an offset as #rt.in_flight counts it.
 struct InFlight {
   struct Ring {
+    rt::Space space = rt::Space::Arena; // or Pinned
     int64_t blocks = 0, bytes = 0, offset = 0;
     int64_t start = 0; // where #rt.in_flight counts its block from
   };

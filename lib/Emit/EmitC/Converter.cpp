@@ -181,8 +181,8 @@ void Converter::emit(ForOp op) {
 void Converter::emit(BeginPassOp op) {
   std::string rings;
   for (const InFlightAttr::Ring &ring : op.getMemory().getRings())
-    rings += llvm::formatv("{0}{{{{{1}, {2}, {3}}", rings.empty() ? "" : ", ", ring.blocks, ring.bytes,
-                           ring.offset)
+    rings += llvm::formatv("{0}{{{{{1}, {2}, {3}{4}}", rings.empty() ? "" : ", ", ring.blocks, ring.bytes,
+                           ring.offset, ring.isPinned ? ", Home::Host" : "")
                  .str();
   verbatim(op.getLoc(),
            "beginPass(rank, {{" + rings + "}, {}, " + stringLiteral(op.getWhat()) + ");",

@@ -140,9 +140,11 @@ void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what)
 
 void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what) {
   rank.inFlightBases.clear();
-  for (const Ring &ring : rings)
-    rank.inFlightBases.push_back(
-        rank.at<char>(ring.offset + microBatch % ring.blocks * ring.bytes));
+  for (const Ring &ring : rings) {
+    int64_t offset = ring.offset + microBatch % ring.blocks * ring.bytes;
+    rank.inFlightBases.push_back(ring.home == Home::Host ? rank.pinned<char>(offset)
+                                                         : rank.at<char>(offset));
+  }
   beginSlot(rank, rank.slot.number + 1, microBatch, what);
 }
 

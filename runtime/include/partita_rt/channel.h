@@ -74,10 +74,11 @@ void pollMessages(Rank &rank);
 void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what);
 
 /// Where a stage keeps what its micro-batches in flight need for later passes: equal blocks, one after
-/// the other in the arena. There is a ring for each span from the pass that keeps values to the last one that
-/// reads them.
+/// the other in the arena or, of offloaded activations, in pinned host memory. There is a ring for each span
+/// from the pass that keeps values to the last one that reads them.
 struct Ring {
   int64_t blocks, bytes, offset;
+  Home home = Home::Device;
 };
 
 /// The rank begins a pass of a micro-batch, the next slot of its stage's schedule: Rank::inFlight() is

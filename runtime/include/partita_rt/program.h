@@ -371,7 +371,7 @@ struct Rank {
 
   char *persistentBase = nullptr;      ///< stage->persistentBytes
   char *arenaBase = nullptr;           ///< stage->arenaBytes
-  std::vector<char *> inFlightBases;   ///< in the arena: the current micro-batch's block of each ring (beginPass)
+  std::vector<char *> inFlightBases;   ///< the current micro-batch's block of each ring (beginPass)
   char *hostBase = nullptr;            ///< stage->hostBytes
   char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
