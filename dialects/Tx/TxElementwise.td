@@ -116,6 +116,7 @@ def Tx_AbsOp : Tx_Unary<"abs", "abs(x)"> {
 }
 def Tx_SignOp : Tx_Unary<"sign", "select(x > 0.0, 1.0, select(x < 0.0, -1.0, 0.0))"> {
   let summary = "-1, 0 or 1";
+  let isStep = 1;
 }
 def Tx_TanhOp : Tx_Unary<"tanh", "tanh(x)"> {
   let summary = "hyperbolic tangent";
