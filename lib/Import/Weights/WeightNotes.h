@@ -44,6 +44,7 @@ private:
   void noteOverlapping();
   void noteConcatenated();
   void noteDetached(); // DetachNotes.cpp
+  void noteStraightThrough();
   void noteScaledByFrequency();
   // By values and structure.
   void noteTied();
