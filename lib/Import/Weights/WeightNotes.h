@@ -45,7 +45,8 @@ private:
   void noteConcatenated();
   void noteDetached(); // DetachNotes.cpp
   void noteStraightThrough();
-  void noteScaledByFrequency();
+  void noteScaledByFrequency(); // CallNotes.cpp
+  void noteRemovedAdditions();
   // By values and structure.
   void noteTied();
   void noteRepeated();
