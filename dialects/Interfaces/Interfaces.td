@@ -67,6 +67,8 @@ def DifferentiableInterface : OpInterface<"DifferentiableInterface"> {
     InterfaceMethod<"Builds the cotangents of the operands.",
       "::llvm::SmallVector<::mlir::Value>", "buildGradient",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents)>,
+    InterfaceMethod<"Is the result constant except at jumps (floor, sign)? Its gradient is zero, and nothing flows.",
+      "bool", "isStep", (ins), [{}], [{ return false; }]>,
   ];
 }
 

@@ -66,6 +66,16 @@ Value GradientBuilder::spread(Value value, Type type, ArrayRef<int64_t> dims) {
   return BroadcastOp::create(builder, loc, result, reshaped);
 }
 
+bool GradientBuilder::isPower(Value power, Value x) {
+  for (auto product = power.getDefiningOp<MulOp>(); power != x && product;
+       product = power.getDefiningOp<MulOp>()) {
+    if (product.getA() != x && product.getB() != x)
+      return false;
+    power = product.getA() == x ? product.getB() : product.getA();
+  }
+  return power == x;
+}
+
 Value GradientBuilder::swapLast(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   par::Layout layout = par::Layout::of(type);

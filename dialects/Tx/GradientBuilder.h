@@ -29,6 +29,8 @@ public:
   mlir::Value sumTo(mlir::Value value, mlir::Type type);
   /// Repeats `value` along `dims` of `type`, which it lacks.
   mlir::Value spread(mlir::Value value, mlir::Type type, llvm::ArrayRef<int64_t> dims);
+  /// Is `power` x, x x, (x x) x, ...?
+  static bool isPower(mlir::Value power, mlir::Value x);
   /// The transpose of the last two dimensions.
   mlir::Value swapLast(mlir::Value value);
 

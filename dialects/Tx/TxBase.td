@@ -30,11 +30,13 @@ def Tx_Bool : Tx_Static<RankedTensorOf<[I1]>>;
 ///   precision  what is stored in 16 bits in a 16-bit program: Low, Follow, High or Exact (PrecisionInterface)
 ///   gradient   C++: a function body over `g` (GradientBuilder.h) and the op's accessors that returns
 ///              one cotangent per operand; "" when no gradient flows
+///   isStep     1: constant except at jumps, so that its gradient is known to be zero
 class Tx_Op<string mnemonic, list<Trait> traits = []>
     : Op<Tx_Dialect, mnemonic, traits # [Pure, ShardInterface, DifferentiableInterface, PrecisionInterface]> {
   string shardRule = ?;
   string precision = "Follow";
   code gradient = "";
+  bit isStep = 0;
   code inferredDeclarations = "";
   code moreDeclarations = "";
   code moreDefinitions = "";
@@ -42,7 +44,7 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
     ::std::string getShardRule();
     ::partita::Precision getPrecision() { return ::partita::Precision::}] # precision # [{; }
     ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
-  }] # inferredDeclarations # moreDeclarations;
+  }] # !if(isStep, "bool isStep() { return true; }\n", "") # inferredDeclarations # moreDeclarations;
   let extraClassDefinition = !if(!empty(shardRule), "", [{
     ::std::string $cppClass::getShardRule() { return "}] # shardRule # [{"; }
   }]) # [{

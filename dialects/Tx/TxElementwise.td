@@ -28,29 +28,56 @@ def Tx_SubOp : Tx_Binary<"sub", "a - b"> {
 def Tx_MulOp : Tx_Binary<"mul", "a * b"> {
   let summary = "a * b";
   let shardRule = "~*, ~* -> *";
-  let gradient = [{ return {g.op<MulOp>(g.dy(), getB()), g.op<MulOp>(g.dy(), getA())}; }];
+  let gradient = [{
+    if (g.isPower(getA(), getB()) || g.isPower(getB(), getA()))
+      return {g.op<ChainOp>(g.dy(), getB()), g.op<ChainOp>(g.dy(), getA())};
+    return {g.op<MulOp>(g.dy(), getB()), g.op<MulOp>(g.dy(), getA())};
+  }];
   let hasFolder = 1;
+}
+/// A product that the chain rule asks for. Zero times infinity is zero, so that nothing flows where nothing comes in or
+/// where the slope is zero. PyTorch has one operation for what a file writes in several (std, norm, sinc), with gradient 0
+/// where the root of a sum of squares is zero, or where a quotient by zero is not selected; written out, it has NaN there.
+class Tx_Chain<string mnemonic, string second, string expression>
+    : Tx_Elementwise<mnemonic, ["dy", second], expression, "::partita::tx::storedElement(operands)"> {
+  let arguments = !dag(ins, [Tx_Float, Tx_Float], ["dy", second]);
+}
+def Tx_ChainOp : Tx_Chain<"chain", "slope", "select(dy == 0.0, 0.0, select(slope == 0.0, 0.0, dy * slope))"> {
+  let shardRule = "~*, ~* -> *";
+  let summary = "dy slope; 0 where either is 0, even if the other is infinite or NaN";
+  let description = [{
+    In the gradients of functions with an infinite slope somewhere, and of those through which such a cotangent flows to where
+    their own slope is zero: squares, absolute values, powers.
+  }];
+}
+def Tx_ChainDivOp : Tx_Chain<"chain_div", "d", "select(dy == 0.0, 0.0, dy / d)"> {
+  let shardRule = "~*, * -> *";
+  let summary = "dy / d; 0 where dy is 0, even if d is 0 or NaN";
+  let description = "In the gradients of quotients, logarithms and roots.";
 }
 def Tx_DivOp : Tx_Binary<"div", "a / b"> {
   let summary = "a / b";
   let shardRule = "~*, * -> *";
   let gradient = [{
-    Value da = g.op<DivOp>(g.dy(), getB());
-    return {da, g.op<NegOp>(g.op<DivOp>(g.op<MulOp>(da, getA()), getB()))};
+    if (matchPattern(getB(), m_Constant()))
+      return {g.op<DivOp>(g.dy(), getB()), Value()};
+    Value da = g.op<ChainDivOp>(g.dy(), getB());
+    return {da, g.op<NegOp>(g.op<ChainDivOp>(g.op<MulOp>(da, getA()), getB()))};
   }];
   let hasFolder = 1;
 }
 def Tx_PowOp : Tx_Binary<"pow", "pow(a, b)"> {
-  let summary = "a to the power b; the gradient in b is zero where a <= 0";
+  let summary = "a to the power b; the gradient in a is zero where b is, that in b where a <= 0";
   let precision = "High";
   let gradient = [{
     Value one = g.splat(getB().getType(), 1.0);
-    Value da = g.op<MulOp>(g.dy(), g.op<MulOp>(getB(), g.op<PowOp>(getA(), g.op<SubOp>(getB(), one))));
+    Value slope = g.op<ChainOp>(getB(), g.op<PowOp>(getA(), g.op<SubOp>(getB(), one)));
+    Value da = g.op<ChainOp>(g.dy(), slope);
     if (matchPattern(getB(), m_Constant()))
       return {da, Value()};
     Value positive = g.op<GreaterOp>(getA(), g.splat(getA().getType(), 0.0));
     Value log = g.op<SelectOp>(positive, g.op<LogOp>(getA()), g.splat(getA().getType(), 0.0));
-    return {da, g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), log))};
+    return {da, g.op<ChainOp>(g.dy(), g.op<ChainOp>(log, getResult()))};
   }];
 }
 /// A tie sends the gradient to a, or half of it to each operand, which PyTorch's maximum and minimum do.
@@ -85,37 +112,38 @@ def Tx_NegOp : Tx_Unary<"neg", "-x"> {
 def Tx_ExpOp : Tx_Unary<"exp", "exp(x)"> {
   let summary = "e to the power x";
   let precision = "High";
-  let gradient = [{ return {g.op<MulOp>(g.dy(), getResult())}; }];
+  let gradient = [{ return {g.op<ChainOp>(g.dy(), getResult())}; }];
 }
 def Tx_LogOp : Tx_Unary<"log", "log(x)"> {
   let summary = "natural logarithm";
   let precision = "High";
-  let gradient = [{ return {g.op<DivOp>(g.dy(), getX())}; }];
+  let gradient = [{ return {g.op<ChainDivOp>(g.dy(), getX())}; }];
 }
 def Tx_SqrtOp : Tx_Unary<"sqrt", "sqrt(x)"> {
   let summary = "square root";
   let precision = "High";
-  let gradient = [{ return {g.op<DivOp>(g.op<MulOp>(g.dy(), g.splat(getType(), 0.5)), getResult())}; }];
+  let gradient = [{ return {g.op<ChainDivOp>(g.op<MulOp>(g.dy(), g.splat(getType(), 0.5)), getResult())}; }];
 }
 def Tx_RsqrtOp : Tx_Unary<"rsqrt", "1.0 / sqrt(x)"> {
   let summary = "one over the square root";
   let precision = "High";
   let gradient = [{
     Value y = getResult();
-    return {g.op<MulOp>(g.op<MulOp>(g.dy(), g.splat(getType(), -0.5)), g.op<MulOp>(y, g.op<MulOp>(y, y)))};
+    return {g.op<ChainOp>(g.op<MulOp>(g.dy(), g.splat(getType(), -0.5)), g.op<MulOp>(y, g.op<MulOp>(y, y)))};
   }];
 }
 def Tx_ReciprocalOp : Tx_Unary<"reciprocal", "1.0 / x"> {
   let summary = "1 / x";
   let precision = "High";
-  let gradient = [{ return {g.op<NegOp>(g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), getResult())))}; }];
+  let gradient = [{ return {g.op<NegOp>(g.op<ChainOp>(g.dy(), g.op<MulOp>(getResult(), getResult())))}; }];
 }
 def Tx_AbsOp : Tx_Unary<"abs", "abs(x)"> {
   let summary = "absolute value; gradient 0 at 0";
-  let gradient = [{ return {g.op<MulOp>(g.dy(), g.op<SignOp>(getX()))}; }];
+  let gradient = [{ return {g.op<ChainOp>(g.dy(), g.op<SignOp>(getX()))}; }];
 }
 def Tx_SignOp : Tx_Unary<"sign", "select(x > 0.0, 1.0, select(x < 0.0, -1.0, 0.0))"> {
   let summary = "-1, 0 or 1";
+  let isStep = 1;
 }
 def Tx_TanhOp : Tx_Unary<"tanh", "tanh(x)"> {
   let summary = "hyperbolic tangent";

@@ -1,6 +1,6 @@
 //===- TxRounding.td - op table: rounding, whole-number division, remainders ------------------------===//
 //
-// What makes numbers whole. Their gradients are zero almost everywhere, a remainder's aside.
+// What makes numbers whole. Their gradients are zero, as in PyTorch, a remainder's aside.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -9,9 +9,18 @@
 
 include "dialects/Tx/TxBase.td"
 
-def Tx_FloorOp : Tx_Unary<"floor", "floor(x)"> { let summary = "the largest whole number that is not above x"; }
-def Tx_CeilOp : Tx_Unary<"ceil", "ceil(x)"> { let summary = "the smallest whole number that is not below x"; }
-def Tx_RoundOp : Tx_Unary<"round", "round(x)"> { let summary = "the nearest whole number, halves to the even one"; }
+def Tx_FloorOp : Tx_Unary<"floor", "floor(x)"> {
+  let summary = "the largest whole number that is not above x";
+  let isStep = 1;
+}
+def Tx_CeilOp : Tx_Unary<"ceil", "ceil(x)"> {
+  let summary = "the smallest whole number that is not below x";
+  let isStep = 1;
+}
+def Tx_RoundOp : Tx_Unary<"round", "round(x)"> {
+  let summary = "the nearest whole number, halves to the even one";
+  let isStep = 1;
+}
 
 class Tx_IntBinary<string mnemonic, string expression> : Tx_Binary<mnemonic, expression> {
   let arguments = (ins Tx_Int:$a, Tx_Int:$b);

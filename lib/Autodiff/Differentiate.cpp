@@ -1,7 +1,7 @@
 //===- Differentiate.cpp - reverse mode from per-op gradients ---------------------------------===//
 //
-// 1. Activity: a value is active when it depends on a trainable parameter. Cotangents flow through
-//    active values alone.
+// 1. Activity: a value is active when it depends on a trainable parameter, not through steps alone
+//    (floor, sign, comparisons). Cotangents flow through active values alone.
 // 2. From train.minimize upward, each op with an active operand and a cotangent of its first result
 //    builds its vector-Jacobian product; contributions to one value are added in the order in which
 //    they are built, which is the same on every rank.
@@ -70,18 +70,26 @@ public:
     if (failed(block(builder, minimize->getBlock(), minimize)))
       return failure();
     unsigned updates = 0;
+    SmallVector<train::ParameterOp> still;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       auto read = reads.find(parameter.getSymNameAttr());
       if (read == reads.end() || parameter.getFrozen())
         continue;
       Value gradient = cotangents.lookup(read->second);
-      if (!gradient)
+      if (!gradient) {
+        if (active.contains(read->second))
+          still.push_back(parameter);
+        parameter.setFrozen(true);
         continue;
+      }
       builder.setListener(nullptr);
       train::UpdateOp::create(builder, parameter.getLoc(), parameter.getSymName(), read->second,
                               gradient);
       ++updates;
     }
+    warnOf(still);
+    if (updates == 0)
+      return minimize.emitError() << "the loss depends on no trainable parameter", failure();
     if (Attribute scaled = minimize->getAttr(amp::AmpDialect::kScaled))
       module->setAttr(amp::AmpDialect::kScaled, scaled);
     minimize.erase();
@@ -90,6 +98,23 @@ public:
   }
 
 private:
+  /// Parameters that the step reads and does not train.
+  static void warnOf(ArrayRef<train::ParameterOp> still) {
+    if (still.empty())
+      return;
+    train::ParameterOp first = still.front();
+    InFlightDiagnostic warning = first.emitWarning()
+                                 << "parameter '" << first.getSymName() << "'";
+    if (still.size() > 1)
+      warning << " and " << still.size() - 1 << " more get";
+    else
+      warning << " gets";
+    warning << " no gradient and " << (still.size() > 1 ? "are" : "is")
+            << " not trained: the loss depends on " << (still.size() > 1 ? "them" : "it")
+            << " through steps alone (floor, round, sign, comparisons, indices), if at all; use "
+            << "--freeze '" << first.getSymName() << "' if that is intended";
+  }
+
   /// Each parameter is read once, outside of the loop: all that its uses contribute is one gradient.
   /// A symbol is read before it is written, so the first read's value is every read's.
   LogicalResult mergeReads() {
@@ -128,7 +153,8 @@ private:
       bool any = op->getNumRegions() != 0 && !isa<func::FuncOp>(op);
       any |=
           llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
-      if (any)
+      auto differentiable = dyn_cast<DifferentiableInterface>(op);
+      if (any && !(differentiable && differentiable.isStep()))
         for (Value result : op->getResults())
           if (par::isDifferentiable(result.getType()))
             active.insert(result);

@@ -65,10 +65,12 @@ Value RowNormRaiser::build(OpBuilder &builder, Location loc, Value x, Value weig
   return norm.build(builder, loc, x, rowWeight, rowBias, epsilon);
 }
 
-/// The ways in which a candidate's leaves could be x, weight and bias.
+/// The ways in which a candidate's leaves could be x, weight and bias. None for rows of two: they are
+/// normalized to 1 and -1, which their signs may equal, too.
 SmallVector<RowNormRaiser::Roles> RowNormRaiser::choicesOf(const Subgraph &subgraph) {
   auto type = cast<RankedTensorType>(subgraph.root.getType());
-  if (type.getRank() == 0 || subgraph.leaves.size() > 2u + norm.hasBias ||
+  if (type.getRank() == 0 || type.getShape().back() < 3 ||
+      subgraph.leaves.size() > 2u + norm.hasBias ||
       llvm::any_of(subgraph.leaves, isNoFloat) || isNoFloat(subgraph.root))
     return {};
   int x = -1;

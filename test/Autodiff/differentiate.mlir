@@ -39,6 +39,23 @@ func.func @train_step(%x: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tenso
   return %g : tensor<f32>
 }
 
+// Slopes that may be infinite, and zero slopes that such a cotangent may meet, are multiplied by tx.chain: zero times infinity is
+// zero. So the root of a sum of squares has gradient zero at zeros.
+// CHECK-LABEL: func.func @root
+// CHECK: %[[LENGTH:.*]] = tx.sqrt
+// CHECK: %[[SLOPE:.*]] = tx.chain_div %{{.*}}, %[[LENGTH]]
+// CHECK: tx.chain %{{.*}}, %[[V:.*]] {train.backward} : (tensor<2x4xf32>, tensor<2x4xf32>)
+// CHECK: tx.chain %{{.*}}, %[[V]]
+func.func @root() {
+  %w = train.read @heads : tensor<2x4xf32>
+  %q = tx.mul %w, %w : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %n = tx.reduce_sum %q [1] : tensor<2x4xf32> -> tensor<2xf32>
+  %l = tx.sqrt %n : (tensor<2xf32>) -> tensor<2xf32>
+  %r = tx.reduce_sum %l [0] : tensor<2xf32> -> tensor<f32>
+  train.minimize %r : tensor<f32>
+  return
+}
+
 // The backward pass gets what it needs of the forward pass by name: of exp its result, which is saved; the view of it and the
 // constant are made again.
 // CHECK-LABEL: func.func @saved
@@ -48,7 +65,7 @@ func.func @train_step(%x: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tenso
 // CHECK-NEXT: } backward (%{{.*}}, %{{.*}}, %[[E1:.*]]) {
 // CHECK: tx.constant dense<3.0{{.*}} {train.backward}
 // CHECK: tx.reshape %[[E1]] {train.backward} : tensor<4x6xf32> -> tensor<24xf32>
-// CHECK: tx.mul %{{.*}}, %[[E1]] {train.backward}
+// CHECK: tx.chain %{{.*}}, %[[E1]] {train.backward}
 // CHECK: return
 func.func @saved(%xs: tensor<2x4x4xf32>) {
   %w = train.read @w : tensor<4x6xf32>

@@ -282,3 +282,18 @@ func.func @condition_of_one(%x: tensor<1xf32>, %c: tensor<1xi1>) -> tensor<1xf32
   %y = tx.select %c, %x, %root : (tensor<1xi1>, tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
   return %y : tensor<1xf32>
 }
+
+// -----
+
+// Two numbers of opposite sign are normalized to 1 and -1, which their signs are, too.
+// CHECK-LABEL: @sign_of_two
+// CHECK-NOT:     tx.layer_norm
+// CHECK:         tx.div
+func.func @sign_of_two(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %e = tx.constant dense<1.0e-8> : tensor<2xf32> : tensor<2xf32>
+  %q = tx.mul %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %s = tx.sqrt %q : (tensor<2xf32>) -> tensor<2xf32>
+  %m = tx.max %s, %e shared : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %y = tx.div %x, %m : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}

@@ -70,6 +70,18 @@ func.func @div(%a: tensor<2x4xf64>, %b: tensor<2x4xf64> {interp.range = [0.5, 2.
   %0 = tx.div %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
+// CHECK: tx.chain @chain: split *0 *1; partial 0 1{{ *$}}
+// GRAD: gradient of chain: none{{$}}
+func.func @chain(%dy: tensor<2x4xf64>, %slope: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.chain %dy, %slope : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.chain_div @chain_div: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of chain_div: none{{$}}
+func.func @chain_div(%dy: tensor<2x4xf64>, %d: tensor<2x4xf64> {interp.range = [0.5, 2.0]}) -> tensor<2x4xf64> {
+  %0 = tx.chain_div %dy, %d : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
 // CHECK: tx.pow @pow: split *0 *1; partial{{ *$}}
 // GRAD: gradient of pow: 0 1{{$}}
 func.func @pow(%a: tensor<2x4xf64> {interp.range = [0.5, 2.0]}, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {

@@ -242,6 +242,17 @@ LogicalResult clip(Node &node) {
   return failed(result) ? failure() : node.set(0, *result);
 }
 
+/// Exporters write logsigmoid as the logarithm of a sigmoid, which underflows; -softplus(-x) is
+/// the same.
+LogicalResult logarithm(Node &node) {
+  Tensor *x = node.inputCount() == 1 ? node.input(0) : nullptr;
+  auto sigmoid = x && x->value ? x->value.getDefiningOp<tx::SigmoidOp>() : nullptr;
+  if (!sigmoid)
+    return unary<tx::LogOp, scalars::log>(node);
+  Math m(node);
+  return node.set(0, m.negate(m.apply<tx::SoftplusOp>(m.negate(sigmoid.getX()))));
+}
+
 LogicalResult negate(Node &node) {
   if (failed(node.arity(1, 1)))
     return failure();
@@ -357,7 +368,7 @@ const OpRow elementwiseRows[] = {
     {"Abs", "", 6, anyLater, unaryOrInts<tx::AbsOp, scalars::absolute, absoluteInts>},
     {"Sign", "", 9, anyLater, unaryOrInts<tx::SignOp, scalars::sign, signOfInts>},
     {"Exp", "", 6, anyLater, unary<tx::ExpOp, scalars::exp>},
-    {"Log", "", 6, anyLater, unary<tx::LogOp, scalars::log>},
+    {"Log", "", 6, anyLater, logarithm},
     {"Sqrt", "", 6, anyLater, unary<tx::SqrtOp, scalars::sqrt>},
     {"Reciprocal", "", 6, anyLater, unary<tx::ReciprocalOp, scalars::reciprocal>},
     {"Tanh", "", 6, anyLater, unary<tx::TanhOp, scalars::tanh>},

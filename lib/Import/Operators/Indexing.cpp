@@ -94,14 +94,15 @@ LogicalResult gather(Node &node) {
   if (failed(node.emittable({data, indices})))
     return failure();
   bool isTable = axis == 0 && isParameter(node.value(data));
-  std::optional<int64_t> padding = isTable ? paddingOf(node, dims[0]) : std::nullopt;
+  std::optional<int64_t> padding = axis == 0 ? paddingOf(node, dims[0]) : std::nullopt;
   if (indices->host && indices->host->size() == 1 && !padding)
     return gatherOne(node, data, axis, *indices, shape);
   // A table of positions stays one that is looked up: its rows may be split.
-  if (std::optional<Grid> grid = isTable ? std::nullopt : gridOf(node, indices, dims[axis]))
+  if (std::optional<Grid> grid =
+          isTable || padding ? std::nullopt : gridOf(node, indices, dims[axis]))
     if (Value taken = takeGrid(node, node.value(data), axis, 1, *grid, indices->shape))
       return node.set(0, taken);
-  if (axis == 0 && !indices->host)
+  if (axis == 0 && !indices->host && !padding)
     if (Value taken = gatherNumbered(node, data, node.value(indices)))
       return node.set(0, node.reshape(taken, shape));
   // Token ids into a parameter are an embedding: an id below zero is invalid, which the program reports

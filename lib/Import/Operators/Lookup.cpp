@@ -1,6 +1,7 @@
 //===- Lookup.cpp -----------------------------------------------------------------------------===//
 
 #include "lib/Import/Operators/Lookup.h"
+#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 
@@ -132,6 +133,11 @@ LogicalResult scatterKind(Node &node, Scatter &kind) {
   for (auto [name, each] : kinds)
     if (name == reduction) {
       kind = each;
+      std::optional<ProgramCall> call = callOf(node.proto);
+      if (kind == Scatter::replace && call && call->operation == "scatter_reduce" &&
+          call->textAt(4) == "mean")
+        return node.error() << "is what the exporter writes for scatter_reduce(..., 'mean'), which "
+                               "ONNX does not have: it would replace; use 'sum' and divide";
       return success();
     }
   return node.error() << "attribute 'reduction' is " << quoted(reduction)
@@ -174,10 +180,10 @@ static FailureOr<Value> inverseOf(Node &node, int64_t rows, Value at, const Mayb
   return m.apply<tx::MaxOp>(node.reshape(last, {rows}), m.iota(m.i64(), 1, 0, rows));
 }
 
-/// Combines every row with all updates that go there, by `Op`, whose neutral element is given.
-template <typename Op>
-static FailureOr<Value> combineRows(Node &node, Value rows, Value at, Value updates,
-                                    double neutral) {
+/// Combines every row with all updates that go there, by `reduce`, which reduces a dimension;
+/// its neutral element is given.
+static FailureOr<Value> combineRows(Node &node, Value rows, Value at, Value updates, double neutral,
+                                    llvm::function_ref<Value(Math &, Value, int64_t)> reduce) {
   Math m(node);
   int64_t count = shapeOf(rows)[0], width = shapeOf(rows)[1], many = shapeOf(at)[0];
   if (failed(checkPairs(node, count, many, width)))
@@ -186,7 +192,8 @@ static FailureOr<Value> combineRows(Node &node, Value rows, Value at, Value upda
   Value each = node.reshape(updates, {1, many, width});
   Value relevant =
       m.select(hits, each, m.constant(getElementTypeOrSelf(rows.getType()), {1, 1, 1}, neutral));
-  return m.apply<Op>(rows, node.reshape(m.halve<Op>(relevant, 1), {count, width}));
+  Value all = m.concat({node.reshape(rows, {count, 1, width}), relevant}, 1);
+  return node.reshape(reduce(m, all, 1), {count, width});
 }
 
 FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &known,
@@ -204,11 +211,15 @@ FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &
     return m.add(rows, sums);
   }
   case Scatter::mul:
-    return combineRows<tx::MulOp>(node, rows, at, updates, 1);
-  case Scatter::max:
-    return combineRows<tx::MaxOp>(node, rows, at, updates, -infinity);
+    return combineRows(node, rows, at, updates, 1, [](Math &m, Value all, int64_t axis) {
+      return m.halve<tx::MulOp>(all, axis);
+    });
+  case Scatter::max: // equal ones share the gradient, as in PyTorch
+    return combineRows(node, rows, at, updates, -infinity,
+                       [](Math &m, Value all, int64_t axis) { return m.max(all, axis); });
   case Scatter::min:
-    return combineRows<tx::MinOp>(node, rows, at, updates, infinity);
+    return combineRows(node, rows, at, updates, infinity,
+                       [](Math &m, Value all, int64_t axis) { return m.min(all, axis); });
   case Scatter::replace:
     break;
   }
@@ -325,10 +336,16 @@ static Value combined(Node &node, Value old, Value update, Scatter kind) {
     return node.emit<tx::AddOp>({old, update});
   case Scatter::mul:
     return node.emit<tx::MulOp>({old, update});
-  case Scatter::max:
-    return node.emit<tx::MaxOp>({old, update});
-  case Scatter::min:
-    return node.emit<tx::MinOp>({old, update});
+  case Scatter::max: {
+    Value larger = node.emit<tx::MaxOp>({old, update});
+    larger.getDefiningOp<tx::MaxOp>().setShared(true);
+    return larger;
+  }
+  case Scatter::min: {
+    Value smaller = node.emit<tx::MinOp>({old, update});
+    smaller.getDefiningOp<tx::MinOp>().setShared(true);
+    return smaller;
+  }
   case Scatter::replace:
     break;
   }

@@ -59,11 +59,6 @@ Value Math::negate(Value x) {
 
 Value Math::min(Value x, llvm::ArrayRef<int64_t> axes) { return negate(max(negate(x), axes)); }
 
-Value Math::rootOrZero(Value x) {
-  Value none = apply<tx::EqualOp>(x, like(x, 0));
-  return select(none, like(x, 0), apply<tx::SqrtOp>(select(none, like(x, 1), x)));
-}
-
 Value Math::logSumExp(Value x, llvm::ArrayRef<int64_t> axes) {
   // Where everything is -inf the largest must not be subtracted, nor where one is inf.
   Value largest = max(x, axes);

@@ -67,8 +67,6 @@ public:
   /// -max(-x): the dialect has no minimum over dimensions.
   mlir::Value min(mlir::Value x, llvm::ArrayRef<int64_t> axes);
   mlir::Value negate(mlir::Value x);
-  /// sqrt(x), without a gradient where x is zero.
-  mlir::Value rootOrZero(mlir::Value x);
   /// log(sum(exp(x))): no overflow, and exact where the sum would underflow.
   mlir::Value logSumExp(mlir::Value x, llvm::ArrayRef<int64_t> axes);
 

@@ -159,9 +159,8 @@ Value sumOfSquares(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
 Value sumOfSizes(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.sum(m.apply<tx::AbsOp>(x), axes);
 }
-/// Of zeros it has no gradient, as in PyTorch; the square root's is infinite there.
 Value norm(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
-  return m.rootOrZero(sumOfSquares(m, x, axes));
+  return m.apply<tx::SqrtOp>(sumOfSquares(m, x, axes));
 }
 Value logOfSum(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.apply<tx::LogOp>(m.sum(x, axes));

@@ -1,11 +1,13 @@
-//===- CallNotes.cpp - arguments of PyTorch's operations that ONNX lacks ----------------------===//
+//===- CallNotes.cpp - what dynamo's exporter leaves out, but records with the call -----------===//
 //
-// The exporter leaves them out of the graph, but records them with the call.
+// Arguments of PyTorch's operations that ONNX lacks, and additions that the exporter's optimizer
+// takes for additions of zero.
 //
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/ExportRecord.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace partita::importer {
 
@@ -27,6 +29,91 @@ void NoteFinder::noteScaledByFrequency() {
                  " by how often a batch has each id (scale_grad_by_freq), which ONNX cannot "
                  "express: gradients are not scaled here",
              tables);
+}
+
+namespace {
+
+/// Of the program: "add", "add_3", "sub_1".
+bool isSumName(llvm::StringRef name) {
+  return (name.consume_front("add") || name.consume_front("sub")) &&
+         (name.empty() ||
+          (name.consume_front("_") && !name.empty() && llvm::all_of(name, llvm::isDigit)));
+}
+
+/// Finds sums that a call names, but that no node makes: the node reads the summand instead.
+class RemovedAdditions {
+public:
+  struct Removed {
+    llvm::StringRef sum, reader;
+  };
+
+  RemovedAdditions(const onnx::GraphProto &graph,
+                   llvm::function_ref<bool(llvm::StringRef)> isTrained)
+      : graph(graph) {
+    for (const auto *values : {&graph.input(), &graph.value_info(), &graph.output()})
+      for (const onnx::ValueInfoProto &value : *values)
+        if (std::optional<DType> type = dtypeFromOnnx(value.type().tensor_type().elem_type());
+            type && isFloat(*type))
+          floats.insert(value.name());
+    for (const onnx::TensorProto &tensor : graph.initializer()) {
+      known.insert(tensor.name());
+      if (!isTrained(tensor.name()))
+        floats.erase(tensor.name()); // constants are folded and merged
+    }
+    for (const onnx::NodeProto &node : graph.node())
+      for (const std::string &output : node.output()) {
+        known.insert(output);
+        makers[output] = &node;
+      }
+  }
+
+  std::vector<Removed> find() const {
+    std::vector<Removed> found;
+    for (const onnx::NodeProto &node : graph.node()) {
+      std::optional<ProgramCall> call = callOf(node);
+      // Each argument is an operand: not in the midst of a decomposition. (One alone has a comma.)
+      auto isThere = [](llvm::StringRef text) { return !text.empty(); };
+      if (!call || llvm::count_if(call->texts, isThere) != node.input_size())
+        continue;
+      for (const ProgramCall::Argument &argument : call->arguments)
+        if (argument.place < node.input_size() && isSumName(argument.name) &&
+            !known.contains(argument.name) && isSummand(node.input(argument.place)) &&
+            llvm::none_of(found, [&](const Removed &each) { return each.sum == argument.name; }))
+          found.push_back({argument.name, node.name()});
+    }
+    return found;
+  }
+
+private:
+  /// Another sum may be an equal one, with which the exporter has merged it.
+  bool isSummand(llvm::StringRef value) const {
+    const onnx::NodeProto *maker = makers.lookup(value);
+    std::optional<ProgramCall> call = maker ? callOf(*maker) : std::nullopt;
+    return floats.contains(value) && !(call && isSumName(call->operation));
+  }
+
+  const onnx::GraphProto &graph;
+  llvm::StringSet<> floats, known;
+  llvm::StringMap<const onnx::NodeProto *> makers;
+};
+
+} // namespace
+
+/// Of an epsilon, or of a parameter that starts at zero.
+void NoteFinder::noteRemovedAdditions() {
+  auto isTrained = [&](llvm::StringRef name) { return hasGradient(name); };
+  std::vector<RemovedAdditions::Removed> removed = RemovedAdditions(graph, isTrained).find();
+  if (removed.empty())
+    return;
+  std::string rest;
+  if (removed.size() > 1)
+    rest = ", one of " + std::to_string(removed.size()) + " that it has removed";
+  noteBeside("the exporter has removed an addition, " + quoted("%" + removed.front().sum.str()) +
+                 " of the exported program, which node " + quoted(removed.front().reader.str()) +
+                 " reads" + rest +
+                 ": it takes numbers up to 1e-8 for zero, so an epsilon, or a parameter that starts "
+                 "at zero, may be missing; export the model with optimize=False",
+             {});
 }
 
 } // namespace partita::importer

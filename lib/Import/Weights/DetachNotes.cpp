@@ -3,7 +3,8 @@
 // detach() is an Identity in ONNX, which exporters remove. Dynamo's record still names it: among the
 // operations that a folded tensor was computed by, as the operation of an Identity, or, where the
 // Identity is gone, as "%detach" among the arguments of the call that a node was made for. No op
-// here stops a gradient, so the gradient flows.
+// here stops a gradient, so the gradient flows. TorchScript leaves no trace, but x + (y - x) computes
+// y in a roundabout way, unless it was x + (y - x).detach().
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -107,11 +108,55 @@ private:
   llvm::StringSet<> known, computed;        ///< computed: from parameters, with a gradient
 };
 
+/// Nodes x + (y - x) and x - (x - y), where x is computed from a parameter.
+std::vector<std::string> straightThrough(const onnx::GraphProto &graph,
+                                         llvm::function_ref<bool(llvm::StringRef)> isTrained) {
+  llvm::StringMap<const onnx::NodeProto *> differences;
+  llvm::StringSet<> computed;
+  std::vector<std::string> found;
+  for (const onnx::NodeProto &node : graph.node()) {
+    if (llvm::any_of(node.input(), [&](const std::string &input) {
+          return isTrained(input) || computed.contains(input);
+        }))
+      computed.insert_range(node.output());
+    if (node.input_size() != 2 || node.output_size() != 1)
+      continue;
+    if (node.op_type() == "Sub")
+      differences[node.output(0)] = &node;
+    bool isSum = node.op_type() == "Add";
+    if (!isSum && node.op_type() != "Sub")
+      continue;
+    for (int at : {0, 1}) {
+      const std::string &x = node.input(at);
+      const onnx::NodeProto *difference = differences.lookup(node.input(1 - at));
+      if (difference && difference->input(isSum) == x && (isSum || at == 0) &&
+          (isTrained(x) || computed.contains(x)))
+        found.push_back(node.name());
+    }
+  }
+  return found;
+}
+
 } // namespace
 
+/// A straight-through estimator, x + (round(x) - x).detach(), has the gradient of x.
+void NoteFinder::noteStraightThrough() {
+  std::vector<std::string> nodes =
+      straightThrough(graph, [&](llvm::StringRef name) { return hasGradient(name); });
+  bool isOne = nodes.size() == 1;
+  if (!nodes.empty())
+    noteBeside((isOne ? "node " : "nodes ") + listed(nodes) + (isOne ? " adds" : " add") +
+                   " to x the difference of another value and x, as x + (y - x).detach() does (a "
+                   "straight-through estimator): TorchScript does not record detach(), and the "
+                   "gradient is that of y here, of a rounded value zero; in PyTorch it is that of x",
+               {});
+}
+
 void NoteFinder::noteDetached() {
-  if (!origins.known())
+  if (!origins.known()) {
+    noteStraightThrough();
     return;
+  }
   auto isTrained = [&](llvm::StringRef name) { return hasGradient(name); };
   DetachFinder finder(graph, origins, isTrained);
   finder.run();

@@ -38,6 +38,7 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteConcatenated,
       &NoteFinder::noteDetached,
       &NoteFinder::noteScaledByFrequency,
+      &NoteFinder::noteRemovedAdditions,
       &NoteFinder::noteTied,
       &NoteFinder::noteRepeated,
       &NoteFinder::noteScoreBiases,

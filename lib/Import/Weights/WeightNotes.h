@@ -44,7 +44,9 @@ private:
   void noteOverlapping();
   void noteConcatenated();
   void noteDetached(); // DetachNotes.cpp
-  void noteScaledByFrequency();
+  void noteStraightThrough();
+  void noteScaledByFrequency(); // CallNotes.cpp
+  void noteRemovedAdditions();
   // By values and structure.
   void noteTied();
   void noteRepeated();
