@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Weights/DroppedParameters.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/MergedTensors.h"
@@ -172,6 +173,7 @@ void NoteFinder::noteLost() {
          {});
   noteMadeBiases();
   noteSeveral(merged);
+  noteDropped(merged);
 }
 
 /// Layers into which the exporter has folded what follows them.
@@ -205,6 +207,22 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
                  "trained as one" +
                  unoptimized.str(),
              {apart->tensor});
+}
+
+/// Scales of 1 and shifts of 0 without dimensions.
+void NoteFinder::noteDropped(const MergedTensors &merged) {
+  DroppedParameters dropped = findDropped(graph, origins, merged.nowhere);
+  if (dropped.parameters.empty())
+    return;
+  bool isOne = dropped.parameters.size() == 1;
+  note((isOne ? "parameter " : "parameters ") + listed(dropped.parameters) +
+           (isOne ? " is no tensor of the file and is not trained: the model does not use it"
+                  : " are no tensors of the file and are not trained: the model does not use them") +
+           ", or the exporter has removed " + (isOne ? "the operation" : "the operations") +
+           " with " + (isOne ? "it" : "them") + " (such as " + quoted(dropped.operation) +
+           "), as it does with x * 1 and x + 0; if the model uses " + (isOne ? "it" : "them") +
+           ", export the model with optimize=False, or with values that differ",
+       {});
 }
 
 } // namespace partita::importer
