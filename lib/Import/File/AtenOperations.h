@@ -43,6 +43,9 @@ struct AtenOperation {
   Effect effect = Computes;
   bool keepsOrder = false; ///< each argument is an operand of one node, in the same order
   Reader readers[2] = {};
+  /// The node of its decomposition to which it gives ones and zeros: for a scale and a bias that the call
+  /// has as None or, where the nodes are not in the order of the arguments, always.
+  llvm::StringRef takesNumbers = {};
 };
 
 /// The row of an operation, by its name without overload. Unknown operations compute.
