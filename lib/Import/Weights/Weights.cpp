@@ -2,6 +2,7 @@
 
 #include "lib/Import/Weights/Weights.h"
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/SingleBiases.h"
@@ -167,14 +168,13 @@ void Weights::findMadeBiases() {
   if (!origins.known())
     return;
   for (const onnx::NodeProto &node : graph.node()) {
-    bool isLayer = node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ||
-                   node.op_type() == "Gemm";
-    if (!isLayer || node.input_size() < 3 || !isParameter(node.input(2)) ||
-        origins.of(node.input(2)).kind != Origin::Unknown)
+    int bias = factsOf(node).biasOperand;
+    if (bias < 0 || node.input_size() <= bias || !isParameter(node.input(bias)) ||
+        origins.of(node.input(bias)).kind != Origin::Unknown)
       continue;
-    biasesMade.push_back(node.input(2));
-    for (int operand : {1, 2})
-      remade.insert(node.input(operand));
+    biasesMade.push_back(node.input(bias));
+    remade.insert(node.input(bias));
+    remade.insert(node.input(1));
   }
 }
 
