@@ -436,7 +436,7 @@ std::string Exporter::run() {
     if (request.note)
       *request.note = weights->note().str();
   }
-  split.emplace(model->getBuffer(), request.parameters);
+  split.emplace(model->getBuffer());
   problem = wire::walk(model->getBuffer(),
                        [&](const wire::Field &field) { return readModelField(field); });
   if (problem.empty() && !hasGraph)

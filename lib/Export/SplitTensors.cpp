@@ -9,45 +9,12 @@
 #include "lib/Export/Wire.h"
 #include "onnx.pb.h"
 #include "partita/Import/ExportRecord.h"
-#include "partita/Import/ModelFile.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 
 namespace partita {
 
-/// Takes the names of the file's tensors out of the set.
-static void dropNamesIn(StringRef model, StringSet<> &names) {
-  auto dropName = [&](const wire::Field &field) {
-    if (field.number == 8 && field.isBytes)
-      names.erase(importer::symbolName(field.content));
-    return std::string();
-  };
-  auto dropTensor = [&](const wire::Field &field) {
-    return field.number == 5 && field.isBytes ? wire::walk(field.content, dropName) : std::string();
-  };
-  (void)wire::walk(model, [&](const wire::Field &field) {
-    return field.number == 7 && field.isBytes ? wire::walk(field.content, dropTensor)
-                                              : std::string();
-  });
-}
-
-SplitTensors::SplitTensors(StringRef model, ArrayRef<ExportParameter> parameters) {
-  StringSet<> wanted;
-  for (const ExportParameter &parameter : parameters) {
-    if (parameter.tensors.empty())
-      wanted.insert(parameter.name);
-    for (const ExportTensor &tensor : parameter.tensors)
-      wanted.insert(tensor.name);
-  }
-  dropNamesIn(model, wanted);
-  if (wanted.empty())
-    return; // what is split off has a name of its own
-  merged = importer::findMergedIn(model).tensors;
-  if (none_of(merged, [&](const importer::MergedTensor &each) {
-        return wanted.contains(importer::symbolName(each.name));
-      }))
-    merged.clear();
+SplitTensors::SplitTensors(StringRef model) : merged(importer::findMergedIn(model).tensors) {
   for (const importer::MergedTensor &tensor : merged)
     for (auto [node, operand] : tensor.readers)
       inputs[node][operand] = tensor.name;

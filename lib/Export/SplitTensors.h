@@ -8,7 +8,6 @@
 #ifndef PARTITA_LIB_EXPORT_SPLITTENSORS_H
 #define PARTITA_LIB_EXPORT_SPLITTENSORS_H
 
-#include "partita/Export/Export.h"
 #include "partita/Import/MergedTensors.h"
 #include <map>
 
@@ -16,8 +15,8 @@ namespace partita {
 
 class SplitTensors {
 public:
-  /// Of the file in `model`, if the parameters are those of a program that was imported so.
-  SplitTensors(llvm::StringRef model, llvm::ArrayRef<ExportParameter> parameters);
+  /// Of the file in `model`, as import splits them.
+  explicit SplitTensors(llvm::StringRef model);
 
   /// A node's message with the names that it now reads, in `to`. False if it stays.
   bool rewire(int node, llvm::StringRef message, std::string &to) const;

@@ -68,7 +68,7 @@ void BatchDims::follow(Node &node) {
   for (int64_t i = 0; i < node.inputCount(); ++i)
     if (Tensor *input = node.input(i))
       inputs.push_back(input);
-  bool isMeasured = op == "Shape" || op == "Size" ||
+  bool isMeasured = effectOf(node.proto) == OpEffect::Measures ||
                     llvm::any_of(inputs, [](const Tensor *each) { return each->isMeasured; });
   bool hasBatch = llvm::any_of(inputs, [](const Tensor *each) { return each->hasBatch; });
   if (op == "Transpose" && hasBatch) {

@@ -128,7 +128,8 @@ static std::string checkWords(const PlanOption &option, StringRef text) {
     if (option.kind == PlanOption::List && !isName(word))
       return ("'" + word + "' is not a word without spaces, quotes and brackets").str();
     if (option.kind == PlanOption::Bindings && (!isName(name) || !isName(value)))
-      return ("'" + word + "' is not of the form NAME=WORD, without spaces, quotes and brackets")
+      return ("'" + word + "' is not of the form " + StringRef(option.value).split(',').first +
+              ", without spaces, quotes and brackets")
           .str();
   }
   return {};

@@ -146,10 +146,12 @@ def unary_model(op, dims=(2, 4), dtype=FLOAT, opset=17, result=None, **attribute
                        [value("y", dtype, result if result is not None else dims)]), opset)
 
 
-def traced(node, operation, arguments="%x,"):
-    """A node with what the exporter writes of the operation that it was made for, such as "aten.linear.default"."""
+def traced(node, operation, arguments="%x,", result="y", modules=()):
+    """A node with what the exporter writes of the operation that it was made for, such as "aten.linear.default": its result
+    in the program, and the modules around it, from the outermost below the model."""
     entries = [("pkg.torch.onnx.stack_trace", "File ..."),
-               ("pkg.torch.onnx.fx_node", f"%y : [num_users=1] = call_function[target=torch.ops.{operation}](args = ({arguments}), kwargs = {{}})")]
+               ("pkg.torch.onnx.fx_node", f"%{result} : [num_users=1] = call_function[target=torch.ops.{operation}](args = ({arguments}), kwargs = {{}})")]
+    entries += [("pkg.torch.onnx.name_scopes", repr(["", *modules, result]))] if modules else []
     return node + [(9, [(1, key), (2, text)]) for key, text in entries]
 
 

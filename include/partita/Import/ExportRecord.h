@@ -28,6 +28,7 @@ using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
 constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; ///< of a node: its call
+constexpr llvm::StringLiteral scopesKey = "pkg.torch.onnx.name_scopes"; ///< and the modules around it
 
 /// The value of a key; null if there is none, or several.
 const std::string *valueOf(const Metadata &metadata, llvm::StringRef key);
@@ -49,6 +50,7 @@ std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&proble
 /// The call "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x,
 /// %p_weight, %p_bias), kwargs = {})", which is recorded at each node that it is decomposed into.
 struct ProgramCall {
+  llvm::StringRef result; ///< its name in the program
   llvm::StringRef operation; ///< of torch.ops.aten: "linear"; "?" for any other call
   struct Argument {
     int place; ///< among the arguments; the values of a list share one
@@ -63,7 +65,7 @@ struct ProgramCall {
   }
 };
 
-/// None if the node has no such record.
+/// None if the node has no such record. The names lie in the node.
 std::optional<ProgramCall> callOf(const onnx::NodeProto &node);
 
 } // namespace partita::importer

@@ -12,7 +12,8 @@
 //
 // So the node gets a tensor of its own with the same values: 'second.weight' again, or what the
 // exporter had computed from it. Which of a call's arguments a node reads follows from other calls
-// of the operation whose tensors were not merged, or from the operation.
+// of the operation whose tensors were not merged, or from the operation. Buffers are merged with
+// parameters too, and so are ones and zeros that the exporter creates for a norm without weights.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_MERGEDTENSORS_H
@@ -41,20 +42,22 @@ struct MergedTensor {
 
 struct MergedTensors {
   std::vector<MergedTensor> tensors;
-  /// Parameters that nodes should read, where it is not known which of the tensors that those nodes
-  /// read holds them.
+  /// Parameters and buffers that nodes should read, where it is not known which of the tensors that
+  /// those nodes read holds them. Buffers only where no parameter may be in the same tensor.
   struct Undecided {
-    std::string parameter;
+    std::string target;
     std::vector<std::string> tensors;
+    bool isBuffer = false;
   };
   std::vector<Undecided> undecided;
-  /// Computed tensors that nodes read as several values of the program, with the names of two of these
-  /// values. A parameter of `nowhere` may have been merged after it was computed with, too.
+  /// Tensors that nodes read as several values of the program, with the names of two of these values. A
+  /// parameter of `nowhere`, or a buffer, may have been merged after it was computed with, too.
   struct Several {
     std::string tensor, first, second;
   };
   std::vector<Several> several;
-  std::vector<std::string> nowhere; ///< parameters that neither the file nor a call names
+  /// Parameters, and buffers, that neither the file nor a call names.
+  std::vector<std::string> nowhere, nowhereBuffers;
   /// Parameters of calls whose nodes do not read them: an exporter removes biases of zeros.
   std::vector<std::string> removed;
 };

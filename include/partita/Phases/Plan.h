@@ -28,7 +28,7 @@ struct PlanOption {
     Named,    ///< one of `values`, perhaps with ':' and a name of the model behind
     Text,     ///< a name of the model
     List,     ///< words separated by commas; may be given several times
-    Bindings, ///< NAME=WORD separated by commas; may be given several times
+    Bindings, ///< NAME=WORD, as `value` has it, separated by commas; may be given several times
     Words,    ///< some of `values`, separated by commas
     Flag,     ///< true or false; on the command line there or not
     Groups,   ///< PATTERN:KEY=NUMBER... separated by commas; may be given several times

@@ -8,14 +8,15 @@ namespace partita::importer {
 using Op = AtenOperation;
 
 // name, what it does to elements, whether it keeps the order of its arguments, readers of parameters
-// in its decomposition
+// in its decomposition, the node that takes ones and zeros
 static constexpr AtenOperation operations[] = {
-    {"_native_batch_norm_legit_no_training", Op::Computes, true},
+    {"_native_batch_norm_legit_functional", Op::Computes, true, {}, "BatchNormalization"},
+    {"_native_batch_norm_legit_no_training", Op::Computes, true, {}, "BatchNormalization"},
     {"_to_copy", Op::Moves},
     {"_unsafe_view", Op::Moves},
     {"add", Op::Shifts},
     {"alias", Op::Moves},
-    {"batch_norm", Op::Computes, true},
+    {"batch_norm", Op::Computes, true, {}, "BatchNormalization"},
     {"cat", Op::Joins},
     {"chunk", Op::Moves},
     {"clone", Op::Moves},
@@ -25,6 +26,7 @@ static constexpr AtenOperation operations[] = {
     {"conv3d", Op::Computes, true},
     {"convolution", Op::Computes, true},
     {"detach", Op::Moves},
+    {"div", Op::Scales},
     {"embedding", Op::LooksUp},
     {"flatten", Op::Moves},
     {"flip", Op::Moves},
@@ -32,12 +34,14 @@ static constexpr AtenOperation operations[] = {
     {"group_norm",
      Op::Computes,
      false,
-     {{"Mul", -1, Decomposed::Vector}, {"Add", -1, Decomposed::Vector}}},
+     {{"Mul", -1, Decomposed::Vector}, {"Add", -1, Decomposed::Vector}},
+     "InstanceNormalization"},
     {"index", Op::Computes, false, {{"GatherND", 0, Decomposed::Moved}}},
-    {"layer_norm", Op::Computes, true},
+    {"layer_norm", Op::Computes, true, {}, "LayerNormalization"},
     {"linear", Op::Computes, true, {{"MatMul", 1, Decomposed::Transposed}}},
     {"mT", Op::Moves},
     {"movedim", Op::Moves},
+    {"mul", Op::Scales},
     {"narrow", Op::Moves},
     {"numpy_t", Op::Moves},
     {"permute", Op::Moves},

@@ -25,7 +25,8 @@ struct AtenOperation {
     Moves,   ///< its result has elements of its operand, each at most once
     Joins,   ///< its result has elements of its operands, of each operand each at most once
     LooksUp, ///< its result has the rows of a table that indices name
-    Shifts   ///< adds or subtracts
+    Shifts,  ///< adds or subtracts
+    Scales   ///< multiplies or divides
   };
   /// A node of its decomposition that reads a parameter, as this operand (-1: as any).
   struct Reader {
@@ -35,11 +36,16 @@ struct AtenOperation {
   };
 
   bool movesElements() const { return effect == Moves || effect == Joins; }
+  /// Is its result its operand if the other one is the number 0, or 1?
+  bool hasNeutralNumber() const { return effect == Shifts || effect == Scales; }
 
   llvm::StringRef name;
   Effect effect = Computes;
   bool keepsOrder = false; ///< each argument is an operand of one node, in the same order
   Reader readers[2] = {};
+  /// The node of its decomposition to which it gives ones and zeros: for a scale and a bias that the call
+  /// has as None or, where the nodes are not in the order of the arguments, always.
+  llvm::StringRef takesNumbers = {};
 };
 
 /// The row of an operation, by its name without overload. Unknown operations compute.

@@ -100,8 +100,9 @@ std::optional<ProgramCall> callOf(const onnx::NodeProto &node) {
   ProgramCall result;
   auto [name, call] = llvm::StringRef(*traced).split(" = ");
   auto [target, arguments] = call.split(']');
+  result.result = name.split(' ').first;
   bool isOwn =
-      name.starts_with("%") && target.consume_front("call_function[target=torch.ops.aten.");
+      result.result.consume_front("%") && target.consume_front("call_function[target=torch.ops.aten.");
   result.operation = isOwn ? target.split('.').first : "?";
   if (arguments.consume_front("(args = "))
     readArguments(arguments, result);

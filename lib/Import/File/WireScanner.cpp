@@ -226,8 +226,9 @@ private:
       if (!nested(field->number, [&] { return scan(*field->message, begin + length, depth + 1); }))
         return false;
       // Most of a node's metadata is the stack trace of the Python program that made it.
-      if (field->message == &nodeNoteMessage &&
-          !llvm::StringRef(result.skeleton).drop_front(before).contains(tracedKey))
+      llvm::StringRef added = llvm::StringRef(result.skeleton).drop_front(before);
+      if (field->message == &nodeNoteMessage && !added.contains(tracedKey) &&
+          !added.contains(scopesKey))
         result.skeleton.resize(before);
       return true;
     }

@@ -317,8 +317,8 @@ LogicalResult rotaryEmbedding(Node &node) {
 }
 
 const OpRow attentionRows[] = {
-    {"Attention", "", 23, anyLater, attention},
-    {"RotaryEmbedding", "", 23, anyLater, rotaryEmbedding},
+    OpRow{"Attention", "", 23, anyLater, attention}.masked(3),
+    OpRow{"RotaryEmbedding", "", 23, anyLater, rotaryEmbedding}.fixed({1, 2}),
 };
 
 } // namespace

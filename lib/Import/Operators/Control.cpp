@@ -106,8 +106,8 @@ LogicalResult branch(Node &node) {
 }
 
 const OpRow controlRows[] = {
-    {"Identity", "", 1, anyLater, identity, /*takesSequences=*/true},
-    {"Dropout", "", 7, anyLater, dropout},
+    OpRow{"Identity", "", 1, anyLater, identity, OpEffect::Renames}.takingSequences(),
+    {"Dropout", "", 7, anyLater, dropout, OpEffect::Drops},
     {"If", "", 1, anyLater, branch},
 };
 

@@ -166,7 +166,7 @@ LogicalResult conv(Node &node) {
 }
 
 const OpRow convRows[] = {
-    {"Conv", "", 1, anyLater, conv},
+    OpRow{"Conv", "", 1, anyLater, conv}.biased(2),
 };
 
 } // namespace

@@ -237,7 +237,7 @@ LogicalResult einsum(Node &node) {
 }
 
 const OpRow einsumRows[] = {
-    {"Einsum", "", 12, anyLater, einsum},
+    {"Einsum", "", 12, anyLater, einsum, OpEffect::Contracts},
 };
 
 } // namespace

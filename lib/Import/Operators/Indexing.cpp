@@ -391,9 +391,9 @@ LogicalResult scatterElements(Node &node) {
 }
 
 const OpRow indexingRows[] = {
-    {"Gather", "", 1, anyLater, gather},
-    {"GatherElements", "", 11, anyLater, gatherElements},
-    {"GatherND", "", 11, anyLater, gatherND},
+    {"Gather", "", 1, anyLater, gather, OpEffect::LooksUp},
+    {"GatherElements", "", 11, anyLater, gatherElements, OpEffect::LooksUp},
+    {"GatherND", "", 11, anyLater, gatherND, OpEffect::LooksUp},
     {"ScatterND", "", 11, anyLater, scatterND},
     {"ScatterElements", "", 11, anyLater, scatterElements},
     {"Scatter", "", 9, 10, scatterElements},

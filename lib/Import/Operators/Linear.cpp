@@ -174,13 +174,10 @@ LogicalResult fusedGemm(Node &node) {
     return failure();
   if (name.empty())
     return node.set(0, *product);
-  constexpr const char *known[] = {"Elu",  "HardSigmoid",    "LeakyRelu", "Relu",
-                                   "Selu", "Sigmoid",        "Softplus",  "Softsign",
-                                   "Tanh", "ThresholdedRelu"};
   auto opset = node.frame.opsets->find("");
   int64_t version = opset == node.frame.opsets->end() ? 0 : opset->second;
   const OpRow *row = findOp("", name, version);
-  if (!row || !llvm::is_contained(known, llvm::StringRef(name)))
+  if (!row || row->effect != OpEffect::Maps)
     return node.error() << "attribute 'activation' is " << quoted(name)
                         << ", which is not supported in opset " << version;
   Frame frame;
@@ -193,8 +190,8 @@ LogicalResult fusedGemm(Node &node) {
 }
 
 const OpRow linearRows[] = {
-    {"MatMul", "", 1, anyLater, matMul},
-    {"Gemm", "", 7, anyLater, gemm},
+    {"MatMul", "", 1, anyLater, matMul, OpEffect::Contracts},
+    OpRow{"Gemm", "", 7, anyLater, gemm}.biased(2),
     {"FusedMatMul", "com.microsoft", 1, anyLater, fusedMatMul},
     {"FusedGemm", "com.microsoft", 1, anyLater, fusedGemm},
 };

@@ -113,18 +113,18 @@ LogicalResult where(Node &node) {
 }
 
 const OpRow logicRows[] = {
-    {"Equal", "", 7, anyLater, compare<tx::EqualOp, scalars::equal>},
-    {"Less", "", 7, anyLater, compare<tx::LessOp, scalars::less>},
-    {"LessOrEqual", "", 12, anyLater, compare<tx::LessEqualOp, scalars::lessEqual>},
-    {"Greater", "", 7, anyLater, compare<tx::GreaterOp, scalars::greater>},
-    {"GreaterOrEqual", "", 12, anyLater, compare<tx::GreaterEqualOp, scalars::greaterEqual>},
-    {"And", "", 7, anyLater, compare<tx::AndOp, scalars::logicalAnd>},
-    {"Or", "", 7, anyLater, compare<tx::OrOp, scalars::logicalOr>},
-    {"Xor", "", 7, anyLater, exclusiveOr},
-    {"Not", "", 1, anyLater, test<tx::NotOp, scalars::logicalNot>},
-    {"IsNaN", "", 9, anyLater, test<tx::IsNanOp, scalars::isNan>},
-    {"IsInf", "", 10, anyLater, isInf},
-    {"Where", "", 9, anyLater, where},
+    {"Equal", "", 7, anyLater, compare<tx::EqualOp, scalars::equal>, OpEffect::Tests},
+    {"Less", "", 7, anyLater, compare<tx::LessOp, scalars::less>, OpEffect::Tests},
+    {"LessOrEqual", "", 12, anyLater, compare<tx::LessEqualOp, scalars::lessEqual>, OpEffect::Tests},
+    {"Greater", "", 7, anyLater, compare<tx::GreaterOp, scalars::greater>, OpEffect::Tests},
+    {"GreaterOrEqual", "", 12, anyLater, compare<tx::GreaterEqualOp, scalars::greaterEqual>, OpEffect::Tests},
+    {"And", "", 7, anyLater, compare<tx::AndOp, scalars::logicalAnd>, OpEffect::Tests},
+    {"Or", "", 7, anyLater, compare<tx::OrOp, scalars::logicalOr>, OpEffect::Tests},
+    {"Xor", "", 7, anyLater, exclusiveOr, OpEffect::Tests},
+    {"Not", "", 1, anyLater, test<tx::NotOp, scalars::logicalNot>, OpEffect::Tests},
+    {"IsNaN", "", 9, anyLater, test<tx::IsNanOp, scalars::isNan>, OpEffect::Tests},
+    {"IsInf", "", 10, anyLater, isInf, OpEffect::Tests},
+    {"Where", "", 9, anyLater, where, OpEffect::Chooses},
 };
 
 } // namespace

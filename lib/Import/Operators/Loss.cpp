@@ -143,8 +143,8 @@ LogicalResult negativeLogLikelihood(Node &node) {
 }
 
 const OpRow lossRows[] = {
-    {"SoftmaxCrossEntropyLoss", "", 12, anyLater, crossEntropy},
-    {"NegativeLogLikelihoodLoss", "", 12, anyLater, negativeLogLikelihood},
+    OpRow{"SoftmaxCrossEntropyLoss", "", 12, anyLater, crossEntropy}.fixed({2}),
+    OpRow{"NegativeLogLikelihoodLoss", "", 12, anyLater, negativeLogLikelihood}.fixed({2}),
 };
 
 } // namespace

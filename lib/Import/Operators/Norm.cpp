@@ -261,8 +261,8 @@ LogicalResult lpNorm(Node &node) {
 }
 
 const OpRow normRows[] = {
-    {"Softmax", "", 1, anyLater, softmax},
-    {"LogSoftmax", "", 1, anyLater, logSoftmax},
+    {"Softmax", "", 1, anyLater, softmax, OpEffect::Normalizes},
+    {"LogSoftmax", "", 1, anyLater, logSoftmax, OpEffect::Normalizes},
     // Version 1, and the simplified one, are onnxruntime's own in ONNX's domain; others write the
     // simplified one with the domain of onnxruntime's other operators.
     {"LayerNormalization", "", 1, anyLater, layerNorm},
@@ -271,7 +271,7 @@ const OpRow normRows[] = {
     {"SimplifiedLayerNormalization", "com.microsoft", 1, anyLater, rmsNorm},
     {"GroupNormalization", "", 18, anyLater, groupNorm},
     {"InstanceNormalization", "", 6, anyLater, instanceNorm},
-    {"BatchNormalization", "", 9, anyLater, batchNorm},
+    OpRow{"BatchNormalization", "", 9, anyLater, batchNorm}.fixed({3, 4}),
     {"LpNormalization", "", 1, anyLater, lpNorm},
 };
 

@@ -253,10 +253,10 @@ LogicalResult tile(Node &node) {
 }
 
 const OpRow pieceRows[] = {
-    {"Slice", "", 1, anyLater, slice},
-    {"Split", "", 2, anyLater, split},
-    {"Concat", "", 4, anyLater, concat},
-    {"Tile", "", 6, anyLater, tile},
+    {"Slice", "", 1, anyLater, slice, OpEffect::Picks},
+    {"Split", "", 2, anyLater, split, OpEffect::Picks},
+    {"Concat", "", 4, anyLater, concat, OpEffect::Joins},
+    {"Tile", "", 6, anyLater, tile, OpEffect::Picks},
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- Registry.cpp ---------------------------------------------------------------------------===//
 
 #include "lib/Import/Operators/Registry.h"
+#include "onnx.pb.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -45,11 +46,22 @@ const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t versio
   return nullptr;
 }
 
-bool knowsOp(llvm::StringRef domain, llvm::StringRef type) {
+static const OpRow *anyRow(llvm::StringRef domain, llvm::StringRef type) {
   auto it = registry().find(type);
-  return it != registry().end() && llvm::any_of(it->second, [&](const OpRow *row) {
-           return canonicalDomain(domain) == row->domain;
-         });
+  if (it == registry().end())
+    return nullptr;
+  for (const OpRow *row : it->second)
+    if (canonicalDomain(domain) == row->domain)
+      return row;
+  return nullptr;
 }
+
+const OpRow &factsOf(const onnx::NodeProto &node) {
+  static constexpr OpRow unknown{"", "", 0, 0, nullptr};
+  const OpRow *row = anyRow(node.domain(), node.op_type());
+  return row ? *row : unknown;
+}
+
+bool knowsOp(llvm::StringRef domain, llvm::StringRef type) { return anyRow(domain, type); }
 
 } // namespace partita::importer

@@ -1,7 +1,8 @@
 //===- Registry.h - one row per ONNX operator -------------------------------------------------===//
 //
 // Operators' handlers are grouped into files, each of which ends in a table of rows; the registry is the
-// union of these tables. Adding a spelling is adding a row.
+// union of these tables. Adding a spelling is adding a row. What is true of an operator whatever its
+// attributes are is in its row too: Weights asks the row what uses of an initializer show.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_REGISTRY_H
@@ -11,6 +12,11 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <initializer_list>
+
+namespace partita::onnx {
+class NodeProto;
+} // namespace partita::onnx
 
 namespace partita::importer {
 
@@ -19,13 +25,65 @@ using Handler = mlir::LogicalResult (*)(Node &node);
 
 constexpr int64_t anyLater = INT64_MAX;
 
+/// What an operator makes of its operands, as far as it shows which initializers are parameters.
+enum class OpEffect {
+  Computes,   ///< anything else
+  Renames,    ///< the first operand as it is, perhaps in another type
+  Reshapes,   ///< its elements in another shape or order, or repeated
+  Picks,      ///< some of its elements, or all repeatedly, at places that the graph says
+  LooksUp,    ///< its elements at places that another operand says
+  Joins,      ///< the elements of all operands
+  Negates,    ///< the negated elements of the first operand
+  Maps,       ///< a function of each of its elements
+  Turns,      ///< its sine or cosine
+  Normalizes, ///< a softmax of its elements
+  Drops,      ///< its elements, some of them scaled and the others zero
+  Adds,       ///< the sum or difference of two, element by element
+  Scales,     ///< the product or quotient
+  Bounds,     ///< the larger or the smaller one
+  Powers,     ///< the first to the power of the second
+  Combines,   ///< another function of several, element by element
+  Chooses,    ///< elements of the second or the third operand, as the first says
+  Contracts,  ///< sums of products
+  Tests,      ///< truth values
+  Finds,      ///< places of elements
+  Measures    ///< the shape, whatever the elements
+};
+
 struct OpRow {
   const char *type;
   const char *domain; // "" is ai.onnx
   /// Versions of the opset for which the handler is right, both ends included.
   int64_t since, until;
   Handler handler;
+  OpEffect effect = OpEffect::Computes;
+  uint32_t fixedOperands = 0; ///< bits: operands that are never trained, by the operator's definition
+  int maskOperand = -1;       ///< what an attention adds to its scores
+  int biasOperand = -1;       ///< a layer's bias
   bool takesSequences = false; ///< of tensors (Sequences.cpp)
+
+  constexpr OpRow fixed(std::initializer_list<int> operands) const {
+    OpRow row = *this;
+    for (int operand : operands)
+      row.fixedOperands |= uint32_t(1) << operand;
+    return row;
+  }
+  constexpr OpRow masked(int operand) const {
+    OpRow row = *this;
+    row.maskOperand = operand;
+    return row;
+  }
+  constexpr OpRow biased(int operand) const {
+    OpRow row = *this;
+    row.biasOperand = operand;
+    return row;
+  }
+  constexpr OpRow takingSequences() const {
+    OpRow row = *this;
+    row.takesSequences = true;
+    return row;
+  }
+  bool fixes(int operand) const { return operand < 32 && (fixedOperands >> operand & 1); }
 };
 
 /// The tables, each at the end of its file.
@@ -60,6 +118,9 @@ std::string opsetProblem(llvm::StringRef domain, int64_t version);
 
 /// The row for an operator of `version` of its domain's opset, or null.
 const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t version);
+/// The facts about a node's operator, which no version changes; those of an unknown one if it has no row.
+const OpRow &factsOf(const onnx::NodeProto &node);
+inline OpEffect effectOf(const onnx::NodeProto &node) { return factsOf(node).effect; }
 /// Does any version of the operator have a row? (For the error if only the version is unsupported.)
 bool knowsOp(llvm::StringRef domain, llvm::StringRef type);
 

@@ -361,8 +361,8 @@ LogicalResult resize(Node &node) {
 }
 
 const OpRow resizeRows[] = {
-    {"Resize", "", 10, anyLater, resize},
-    {"Upsample", "", 9, 9, resize},
+    OpRow{"Resize", "", 10, anyLater, resize}.fixed({1, 2}),
+    OpRow{"Upsample", "", 9, 9, resize}.fixed({1, 2}),
 };
 
 } // namespace

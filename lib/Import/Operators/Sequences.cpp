@@ -205,11 +205,11 @@ const OpRow sequenceRows[] = {
     {"SplitToSequence", "", 11, anyLater, splitToSequence},
     {"SequenceConstruct", "", 11, anyLater, sequenceConstruct},
     {"SequenceEmpty", "", 11, anyLater, sequenceEmpty},
-    {"SequenceInsert", "", 11, anyLater, sequenceInsert, /*takesSequences=*/true},
-    {"SequenceErase", "", 11, anyLater, sequenceErase, true},
-    {"SequenceAt", "", 11, anyLater, sequenceAt, true},
-    {"SequenceLength", "", 11, anyLater, sequenceLength, true},
-    {"ConcatFromSequence", "", 11, anyLater, concatFromSequence, true},
+    OpRow{"SequenceInsert", "", 11, anyLater, sequenceInsert}.takingSequences(),
+    OpRow{"SequenceErase", "", 11, anyLater, sequenceErase}.takingSequences(),
+    OpRow{"SequenceAt", "", 11, anyLater, sequenceAt}.takingSequences(),
+    OpRow{"SequenceLength", "", 11, anyLater, sequenceLength}.takingSequences(),
+    OpRow{"ConcatFromSequence", "", 11, anyLater, concatFromSequence}.takingSequences(),
 };
 
 } // namespace

@@ -196,10 +196,14 @@ LogicalResult expand(Node &node) {
 }
 
 const OpRow shapeRows[] = {
-    {"Shape", "", 1, anyLater, shapeOp},       {"Size", "", 1, anyLater, sizeOp},
-    {"Reshape", "", 5, anyLater, reshape},     {"Flatten", "", 1, anyLater, flatten},
-    {"Unsqueeze", "", 1, anyLater, unsqueeze}, {"Squeeze", "", 1, anyLater, squeeze},
-    {"Transpose", "", 1, anyLater, transpose}, {"Expand", "", 8, anyLater, expand},
+    {"Shape", "", 1, anyLater, shapeOp, OpEffect::Measures},
+    {"Size", "", 1, anyLater, sizeOp, OpEffect::Measures},
+    {"Reshape", "", 5, anyLater, reshape, OpEffect::Reshapes},
+    {"Flatten", "", 1, anyLater, flatten, OpEffect::Reshapes},
+    {"Unsqueeze", "", 1, anyLater, unsqueeze, OpEffect::Reshapes},
+    {"Squeeze", "", 1, anyLater, squeeze, OpEffect::Reshapes},
+    {"Transpose", "", 1, anyLater, transpose, OpEffect::Reshapes},
+    {"Expand", "", 8, anyLater, expand, OpEffect::Reshapes},
 };
 
 } // namespace

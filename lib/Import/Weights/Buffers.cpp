@@ -40,84 +40,53 @@ struct Uses {
 
 constexpr Uses anyUse{false, false, false, false, false, false, false};
 
+bool isOneOf(OpEffect effect, llvm::ArrayRef<OpEffect> effects) {
+  return llvm::is_contained(effects, effect);
+}
+
 /// Does the operator pass its elements on unchanged?
-bool reshapes(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Cast",    "Expand",    "Identity", "Reshape",
-                                                 "Squeeze", "Transpose", "Unsqueeze"};
-  return llvm::is_contained(kOps, op);
+bool reshapes(OpEffect effect) {
+  return isOneOf(effect, {OpEffect::Renames, OpEffect::Reshapes});
+}
+
+/// Does it pass on elements of its operands, unchanged or negated?
+bool selects(OpEffect effect) {
+  return reshapes(effect) || isOneOf(effect, {OpEffect::Picks, OpEffect::LooksUp, OpEffect::Joins,
+                                              OpEffect::Negates});
 }
 
 /// Does it compute angles from angles: multiplied with positions, in other shapes?
-bool handsAnglesOn(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Div", "Einsum", "Gather",
-                                                 "MatMul", "Mul", "Neg",    "Slice"};
-  return reshapes(op) || llvm::is_contained(kOps, op);
-}
-
-/// Does it pass on elements of its first operand, unchanged or negated?
-bool selects(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "GatherElements", "GatherND",
-                                                 "Neg",    "Slice",  "Split",          "Tile"};
-  return reshapes(op) || llvm::is_contained(kOps, op);
-}
-
-/// Does it look up elements of its first operand?
-bool looksUp(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Gather", "GatherElements", "GatherND"};
-  return llvm::is_contained(kOps, op);
+bool handsAnglesOn(OpEffect effect) {
+  return selects(effect) || isOneOf(effect, {OpEffect::Scales, OpEffect::Contracts});
 }
 
 /// Does it compute with its operands element by element?
-bool isElementwise(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Add", "Equal", "Greater", "Less",
-                                                 "Mul", "Sub",   "Where"};
-  return llvm::is_contained(kOps, op);
+bool isElementwise(OpEffect effect) {
+  return isOneOf(effect, {OpEffect::Adds, OpEffect::Scales, OpEffect::Chooses, OpEffect::Tests});
 }
 
 /// Is its result scores of attention if an operand is?
-bool handsScoresOn(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Add", "Div", "Max", "Mul", "Sub", "Where"};
-  return selects(op) || llvm::is_contained(kOps, op);
-}
-
-/// Does it only test scores?
-bool asksScores(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Equal", "IsInf", "IsNaN"};
-  return llvm::is_contained(kOps, op);
+bool handsScoresOn(OpEffect effect) {
+  return selects(effect) || isOneOf(effect, {OpEffect::Adds, OpEffect::Scales, OpEffect::Bounds,
+                                             OpEffect::Chooses});
 }
 
 /// Is its result attention's weights if an operand is?
-bool handsWeightsOn(llvm::StringRef op) {
-  return selects(op) || op == "Dropout" || op == "Mul" || op == "Where";
+bool handsWeightsOn(OpEffect effect) {
+  return selects(effect) ||
+         isOneOf(effect, {OpEffect::Drops, OpEffect::Scales, OpEffect::Chooses});
 }
 
-/// Is this operand never trained, by the operator's definition?
+/// Is this operand never trained?
 bool takesConstant(const onnx::NodeProto &node, int operand) {
-  llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
-  if (domain == "com.microsoft")
-    return (op == "RotaryEmbedding" && (operand == 2 || operand == 3)) ||
-           (op == "GroupQueryAttention" && (operand == 7 || operand == 8));
-  if (!domain.empty())
+  if (!factsOf(node).fixes(operand))
     return false;
-  if (op == "BatchNormalization") {
-    bool training = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
-      return each.name() == "training_mode" && each.i() != 0;
-    });
-    return (operand == 3 || operand == 4) && !training && node.output_size() == 1;
-  }
-  if (op == "Resize" || op == "Upsample") // the region of interest and the scales
-    return operand == 1 || operand == 2;
-  return (op == "RotaryEmbedding" && (operand == 1 || operand == 2)) ||
-         ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && operand == 2);
-}
-
-/// Is it what an attention adds to its scores?
-bool takesMask(const onnx::NodeProto &node, int operand) {
-  llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
-  return (domain.empty() && op == "Attention" && operand == 3) ||
-         (domain == "com.microsoft" &&
-          ((op == "MultiHeadAttention" && operand == 5) || (op == "Attention" && operand == 5) ||
-           (op == "GroupQueryAttention" && operand == 10)));
+  if (node.op_type() != "BatchNormalization")
+    return true;
+  bool training = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
+    return each.name() == "training_mode" && each.i() != 0;
+  });
+  return !training && node.output_size() == 1;
 }
 
 bool isFloatType(int32_t type) {
@@ -131,10 +100,10 @@ bool isTensorOfNumbers(const onnx::TensorProto &tensor) {
 
 /// Are its results single numbers if all its operands are? (Not Range's.)
 bool keepsSingle(const onnx::NodeProto &node) {
-  static constexpr llvm::StringLiteral ops[] = {
-      "Add", "Cast", "CastLike",   "Div",  "Gather",  "Identity", "Mul",
-      "Neg", "Pow",  "Reciprocal", "Sqrt", "Squeeze", "Sub"};
-  return llvm::is_contained(ops, llvm::StringRef(node.op_type()));
+  return node.op_type() == "Squeeze" || node.op_type() == "Gather" ||
+         isOneOf(effectOf(node),
+                 {OpEffect::Renames, OpEffect::Negates, OpEffect::Maps, OpEffect::Adds,
+                  OpEffect::Scales, OpEffect::Bounds, OpEffect::Powers, OpEffect::Combines});
 }
 
 /// Single numbers, sizes of tensors and what is computed from these: as operands they scale a weight, as
@@ -145,7 +114,7 @@ llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
     if (tensor.dims_size() == 0)
       single.insert(tensor.name());
   for (const onnx::NodeProto &node : graph.node()) {
-    bool isSingle = node.op_type() == "Shape" || node.op_type() == "Size";
+    bool isSingle = effectOf(node) == OpEffect::Measures;
     if (node.op_type() == "Constant")
       isSingle = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
         return each.has_f() || each.has_i() || (each.has_t() && each.t().dims_size() == 0);
@@ -175,7 +144,7 @@ llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::St
       return !each.has_g() && !(each.has_t() && isTensorOfNumbers(each.t()));
     });
     // A shape is integers, whatever has it.
-    if (node.op_type() != "Shape" && node.op_type() != "Size")
+    if (effectOf(node) != OpEffect::Measures)
       for (const std::string &input : node.input())
         fromIntegers &= !floats.contains(input);
     for (const std::string &output : node.output())
@@ -220,22 +189,24 @@ private:
 
   void look(const onnx::NodeProto &node) {
     llvm::StringRef op = node.op_type();
-    if (op == "Shape" || op == "Size")
+    const OpRow &facts = factsOf(node);
+    OpEffect effect = facts.effect;
+    if (effect == OpEffect::Measures)
       return; // asks for no values
-    bool isAngle = op == "Sin" || op == "Cos";
-    bool isScored = asksScores(op) || (op == "Softmax" && weighs(node));
-    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op), isScored, isScored};
-    if (handsAnglesOn(op) || handsScoresOn(op)) {
+    bool isAngle = effect == OpEffect::Turns;
+    bool isScored = effect == OpEffect::Tests || (op == "Softmax" && weighs(node));
+    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(effect), isScored, isScored};
+    if (handsAnglesOn(effect) || handsScoresOn(effect)) {
       Uses after = ofOutputs(node);
-      here.angles = handsAnglesOn(op) && after.angles;
-      here.fixed = reshapes(op) ? after.fixed : here.angles;
-      here.scored = handsScoresOn(op) && after.scored;
-      here.whole = handsScoresOn(op) && !looksUp(op) && after.whole;
-      if (selects(op))
+      here.angles = handsAnglesOn(effect) && after.angles;
+      here.fixed = reshapes(effect) ? after.fixed : here.angles;
+      here.scored = handsScoresOn(effect) && after.scored;
+      here.whole = handsScoresOn(effect) && effect != OpEffect::LooksUp && after.whole;
+      if (selects(effect))
         here = {here.angles,       here.fixed,   after.constant, after.multiplied,
                 after.elementwise, after.scored, here.whole};
     }
-    if (handsWeightsOn(op) && weighs(node))
+    if (handsWeightsOn(effect) && weighs(node))
       weights.insert_range(node.input());
     if (op == "Einsum")
       weights.insert_range(node.input());
@@ -246,9 +217,10 @@ private:
       operand.fixed |=
           op == "Mul" && node.input_size() == 2 && fromIntegers.contains(node.input(1 - i));
       operand.constant |= takesConstant(node, i);
-      operand.elementwise |= takesMask(node, i);
-      operand.scored |= takesMask(node, i);
-      operand.whole |= takesMask(node, i);
+      bool isMask = facts.maskOperand == i;
+      operand.elementwise |= isMask;
+      operand.scored |= isMask;
+      operand.whole |= isMask;
       use(node.input(i), operand);
     }
     useInBranches(node);

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/STLExtras.h"
@@ -57,10 +58,9 @@ private:
   }
 
   static bool stopsGradients(const onnx::NodeProto &node) {
-    static constexpr llvm::StringLiteral ops[] = {
-        "And",  "ArgMax",      "ArgMin", "Equal",   "Greater", "GreaterOrEqual", "IsInf", "IsNaN",
-        "Less", "LessOrEqual", "Not",    "NonZero", "Or",      "Shape",          "Size",  "Xor"};
-    return llvm::is_contained(ops, node.op_type());
+    OpEffect effect = effectOf(node);
+    return effect == OpEffect::Tests || effect == OpEffect::Finds ||
+           effect == OpEffect::Measures || node.op_type() == "NonZero";
   }
 
   void add(llvm::StringRef value) {

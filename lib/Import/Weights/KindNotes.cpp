@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/BufferValues.h"
-#include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -22,10 +22,6 @@ struct OwnUses {
   bool computes = false;              ///< it is an operand of arithmetic
   bool isSubtrahendOrDivisor = false; ///< it is subtracted, or divided by
 };
-
-bool isOneOf(llvm::ArrayRef<llvm::StringLiteral> ops, llvm::StringRef op) {
-  return llvm::is_contained(ops, op);
-}
 
 class UseFinder {
 public:
@@ -41,19 +37,22 @@ public:
 
 private:
   /// Is the result a function of the first operand's elements alone, one by one?
-  static bool keepsElements(const onnx::NodeProto &node) {
-    static constexpr llvm::StringLiteral ops[] = {
-        "Abs",  "Clip",  "Cos",     "Elu",        "Erf",     "Exp",      "Expand",
-        "Gelu", "Log",   "Neg",     "Reciprocal", "Relu",    "Reshape",  "Sigmoid",
-        "Sin",  "Slice", "Softmax", "Softplus",   "Squeeze", "Sqrt",     "Tanh",
-        "Pow",  "Split", "Gather",  "LeakyRelu",  "Mish",    "Softsign", "Unsqueeze"};
-    return passesOn(node) || isOneOf(ops, node.op_type());
+  static bool keepsElements(OpEffect effect) {
+    static constexpr OpEffect effects[] = {
+        OpEffect::Renames, OpEffect::Reshapes, OpEffect::Picks, OpEffect::LooksUp,
+        OpEffect::Negates, OpEffect::Maps,     OpEffect::Turns, OpEffect::Normalizes,
+        OpEffect::Powers};
+    return llvm::is_contained(effects, effect);
+  }
+
+  static bool computes(OpEffect effect) {
+    static constexpr OpEffect effects[] = {OpEffect::Adds,   OpEffect::Scales, OpEffect::Bounds,
+                                           OpEffect::Powers, OpEffect::Joins,  OpEffect::Combines};
+    return llvm::is_contained(effects, effect);
   }
 
   void look(const onnx::NodeProto &node) {
-    static constexpr llvm::StringLiteral computing[] = {"Add", "Concat", "Div", "Max", "Mean",
-                                                        "Min", "Mul",    "PRelu", "Pow", "Sub", "Sum"};
-    bool computes = isOneOf(computing, node.op_type());
+    OpEffect effect = effectOf(node);
     bool subtractsOrDivides = node.op_type() == "Sub" || node.op_type() == "Div";
     for (const auto &[i, input] : llvm::enumerate(node.input())) {
       if (node.op_type() == "PRelu" && i == 1) // a slope is learned, whatever its name
@@ -62,9 +61,9 @@ private:
       auto found = uses.find(alias == aliases.end() ? llvm::StringRef(input) : alias->second);
       if (found == uses.end())
         continue;
-      found->second.computes |= computes;
+      found->second.computes |= computes(effect);
       found->second.isSubtrahendOrDivisor |= subtractsOrDivides && i == 1;
-      if (i == 0 && keepsElements(node))
+      if (i == 0 && keepsElements(effect))
         for (const std::string &output : node.output())
           aliases[output] = found->first().str();
     }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Weights/DroppedParameters.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/MergedTensors.h"
@@ -142,29 +143,31 @@ void NoteFinder::noteReadByModules(const Renamed &renamed) {
 /// By the exporter's record.
 void NoteFinder::noteLost() {
   MergedTensors merged = findMerged(graph);
-  auto text = [&](const std::vector<std::string> &names, llvm::StringRef one,
+  auto text = [&](llvm::StringRef what, const std::vector<std::string> &names, llvm::StringRef one,
                   llvm::StringRef several) {
-    return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
+    return what.str() + (names.size() == 1 ? " " : "s ") + listed(names) +
            (names.size() == 1 ? one : several).str() + unoptimized.str();
   };
   // A parameter may have been merged with a constant: Marian's two tables of positions.
-  std::vector<std::string> undecided;
+  std::vector<std::string> parameters, buffers;
   for (const MergedTensors::Undecided &each : merged.undecided)
     if (llvm::any_of(each.tensors, [&](const std::string &name) {
           const Tensor *tensor = weights.known(name);
           return !tensor || isTrainedApart(*tensor);
         }))
-      undecided.push_back(each.parameter);
-  if (!undecided.empty())
-    note(text(undecided,
-              " is no tensor of the file: the exporter has merged it with an equal one, or folded "
-              "it into another (a BatchNorm into a Conv), and what it has made is trained as one",
-              " are no tensors of the file: the exporter has merged them with equal ones, or "
-              "folded them into others (a BatchNorm into a Conv), and what it has made is trained "
-              "as one"),
-         {});
+      (each.isBuffer ? buffers : parameters).push_back(each.target);
+  for (bool areBuffers : {false, true})
+    if (const auto &undecided = areBuffers ? buffers : parameters; !undecided.empty())
+      note(text(areBuffers ? "buffer" : "parameter", undecided,
+                " is no tensor of the file: the exporter has merged it with an equal one, or "
+                "folded it into another (a BatchNorm into a Conv), and what it has made is "
+                "trained as one",
+                " are no tensors of the file: the exporter has merged them with equal ones, or "
+                "folded them into others (a BatchNorm into a Conv), and what it has made is "
+                "trained as one"),
+           {});
   if (!merged.removed.empty())
-    note(text(merged.removed,
+    note(text("parameter", merged.removed,
               " is no tensor of the file: the exporter has removed it, as it does with "
               "biases of zeros, and it is not trained",
               " are no tensors of the file: the exporter has removed them, as it does "
@@ -172,6 +175,7 @@ void NoteFinder::noteLost() {
          {});
   noteMadeBiases();
   noteSeveral(merged);
+  noteDropped(merged);
 }
 
 /// Layers into which the exporter has folded what follows them.
@@ -188,7 +192,8 @@ void NoteFinder::noteMadeBiases() {
        made);
 }
 
-/// Tensors that may have been computed from several equal parameters.
+/// Tensors that may have been computed from several equal parameters, or be a parameter and what was
+/// computed from others.
 void NoteFinder::noteSeveral(const MergedTensors &merged) {
   auto apart = llvm::find_if(merged.several, [&](const auto &each) {
     const Tensor *tensor = weights.known(each.tensor);
@@ -196,15 +201,33 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
   });
   if (apart == merged.several.end())
     return;
-  bool isOne = merged.nowhere.size() == 1;
+  bool areBuffers = merged.nowhere.empty();
+  const std::vector<std::string> &nowhere = areBuffers ? merged.nowhereBuffers : merged.nowhere;
+  bool isOne = nowhere.size() == 1;
   noteBeside("tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
                  " and as " + quoted(apart->second) + " of the exported program, and " +
-                 (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
+                 (areBuffers ? "buffer" : "parameter") + (isOne ? " " : "s ") + listed(nowhere) +
                  (isOne ? " is no tensor" : " are no tensors") +
-                 " of the file: the exporter may have merged equal parameters, which are then "
-                 "trained as one" +
+                 " of the file: the exporter may have merged equal " +
+                 (areBuffers ? "tensors" : "parameters") + ", which are then trained as one" +
                  unoptimized.str(),
              {apart->tensor});
+}
+
+/// Scales of 1 and shifts of 0 without dimensions.
+void NoteFinder::noteDropped(const MergedTensors &merged) {
+  DroppedParameters dropped = findDropped(graph, origins, merged.nowhere);
+  if (dropped.parameters.empty())
+    return;
+  bool isOne = dropped.parameters.size() == 1;
+  note((isOne ? "parameter " : "parameters ") + listed(dropped.parameters) +
+           (isOne ? " is no tensor of the file and is not trained: the model does not use it"
+                  : " are no tensors of the file and are not trained: the model does not use them") +
+           ", or the exporter has removed " + (isOne ? "the operation" : "the operations") +
+           " with " + (isOne ? "it" : "them") + " (such as " + quoted(dropped.operation) +
+           "), as it does with x * 1 and x + 0; if the model uses " + (isOne ? "it" : "them") +
+           ", export the model with optimize=False, or with values that differ",
+       {});
 }
 
 } // namespace partita::importer

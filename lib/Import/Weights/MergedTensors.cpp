@@ -6,6 +6,7 @@
 #include "lib/Import/File/WireScanner.h"
 #include "partita/Import/ExportRecord.h"
 #include "partita/Import/HostTensor.h"
+#include "llvm/ADT/SetOperations.h"
 #include <map>
 #include <set>
 #include <tuple>
@@ -32,7 +33,11 @@ struct Reader {
   llvm::SmallVector<Operand> operands;
   llvm::SmallVector<Named> named;
   llvm::SmallVector<llvm::StringRef> unnamed; ///< arguments that are values of the program
-  bool readsComputed = false; ///< numbers that come from no parameter, by the record
+  /// The name of each positional argument that may be a tensor; empty for None.
+  llvm::SmallVector<llvm::StringRef> slots;
+  int inputs = 0; ///< how many the node has
+  bool readsComputed = false;  ///< numbers that come from no parameter, by the record
+  llvm::StringSet<> computedFrom; ///< what they come from
 };
 
 class MergedFinder {
@@ -45,8 +50,6 @@ public:
       return {};
     readInputs(*signature);
     readTensors();
-    if (lost.empty())
-      return {};
     readNodes();
     for (const Reader &reader : readers)
       learn(reader);
@@ -57,14 +60,7 @@ public:
     MergedTensors result;
     for (auto &entry : split)
       result.tensors.push_back(std::move(entry.second));
-    for (llvm::StringRef target : parameters)
-      if (wanted.contains(target) && !placed.contains(target) && !hidden.contains(target)) {
-        auto found = confused.find(target);
-        if (found == confused.end())
-          result.removed.push_back(target.str());
-        else
-          result.undecided.push_back({target.str(), {found->second.begin(), found->second.end()}});
-      }
+    findUnplaced(result);
     findSeveral(result);
     return result;
   }
@@ -78,8 +74,8 @@ private:
         return;
       targets[input->name] = input->target;
       lost.insert(input->target);
-      if (input->kind == ProgramInput::Parameter)
-        parameters.push_back(input->target);
+      bool isParameter = input->kind == ProgramInput::Parameter;
+      (isParameter ? parameters : buffers).push_back(input->target);
     });
   }
 
@@ -92,6 +88,8 @@ private:
       const std::string &name = tensor.name();
       const Origin &origin = origins.of(name);
       taken.insert(name);
+      if (std::optional<std::vector<std::string>> from = parsePythonList(records.lookup(name)))
+        folded.insert_range(*from);
       lost.erase(name);
       for (const std::string &parameter : origin.parameters)
         lost.erase(parameter);
@@ -116,7 +114,11 @@ private:
       for (const auto &[i, input] : llvm::enumerate(node.input())) {
         if (auto source = sources.find(input); source != sources.end())
           reader.operands.push_back({static_cast<int>(i), input, source->second});
-        reader.readsComputed |= computed.contains(input);
+        if (!computed.contains(input))
+          continue;
+        reader.readsComputed = true;
+        if (auto from = parsePythonList(records.lookup(input)))
+          reader.computedFrom.insert_range(*from);
       }
       std::optional<ProgramCall> call = callOf(node);
       if (!call)
@@ -130,6 +132,10 @@ private:
         } else {
           reader.unnamed.push_back(argument.name);
         }
+      reader.inputs = node.input_size();
+      for (llvm::StringRef text : call->texts)
+        if (text == "None" || text.consume_front("%"))
+          reader.slots.push_back(text == "None" ? "" : text);
       if (atenOperation(reader.operation).effect == AtenOperation::LooksUp)
         for (const Operand &operand : reader.operands)
           tables.insert(operand.target);
@@ -151,8 +157,10 @@ private:
   void learn(const Reader &reader) {
     for (const Operand &operand : reader.operands)
       for (const Named &named : reader.named)
-        if (named.target == operand.target)
+        if (named.target == operand.target) {
           known[keyOf(reader, operand)].insert(named.place);
+          readAsItself.insert(named.target);
+        }
   }
 
   /// The only operand that is another's is the only argument that is not there.
@@ -166,7 +174,9 @@ private:
   llvm::SmallVector<Named> missingOf(const Reader &reader) const {
     llvm::SmallVector<Named> missing;
     llvm::copy_if(reader.named, std::back_inserter(missing),
-                  [&](const Named &each) { return lost.contains(each.target); });
+                  [&](const Named &each) {
+                    return lost.contains(each.target) && !reader.computedFrom.contains(each.target);
+                  });
     return missing;
   }
 
@@ -178,6 +188,8 @@ private:
   }
 
   void place(const Reader &reader) {
+    if (placeNumbers(reader))
+      return;
     llvm::SmallVector<Named> missing = missingOf(reader);
     if (missing.empty())
       return;
@@ -202,14 +214,82 @@ private:
         hidden.insert(each.target);
   }
 
+  /// Operands of a norm that were merged with ones or zeros which its decomposition creates.
+  bool placeNumbers(const Reader &reader) {
+    const AtenOperation &operation = atenOperation(reader.operation);
+    if (operation.takesNumbers != reader.op)
+      return false;
+    if (!operation.keepsOrder) {
+      for (const Operand &operand : othersOf(reader))
+        assignNumber(reader, operand);
+      return true;
+    }
+    llvm::ArrayRef<llvm::StringRef> slots = reader.slots;
+    while (static_cast<int>(slots.size()) > reader.inputs && slots.back().empty())
+      slots = slots.drop_back();
+    auto targetAt = [&](const Operand &operand) { return targets.lookup(slots[operand.index]); };
+    bool isOrdered = static_cast<int>(slots.size()) == reader.inputs &&
+                     llvm::all_of(reader.operands, [&](const Operand &operand) {
+                       llvm::StringRef target = targetAt(operand);
+                       return slots[operand.index].empty() || target == operand.target ||
+                              lost.contains(target);
+                     });
+    if (!isOrdered)
+      return false;
+    for (const Operand &operand : reader.operands)
+      if (slots[operand.index].empty())
+        assignNumber(reader, operand);
+      else
+        assign(reader, operand, targetAt(operand));
+    return true;
+  }
+
+  void assignNumber(const Reader &reader, const Operand &operand) {
+    std::string name = splitName(graph.node(reader.node).output(0),
+                                 "val_" + std::to_string(operand.index));
+    if (taken.contains(name))
+      return;
+    MergedTensor &tensor = split[{name, operand.tensor.str()}];
+    tensor = {name, operand.tensor.str(), "['val_0']", {{reader.node, operand.index}}};
+  }
+
+  void findUnplaced(MergedTensors &result) const {
+    auto isOpen = [&](llvm::StringRef target) {
+      return wanted.contains(target) && !placed.contains(target) && !hidden.contains(target);
+    };
+    std::set<std::string> tensors; // that a warning of parameters is about
+    for (llvm::StringRef target : parameters) {
+      auto found = confused.find(target);
+      if (isOpen(target) && found == confused.end())
+        result.removed.push_back(target.str());
+      else if (isOpen(target)) {
+        result.undecided.push_back({target.str(), {found->second.begin(), found->second.end()}});
+        tensors.insert(found->second.begin(), found->second.end());
+      }
+    }
+    for (llvm::StringRef target : buffers) {
+      auto found = confused.find(target);
+      if (!isOpen(target) || found == confused.end())
+        continue;
+      std::set<std::string> others = llvm::set_difference(found->second, tensors);
+      if (!others.empty())
+        result.undecided.push_back(
+            {target.str(), {others.begin(), others.end()}, /*isBuffer=*/true});
+    }
+  }
+
   /// Where calls name no parameter, they name what the program has computed from one: "%t" and "%t_1",
   /// of which the file keeps one value, are transposes of one parameter, or of two that were equal.
   void findSeveral(MergedTensors &result) const {
+    auto isNowhere = [&](llvm::StringRef target) {
+      return lost.contains(target) && !wanted.contains(target) && !folded.contains(target);
+    };
     for (llvm::StringRef target : parameters)
-      if (lost.contains(target) && !wanted.contains(target))
+      if (isNowhere(target))
         result.nowhere.push_back(target.str());
-    if (result.nowhere.empty())
-      return;
+    for (llvm::StringRef target : buffers)
+      if (isNowhere(target))
+        result.nowhereBuffers.push_back(target.str());
     std::map<llvm::StringRef, llvm::StringRef> names; // by tensor
     std::set<llvm::StringRef> found;
     for (const Reader &reader : readers)
@@ -217,18 +297,30 @@ private:
         std::optional<llvm::StringRef> name = nameOf(reader, operand);
         if (!name)
           continue;
-        llvm::StringRef first = names.try_emplace(operand.tensor, *name).first->second;
+        bool isOwn = operand.tensor == operand.target;
+        if (isOwn ? !readAsItself.contains(operand.target) || !isComputed(*name)
+                  : result.nowhere.empty())
+          continue;
+        llvm::StringRef first =
+            isOwn ? operand.target : names.try_emplace(operand.tensor, *name).first->second;
         if (first != *name && found.insert(operand.tensor).second)
           result.several.push_back({operand.tensor.str(), first.str(), name->str()});
       }
+    if (result.nowhere.empty() && result.nowhereBuffers.empty())
+      result.several.clear();
   }
 
-  /// What the program calls a computed operand where the call does not name the parameter: the only
-  /// argument that the file has no other value of.
+  /// By its operation, rather than its argument under another name.
+  static bool isComputed(llvm::StringRef value) {
+    return atenOperation(operationOf(value)).hasNeutralNumber();
+  }
+
+  /// What the program calls an operand where the call does not name the parameter: the only argument that
+  /// the file has no other value of.
   std::optional<llvm::StringRef> nameOf(const Reader &reader, const Operand &operand) const {
     std::optional<llvm::StringRef> found;
-    if (operand.tensor == operand.target || reader.operands.size() != 1 ||
-        isNamed(reader, operand.target) || !missingOf(reader).empty())
+    if (reader.operands.size() != 1 || isNamed(reader, operand.target) ||
+        !missingOf(reader).empty())
       return std::nullopt;
     for (llvm::StringRef name : reader.unnamed) {
       if (name != computedName(operand.tensor) && taken.contains(name))
@@ -296,13 +388,15 @@ private:
   const onnx::GraphProto &graph;
   Origins origins;
   llvm::StringMap<llvm::StringRef> targets;           ///< by the name of an input of the program
-  std::vector<llvm::StringRef> parameters;            ///< targets, in order
+  std::vector<llvm::StringRef> parameters, buffers;   ///< targets, in order
   llvm::StringSet<> lost;                             ///< targets of which the file has nothing
   llvm::StringMap<std::string> sources;               ///< targets by tensor
   llvm::StringMap<std::string> records;               ///< of what a value is computed from
   llvm::StringSet<> taken;                            ///< names
   llvm::StringSet<> tables;                           ///< targets that rows are looked up in
   llvm::StringSet<> computed;                         ///< tensors that are numbers and no target's
+  llvm::StringSet<> folded;                           ///< values that tensors are computed from
+  llvm::StringSet<> readAsItself;                     ///< targets that a node reads as its call says
   llvm::StringSet<> wanted, placed, hidden;           ///< lost targets
   llvm::StringMap<std::set<std::string>> confused;    ///< lost targets, with what they may be
   std::vector<Reader> readers;

@@ -1,6 +1,7 @@
 //===- SharedWeights.cpp ----------------------------------------------------------------------===//
 
 #include "lib/Import/Weights/SharedWeights.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/PassedOn.h"
 #include "onnx.pb.h"
@@ -38,7 +39,7 @@ private:
       for (const auto &[i, input] : llvm::enumerate(node.input()))
         if (auto found = uses.find(rootOf(input)); found != uses.end()) {
           ++found->second.all;
-          found->second.rows += i == 0 && node.op_type() == "Gather";
+          found->second.rows += i == 0 && effectOf(node) == OpEffect::LooksUp;
         }
       for (const onnx::AttributeProto &attribute : node.attribute())
         if (attribute.has_g())

@@ -1,6 +1,7 @@
 //===- TiedWeights.cpp ------------------------------------------------------------------------===//
 
 #include "partita/Import/TiedWeights.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/CompareElements.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "onnx.pb.h"
@@ -30,7 +31,7 @@ Matrices findMatrices(ModelFile &file) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::StringSet<> gathered;
   for (const onnx::NodeProto &node : graph.node())
-    if (node.op_type() == "Gather" && node.input_size() > 0)
+    if (effectOf(node) == OpEffect::LooksUp && node.input_size() > 0)
       gathered.insert(node.input(0));
   llvm::StringMap<int64_t> defined; // a name that is defined twice stands for neither
   for (const onnx::TensorProto &proto : graph.initializer())

@@ -2,6 +2,7 @@
 
 #include "lib/Import/Weights/Weights.h"
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/SingleBiases.h"
@@ -167,14 +168,13 @@ void Weights::findMadeBiases() {
   if (!origins.known())
     return;
   for (const onnx::NodeProto &node : graph.node()) {
-    bool isLayer = node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ||
-                   node.op_type() == "Gemm";
-    if (!isLayer || node.input_size() < 3 || !isParameter(node.input(2)) ||
-        origins.of(node.input(2)).kind != Origin::Unknown)
+    int bias = factsOf(node).biasOperand;
+    if (bias < 0 || node.input_size() <= bias || !isParameter(node.input(bias)) ||
+        origins.of(node.input(bias)).kind != Origin::Unknown)
       continue;
-    biasesMade.push_back(node.input(2));
-    for (int operand : {1, 2})
-      remade.insert(node.input(operand));
+    biasesMade.push_back(node.input(bias));
+    remade.insert(node.input(bias));
+    remade.insert(node.input(1));
   }
 }
 
@@ -201,6 +201,21 @@ bool Weights::isMeant(const NamePattern &pattern, const Tensor &tensor) const {
          (tensor.data.count > 1 && !buffers.contains(name));
 }
 
+/// The names of tensors that an option may mean: of those that `mayBe` accepts and the record does not
+/// call constants, if there are any. A tensor from one parameter is called so.
+llvm::SmallVector<llvm::StringRef>
+Weights::namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const std::string &name : order)
+    if (mayBe(*known(name)) && origins.of(name).kind != Origin::Constant)
+      names.push_back(originOf(name).empty() ? llvm::StringRef(name) : originOf(name));
+  if (names.empty())
+    names.append(order.begin(), order.end());
+  llvm::sort(names);
+  names.erase(llvm::unique(names), names.end());
+  return names;
+}
+
 LogicalResult Weights::readTrainable() {
   auto error = [&] { return emitError(file.location()) << "trainable: "; };
   for (const std::string &pattern : options.trainable) {
@@ -222,10 +237,10 @@ LogicalResult Weights::readTrainable() {
     }
     if (any)
       continue;
-    if (!other) {
-      llvm::SmallVector<llvm::StringRef> names(order.begin(), order.end());
-      return error() << wanted->unmatched("tensor of the model", names);
-    }
+    if (!other)
+      return error() << wanted->unmatched("tensor of the model", namesToSuggest([](const Tensor &tensor) {
+        return isFloat(tensor.data.type) && tensor.isRead;
+      }));
     InFlightDiagnostic diagnostic = error() << "tensor " << quoted(other->proto->name());
     if (!isFloat(other->data.type))
       diagnostic << " is of type " << dtypeName(other->data.type) << "; only floats are trained";
@@ -433,10 +448,11 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
   auto error = [&] { return emitError(file.location()) << "tie: "; };
   Tensor *table = named(first), *copy = named(second);
   for (auto [name, tensor] : {std::pair(first, table), std::pair(second, copy)}) {
-    if (!tensor) {
-      llvm::SmallVector<llvm::StringRef> names(order.begin(), order.end());
-      return error() << "the model has no tensor " << quoted(name) << nearestNames(name, names);
-    }
+    if (!tensor)
+      return error() << "the model has no tensor " << quoted(name)
+                     << nearestNames(name, namesToSuggest([](const Tensor &each) {
+                          return each.isParameter && each.isRead;
+                        }));
     if (!tensor->isParameter || !tensor->isRead)
       return error() << "tensor " << quoted(name)
                      << (tensor->isRead ? " is not a parameter" : " is read by no node");

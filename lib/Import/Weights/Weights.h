@@ -109,6 +109,8 @@ private:
   bool isUsedAs(const Tensor &tensor, llvm::StringRef op, int operand) const;
   bool matches(const NamePattern &pattern, llvm::StringRef name) const;
   bool isMeant(const NamePattern &pattern, const Tensor &tensor) const;
+  llvm::SmallVector<llvm::StringRef>
+  namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const;
   mlir::LogicalResult readTrainable();
   mlir::LogicalResult readFreeze();
   mlir::LogicalResult readTies();

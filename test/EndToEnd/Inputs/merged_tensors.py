@@ -20,7 +20,8 @@ def parameter(name, values):
 
 
 def nodes(stored):
-    """Of a residual stream with two layers: a norm and a linear layer each. `stored`: the tensor of a parameter."""
+    """Of a residual stream with two layers: a norm and a linear layer each; then a norm without weights, to which the
+    exporter gives ones. `stored`: the tensor of a parameter."""
     result, last = [node("Gather", ["table", "x"], ["e"])], "e"
     for layer in LAYERS:
         norm, linear = ([f"%p_{layer}_{part}_{name}" for name in ("weight", "bias")] for part in ("norm", "linear"))
@@ -31,7 +32,8 @@ def nodes(stored):
             traced(node("Add", [layer + "m", stored(f"{layer}.linear.bias")], [layer + "b"]), "aten.linear.default", f"%{layer}n, {linear[0]}, {linear[1]}"),
             node("Add", [last, layer + "b"], [layer])]
         last = layer
-    return result + [node("MatMul", [last, "head"], ["y"])]
+    return result + [traced(node("LayerNormalization", [last, stored("ones")], ["n"]), "aten.layer_norm.default", f"%{last}, [8], None, None, 1e-05, False"),
+                     node("MatMul", ["n", "head"], ["y"])]
 
 
 def make(folder):
@@ -41,11 +43,11 @@ def make(folder):
     one, zero = numpy.ones(8, "<f4"), numpy.zeros(8, "<f4")
     both = [parameter("table", table), parameter("head", head)]
     kept = {"norm.weight": "first.norm.weight", "norm.bias": "first.norm.bias", "linear.weight": "val_0", "linear.bias": "first.norm.bias"}
-    merged = graph(nodes(lambda name: kept[name.split(".", 1)[1]]), *ends,
+    merged = graph(nodes(lambda name: kept[name.split(".", 1)[1]] if "." in name else "first.norm.weight"), *ends,
                    both + [parameter("first.norm.weight", one), parameter("first.norm.bias", zero), parameter("val_0", linear.T)])
     names = ["table", "head"] + [f"{layer}.{name}" for layer in LAYERS for name in kept]
     save(f"{folder}/merged.onnx", model(exported(merged, [("PARAMETER", name) for name in names], {"val_0": ["first.linear.weight"]})))
-    turned = [node("Transpose", [f"{layer}.linear.weight"], [layer + "t"], perm=[1, 0]) for layer in LAYERS]
+    turned = [constant("ones", FLOAT, [8], one.tobytes())] + [node("Transpose", [f"{layer}.linear.weight"], [layer + "t"], perm=[1, 0]) for layer in LAYERS]
     values = {"norm.weight": one, "norm.bias": zero, "linear.weight": linear, "linear.bias": zero}
     plain = nodes(lambda name: name.split(".")[0] + "t" if name.endswith("linear.weight") else name)
     save(f"{folder}/plain.onnx", model(graph(turned + plain, *ends, both + [
