@@ -18,7 +18,7 @@ static constexpr StringLiteral kStage = ZERO "stage", kReduce = ZERO "reduce_buc
                                kShard = ZERO "mics_shard_size";
 
 static constexpr Key kZeroRows[] = {
-    {"zero_optimization", block, "{}", Obeyed,
+    {"zero_optimization", checkedBlock, "{}", Obeyed,
      "what data-parallel ranks shard; true is stage 1, as in DeepSpeed's first versions"},
     {kStage, integer(0, 3), "0", Obeyed, "--zero-stage", "--zero-stage, else 0"},
     {kReduce, number(1), "5e8", Obeyed,
