@@ -198,6 +198,7 @@ struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
   int64_t offset;
+  bool countsSkipped = false; ///< an Int64: steps without update since the first one
 };
 
 /// A tensor that `forward` leaves in the arena; `--forward FILE.safetensors` writes it.
