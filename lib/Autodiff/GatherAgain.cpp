@@ -160,7 +160,7 @@ private:
     std::string error;
     if (!isa<ShardInterface>(op) || !isPure(op) || op->getBlock() != gather->getBlock())
       return false;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     if (!rule || rule->reduces())
       return false;
     int64_t others = 0;
