@@ -343,7 +343,7 @@ private:
       bool isPair = pair && pair.size() == 2 && llvm::all_of(pair, llvm::IsaPred<StringAttr>);
       if (!isPair)
         return module.emitError() << kRunDefaultsAttr << " holds " << each
-                                  << ", which is no option with its value, [\"--log\", \"FILE\"]";
+                                  << ", which is not an option with its value, [\"--log\", \"FILE\"]";
       list.push_back("{" + rt::stringLiteral(cast<StringAttr>(pair[0]).getValue()) + ", " +
                      rt::stringLiteral(cast<StringAttr>(pair[1]).getValue()) + "}");
     }

@@ -63,7 +63,7 @@ static constexpr Key kZeroRows[] = {
      "when a parameter is gathered and dropped is planned at compile time; --keep-gathered names "
      "those that stay"},
     {ZERO "stage3_model_persistence_threshold", number(0), "9223372036854775807", NoEffect,
-     "there is no cap on what the threshold keeps whole; --memory-limit holds the sum against the "
+     "there is no cap on what the threshold keeps in full; --memory-limit holds the sum against the "
      "memory"},
     {ZERO "stage3_gather_16bit_weights_on_model_save", boolean, "false", NoEffect,
      "checkpoints and exports hold full tensors at every stage"},

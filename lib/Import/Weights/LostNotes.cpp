@@ -157,17 +157,17 @@ void NoteFinder::noteLost() {
       undecided.push_back(each.parameter);
   if (!undecided.empty())
     note(text(undecided,
-              " is no tensor of the file: the exporter has merged it with an equal one, or folded "
+              " is not a tensor of the file: the exporter has merged it with an equal one, or folded "
               "it into another (a BatchNorm into a Conv), and what it has made is trained as one",
-              " are no tensors of the file: the exporter has merged them with equal ones, or "
+              " are not tensors of the file: the exporter has merged them with equal ones, or "
               "folded them into others (a BatchNorm into a Conv), and what it has made is trained "
               "as one"),
          {});
   if (!merged.removed.empty())
     note(text(merged.removed,
-              " is no tensor of the file: the exporter has removed it, as it does with "
+              " is not a tensor of the file: the exporter has removed it, as it does with "
               "biases of zeros, and it is not trained",
-              " are no tensors of the file: the exporter has removed them, as it does "
+              " are not tensors of the file: the exporter has removed them, as it does "
               "with biases of zeros, and they are not trained"),
          {});
   noteMadeBiases();
@@ -200,7 +200,7 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
   noteBeside("tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
                  " and as " + quoted(apart->second) + " of the exported program, and " +
                  (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
-                 (isOne ? " is no tensor" : " are no tensors") +
+                 (isOne ? " is not a tensor" : " are not tensors") +
                  " of the file: the exporter may have merged equal parameters, which are then "
                  "trained as one" +
                  unoptimized.str(),
