@@ -170,8 +170,8 @@ def StartableInterface : OpInterface<"StartableInterface"> {
 def TransparentInterface : OpInterface<"TransparentInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    In the unpartitioned program the op's result is its operand: the op only changes what each rank holds of it. An analysis of the
-    model looks through it.
+    In the unpartitioned program the op's result is its operand: the op only changes what each rank or pipeline stage holds of it. An
+    analysis of the model looks through it.
   }];
 }
 

@@ -2,7 +2,9 @@
 
 #include "dialects/Interfaces/ShardRule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -147,8 +149,8 @@ private:
 
 } // namespace
 
-std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> operandRanks,
-                                          ArrayRef<int64_t> resultRanks, std::string &error) {
+static std::optional<ShardRule> parse(StringRef text, ArrayRef<int64_t> operandRanks,
+                                      ArrayRef<int64_t> resultRanks, std::string &error) {
   ShardRule rule;
   auto [operands, results] = text.split("->");
   Parser parser(rule, error);
@@ -169,6 +171,21 @@ std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> oper
     }
   }
   return rule;
+}
+
+const ShardRule *ShardRule::get(StringRef text, ArrayRef<int64_t> operandRanks,
+                                ArrayRef<int64_t> resultRanks, std::string &error) {
+  static thread_local llvm::StringMap<ShardRule> known;
+  llvm::SmallString<128> key(text);
+  for (ArrayRef<int64_t> ranks : {operandRanks, resultRanks}) {
+    key += ';';
+    for (int64_t rank : ranks)
+      key += static_cast<char>('0' + rank);
+  }
+  if (auto found = known.find(key); found != known.end())
+    return &found->second;
+  std::optional<ShardRule> parsed = parse(text, operandRanks, resultRanks, error);
+  return parsed ? &known.try_emplace(key, std::move(*parsed)).first->second : nullptr;
 }
 
 bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,

@@ -62,10 +62,11 @@ struct ShardRule {
   llvm::SmallVector<RulePattern> operands, results;
   llvm::SmallVector<RuleLetter> letters;
 
-  /// Parses `text` for an op whose operands and results have these ranks; null and `error` set when
-  /// the text is wrong or does not fit the ranks.
-  static std::optional<ShardRule> parse(llvm::StringRef text, llvm::ArrayRef<int64_t> operandRanks,
-                                        llvm::ArrayRef<int64_t> resultRanks, std::string &error);
+  /// The rule that `text` is for an op whose operands and results have these ranks; null and `error`
+  /// set when the text is wrong or does not fit the ranks. Each is parsed once per thread, and lives
+  /// as long: verifying a module after every pass asks for the same few rules again and again.
+  static const ShardRule *get(llvm::StringRef text, llvm::ArrayRef<int64_t> operandRanks,
+                              llvm::ArrayRef<int64_t> resultRanks, std::string &error);
 
   /// The size of each letter, from the whole operands' (and, where given, results') shapes; a
   /// letter within a group is the group's size divided by the others. -1 where unknown. False and

@@ -29,14 +29,14 @@ static SmallVector<int64_t> ranksOf(TypeRange types) {
   return ranks;
 }
 
-std::optional<ShardRule> partita::par::ruleOf(Operation *op, std::string &error) {
+const ShardRule *partita::par::ruleOf(Operation *op, std::string &error) {
   auto sharded = dyn_cast<ShardInterface>(op);
   if (!sharded) {
     error = llvm::formatv("op '{0}' has no shard rule", op->getName().getStringRef()).str();
-    return std::nullopt;
+    return nullptr;
   }
-  return ShardRule::parse(sharded.getShardRule(), ranksOf(op->getOperandTypes()),
-                          ranksOf(op->getResultTypes()), error);
+  return ShardRule::get(sharded.getShardRule(), ranksOf(op->getOperandTypes()),
+                        ranksOf(op->getResultTypes()), error);
 }
 
 bool partita::par::letterSizes(const ShardRule &rule, Operation *op,
@@ -84,7 +84,7 @@ static bool isRepeatedAlong(Value value, unsigned dim) {
     value = f.getValue();
   Operation *op = value.getDefiningOp();
   std::string error;
-  auto rule = op ? ruleOf(op, error) : std::nullopt;
+  const ShardRule *rule = op ? ruleOf(op, error) : nullptr;
   return rule &&
          llvm::any_of(rule->results[cast<OpResult>(value).getResultNumber()].dims[dim].letters,
                       [&](unsigned letter) { return repeats(*rule, letter); });
@@ -209,15 +209,32 @@ static LogicalResult refuseResult(Operation *op, unsigned index, const Layout &e
   return error;
 }
 
-LogicalResult partita::verifyShardRule(Operation *op) {
-  auto placed = [](Type type) {
+static bool isPlaced(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getEncoding();
+}
+
+/// Of types without placement.
+static SmallVector<ArrayRef<int64_t>> shapesOf(TypeRange types) {
+  return llvm::map_to_vector(types, [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getEncoding();
-  };
+    return tensor ? tensor.getShape() : ArrayRef<int64_t>();
+  });
+}
+
+LogicalResult partita::verifyShardRule(Operation *op) {
   std::string error;
-  std::optional<ShardRule> rule = ruleOf(op, error);
+  const ShardRule *rule = ruleOf(op, error);
   if (!rule)
     return op->emitOpError() << error;
+  SmallVector<int64_t> sizes;
+  if (llvm::none_of(op->getOperandTypes(), isPlaced) &&
+      llvm::none_of(op->getResultTypes(), isPlaced)) {
+    if (rule->letterSizes(shapesOf(op->getOperandTypes()), shapesOf(op->getResultTypes()), sizes,
+                          error))
+      return success();
+    return op->emitOpError() << error;
+  }
   SmallVector<Layout, 2> operands, results;
   SmallVector<ArrayRef<int64_t>> operandShapes, resultShapes;
   for (Type type : op->getOperandTypes())
@@ -228,11 +245,8 @@ LogicalResult partita::verifyShardRule(Operation *op) {
     operandShapes.push_back(operand.shape);
   for (const Layout &result : results)
     resultShapes.push_back(result.shape);
-  SmallVector<int64_t> sizes;
   if (!rule->letterSizes(operandShapes, resultShapes, sizes, error))
     return op->emitOpError() << error;
-  if (llvm::none_of(op->getOperandTypes(), placed) && llvm::none_of(op->getResultTypes(), placed))
-    return success();
 
   bool cotangents = true;
   if (auto function = op->getParentOfType<FunctionOpInterface>())
@@ -297,14 +311,8 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
                                           ArrayRef<Type> elements, std::optional<Location> loc,
                                           SmallVectorImpl<Type> &inferred) {
   std::string error;
-  SmallVector<Layout, 2> layouts;
-  SmallVector<ArrayRef<int64_t>> shapes;
-  SmallVector<int64_t> resultRanks;
+  SmallVector<int64_t> ranks = ranksOf(operands.getTypes()), resultRanks;
   // A result's rank is its pattern's: count its tokens, with `*` as long as in the operands.
-  for (Value operand : operands)
-    layouts.push_back(Layout::of(operand.getType()).valueOnly());
-  for (const Layout &layout : layouts)
-    shapes.push_back(layout.shape);
   StringRef operandText = text.split("->").first, resultText = text.split("->").second;
   auto count = [](StringRef pattern) {
     int64_t dims = 0;
@@ -319,17 +327,32 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
   int64_t leading = 0;
   SmallVector<StringRef> patterns, resultPatterns;
   operandText.split(patterns, ',');
-  for (auto [pattern, layout] : llvm::zip(patterns, layouts))
+  for (auto [pattern, rank] : llvm::zip(patterns, ranks))
     if (auto [dims, star] = count(pattern); star)
-      leading = static_cast<int64_t>(layout.shape.size()) - dims;
+      leading = rank - dims;
   resultText.split(resultPatterns, ',');
   for (StringRef pattern : resultPatterns) {
     auto [dims, star] = count(pattern);
     resultRanks.push_back(dims + (star ? leading : 0));
   }
-  auto rule = ShardRule::parse(text, ranksOf(operands.getTypes()), resultRanks, error);
+  const ShardRule *rule = ShardRule::get(text, ranks, resultRanks, error);
+  if (!rule)
+    return emitOptionalError(loc, error);
   SmallVector<int64_t> sizes;
-  if (!rule || !rule->letterSizes(shapes, {}, sizes, error))
+  if (llvm::none_of(operands.getTypes(), isPlaced)) {
+    if (!rule->letterSizes(shapesOf(operands.getTypes()), {}, sizes, error))
+      return emitOptionalError(loc, error);
+    for (auto [pattern, element] : llvm::zip(rule->results, elements))
+      inferred.push_back(RankedTensorType::get(shapeOf(pattern, sizes), element));
+    return success();
+  }
+  SmallVector<Layout, 2> layouts;
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (Value operand : operands)
+    layouts.push_back(Layout::of(operand.getType()).valueOnly());
+  for (const Layout &layout : layouts)
+    shapes.push_back(layout.shape);
+  if (!rule->letterSizes(shapes, {}, sizes, error))
     return emitOptionalError(loc, error);
   SmallVector<Layout, 2> results;
   for (const RulePattern &pattern : rule->results)

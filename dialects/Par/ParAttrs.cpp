@@ -233,7 +233,7 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
         axes.push_back(name);
       }
       if (factor < 0 || llvm::MulOverflow(size, factor, size))
-        return parser.emitError(loc, "the size of a dimension is no number of elements");
+        return parser.emitError(loc, "the size of a dimension is not a number of elements");
     } while (succeeded(parser.parseOptionalKeyword("x")));
     shape.push_back(size);
     splits.push_back(ArrayAttr::get(context, axes));

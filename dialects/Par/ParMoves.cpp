@@ -91,7 +91,7 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
     whole = whole.valueOnly(), piece = piece.valueOnly();
   if (!(whole == piece) || shape != wholeType.getShape() ||
       wholeType.getElementType() != pieceType.getElementType())
-    return op.emitOpError() << "over " << axis << ": " << pieceType << " is no piece of "
+    return op.emitOpError() << "over " << axis << ": " << pieceType << " is not a shard of "
                             << wholeType;
   return success();
 }
@@ -212,7 +212,7 @@ static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
       }))
     return failure();
   std::string error;
-  auto rule = ruleOf(definer, error);
+  const ShardRule *rule = ruleOf(definer, error);
   Layout piece = Layout::of(op.getPiece()), placed(Layout::of(whole).shape);
   SmallVector<Layout, 0> operands(definer->getNumOperands(), piece);
   SmallVector<bool> carriesCotangent(operands.size(), false);

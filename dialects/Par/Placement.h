@@ -148,14 +148,14 @@ bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
                   llvm::ArrayRef<bool> carriesCotangent, llvm::MutableArrayRef<Layout> results,
                   RuleProblem &problem);
 
-/// Why an op does not keep the padding of a piece zero, of a letter that the mesh splits unevenly;
+/// Why an op does not keep the padding of a shard zero, of a letter that the mesh splits unevenly;
 /// empty where it does, or where nobody sees that it does not. See OpRule.cpp.
 std::string unevenProblem(mlir::Operation *op, const ShardRule &rule,
                           llvm::ArrayRef<int64_t> letterSizes, llvm::ArrayRef<Layout> operands,
                           llvm::ArrayRef<Layout> results, MeshAttr mesh);
 
 /// The rule of an op, parsed for its operands and results; reports an error of the rule.
-std::optional<ShardRule> ruleOf(mlir::Operation *op, std::string &error);
+const ShardRule *ruleOf(mlir::Operation *op, std::string &error);
 
 /// For building ops without naming their result types: whole shapes by the rule's letters,
 /// placements by the rule with replicated read as invariant, one rank's shape from both.

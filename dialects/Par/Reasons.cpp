@@ -109,7 +109,7 @@ private:
 
   Value ruleStep(Operation *op, OpResult result, Kind kind, int operand) {
     std::string error;
-    auto rule = ruleOf(op, error);
+    const ShardRule *rule = ruleOf(op, error);
     SmallVector<int64_t> sizes;
     if (!rule || !letterSizes(*rule, op, sizes, error))
       return {};

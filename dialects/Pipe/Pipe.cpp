@@ -129,7 +129,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kCuts)
     return verifyCuts(op, attribute.getValue());
   if (attribute.getName() != kOn)
-    return op->emitError() << attribute.getName() << " is no attribute of an op";
+    return op->emitError() << attribute.getName() << " is not an attribute of an op";
   auto list = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
   if (!list)
     return op->emitError() << kOn << " is " << attribute.getValue() << ", expected stages";

@@ -65,8 +65,8 @@ def Pipe_ChannelAttr : AttrDef<Pipe_Dialect, "Channel"> {
   let summary = "one direction between two stages";
   let description = [{
     Each rank of stage `from` sends to the rank of stage `to` that has its other coordinates. Values arrive in the order
-    in which they were sent: the n-th receive gets what the n-th send sent. `number` tells apart channels between the
-    same stages, whose orders do not depend on each other. Of `pipe.move`, before the cut, both ends are positions.
+    in which they were sent: the n-th receive gets what the n-th send sent. `number` distinguishes channels
+    between the same stages, whose orders do not depend on each other. In `pipe.move`, before the cut, both ends are positions.
 
         #pipe.channel<0 to 1>
         #pipe.channel<1 to 0, number 1>
@@ -120,7 +120,7 @@ class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
   let extraClassDeclaration = rule;
 }
 
-def Pipe_MoveOp : Pipe_Conjugate<"move"> {
+def Pipe_MoveOp : Pipe_Conjugate<"move", [TransparentInterface]> {
   let summary = "a value at the next position that needs it; its gradient moves back";
   let description = [{
     The only op that takes an activation from one position to another; with one chunk a stage, a position is a stage. Its channel is
@@ -134,7 +134,7 @@ def Pipe_MoveOp : Pipe_Conjugate<"move"> {
   let assemblyFormat = "$value `over` $channel attr-dict `:` type($value)";
 }
 
-def Pipe_ShareOp : Pipe_Conjugate<"share"> {
+def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
   let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
     The `f` of positions: each contributes a part of the gradient. Stands once per step, outside of the loop over micro-batches.
@@ -162,7 +162,7 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
   let assemblyFormat = "$value `on` $stages (`because` $reason^)? attr-dict `:` type($value)";
 }
 
-def Pipe_PinOp : Pipe_Conjugate<"pin"> {
+def Pipe_PinOp : Pipe_Conjugate<"pin", [TransparentInterface]> {
   let summary = "a value that several positions have, as one of them uses it";
   let description = [{
     What is computed of the result is that position's alone, and so is its gradient: a part of the sum over the positions. Created by

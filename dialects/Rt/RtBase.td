@@ -30,7 +30,7 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kWorkspace = "rt.workspace";
     /// On a parameter or state, by `plan-memory`: its place in persistent memory.
     static constexpr ::llvm::StringLiteral kAt = "rt.at";
-    /// On a parameter or state, by `plan-memory`: the type of one rank's piece.
+    /// On a parameter or state, by `plan-memory`: the type of one rank's shard.
     static constexpr ::llvm::StringLiteral kLocal = "rt.local";
     /// On the module, by `plan-memory`: bytes of the arena and of persistent memory.
     static constexpr ::llvm::StringLiteral kArenaBytes = "rt.arena_bytes";

@@ -22,7 +22,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface"> {
   let description = [{
     A collective as a call of the runtime; how it is spelled is its row's (partita_rt/collectives.h). In place, `from` and `to`
     are the same buffers; else the i-th of `from` goes to the i-th of `to`: `blocks[i]` times, `counts[i]` elements of each rank.
-    `wholes[i]` are the elements of a whole that is smaller than all parts together, else 0.
+    `wholes[i]` are the elements of a full tensor that is smaller than all its padded shards together, else 0.
   }];
   let methods = [
     InterfaceMethod<"What is done.", "::partita_rt::CollectiveKind", "getCollectiveKind">,
@@ -100,7 +100,7 @@ def KernelInterface : OpInterface<"KernelInterface"> {
     InterfaceMethod<"The result as a view of operand 0, if it is one; else none.",
       "::std::optional<::partita::rt::View>", "viewOfOperand", (ins "const ::partita::rt::View &":$operand), [{}],
       [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"The piece of the result that operand number `operand` may be computed into directly; else none.",
+    InterfaceMethod<"The part of the result that operand number `operand` may be computed into directly; else none.",
       "::std::optional<::partita::rt::View>", "pieceOfResult",
       (ins "unsigned":$operand, "const ::partita::rt::View &":$result), [{}], [{ return ::std::nullopt; }]>,
     InterfaceMethod<"Does the kernel need result number `result` when nobody uses it?",

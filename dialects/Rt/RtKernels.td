@@ -13,7 +13,7 @@ include "dialects/Rt/RtBase.td"
 defvar B = Rt_BufferType;
 
 //===------------------------------------------------------------------------------------------===//
-// Matrix products
+// Matmuls
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_GemmOp : Rt_Call<"gemm", "gemm",
@@ -157,7 +157,7 @@ def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
 def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
     ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "target.dropout(getRatio(), numbered(getOperation(), \"id\"), getKey())",
      "target.firstElement(getMicro(), getWhole(), getFirst())"], [], "0", ["id"]> {
-  let summary = "elements zeroed at random by their number in the whole tensor, the others scaled";
+  let summary = "elements zeroed at random by their index in the full tensor, the others scaled";
   let arguments = (ins B:$y, B:$x, B:$key, B:$micro, Optional<B>:$first, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$whole,
                        F64Attr:$ratio, I64Attr:$id);
 }
@@ -166,7 +166,7 @@ def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
 // Tokens
 //===------------------------------------------------------------------------------------------===//
 
-// `vocabulary` is the whole one's size; a rank that has only `rows` of it knows where they begin: `first`.
+// `vocabulary` is the full size; a rank that has only `rows` of it knows where they begin: `first`.
 
 def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
     ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())"]> {
@@ -216,14 +216,14 @@ def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp",
 def Rt_ClassifierLossOp : Rt_Call<"classifier_loss", "classifierLoss",
     ["getLoss()", "getX()", "getW()", "getLabels()", "getRows()", "getWidth()", "getVocabulary()",
      "static_cast<int64_t>(getIgnore())", "getScratch()", "classifierBlock(getBlock())"]> {
-  let summary = "cross-entropy of a product, without its logits";
+  let summary = "cross-entropy of a matmul, without its logits";
   let arguments = (ins B:$loss, B:$x, B:$w, B:$labels, B:$scratch, I64Attr:$rows, I64Attr:$width, I64Attr:$vocabulary,
                        I64Attr:$ignore, DenseI64ArrayAttr:$block);
 }
 def Rt_ClassifierLossGradOp : Rt_Call<"classifier_loss_grad", "classifierLossGrad",
     ["getLoss()", "getDx()", "getDw()", "getDloss()", "getDlossStride()", "getX()", "getW()", "getLabels()",
      "getRows()", "getWidth()", "getVocabulary()", "static_cast<int64_t>(getIgnore())", "getScratch()", "classifierBlock(getBlock())"]> {
-  let summary = "cross-entropy of a product with its gradients, without the logits of all tokens";
+  let summary = "cross-entropy of a matmul with its gradients, without the logits of all tokens";
   let arguments = (ins B:$loss, B:$dx, B:$dw, B:$dloss, B:$x, B:$w, B:$labels, B:$scratch, I64Attr:$dlossStride,
                        I64Attr:$rows, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$ignore, DenseI64ArrayAttr:$block);
 }
@@ -258,7 +258,7 @@ def Rt_StepNumberOp : Rt_Op<"step_number"> {
   let assemblyFormat = "$number attr-dict `:` type($number)";
 }
 def Rt_FirstIndexOp : Rt_Op<"first_index"> {
-  let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * piece";
+  let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * shard";
   let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$piece);
   let assemblyFormat = "$first $axes $sizes `times` $piece attr-dict `:` type($first)";
 }
@@ -311,7 +311,7 @@ class Rt_Initial<string mnemonic, string callee> : Rt_Call<mnemonic, callee,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints, UnitAttr:$transposed);
 }
 def Rt_InitialValueOp : Rt_Initial<"initial_value", "initialValue"> {
-  let summary = "this rank's piece of parameter number `index`'s initial value, as --init chooses";
+  let summary = "this rank's shard of parameter number `index`'s initial value, as --init chooses";
 }
 def Rt_InitialMasterOp : Rt_Initial<"initial_master", "initialMaster"> {
   let summary = "the same in 32 bits, of the parameter whose master optimizer state number `index` is";
@@ -394,7 +394,7 @@ def Rt_UpdateScaleOp : Rt_Call<"update_scale", "updateScale",
 }
 def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient",
     ["\"rank\"", "numbered(getOperation(), \"index\")", "getGradient()", "listing(getFlatOver())"], [], "0", ["index"]> {
-  let summary = "shows parameter number `index`'s complete gradient, or its flat piece over these mesh axes, to the host (--grads)";
+  let summary = "shows parameter number `index`'s complete gradient, or its flat shard over these mesh axes, to the host (--grads)";
   let arguments = (ins B:$gradient, I64Attr:$index, DenseI64ArrayAttr:$flatOver);
 }
 

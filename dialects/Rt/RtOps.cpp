@@ -99,7 +99,7 @@ LogicalResult LayerOp::verifyRegions() {
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto layer = symbols.lookupNearestSymbolFrom<LayerOp>(*this, getCalleeAttr());
   if (!layer)
-    return emitOpError() << "calls " << getCalleeAttr() << ", which is no layer's function";
+    return emitOpError() << "calls " << getCalleeAttr() << ", which is not a layer's function";
   auto rows = static_cast<int64_t>(layer.getLabels().size());
   int64_t row = getRow(), times = getTimes();
   if (row < 0 || times < 1 || row >= rows || times > rows - row)

@@ -229,8 +229,8 @@ def Rt_SumStagesOp : Rt_Op<"sum_stages", [ExchangeInterface, DataInterface, Pend
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = "$pending $buffers $counts `over` $axis `of` $stages `because` $reason attr-dict `:` type($buffers)";
 }
-/// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a whole that
-/// is smaller than all parts together, else 0.
+/// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a full
+/// tensor that is smaller than all its padded shards together, else 0.
 class Rt_Move<string mnemonic, list<Trait> traits = []>
     : Rt_Op<mnemonic, traits # [SameVariadicOperandSize, DataInterface, PendingInterface]> {
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
@@ -254,10 +254,10 @@ def Rt_AllGatherOp : Rt_Exchange<"all_gather", "AllGather"> {
   let summary = "wholes from all ranks' parts";
 }
 def Rt_ReduceScatterOp : Rt_Exchange<"reduce_scatter", "ReduceScatter"> {
-  let summary = "this rank's parts of sums over the ranks";
+  let summary = "this rank's shards of sums over the ranks";
 }
 def Rt_TakePartOp : Rt_Move<"take_part"> {
-  let summary = "this rank's part of a whole; no communication, one pair of buffers";
+  let summary = "this rank's shard of a full tensor; no communication, one pair of buffers";
 }
 def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
   let summary = "waits for a collective";

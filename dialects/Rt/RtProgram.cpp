@@ -23,7 +23,7 @@ FailureOr<partita_rt::CollectiveKind> rt::parseCollectiveKind(AsmParser &parser)
     return failure();
   if (const partita_rt::CollectiveRow *row = partita_rt::collectiveNamed(name))
     return row->kind;
-  parser.emitError(loc) << "'" << name << "' is no kind of collective";
+  parser.emitError(loc) << "'" << name << "' is not a kind of collective";
   return failure();
 }
 

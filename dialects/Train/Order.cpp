@@ -99,7 +99,7 @@ LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     for (int64_t i = 0; i < numbers[at + 1]; ++i)
       if (!isPass(numbers[at + 2 + kNumbers * i], numbers[at + 3 + kNumbers * i]))
         return emitError() << "chunk " << numbers[at + 3 + kNumbers * i]
-                           << " of a slot is no number from 0 on";
+                           << " of a slot, expected at least 0";
     at += 2 + kNumbers * numbers[at + 1];
   }
   return success();
@@ -181,7 +181,7 @@ void OrderAttr::print(AsmPrinter &printer) const {
 LogicalResult PassAttr::verify(function_ref<InFlightDiagnostic()> emitError, PassKind,
                                int64_t chunk) {
   return chunk >= 0 ? success()
-                    : emitError() << "chunk " << chunk << " of a pass is no number from 0 on";
+                    : emitError() << "chunk " << chunk << " of a pass, expected at least 0";
 }
 
 Attribute PassAttr::parse(AsmParser &parser, Type) {

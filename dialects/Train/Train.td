@@ -8,6 +8,7 @@
 #ifndef PARTITA_TRAIN
 #define PARTITA_TRAIN
 
+include "dialects/Train/Norms.td"
 include "dialects/Train/TrainBase.td"
 
 def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
@@ -32,7 +33,7 @@ def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
   let assemblyFormat = "`<` $number `of` $count `>`";
   let extraClassDeclaration = [{
     static constexpr int64_t kBefore = -1, kAfter = -2, kOnce = -3;
-    /// The layer of an op; null where nobody has said it.
+    /// The layer of an op; null where it has none.
     static LayerAttr of(::mlir::Operation *op);
   }];
 }
@@ -89,7 +90,7 @@ def Train_ShardingAttr : Train_Attr<"Sharding", "sharding"> {
 }
 
 def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
-  let summary = "the whole plan, as the command line and the configuration file gave it";
+  let summary = "the plan, as the command line and the configuration file gave it";
   let description = [{
     `#train.plan<{accumulate = 2 : i64, ...}>`; the keys are the command line's plan options. Read by the
     driver alone, which turns it into pass options.
@@ -164,7 +165,7 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
 def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
   let summary = "a parameter of the model";
   let description = [{
-    `type` is the whole tensor's; `initial` names its value's place in the model's file (absent when the
+    `type` is the full tensor's; `initial` names its value's place in the model's file (absent when the
     file declares it without a value), `fill` how it is filled otherwise (set by `objective`).
     `frozen` parameters get no gradient. A tensor of the model that is called like one of the module's functions has
     another symbol; its own name, by which checkpoints and exported models know it, is its attribute `train.name`.
@@ -225,8 +226,8 @@ def Train_InitialValueOp : Train_Access<"initial_value", [Pure]> {
   let summary = "what a parameter or state starts as";
   let description = [{
     Its symbol says it: a state's `value`; a parameter's `initial` or `fill`, whichever the run chooses
-    (`--init`); a master's is its parameter's. A placement takes its piece of the whole: random numbers are counted by the element's index
-    in the whole tensor, so that no placement changes them.
+    (`--init`); a master's is its parameter's. A rank computes its shard alone: a random number depends on the element's index in the full
+    tensor, so no placement changes it.
     Created in @init by `make-init`, for states by `optimize`; becomes a call in `lower-to-rt`.
 
         %0 = train.initial_value @w : tensor<4x6xf32>
@@ -276,7 +277,7 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     flight. A saved value then has an instance for each micro-batch between the pass that saves it and the last one that reads it.
 
     A sum that is listed in `grown` the region that yields it makes itself: it sees it as it is so far, zero at first, as an argument behind
-    all others, and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
+    all others, and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a matmul).
     Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
@@ -419,91 +420,6 @@ def Train_BarrierOp : Train_Op<"barrier", [Pure, ShardInterface, AllTypesMatch<[
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$value attr-dict `:` type($value)";
   let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
-}
-
-//===----------------------------------------------------------------------------------------------===//
-// Norms of gradients, and what follows from them (optimizers: Optimizers.td)
-//===----------------------------------------------------------------------------------------------===//
-
-def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
-  let summary = "the Euclidean norm of tensors taken as one vector, each element counted once";
-  let description = [{
-    Of the whole values, however they are placed: what every rank has is counted once, pieces are added up. Created by
-    `optimize`, pieces taken by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split something, and
-    `norm` by `expand-norms`, when it is known what splits what. `parameters` are those whose gradients the values are, so that
-    one that is not finite can be named.
-
-        %norm = train.global_norm %dw, %db of [@w, @b] : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
-  }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$values, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
-  let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
-  let assemblyFormat = "$values (`of` $parameters^)? attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-
-def Train_SquareSumOp : Train_Op<"square_sum", [Pure]> {
-  let summary = "of each tensor the sum of its elements' squares, as far as a rank has them";
-  let description = [{
-    All operands are split over the same axes, over which the sums are partial. Computed in double precision, in one
-    fixed order. Created by `expand-norms`; becomes a kernel call.
-  }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$values);
-  let results = (outs 1DTensorOf<[AnyFloat]>:$sum);
-  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-
-def Train_NormOp : Train_Op<"norm", [Pure]> {
-  let summary = "the square root of the sum of sums of squares";
-  let description = [{
-    `parameters` has one for each of the sums, in their order. Created by `expand-norms`; becomes a kernel call, and another one
-    that reports the first parameter whose sum is not finite.
-  }];
-  let arguments = (ins Variadic<1DTensorOf<[AnyFloat]>>:$squares, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
-  let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
-  let assemblyFormat = "$squares (`of` $parameters^)? attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-
-def Train_ClipOp : Train_Op<"clip", [Pure]> {
-  let summary = "what gradients are multiplied by so that their norm is at most max_norm";
-  let description = [{
-    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 where max_norm is 0; not-a-number for a norm that is none, and
-    for an infinite one, of which no multiple is finite. Created by `optimize`; becomes a kernel call, which reports the
-    norm too.
-  }];
-  let arguments = (ins 0DTensorOf<[AnyFloat]>:$norm, F64Attr:$max_norm);
-  let results = (outs 0DTensorOf<[AnyFloat]>:$scale);
-  let assemblyFormat = "$norm attr-dict `:` functional-type(operands, results)";
-}
-
-def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
-  let summary = "LAMB's: the length of a parameter over that of its direction, both whole, within [least, most]";
-  let description = [{
-    Operands are those of the `train.lamb` for which it is, but for rate and ratio: value, gradient, m, v, t and perhaps
-    scale; so are the hyperparameters, in `hyper`. 1 where one of the lengths is 0. As `global_norm`, each element is counted
-    once, whatever splits it. Created by `optimize`; replaced with `direction_squares`, sums over the axes that split the
-    value and `ratio` by `expand-norms`.
-  }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper, F64Attr:$least, F64Attr:$most);
-  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
-  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
-}
-
-def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure]> {
-  let summary = "the sums of the squares of a parameter's and its direction's elements, as far as a rank has them";
-  let description = "As `square_sum`, of both. Created by `expand-norms`; becomes a kernel call.";
-  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper);
-  let results = (outs 1DTensorOf<[AnyFloat]>:$sums);
-  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
-}
-
-def Train_RatioOp : Train_Op<"ratio", [Pure]> {
-  let summary = "the root of one number over that of another, within [least, most]; 1 where one is 0";
-  let description = "Created by `expand-norms`; becomes a kernel call.";
-  let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
-  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
-  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // PARTITA_TRAIN

@@ -8,7 +8,7 @@ include "mlir/IR/OpBase.td"
 def OptimizerInterface : OpInterface<"OptimizerInterface"> {
   let cppNamespace = "::partita::train";
   let description = [{
-    An op that makes a parameter's new value, or that of a rank's piece of it, from its gradient. Operands: the value, the
+    An op that makes a parameter's new value, or a shard's, from its gradient. Operands: the value, the
     gradient, one per state, then scalars in memory (getScalarNames), at last perhaps `scale`, which multiplies the
     gradient, and behind it perhaps `apply`: where it is 0 nothing changes. Results: the new value, the states' new
     values, and perhaps `rounded`: the new value in 16 bits, of a master.

@@ -1,8 +1,8 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-epilogues`, `fuse-addends` and `fuse-accumulation` what else
-// a product's kernel does, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a product,
+// makes tx.fusion, `fuse-bias` the matmuls with a bias, `fuse-epilogues`, `fuse-addends` and `fuse-accumulation` what else
+// a matmul's kernel does, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a matmul,
 // `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -34,7 +34,7 @@ def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlock
 }
 
 def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
-  let summary = "a matrix product and what its kernel does along with it";
+  let summary = "a matmul and what its kernel does along with it";
   let description = [{
     The region is the ops themselves, each with its rule, so that whatever placement they had they keep; it has one
     argument per operand, and is one of
@@ -42,11 +42,11 @@ def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove
         %pre = tx.matmul_bias %a, %b plus %bias        // or matmul_nt_bias
         %y = tx.gelu_tanh %pre
         tx.fused %y, %pre                              // both: the backward pass wants the second
-        // a product times the slope of what it is the cotangent of
+        // a matmul times the slope of what it is the cotangent of
         %dy = tx.matmul_nt %g, %w                      // or matmul
         %dx = tx.gelu_tanh_grad %pre, %dy
         tx.fused %dx
-        // a product, perhaps with a bias, added to what is there: a residual, the product of another operand
+        // a matmul, perhaps with a bias, added to what is there: a residual, the matmul of another operand
         %y = tx.matmul_bias %a, %b plus %bias          // or any other but matmul_tn
         %sum = tx.add %so_far, %y
         tx.fused %sum
@@ -83,12 +83,12 @@ class Tx_BiasedProduct<string mnemonic> : Tx_InferredOp<mnemonic> {
 }
 def Tx_MatMulBiasOp : Tx_BiasedProduct<"matmul_bias"> {
   let summary = "a @ b + bias: a [..., k], b [k, n], bias [n]";
-  let description = "The product cannot be split along k: the bias would be added on every rank.";
+  let description = "The matmul cannot be split along k: the bias would be added on every rank.";
   let shardRule = "* k^, k^ n, n -> * n";
 }
 def Tx_MatMulNTBiasOp : Tx_BiasedProduct<"matmul_nt_bias"> {
   let summary = "a @ b^T + bias: a [..., k], b [n, k], bias [n]";
-  let description = "The product cannot be split along k: the bias would be added on every rank.";
+  let description = "The matmul cannot be split along k: the bias would be added on every rank.";
   let shardRule = "* k^, n k^, n -> * n";
 }
 
@@ -129,7 +129,7 @@ def Tx_RotaryOp : Tx_InferredOp<"rotary"> {
 }
 
 //===------------------------------------------------------------------------------------------------===//
-// The loss of a product. Kernels go over blocks of tokens and of the vocabulary: the logits of all tokens, a
+// The loss of a matmul. Kernels go over blocks of tokens and of the vocabulary: the logits of all tokens, a
 // large model's largest tensor, never exist (Hsu et al., arXiv 2410.10989).
 //===------------------------------------------------------------------------------------------------===//
 

@@ -16,8 +16,8 @@ class Tx_AttributeRuleOp<string mnemonic, list<Trait> traits = []> : Tx_Op<mnemo
 def Tx_ConstantOp : Tx_AttributeRuleOp<"constant", [ConstantLike]> {
   let summary = "a value known at compile time";
   let description = [{
-    Small, or a splat; weights are `train.parameter`. It may be split over any axis: of a splat each rank has a
-    smaller one, of other values the whole, out of which it takes its piece (`localize`). The value's type
+    Small, or a splat; weights are `train.parameter`. It may be split over any axis: each rank has a smaller
+    splat; other values it has in full, and takes its shard of them (`localize`). The value's type
     has no encoding; a splat's result may have one.
   }];
   let arguments = (ins ElementsAttr:$value);
@@ -77,7 +77,7 @@ def Tx_BroadcastOp : Tx_AttributeRuleOp<"broadcast"> {
 def Tx_SliceOp : Tx_AttributeRuleOp<"slice"> {
   let summary = "element offsets + i * strides; the sizes are the result's shape";
   let description = [{
-    A dimension that is taken whole may be split. One that is cut into equal blocks may be split within the
+    A dimension that is taken in full may be split. One that is cut into equal blocks may be split within the
     blocks: the slices of a fused projection are its blocks, and heads split each.
   }];
   let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
@@ -132,7 +132,7 @@ def Tx_RepeatOp : Tx_Repeated<"repeat"> {
   let summary = "each index of dimension dim, `times` times after one another";
   let description = [{
     [a, b] becomes [a, a, b, b]. Rule `~.. y^ .., @z -> .. z ..`: every rank has all of x and repeats what its
-    own piece of the result holds, which `first` tells (`localize` adds the operand). Created by
+    own shard of the result holds, which begins at `first` (`localize` adds the operand). Created by
     tx.attention's split form, for key heads that are fewer than the ranks that share them.
   }];
   let gradient = [{
@@ -144,7 +144,7 @@ def Tx_RepeatOp : Tx_Repeated<"repeat"> {
 }
 def Tx_RepeatSumOp : Tx_Repeated<"repeat_sum"> {
   let summary = "repeat's transpose: the sum of each `times` indices of dimension dim that stand after one another";
-  let description = "A rank that has a piece of x adds it to what is zero elsewhere.";
+  let description = "A rank that has a shard of x adds it to what is zero elsewhere.";
   let gradient = [{
     SmallVector<Value> flowing(getOperation()->getNumOperands());
     flowing[0] = RepeatOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getFirst(),

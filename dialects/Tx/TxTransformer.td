@@ -6,7 +6,7 @@
 include "dialects/Tx/TxBase.td"
 
 //===------------------------------------------------------------------------------------------------===//
-// Matrix products. The three of them are closed under differentiation.
+// Matmuls. The three of them are closed under differentiation.
 //===------------------------------------------------------------------------------------------------===//
 
 class Tx_Product<string mnemonic> : Tx_InferredOp<mnemonic> {
@@ -210,13 +210,13 @@ def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
   let summary = "each element zero with probability `ratio`, else divided by 1 - ratio; x without a key";
   let description = [{
     Whether an element stays depends on `key` (of the run and the step), `id` (the op as imported) and the
-    element's number: its row-major index in the whole tensor, after those of the micro-batches before
+    element's number: its row-major index in the full tensor, after those of the micro-batches before
     (`micro` of them). So no layout, accumulation or recomputation changes a mask, as long as the batch is
     the first dimension; the gradient is the same op on dy.
 
     Created by import without a key: the identity. `key-dropout` gives the ones of a training step their
-    key and removes the others. When it is localized (its shape is one rank's piece), `first` is the
-    number of the piece's first element and `whole` the whole shape; `first` has a dimension per
+    key and removes the others. When it is localized (its shape is one rank's shard), `first` is the
+    number of the shard's first element and `whole` the full shape; `first` has a dimension per
     dimension that is split.
   }];
   let shardRule = "";
@@ -248,7 +248,7 @@ def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
   let description = [{
     A rank that has only the rows from `first` on (`localize` adds the operand) yields zeros where the id
     names another rank's row: the sum over ranks is the row (Shoeybi et al., arXiv 1909.08053). The row `padding`
-    of the whole table gets no gradient from here.
+    of the full table gets no gradient from here.
   }];
   let shardRule = "~v+ h, *, @v -> * h";
   let arguments = (ins Tx_Tensor:$table, Tx_Int:$ids, Optional<Tx_Int>:$first, OptionalAttr<I64Attr>:$padding);
@@ -331,7 +331,7 @@ def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [],
 }
 def Tx_CrossEntropyGradOp : Tx_InferredOp<"cross_entropy_grad"> {
   let summary = "dloss (softmax(logits) - onehot(label)); 0 where the label is ignore_index";
-  let description = "`lse` is that of the whole row, `first` the index at which the logits of this rank begin.";
+  let description = "`lse` is that of the full row, `first` the index at which the logits of this rank begin.";
   let shardRule = "* n, *, *, ~*, @n -> * n";
   let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Tx_Float:$dloss, Optional<Tx_Int>:$first, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$dlogits);
@@ -344,8 +344,8 @@ def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
   let precision = "Exact";
   let description = [{
     x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one what is left. A rank that
-    has some of the parts is told where they begin (`localize` adds `first`), and with that where x ends: what
-    lies beyond, a piece's padding, does not count. No gradient flows: that of tx.token_loss contains it. Created by
+    has some of the parts gets where they begin as an operand (`localize` adds `first`), and so knows where x ends: what
+    lies beyond, a shard's padding, does not count. No gradient flows: that of tx.token_loss contains it. Created by
     tx.cross_entropy's split form.
   }];
   let shardRule = "* n, @n -> * #n";
@@ -361,7 +361,7 @@ def Tx_TokenLossOp : Tx_InferredOp<"token_loss", [], "::partita::tx::statisticEl
   let precision = "Exact";
   let description = [{
     lse - logits[label] on the rank that has the label, else 0; 0 where the label is ignore_index. `lse` [...]
-    must be the logarithm of the sum of exponentials of the whole row: the gradient in the logits contains
+    must be the logarithm of the sum of exponentials of the full row: the gradient in the logits contains
     what flows through it, so none flows into `lse`. Created by tx.cross_entropy's split form.
   }];
   let shardRule = "* n+, *, *, @n -> *";

@@ -80,7 +80,7 @@ static LogicalResult verifyPiece(Operation *op, StringAttr axis, Value given, Ty
       element == actual.getElementType())
     return success();
   InFlightDiagnostic error = op->emitOpError();
-  error << "over " << axis << ": " << pieceType << " is no piece of " << wholeType;
+  error << "over " << axis << ": " << pieceType << " is not a shard of " << wholeType;
   if (succeeded(expected))
     error << ", that is " << *expected;
   return error;

@@ -240,15 +240,21 @@ std::string Collective::seedText() const {
   return text;
 }
 
+bool Collective::isRequired() const {
+  const Role *row = roleOf(role);
+  const Seed *from = seedOf(seed);
+  return row && row->choice.empty() && from && from->isRequired;
+}
+
 std::string Collective::removal() const {
   const Role *row = roleOf(role);
   if (!row)
     return "";
   if (!row->choice.empty())
     return row->choice.str();
-  const Seed *from = seedOf(seed);
-  if (from && from->isRequired)
+  if (isRequired())
     return "required by the mathematics of data parallelism: " + row->need.str();
+  const Seed *from = seedOf(seed);
   std::string text;
   if (isMove(*this) && row->isPaired)
     text = "without --sequence-parallel, an all_reduce takes the place of a pair of these; ";

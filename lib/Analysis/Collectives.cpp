@@ -273,7 +273,7 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   std::string kind = text(object, "kind");
   const CollectiveRow *row = partita_rt::collectiveNamed(kind);
   if (!row)
-    return llvm::createStringError("'" + kind + "' is no kind of collective");
+    return llvm::createStringError("'" + kind + "' is not a kind of collective");
   c.kind = row->kind;
   c.function = text(object, "function"), c.type = text(object, "type");
   c.called = text(object, "name");

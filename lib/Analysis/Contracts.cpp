@@ -76,7 +76,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   if (kind != "total") {
     const CollectiveRow *row = partita_rt::collectiveNamed(kind);
     if (!row || !row->conjugate)
-      return wrong("'" + kind + "' is no kind of collective");
+      return wrong("'" + kind + "' is not a kind of collective");
     contract.kind = row->kind;
   }
   if (what.contains('@') && axis.empty())
@@ -115,7 +115,7 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
   if (contract.perLayer && layers == 0 && !exchanges && contract.allows(0))
     return std::nullopt; // on one rank, what is allowed to exchange nothing
   if (contract.perLayer && layers == 0)
-    return Breach{"there is no layer to count in: nothing is exchanged, or no sequence of ops with "
+    return Breach{"there is no layer to count in: nothing is communicated, or no sequence of ops with "
                   "weights repeats itself",
                   {}};
   for (int64_t i = 0; i < (contract.perLayer ? layers : 1); ++i)

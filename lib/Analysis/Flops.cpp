@@ -53,7 +53,7 @@ static Flops flopsOf(ShardInterface shard) {
   Operation *op = shard;
   Flops flops;
   std::string error;
-  std::optional<ShardRule> rule = par::ruleOf(op, error);
+  const ShardRule *rule = par::ruleOf(op, error);
   if (!rule)
     return flops;
   if (auto attention = dyn_cast<tx::AttentionOp>(op))

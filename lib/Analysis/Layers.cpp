@@ -9,7 +9,6 @@
 #include "partita/Analysis/Layers.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Par.h"
-#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/Hashing.h"
@@ -56,8 +55,7 @@ public:
 
 private:
   static bool isLookedThrough(Operation *op) {
-    return isa<TransparentInterface, pipe::MoveOp, pipe::ShareOp, pipe::PinOp>(op) &&
-           op->getNumOperands() == 1;
+    return isa<TransparentInterface>(op) && op->getNumOperands() == 1;
   }
   static Value through(Value value) {
     while (Operation *op = value.getDefiningOp()) {

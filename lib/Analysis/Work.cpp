@@ -29,9 +29,7 @@ static llvm::SmallBitVector lettersOf(const RulePattern &pattern, unsigned count
 
 static int64_t flopsOf(Operation *op) {
   std::string error;
-  std::optional<ShardRule> rule;
-  if (isa<ShardInterface>(op))
-    rule = par::ruleOf(op, error);
+  const ShardRule *rule = isa<ShardInterface>(op) ? par::ruleOf(op, error) : nullptr;
   if (!rule)
     return 0;
   SmallVector<ArrayRef<int64_t>> operandShapes, resultShapes;

@@ -163,7 +163,7 @@ private:
     if (!isa<ShardInterface>(op) || isa<pipe::PipeDialect>(op->getDialect()) || !isPure(op) ||
         op->getBlock() != gather->getBlock())
       return false;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     if (!rule || rule->reduces())
       return false;
     int64_t others = 0;

@@ -53,7 +53,7 @@ std::optional<int64_t> layerOf(Operation *op) {
 /// Is a letter of its rule in two operands, but in no result: are products summed up?
 bool isProduct(Operation *op) {
   std::string error;
-  std::optional<ShardRule> rule = par::ruleOf(op, error);
+  const ShardRule *rule = par::ruleOf(op, error);
   if (!rule)
     return true; // nobody says what it does
   auto has = [](unsigned letter) {

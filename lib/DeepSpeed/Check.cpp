@@ -1,18 +1,16 @@
 //===- Check.cpp - keys by their rows: known, of the right type, within bounds ----------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
+#include "partita/Support/NearestNames.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 using namespace partita::config;
 
-/// Blocks whose keys DeepSpeed checks: an "auto" in them is dropped before anyone looks.
+/// Is the key in a block that drops "auto"?
 static bool dropsAuto(StringRef path) {
-  static constexpr StringLiteral blocks[] = {
-      "zero_optimization", "fp16",  "bf16",           "flops_profiler", "tensorboard",
-      "csv_monitor",       "wandb", "comet",          "comms_logger",   "compile",
-      "tensor_parallel",   "aio",   "torch_autocast", "data_types"};
-  return is_contained(blocks, path.split('.').first) && path.contains('.');
+  const Key *block = path.contains('.') ? findKey(path.split('.').first) : nullptr;
+  return block && block->shape.dropsAuto;
 }
 
 static StringRef canonical(StringRef path) {
@@ -176,15 +174,7 @@ private:
     if (key.shape.kind == Shape::Choice && value.kind == Value::Text) {
       SmallVector<StringRef> words;
       key.shape.values.split(words, '|');
-      StringRef best;
-      std::string said = StringRef(value.text).lower();
-      unsigned least = std::max<size_t>(2, said.size() / 3) + 1;
-      for (StringRef word : words)
-        if (unsigned distance = StringRef(said).edit_distance(word.lower()); distance < least) {
-          best = word;
-          least = distance;
-        }
-      if (!best.empty())
+      if (StringRef best = partita::nearestName(value.text, words); !best.empty())
         message += "; did you mean \"" + best.str() + "\"?";
     }
     double number;

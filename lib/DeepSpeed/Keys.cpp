@@ -3,6 +3,7 @@
 #include "partita/DeepSpeed/Keys.h"
 #include "lib/DeepSpeed/Rows.h"
 #include "partita/DeepSpeed/Document.h"
+#include "partita/Support/NearestNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -65,31 +66,21 @@ static constexpr Alias kAliases[] = {
 
 ArrayRef<Alias> partita::config::aliases() { return kAliases; }
 
-/// How far a typing error may be from what was meant.
-static unsigned farthest(StringRef word) { return std::max<unsigned>(2, word.size() / 3); }
-
 const Key *partita::config::nearestKey(StringRef path) {
   StringRef name = path.substr(path.rfind('.') + 1),
             block = path.contains('.') ? path.rsplit('.').first : StringRef();
-  const Key *best = nullptr;
-  unsigned bestDistance = farthest(name) + 1;
-  auto consider = [&](const Key *key, unsigned distance) {
-    if (distance < bestDistance) {
-      best = key;
-      bestDistance = distance;
-    }
+  auto nearestOf = [&](ArrayRef<const Key *> keys, unsigned farthest) -> const Key * {
+    auto names = map_to_vector(keys, [](const Key *key) { return key->name(); });
+    StringRef best = nearestName(name, names, farthest);
+    auto found = find_if(keys, [&](const Key *key) { return key->name() == best; });
+    return found == keys.end() ? nullptr : *found;
   };
-  std::string lower = name.lower();
-  for (const Key *key : allKeys())
-    if (key->block() == block)
-      consider(key, StringRef(lower).edit_distance(key->name().lower()));
-  if (best)
-    return best;
+  std::vector<const Key *> all = allKeys(), beside;
+  copy_if(all, std::back_inserter(beside), [&](const Key *key) { return key->block() == block; });
+  if (const Key *key = nearestOf(beside, farthestError(name)))
+    return key;
   // The right word in the wrong place, or nearly so.
-  bestDistance = farthest(name) / 2 + 1;
-  for (const Key *key : allKeys())
-    consider(key, StringRef(lower).edit_distance(key->name().lower()));
-  return best;
+  return nearestOf(all, farthestError(name) / 2);
 }
 
 std::string partita::config::describeShape(const Shape &shape) {

@@ -36,19 +36,10 @@ static std::string cell(StringRef text) {
   return result;
 }
 
-/// The option that an obeyed row begins with ("--precision bfloat16") where nobody knows it.
-static StringRef missingOption(const Key &key, const std::function<bool(StringRef)> &knows) {
-  StringRef about = key.about;
-  if (!knows || key.use != Use::Obeyed || key.isBlock() || !about.consume_front("--"))
-    return "";
-  StringRef option = about.take_while([](char c) { return isLower(c) || c == '-'; });
-  return knows(option) ? "" : option;
-}
-
-void partita::config::printPage(raw_ostream &os, const std::function<bool(StringRef)> &knows) {
+void partita::config::printPage(raw_ostream &os) {
   size_t counts[4] = {};
   for (const Key *key : allKeys())
-    ++counts[int(missingOption(*key, knows).empty() ? key->use : Use::Refused)];
+    ++counts[int(key->use)];
   os << "# Keys of a DeepSpeed configuration\n\n"
         "What `partita compile --config FILE` makes of each key: "
      << counts[0] << " are implemented, " << counts[1] << " accepted without effect, "
@@ -63,10 +54,7 @@ void partita::config::printPage(raw_ostream &os, const std::function<bool(String
     for (const Key &key : section.keys)
       os << "| `" << key.path << "` | " << cell(describeShape(key.shape)) << " | "
          << (key.isBlock() ? "" : "`" + key.initial.str() + "`") << " | "
-         << (missingOption(key, knows).empty()
-                 ? useText(key).str()
-                 : "refused: this version has no --" + missingOption(key, knows).str() + " yet")
-         << " | " << cell(key.about) << " | " << cell(key.automatic) << " |\n";
+         << useText(key) << " | " << cell(key.about) << " | " << cell(key.automatic) << " |\n";
   }
   os << "\n## Other names\n\n| key | read as |\n|---|---|\n";
   for (const Alias &alias : aliases())

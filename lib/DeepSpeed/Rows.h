@@ -13,6 +13,7 @@ constexpr Shape text{Shape::Text};
 constexpr Shape betas{Shape::Betas};
 constexpr Shape anything{Shape::Anything};
 constexpr Shape block{Shape::Block};
+constexpr Shape checkedBlock{Shape::Block, 0, 0, "", /*dropsAuto=*/true};
 constexpr Shape foreign{Shape::Foreign};
 constexpr Shape integer(double low, double high = kMost) { return {Shape::Integer, low, high}; }
 constexpr Shape number(double low, double high = 1e300) { return {Shape::Number, low, high}; }

@@ -2,6 +2,7 @@
 
 #include "lib/Emit/Tables.h"
 #include "lib/Emit/Topology.h"
+#include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
@@ -279,7 +280,7 @@ private:
                           homeText(state, type) + "}");
       } else if (type.getNumElements() == 1) {
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
-                          "}");
+                          (state.getSymName() == amp::AmpDialect::kSkipped ? ", true}" : "}"));
       } else {
         return state.emitOpError()
                << "of type " << type << " belongs to no parameter; only a scalar may";
@@ -342,7 +343,7 @@ private:
       bool isPair = pair && pair.size() == 2 && llvm::all_of(pair, llvm::IsaPred<StringAttr>);
       if (!isPair)
         return module.emitError() << kRunDefaultsAttr << " holds " << each
-                                  << ", which is no option with its value, [\"--log\", \"FILE\"]";
+                                  << ", which is not an option with its value, [\"--log\", \"FILE\"]";
       list.push_back("{" + rt::stringLiteral(cast<StringAttr>(pair[0]).getValue()) + ", " +
                      rt::stringLiteral(cast<StringAttr>(pair[1]).getValue()) + "}");
     }

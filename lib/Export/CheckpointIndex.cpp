@@ -36,7 +36,7 @@ static std::string parseSlices(const json::Object &entry, const std::vector<int6
                                partita_rt::Slices &slices) {
   const json::Array *dims = entry.getArray("slices");
   if (!dims)
-    return "a piece has no slices";
+    return "a shard has no slices";
   for (const json::Value &dim : *dims) {
     std::optional<std::vector<int64_t>> ranges = integers(&dim);
     if (!ranges)
@@ -88,7 +88,7 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
     const WeightTensor *stored = files[file - 1]->find(name);
     std::vector<int64_t> inFile = slices.shapeInFile();
     if (!stored || stored->dtype != *dtype || ArrayRef(stored->shape) != ArrayRef(inFile))
-      return "file " + std::to_string(file) + " has no piece of it that is " + dtype->str() + " [" +
+      return "file " + std::to_string(file) + " has no shard of it that is " + dtype->str() + " [" +
              llvm::join(llvm::map_range(inFile, [](int64_t n) { return std::to_string(n); }),
                         ", ") +
              "]";
@@ -142,7 +142,7 @@ std::string WeightFile::parseIndex(StringRef folder) {
   for (const auto &[name, value] : *table) {
     const json::Object *entry = value.getAsObject();
     std::string problem =
-        entry ? parseTensor(*entry, tensors[StringRef(name)], name) : "it is no object";
+        entry ? parseTensor(*entry, tensors[StringRef(name)], name) : "it is not an object";
     if (!problem.empty())
       return "tensor " + importer::quoted(name) + ": " + problem;
   }

@@ -62,7 +62,7 @@ std::string WeightFile::parse() {
     return toString(header.takeError());
   const json::Object *entries = header->getAsObject();
   if (!entries)
-    return "its header is no JSON object";
+    return "its header is not a JSON object";
   return parseHeader(*entries, all.drop_front(8 + length));
 }
 
@@ -139,7 +139,7 @@ std::string WeightFile::numberBlocks(StringRef data) {
   for (WeightTensor *tensor : ordered) {
     if (tensor->whole.begin() != at)
       return tensor->whole.begin() < at ? "two of its tensors overlap"
-                                        : "some of its bytes are no tensor's";
+                                        : "some of its bytes belong to no tensor";
     at = tensor->whole.end();
     size_t count = partita_rt::checksumBlocks(int64_t(tensor->size), checksumBlock) *
                    partita_rt::kChecksumDigits;
@@ -149,7 +149,7 @@ std::string WeightFile::numberBlocks(StringRef data) {
     digits = digits.drop_front(tensor->checksums.size());
   }
   if (at != data.end())
-    return "its last " + std::to_string(data.end() - at) + " bytes are no tensor's";
+    return "its last " + std::to_string(data.end() - at) + " bytes belong to no tensor";
   return digits.empty() ? "" : "it has more checksums than its data have blocks";
 }
 

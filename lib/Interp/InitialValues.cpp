@@ -88,7 +88,7 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
   auto type = cast<RankedTensorType>(parameter.getType());
   bool isTransposed = train::isStoredTransposed(parameter);
   if (isTransposed && type.getRank() != 2)
-    return parameter.emitError() << "is stored transposed, but is no matrix: " << type;
+    return parameter.emitError() << "is stored transposed, but is not a matrix: " << type;
   if (isTransposed)
     transpose(value, type.getDimSize(0), type.getDimSize(1));
   return value;

@@ -298,7 +298,7 @@ ArrayRef<Part> memory::deviceParts() {
       {"arena", "arena", true},
       {"inputs", "inputs", false},
       {"scratch", "scratch", false},
-      {"products_workspace", "workspace of matrix products", false},
+      {"products_workspace", "workspace of matmuls", false},
   };
   return parts;
 }

@@ -171,7 +171,7 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   int64_t token;
   if (role != "shifted" || filler.getAsInteger(10, token))
     return forward.emitError() << "input '" << name << "': '" << text
-                               << "' is no role; only shifted takes a token, such as shifted:0";
+                               << "' is not a role; only shifted takes a token, such as shifted:0";
   forward.setArgAttr(*argument, TrainDialect::kFiller, b.getI64IntegerAttr(token));
   return success();
 }

@@ -38,7 +38,7 @@ private:
 
   void follow(Operation *op) {
     std::string error;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     SmallVector<int64_t> sizes;
     if (!rule || !par::letterSizes(*rule, op, sizes, error))
       return;

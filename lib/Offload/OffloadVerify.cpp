@@ -16,6 +16,7 @@ namespace {
 
 struct OffloadVerify : partita::impl::OffloadVerifyPassBase<OffloadVerify> {
   void runOnOperation() override {
+    markAllAnalysesPreserved(); // nor are ops verified again
     WalkResult any = getOperation().walk([](Operation *op) {
       bool hosts = offload::livesOnHost(op) || offload::isMadeOnHost(op) ||
                    isa_and_nonnull<offload::OffloadDialect>(op->getDialect());

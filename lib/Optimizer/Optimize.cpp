@@ -103,7 +103,7 @@ private:
     double number;
     if (!epsilon.empty()) {
       if (StringRef(epsilon).getAsDouble(number) || !(number >= 0))
-        return getOperation().emitError() << "epsilon: '" << epsilon << "' is no number from 0 on";
+        return getOperation().emitError() << "epsilon: '" << epsilon << "', expected a number of at least 0";
       if (failed(set("epsilon", "epsilon", number)))
         return failure();
     }

@@ -1,6 +1,7 @@
 //===- Buckets.cpp - see Buckets.h -----------------------------------------------------------===//
 
 #include "lib/Overlap/Buckets.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
 
 using namespace mlir;
@@ -44,11 +45,11 @@ unsigned Buckets::heightOf(Operation *op) const {
 Buckets::Key Buckets::keyOf(Operation *op) {
   // What is summed once per step does not wait for what a layer goes on with, nor it for that.
   SmallVector<par::CauseAttr> causes = par::causesOf(op);
-  unsigned ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
-                                              causes.front().getRole() == "kept");
-  return {op->getAttr("axis"), op->getAttr("reason"),
-          getElementTypeOrSelf(op->getOperand(0).getType()), op->getName().getIdentifier(),
-          ofParameters};
+  bool ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
+                                          causes.front().getRole() == "kept");
+  // Nor does the loss, or a norm, belong with sums of the backward pass.
+  return {op->getAttr("axis"), getElementTypeOrSelf(op->getOperand(0).getType()),
+          op->getName().getIdentifier(), ofParameters, provenance::isBackward(op)};
 }
 
 int64_t Buckets::sizeFor(int64_t total) const {
@@ -141,6 +142,11 @@ void Buckets::join(const Bucket &bucket) {
   joined.location = builder.getFusedLoc(locs);
   joined.addAttributes(last->getAttrs());
   Operation *made = builder.create(joined);
+  // The reason is for reports: that of all, or none.
+  if (llvm::any_of(bucket.members, [&](Operation *op) {
+        return op->getAttr("reason") != last->getAttr("reason");
+      }))
+    made->removeAttr("reason");
   for (auto [before, after] : llvm::zip(results, made->getResults()))
     before.replaceAllUsesWith(after);
   for (Operation *op : bucket.members)

@@ -12,10 +12,10 @@ namespace partita::overlap {
 
 /// Joins collectives, each of which has as many operands as results.
 ///
-/// In each block, those over one axis and for one reason join, in the order in which their operands
-/// are defined, until a bucket is full. A collective whose result is needed before a later operand
-/// of the bucket is defined closes the bucket: a bucket stands after its last operand and before
-/// its first use.
+/// In each block, those of one kind over one axis and of one pass join, in the order in which their
+/// operands are defined, until a bucket is full. A collective whose result is needed before a later
+/// operand of the bucket is defined closes the bucket: a bucket stands after its last operand and
+/// before its first use.
 ///
 /// Sums of sums (a norm's gradient over tp, then over dp): the inner ones join first. Being taken
 /// by another collective is no use that closes a bucket, for the outer ones move behind it.
@@ -26,9 +26,9 @@ public:
   /// about `bytes`.
   static mlir::FailureOr<int64_t> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
-  /// What may join: axis, reason, element type, kind, and whether it is done once per step for
-  /// parameters.
-  using Key = std::tuple<mlir::Attribute, mlir::Attribute, mlir::Type, mlir::Attribute, unsigned>;
+  /// What may join: axis, element type, kind, whether it is done once per step for parameters, and
+  /// whether it is of the backward pass.
+  using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, unsigned>;
   static Key keyOf(mlir::Operation *op);
 
 private:

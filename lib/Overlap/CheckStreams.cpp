@@ -294,6 +294,7 @@ private:
 
 struct CheckStreams : partita::impl::CheckStreamsPassBase<CheckStreams> {
   void runOnOperation() override {
+    markAllAnalysesPreserved(); // nor are ops verified again
     if (!getOperation()->hasAttr(RtDialect::kArenaBytes)) {
       getOperation().emitError() << "has no attribute '" << RtDialect::kArenaBytes
                                  << "'; run plan-memory first";

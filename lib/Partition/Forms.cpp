@@ -12,7 +12,7 @@ using namespace partita;
 /// form.
 static SmallVector<Value> formOf(Operation *op, OpBuilder &builder, int64_t parts) {
   std::string error;
-  auto rule = par::ruleOf(op, error);
+  const ShardRule *rule = par::ruleOf(op, error);
   if (!rule || llvm::any_of(rule->letters, [](const RuleLetter &each) { return each.byForm; }))
     return {};
   return cast<ShardInterface>(op).splitForm(builder, parts);

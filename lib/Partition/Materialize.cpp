@@ -182,7 +182,7 @@ private:
 
   LogicalResult rule(Operation *op) {
     std::string error;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     SmallVector<Layout, 2> results;
     for (Value result : op->getResults())
       results.push_back(uses.wanted(result));

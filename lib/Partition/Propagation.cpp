@@ -46,12 +46,12 @@ LogicalResult Propagation::collect() {
       if (hasRule(op)) {
         OpRule entry;
         std::string error;
-        auto rule = par::ruleOf(op, error);
+        const ShardRule *rule = par::ruleOf(op, error);
         if (!rule || !par::letterSizes(*rule, op, entry.sizes, error)) {
           op->emitError() << error;
           return WalkResult::interrupt();
         }
-        entry.rule = std::move(*rule);
+        entry.rule = *rule;
         rules.insert({op, std::move(entry)});
       }
       seedMove(op);
@@ -283,7 +283,7 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
     if (trial && !trial->kept)
       trial->kept = Stop{
           by,
-          llvm::formatv("it would split '{0}', which '{1}' keeps whole", symbol, words.getValue()),
+          llvm::formatv("it would split '{0}', which '{1}' keeps full", symbol, words.getValue()),
           0,
           {}};
     return;

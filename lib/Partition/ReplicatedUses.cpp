@@ -67,7 +67,7 @@ void ReplicatedUses::findClosed(StringAttr axis) {
     std::string error;
     if (!hasRule(op))
       return;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     int letter = letterOf(op, *rule, axis);
     if (letter < 0) {
       ops.push_back(op);
@@ -114,7 +114,7 @@ void ReplicatedUses::demand(Operation *op) {
   if (!hasRule(op))
     return;
   std::string error;
-  auto rule = par::ruleOf(op, error);
+  const ShardRule *rule = par::ruleOf(op, error);
   for (StringAttr axis : mesh.getAxes()) {
     int letter = letterOf(op, *rule, axis);
     bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {

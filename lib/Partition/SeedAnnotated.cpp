@@ -175,7 +175,7 @@ private:
       if (split && par::Layout::of(split).dimOf(axis) >= 0)
         return getOperation().emitError()
                << about() << "node '" << sharding.getNode().getValue() << "' keeps '"
-               << parameter.getSymName() << "' whole, which the user splits over " << axis
+               << parameter.getSymName() << "' full, and the user splits it over " << axis
                << " along dimension " << par::Layout::of(split).dimOf(axis)
                << "; one of the two must go";
     parameter->setAttr(kKeepWhole, StringAttr::get(&getContext(), words));
@@ -250,7 +250,7 @@ private:
     InFlightDiagnostic error = op->emitError()
                                << about() << "node '" << sharding.getNode().getValue()
                                << "': the devices along dimension " << dim
-                               << " are no axis of the mesh, whose devices are ";
+                               << " are not an axis of the mesh, whose devices are ";
     llvm::interleave(
         llvm::zip(devices.getAxes(), devices.getSizes()), error,
         [&](auto axis) { error << std::get<0>(axis).getValue() << "=" << std::get<1>(axis); }, ",");

@@ -58,7 +58,7 @@ private:
     }
     if (!any)
       return module.emitError()
-             << "sequence parallelism finds nothing to split: no product leaves a sum "
+             << "sequence parallelism finds nothing to split: no matmul leaves a sum "
                 "over mesh axis 'tp' open whose rows are more than the batch";
     return success();
   }

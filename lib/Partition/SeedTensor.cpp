@@ -85,13 +85,13 @@ private:
         module.getOps<train::ParameterOp>(),
         [](train::ParameterOp parameter) { return parameter->hasAttr(kKeepWhole); });
     if (kept.empty()) {
-      error << "no dimension of a parameter belongs to a product and is free of softmax, and of "
+      error << "no dimension of a parameter belongs to a matmul and is free of softmax, and of "
                "inputs, on its way";
       return;
     }
     train::ParameterOp first = *kept.begin();
     error << "'" << first->getAttrOfType<StringAttr>(kKeepWhole).getValue() << "' keeps '"
-          << first.getSymName() << "' whole";
+          << first.getSymName() << "' full";
     if (size_t more = std::distance(kept.begin(), kept.end()) - 1; more > 0)
       error << ", and " << more << (more == 1 ? " parameter more is" : " parameters more are")
             << " kept so";
@@ -264,7 +264,7 @@ private:
     });
     if (whole.size() > most)
       remark << " and " << whole.size() - most << " more weights";
-    remark << ", and computes their products alike; of the first: "
+    remark << ", and computes the same matmuls with them; of the first: "
            << stops.find(whole.front().getSymNameAttr())->second.why;
   }
 
@@ -364,9 +364,9 @@ private:
       int64_t parts = mesh.sizeOf("tp"), piece = llvm::divideCeil(attempt.indivisible, parts);
       InFlightDiagnostic remark = parameter.emitRemark();
       remark << "dimension " << dim << " of '" << parameter.getSymName()
-             << "' stays whole: " << attempt.indivisible << " does not divide over tp = " << parts;
+             << "' stays full: " << attempt.indivisible << " does not divide over tp = " << parts;
       if (piece * (parts - 1) >= attempt.indivisible)
-        remark << ", whose last rank would have none of pieces of " << piece;
+        remark << ", as the last rank would have no row with shards of " << piece;
       return success();
     }
     auto error = parameter.emitError()

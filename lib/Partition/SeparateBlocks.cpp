@@ -170,7 +170,7 @@ Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {
   SmallVector<int64_t> sizes;
   if (!isa<ShardInterface>(op) || op->getNumResults() != 1 || op->getNumOperands() == 0)
     return {};
-  auto rule = par::ruleOf(op, error);
+  const ShardRule *rule = par::ruleOf(op, error);
   if (!rule || !par::letterSizes(*rule, op, sizes, error))
     return {};
   // The part of the letter that begins the dimension: its other letters are inside of it.

@@ -117,7 +117,7 @@ struct LessBeforeGather : RewritePattern {
     if (!gather || !gather->hasOneUse() || bitsOf(after) >= bitsOf(gather.getWhole()))
       return failure();
     std::string error;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     par::Layout piece(par::Layout::of(after).shape);
     par::RuleProblem problem;
     if (!rule ||

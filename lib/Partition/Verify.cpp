@@ -18,6 +18,7 @@ namespace {
 
 struct PartitionVerify : partita::impl::PartitionVerifyPassBase<PartitionVerify> {
   void runOnOperation() override {
+    markAllAnalysesPreserved(); // nor are ops verified again
     mesh = par::MeshAttr::of(getOperation());
     WalkResult result = getOperation().walk([&](Operation *op) {
       for (Region &region : op->getRegions())
@@ -106,11 +107,11 @@ private:
       results.push_back(par::Layout::of(type));
     SmallVector<int64_t> sizes;
     std::string error;
-    auto rule = par::ruleOf(op, error);
+    const ShardRule *rule = par::ruleOf(op, error);
     if (rule && par::letterSizes(*rule, op, sizes, error))
       error = par::unevenProblem(op, *rule, sizes, operands, results, mesh);
     if (!error.empty())
-      return op->emitError() << "does not keep the padding of a piece zero: " << error;
+      return op->emitError() << "does not keep the padding of a shard zero: " << error;
     return success();
   }
 

@@ -44,7 +44,7 @@ static constexpr Idle kNoRoot = {
     "with this --optimizer, which divides by no root"};
 static constexpr Idle kNotAdam = {
     [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lamb"); },
-    "with this --optimizer, which is no Adam"};
+    "with this --optimizer, which is not an Adam"};
 static constexpr Idle kFixedScale = {[](const Plan &plan) { return !hasDynamicScale(plan); },
                                      "without a dynamic loss scale (--loss-scale 0)"};
 static constexpr Idle kSingle = {

@@ -340,7 +340,7 @@ int partita::nextPhase(ModuleOp module) {
   SmallVector<StringRef> names;
   for (const Phase &phase : phases())
     names.push_back(phase.name);
-  module.emitError() << kPhaseAttr << " is " << attribute << ", which is no phase; the phases are "
+  module.emitError() << kPhaseAttr << " is " << attribute << ", which is not a phase; the phases are "
                      << llvm::join(names, ", ");
   return -1;
 }

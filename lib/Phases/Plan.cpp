@@ -109,7 +109,7 @@ static std::string checkBetas(double first, double second) {
 
 static std::string checkBounds(double least, double most) {
   if (least < 0 || most < least)
-    return llvm::formatv("{0} and {1} are no bounds from 0 on", least, most).str();
+    return llvm::formatv("{0} and {1} are not bounds of at least 0", least, most).str();
   return {};
 }
 
@@ -271,7 +271,7 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   case PlanOption::Bytes: {
     std::optional<int64_t> bytes = parseBytes(text);
     if (!bytes)
-      return ("'" + text + "' is no size in bytes, such as 4000000, 512K or 1.5G").str();
+      return ("'" + text + "' is not a size in bytes, such as 4000000, 512K or 1.5G").str();
     if (*bytes > option.high)
       return ("'" + text + "' is more than " + numberText(option.high) + " bytes").str();
     return {};

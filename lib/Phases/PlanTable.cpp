@@ -82,8 +82,8 @@ static constexpr PlanOption kOptions[] = {
     {"tie", PlanOption::Bindings, "A=B,...", "", 0, 0,
      "two tensors of the model's file that are one parameter: their values are equal, or transposed"},
     {"scale-residual-init", PlanOption::Flag, "", "false", 0, 0,
-     "--init seed:N of a run draws matrices whose products are added to a residual stream with a "
-     "deviation divided by the square root of the number of such products, as GPT-2 starts"},
+     "--init seed:N of a run draws the matrices of matmuls that are added to a residual stream with "
+     "a deviation divided by the square root of the number of such matmuls, as GPT-2 starts"},
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
      "labels with this value count neither for the loss nor for its mean"},
     {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb", "adamw", 0, 0,

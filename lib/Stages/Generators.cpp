@@ -197,7 +197,7 @@ std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int 
     return std::nullopt;
   if (name == "interleaved" && microBatches % stages != 0) {
     problem = "interleaved runs micro-batches in groups of as many as there are stages: " +
-              std::to_string(microBatches) + " are no multiple of " + std::to_string(stages);
+              std::to_string(microBatches) + " are not a multiple of " + std::to_string(stages);
     return std::nullopt;
   }
   Schedule schedule{stages, microBatches, chunks, layout->isWave, generator->splitsBackward, {}};

@@ -356,8 +356,8 @@ public:
       if (next[stage] < schedule.slots[stage].size())
         return placeText(schedule, stage, next[stage]) +
                (receives[stage] ? ": waits for a message that is never sent"
-                                : ": waits for what this pass has sent the last time, which nobody "
-                                  "receives");
+                                : ": waits until what this pass sent the last time is received, which "
+                                  "never happens");
     return {};
   }
 

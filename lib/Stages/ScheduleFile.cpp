@@ -50,7 +50,7 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
   if (const json::Value *chunks = object->get("chunks")) {
     std::optional<int64_t> number = chunks->getAsInteger();
     if (!number || *number < 1 || *number > 1 << 10)
-      return wrong("\"chunks\" is no number from 1 to 1024");
+      return wrong("\"chunks\" is not an integer from 1 to 1024");
     schedule.chunks = static_cast<int>(*number);
   }
   if (const json::Value *wave = object->get("wave")) {
@@ -68,7 +68,7 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
         return wrong(
             "stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": '" +
             each.getAsString().value_or("") +
-            "' is no slot; F, B or W with a micro-batch is one, perhaps with a chunk: F3, B0.1");
+            "' is not a slot; F, B or W with a micro-batch is one, perhaps with a chunk: F3, B0.1");
       schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
       schedule.splitsBackward |= slot->kind == Slot::Weights;
       slots.push_back(*slot);

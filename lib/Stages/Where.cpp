@@ -190,7 +190,7 @@ static bool isLinearIn(Operation *op, unsigned operand) {
       isa_and_nonnull<par::ParDialect, zero::ZeroDialect>(op->getDialect()))
     return true; // a vector-Jacobian product; what moves or adds up ranks' shares
   std::string ignored;
-  std::optional<ShardRule> rule = par::ruleOf(op, ignored);
+  const ShardRule *rule = par::ruleOf(op, ignored);
   return rule && operand < rule->operands.size() &&
          rule->operands[operand].linearity != Linearity::None;
 }

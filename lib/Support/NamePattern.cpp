@@ -13,7 +13,7 @@ llvm::Expected<NamePattern> NamePattern::parse(llvm::StringRef text) {
   llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(text);
   if (!glob)
     return llvm::createStringError(quoted(text, mostShown) +
-                                   " is no glob pattern: " + llvm::toString(glob.takeError()));
+                                   " is not a glob pattern: " + llvm::toString(glob.takeError()));
   return NamePattern(text, std::move(*glob));
 }
 

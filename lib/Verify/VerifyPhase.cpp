@@ -102,6 +102,7 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
   using VerifyPhasePassBase::VerifyPhasePassBase;
 
   void runOnOperation() override {
+    markAllAnalysesPreserved(); // nor are ops verified again
     const Contract *last = llvm::find_if(
         kContracts, [&](const Contract &contract) { return contract.phase == after.getValue(); });
     if (last == std::end(kContracts) && after != "lower") {

@@ -52,7 +52,7 @@ void rotary(T *y, const Shape &yStrides, const T *x, const Shape &xStrides, cons
             Pairs pairs, Turn turn) {
   int64_t width = shape.rank > 0 ? shape[shape.rank - 1] : 0, half = width / 2;
   if (width % 2 != 0)
-    fail("rotary: rows of %lld elements are no pairs", (long long)width);
+    fail("rotary: rows of %lld elements are not pairs", (long long)width);
   bool halves = pairs == Pairs::Halves;
   int64_t apart = halves ? half : 1, step = halves ? 1 : 2, index[kMaxDims] = {};
   std::vector<float> row(kIsFloat<T> ? 0 : width);

@@ -73,7 +73,7 @@ std::string deviceMemoryText(const Rank &rank) {
 std::string attentionText(const Rank &) { return ""; }
 
 std::string whyNotHere(const std::string &option) {
-  return option == "--tune" ? "matrix products are BLAS's here; programs for GPUs are tuned" : "";
+  return option == "--tune" ? "matmuls are BLAS's here; programs for GPUs are tuned" : "";
 }
 
 void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &) {

@@ -36,15 +36,6 @@ TEST(Keys, AllAreOnThePage) {
     EXPECT_TRUE(StringRef(page).contains(("| `" + alias.path + "` | `").str()));
 }
 
-TEST(Keys, ThePageSaysWhichOptionIsMissing) {
-  std::string page;
-  raw_string_ostream os(page);
-  printPage(os, [](StringRef option) { return option != "precision"; });
-  EXPECT_TRUE(StringRef(page).contains("| refused: this version has no --precision yet | "
-                                       "--precision bfloat16 |"));
-  EXPECT_TRUE(StringRef(page).contains("| implemented | --loss-scale:"));
-}
-
 /// A configuration with this one key, in its blocks.
 static std::string withKey(StringRef path, StringRef value) {
   SmallVector<StringRef> parts;

@@ -170,7 +170,7 @@ func.func private @pass() attributes {test.pass = #train.pass<sideways>}
 
 // -----
 
-// expected-error @+1 {{chunk -1 of a pass is no number from 0 on}}
+// expected-error @+1 {{chunk -1 of a pass, expected at least 0}}
 func.func private @negative() attributes {test.pass = #train.pass<forward -1>}
 
 // -----

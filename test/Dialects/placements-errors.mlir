@@ -157,7 +157,7 @@ func.func @apart(%x: tensor<2xf32, #par.place<[8 @dp @tp]>>) {
 // A whole of another size than its pieces make.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @size(%x: tensor<2xf32, #par.place<[4 @tp]>>) {
-  // expected-error@+1 {{is no piece of}}
+  // expected-error@+1 {{is not a shard of}}
   %y = par.all_gather %x over "tp" along 0 : tensor<2xf32, #par.place<[4 @tp]>> -> tensor<6xf32>
   return
 }

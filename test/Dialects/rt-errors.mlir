@@ -61,7 +61,7 @@ rt.layer @f of ["h.0"] columns ["x"] [["a"]] pending [] copies [] {
 // -----
 
 func.func @g() {
-  // expected-error@+1 {{'rt.call' op calls @g, which is no layer's function}}
+  // expected-error@+1 {{'rt.call' op calls @g, which is not a layer's function}}
   rt.call @g 0 times 1 pending [] copies []
   return
 }
@@ -114,7 +114,7 @@ module attributes {rt.program = {inputs = []}} {}
 
 // -----
 
-// expected-error@+3 {{'all_reduced' is no kind of collective}}
+// expected-error@+3 {{'all_reduced' is not a kind of collective}}
 // expected-error@+2 {{failed to parse Rt_CensusAttr parameter 'kind'}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'census'}}
 module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduced, axis = "tp", reason = "loss">]>} {}

@@ -2,7 +2,7 @@
 
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   func.func @dimension(%x: tensor<3x5xf32>) {
-    // expected-error @+1 {{over "dp": 'tensor<6xf32, #par.place<[3, 5], flat [dp]>>' is no piece of 'tensor<3x5xf32>', that is 'tensor<8xf32, #par.place<[3, 5], flat [dp]>>'}}
+    // expected-error @+1 {{over "dp": 'tensor<6xf32, #par.place<[3, 5], flat [dp]>>' is not a shard of 'tensor<3x5xf32>', that is 'tensor<8xf32, #par.place<[3, 5], flat [dp]>>'}}
     %y = zero.shard %x over "dp" : tensor<3x5xf32> -> tensor<6xf32, #par.place<[3, 5], flat [dp]>>
     return
   }

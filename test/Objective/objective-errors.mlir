@@ -29,7 +29,7 @@
 // FROZEN: error: freeze: all parameters are frozen, so nothing would be trained; --objective none makes a program for inference
 // CLASSES: error: objective 'classification' wants one vector of scores a sample, output '0' is 'tensor<8x15x4xf32>'; 'masked' compares a class per token
 // FREEZE: error: freeze: no parameter matches 'h.0.*.wieght'; the nearest names are 'h.0.weight', 'h.1.weight', 'bias'
-// PATTERN: error: freeze: '[z-a]' is no glob pattern:
+// PATTERN: error: freeze: '[z-a]' is not a glob pattern:
 // BOTH: error: parameter 'h.0.weight' matches patterns of both trainable and freeze
 // TRAINABLE: error: trainable: no parameter matches 'h.2.*'; the nearest names are
 // TIE: error: tie: 'h.0.weight' and 'h.1.weight' are not one parameter of this module; tensors are tied where the ONNX file is read: give the option to partita import
@@ -42,8 +42,8 @@
 // FLOAT: error: input 'pixels' of type 'tensor<8x16xf32>' cannot be 'positions', which are integers along a dimension
 // TWICE: error: input 'pixels' is bound twice, as 'data' and as 'ones'
 // LABELS: error: inputs 'one' and 'two' are both 'labels', of which a program has one; bind what is a column of the data with --input NAME=targets
-// EMPTY: error: input 'one': 'shifted:' is no role; only shifted takes a token, such as shifted:0
-// FILLER: error: input 'pixels': 'ones:3' is no role; only shifted takes a token, such as shifted:0
+// EMPTY: error: input 'one': 'shifted:' is not a role; only shifted takes a token, such as shifted:0
+// FILLER: error: input 'pixels': 'ones:3' is not a role; only shifted takes a token, such as shifted:0
 func.func @forward(%x: tensor<8x16xf32> {train.name = "pixels"}) -> (tensor<8x16xf32> {train.name = "scores"}) {
   return %x : tensor<8x16xf32>
 }

@@ -41,8 +41,8 @@ func.func @needed(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
   return %b : tensor<4xf32>
 }
 
-// Without a size: an eighth of the 4 MiB that are reduced for this reason, so two of 256 KiB each.
-// What is reduced for another reason does not count, and has buckets of 256 KiB at the least.
+// Without a size: an eighth of the 4 MiB that the backward pass reduces, so two of 256 KiB each.
+// What is reduced elsewhere does not count, and has buckets of 256 KiB at the least.
 // SHARE-LABEL: func.func @share
 // SHARE: par.all_reduce %{{[^,]*}}, %{{[^,]*}} over "dp" because "gradient"
 // SHARE: tx.exp
@@ -53,8 +53,8 @@ func.func @needed(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
 func.func @share(%x: !q, %w: !w) -> (tensor<65536xf32>, tensor<65536xf32>, tensor<65536xf32>, tensor<851968xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
   %a = "tx.neg"(%x) : (!q) -> !q
   %b = "tx.neg"(%a) : (!q) -> !q
-  %a1 = par.all_reduce %a over "dp" because "gradient" : !q -> tensor<65536xf32>
-  %b1 = par.all_reduce %b over "dp" because "gradient" : !q -> tensor<65536xf32>
+  %a1 = par.all_reduce %a over "dp" because "gradient" {train.backward} : !q -> tensor<65536xf32>
+  %b1 = par.all_reduce %b over "dp" because "gradient" {train.backward} : !q -> tensor<65536xf32>
   %g = par.g %x over "dp" : !q -> tensor<65536xf32>
   %e = tx.exp %g : (tensor<65536xf32>) -> tensor<65536xf32>
   %c = tx.mul %x, %e : (!q, tensor<65536xf32>) -> !q
@@ -63,8 +63,8 @@ func.func @share(%x: !q, %w: !w) -> (tensor<65536xf32>, tensor<65536xf32>, tenso
   %m1 = par.all_reduce %m over "dp" because "partial sum" : !p -> tensor<4xf32>
   %n1 = par.all_reduce %n over "dp" because "partial sum" : !p -> tensor<4xf32>
   %d = "tx.neg"(%w) : (!w) -> !w
-  %c1 = par.all_reduce %c over "dp" because "gradient" : !q -> tensor<65536xf32>
-  %d1 = par.all_reduce %d over "dp" because "gradient" : !w -> tensor<851968xf32>
+  %c1 = par.all_reduce %c over "dp" because "gradient" {train.backward} : !q -> tensor<65536xf32>
+  %d1 = par.all_reduce %d over "dp" because "gradient" {train.backward} : !w -> tensor<851968xf32>
   return %a1, %b1, %c1, %d1, %m1, %n1 : tensor<65536xf32>, tensor<65536xf32>, tensor<65536xf32>, tensor<851968xf32>, tensor<4xf32>, tensor<4xf32>
 }
 

@@ -26,7 +26,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 #n = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0, 3>, array<i64: 1, 2>]>
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = {a = {devices = 4, tensors = 1}}} {
-  // expected-error @+1 {{device configuration 'a': node 'n': the devices along dimension 1 are no axis of the mesh, whose devices are dp=2,tp=2 with the last axis counting fastest, each holding a shard: #train.sharding<"a" by "n"}}
+  // expected-error @+1 {{device configuration 'a': node 'n': the devices along dimension 1 are not an axis of the mesh, whose devices are dp=2,tp=2 with the last axis counting fastest, each holding a shard: #train.sharding<"a" by "n"}}
   train.parameter @w : tensor<4x16xf32> {train.shardings = [#n]}
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x16xf32> {
     %w = train.read @w : tensor<4x16xf32>
@@ -57,7 +57,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 // Two annotations that contradict each other; and the command line.
 #up = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
 #whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
-// expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'up' cannot be split: it would split 'down', which 'a, node m' keeps whole}}
+// expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'up' cannot be split: it would split 'down', which 'a, node m' keeps full}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#up]}
@@ -75,7 +75,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 // -----
 
 #whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
-// expected-error @+2 {{device configuration 'a': node 'm' keeps 'up' whole, which the user splits over "tp" along dimension 1; one of the two must go}}
+// expected-error @+2 {{device configuration 'a': node 'm' keeps 'up' full, and the user splits it over "tp" along dimension 1; one of the two must go}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
   train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, train.shardings = [#whole]}

@@ -22,7 +22,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 // -----
 
 // The batch alone is left.
-// expected-error@+1 {{sequence parallelism finds nothing to split: no product leaves a sum over mesh axis 'tp' open whose rows are more than the batch}}
+// expected-error@+1 {{sequence parallelism finds nothing to split: no matmul leaves a sum over mesh axis 'tp' open whose rows are more than the batch}}
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
   func.func @forward(%x: tensor<2x16xf32> {train.batch = 0}) -> tensor<2x4xf32> {

@@ -47,7 +47,7 @@ module attributes {par.mesh = #par.mesh<tp = 5>} {
 
 // -----
 
-// expected-error@+1 {{nothing can be split over mesh axis 'tp': no dimension of a parameter belongs to a product and is free of softmax, and of inputs, on its way}}
+// expected-error@+1 {{nothing can be split over mesh axis 'tp': no dimension of a parameter belongs to a matmul and is free of softmax, and of inputs, on its way}}
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @w : tensor<4x4xf32>
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
@@ -63,7 +63,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 
 // A vocabulary that does not divide stays whole where an op would not keep padding zero.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
-  // expected-remark@+1 {{dimension 0 of 'tokens' stays whole: 15 does not divide over tp = 2}}
+  // expected-remark@+1 {{dimension 0 of 'tokens' stays full: 15 does not divide over tp = 2}}
   train.parameter @tokens : tensor<15x8xf32>
   train.parameter @up : tensor<8x6xf32>
   func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x6xf32> {

@@ -54,7 +54,7 @@ func.func private @f() attributes {pipe.stage = 0}
 
 // -----
 
-// expected-error@+1 {{"pipe.colour" is no attribute of an op}}
+// expected-error@+1 {{"pipe.colour" is not an attribute of an op}}
 module attributes {pipe.colour = 2} {}
 
 // -----

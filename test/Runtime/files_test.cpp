@@ -394,9 +394,9 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
                  std::string(size_t(bytes), 'x'));
   };
   EXPECT_EQ(words("4,8", "0,4", 8), "");
-  EXPECT_NE(words("0,4", "8,12", 12).find("header: bytes 4 .. 8 of the data are no tensor's"),
+  EXPECT_NE(words("0,4", "8,12", 12).find("header: bytes 4 .. 8 of the data belong to no tensor"),
             std::string::npos);
-  EXPECT_NE(words("4,8", "8,12", 12).find("header: bytes 0 .. 4 of the data are no tensor's"),
+  EXPECT_NE(words("4,8", "8,12", 12).find("header: bytes 0 .. 4 of the data belong to no tensor"),
             std::string::npos);
   EXPECT_NE(words("0,4", "4,8", 9)
                 .find("header: its tensors have 8 bytes, 9 follow the header: "

@@ -247,7 +247,7 @@ TEST(Schedule, NumbersThatDoNotFit) {
   EXPECT_FALSE(makeSchedule("interleaved", 4, 6, 2, problem));
   EXPECT_EQ(
       problem,
-      "interleaved runs micro-batches in groups of as many as there are stages: 6 are no multiple of 4");
+      "interleaved runs micro-batches in groups of as many as there are stages: 6 are not a multiple of 4");
   EXPECT_FALSE(makeSchedule("1f1b", 4, 8, 2, problem));
   EXPECT_EQ(problem, "1f1b has one chunk a stage, not 2; interleaved has any number");
   EXPECT_FALSE(makeSchedule("zb-v", 4, 8, 3, problem));
@@ -306,13 +306,13 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
       {R"({"slots": [], "x": 1})", "the schedule has no \"slots\""},
       {R"({"slots": [["F0"]], "x": 1})", "the schedule has \"x\", expected slots, chunks, wave"},
       {R"({"slots": [["F0", "X1"]]})",
-       "stage 0, slot 1: 'X1' is no slot; F, B or W with a micro-batch is one"},
-      {R"({"slots": [["F0", 3]]})", "stage 0, slot 1: '' is no slot"},
-      {R"({"slots": [["F-1"]]})", "stage 0, slot 0: 'F-1' is no slot"},
-      {R"({"slots": [["F0.x"]]})", "stage 0, slot 0: 'F0.x' is no slot"},
-      {R"({"slots": [["F99999999"]]})", "stage 0, slot 0: 'F99999999' is no slot"},
+       "stage 0, slot 1: 'X1' is not a slot; F, B or W with a micro-batch is one"},
+      {R"({"slots": [["F0", 3]]})", "stage 0, slot 1: '' is not a slot"},
+      {R"({"slots": [["F-1"]]})", "stage 0, slot 0: 'F-1' is not a slot"},
+      {R"({"slots": [["F0.x"]]})", "stage 0, slot 0: 'F0.x' is not a slot"},
+      {R"({"slots": [["F99999999"]]})", "stage 0, slot 0: 'F99999999' is not a slot"},
       {R"({"slots": ["F0"]})", "stage 0 has no list of slots"},
-      {R"({"slots": [["F0"]], "chunks": 0})", "\"chunks\" is no number from 1 to 1024"},
+      {R"({"slots": [["F0"]], "chunks": 0})", "\"chunks\" is not an integer from 1 to 1024"},
       {R"({"slots": [["F0"]], "wave": 1})", "\"wave\" is neither true nor false"},
   };
   for (auto [text, expected] : wrong) {

@@ -6,7 +6,7 @@
 // RUN: sed 's/"chunks": 2/"chunks": 2, "wave": true/' %t.json > %t.wave.json && not partita-opt %s --schedule-stages=schedule=%t.wave.json 2>&1 | FileCheck %s --check-prefix=WAVE
 // WAVE: error: schedule: the file's has 2 chunks a stage in a wave, the program 2 chunks a stage
 // RUN: sed 's/tensor<2x4xf32>/tensor<3x4xf32>/' %s > %t.mlir && not partita-opt %t.mlir --schedule-stages=schedule=interleaved 2>&1 | FileCheck %s --check-prefix=GROUPS
-// GROUPS: error: schedule: interleaved runs micro-batches in groups of as many as there are stages: 3 are no multiple of 2
+// GROUPS: error: schedule: interleaved runs micro-batches in groups of as many as there are stages: 3 are not a multiple of 2
 
 // Two stages of two chunks, dealt out in turn: four positions.
 module {

@@ -203,7 +203,7 @@ LogicalResult partita::interp::checkUpdates(ModuleOp module, const Run &run) {
   if (failed(results))
     return failure();
   if (results->front().size() != 1)
-    return function.emitError() << "its first result is no loss, it has " << results->front().size()
+    return function.emitError() << "its first result is not a loss, it has " << results->front().size()
                                 << " elements";
   std::map<std::string, Tensor> gradients = interpreter.gradients();
   if (gradients.empty())

@@ -253,8 +253,8 @@ private:
 } // namespace
 
 /// The rule given for the op on the command line, else its own.
-static std::optional<ShardRule> ruleFor(Operation *op, ArrayRef<std::string> rules, bool &isOwn,
-                                        std::string &error) {
+static const ShardRule *ruleFor(Operation *op, ArrayRef<std::string> rules, bool &isOwn,
+                                std::string &error) {
   SmallVector<int64_t> operandRanks, resultRanks;
   for (Type type : op->getOperandTypes())
     operandRanks.push_back(cast<RankedTensorType>(type).getRank());
@@ -263,7 +263,7 @@ static std::optional<ShardRule> ruleFor(Operation *op, ArrayRef<std::string> rul
   isOwn = false;
   for (StringRef text : rules)
     if (auto [name, rule] = text.split('='); name == op->getName().getStringRef())
-      return ShardRule::parse(rule, operandRanks, resultRanks, error);
+      return ShardRule::get(rule, operandRanks, resultRanks, error);
   isOwn = true;
   return par::ruleOf(op, error);
 }
@@ -284,7 +284,7 @@ LogicalResult partita::interp::checkRules(ModuleOp module, const Run &run,
     sampled.insert(op->getName().getStringRef());
     std::string error;
     bool isOwn = true;
-    std::optional<ShardRule> rule = ruleFor(op, rules, isOwn, error);
+    const ShardRule *rule = ruleFor(op, rules, isOwn, error);
     if (!rule)
       op->emitError() << error;
     ok &= rule &&

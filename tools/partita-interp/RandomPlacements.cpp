@@ -230,7 +230,7 @@ LogicalResult partita::interp::tryPlacements(ModuleOp module, const Run &run, un
   for (uint64_t number = run.seed; number < run.seed + count; ++number)
     if (failed(tryOne(*whole, module, options, number, outcomes)))
       return failure();
-  llvm::outs() << llvm::formatv("{0} placements: {1} equal the whole program, within {2:e1}; {3} "
+  llvm::outs() << llvm::formatv("{0} placements: {1} equal the unpartitioned program, within {2:e1}; {3} "
                                 "refused\n",
                                 count, outcomes.equal, outcomes.worst, outcomes.refused);
   SmallVector<const Outcomes::Reason *> reasons;

@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
     errs() << "partita-interp: error: "
            << (hasStages ? "a program of stages takes none of --inputs, --log, --gradients, --parameters, "
                            "--results, --equal\n"
-                         : "--blocking-sends and --whole are of a program of stages\n");
+                         : "--blocking-sends and --whole need a program of stages\n");
     return 1;
   }
   if (hasStages) {

@@ -36,7 +36,7 @@ static cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"), cl::
 static cl::opt<std::string> output("o", cl::desc("where the reduced module goes"),
                                    cl::value_desc("file"), cl::init("-"), cl::cat(ours));
 static cl::opt<bool> noImplicitModule("no-implicit-module",
-                                      cl::desc("the file's op is no part of a module"),
+                                      cl::desc("the file's op is not part of a module"),
                                       cl::cat(ours));
 static cl::opt<bool> allowUnregistered("allow-unregistered-dialect",
                                        cl::desc("ops of unknown dialects are parsed, too"),

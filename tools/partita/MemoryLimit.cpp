@@ -264,8 +264,8 @@ std::string partita::tool::checkMemory(ModuleOp program, const Request &request,
   return "a rank" + which + " needs " + formatBytes(needed->bytes) + " (" + grouped(needed->bytes) +
          " bytes: " + partsText(sizes, ", ") + "), the limit is " + formatBytes(limit) + " (" +
          grouped(limit) + " bytes)" +
-         (floor > static_cast<int64_t>(limit) ? ", less than the workspace of matrix products "
-                                                "alone, which every program for GPUs has"
+         (floor > static_cast<int64_t>(limit) ? ", less than the workspace of matmuls alone, "
+                                                "which every program for GPUs has"
                                               : "") +
          "; " + (held ? "the largest holders are " + holders(*held, 4) : "") + cuts.str() +
          listChanges(request, *needed, limit, planner);

@@ -1,6 +1,7 @@
 //===- Options.cpp - a command's options: declared, parsed, explained -------------------------===//
 
 #include "tools/partita/Options.h"
+#include "partita/Support/NearestNames.h"
 #include "runtime/include/partita_rt/printable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -28,17 +29,6 @@ int partita::tool::fail(StringRef command, const Twine &message) {
   WithColor(errs(), HighlightColor::Error) << "error: ";
   errs() << printableLines(message) << '\n';
   return 1;
-}
-
-StringRef partita::tool::nearest(StringRef word, ArrayRef<StringRef> known) {
-  StringRef best;
-  unsigned bestDistance = std::max<unsigned>(2, word.size() / 3) + 1;
-  for (StringRef candidate : known)
-    if (unsigned distance = word.edit_distance(candidate); distance < bestDistance) {
-      bestDistance = distance;
-      best = candidate;
-    }
-  return best;
 }
 
 std::string partita::tool::formatBytes(uint64_t bytes) {
@@ -128,7 +118,7 @@ std::string OptionSet::unknown(StringRef word) const {
   SmallVector<StringRef> names{"help"};
   for (const Option &option : options)
     names.push_back(option.name);
-  StringRef best = nearest(word.ltrim('-'), names);
+  StringRef best = nearestName(word.ltrim('-'), names);
   std::string text = ("unknown option '" + word + "'").str();
   if (!best.empty())
     return text + "; did you mean '" + (best.size() == 1 ? "-" : "--") + best.str() + "'?";

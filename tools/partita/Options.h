@@ -36,9 +36,6 @@ std::string printableLines(const llvm::Twine &text);
 /// Prints "partita COMMAND: error: MESSAGE" and returns 1, the exit code.
 int fail(llvm::StringRef command, const llvm::Twine &message);
 
-/// The word of `known` that `word` was meant to be, or "".
-llvm::StringRef nearest(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known);
-
 /// "1.5 GiB", "320 KiB".
 std::string formatBytes(uint64_t bytes);
 

@@ -43,7 +43,7 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
   json::Object *object = value->getAsObject();
   for (StringRef key : keys)
     if (!object || !object->get(key)) {
-      problem = path + ": is no program's manifest, it has no '" + key.str() + "'";
+      problem = path + ": is not a program's manifest, it has no '" + key.str() + "'";
       return std::nullopt;
     }
   return std::move(*object);

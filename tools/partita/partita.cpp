@@ -1,5 +1,6 @@
 //===- partita.cpp - the command line ---------------------------------------------------------===//
 
+#include "partita/Support/NearestNames.h"
 #include "partita/Support/Version.h"
 #include "tools/partita/Commands/Commands.h"
 #include "tools/partita/Options.h"
@@ -92,7 +93,7 @@ int main(int argc, char **argv) {
       return finish(command.main(ArrayRef(words).drop_front()), command.name);
     names.push_back(command.name);
   }
-  StringRef best = nearest(words[0], names);
+  StringRef best = nearestName(words[0], names);
   std::string hint =
       best.empty() ? "'partita --help' lists all" : "did you mean '" + best.str() + "'?";
   return fail("", "unknown command '" + words[0] + "'; " + hint);

@@ -55,6 +55,8 @@ struct Collective {
   std::string why() const;
   std::string seedText() const;
   std::string removal() const;
+  /// Does no plan do without it? Then `removal` says why.
+  bool isRequired() const;
   /// Equal for those that differ in the names of nodes and parameters and in the layer alone.
   std::string shape() const;
 

@@ -13,7 +13,6 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
-#include <functional>
 #include <vector>
 
 namespace partita::config {
@@ -42,6 +41,8 @@ struct Shape {
   Kind kind = Anything;
   double low = 0, high = 0;
   llvm::StringLiteral values = "";
+  /// Of a block: DeepSpeed checks its keys, and drops an "auto" among them before anyone looks.
+  bool dropsAuto = false;
 };
 
 struct Key {
@@ -88,9 +89,8 @@ llvm::ArrayRef<Alias> aliases();
 /// "0 to 3", "one of cpu, nvme, none", "a number of at least 0".
 std::string describeShape(const Shape &shape);
 
-/// Every key: what its value may be, DeepSpeed's default, what becomes of it. Markdown. `knows`
-/// says which plan and run options there are; a key that needs another one is refused.
-void printPage(llvm::raw_ostream &os, const std::function<bool(llvm::StringRef)> &knows = {});
+/// Every key: what its value may be, DeepSpeed's default, what becomes of it. Markdown.
+void printPage(llvm::raw_ostream &os);
 
 } // namespace partita::config
 

@@ -5,9 +5,32 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include <algorithm>
 #include <string>
 
 namespace partita {
+
+/// How many letters a typing error may be away from what was meant.
+inline unsigned farthestError(llvm::StringRef word) {
+  return std::max<unsigned>(2, word.size() / 3);
+}
+
+/// The one of `known` that is nearest to `word`, in any case of letters; "" where all are farther
+/// away. In the header, for libraries that link LLVM's Support alone.
+inline llvm::StringRef nearestName(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known,
+                                   unsigned farthest) {
+  llvm::StringRef best;
+  unsigned bestDistance = farthest + 1;
+  for (llvm::StringRef name : known)
+    if (unsigned distance = word.edit_distance_insensitive(name); distance < bestDistance) {
+      bestDistance = distance;
+      best = name;
+    }
+  return best;
+}
+inline llvm::StringRef nearestName(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known) {
+  return nearestName(word, known, farthestError(word));
+}
 
 /// "; 'x.h.*.w' matches 'x.h.0.w' and 3 more" of a glob pattern 'h.*.w', which lacks the beginning or
 /// the end of names; else "; the nearest names are 'a', 'b'": of three names at most, by edit

@@ -17,12 +17,13 @@ static constexpr StringLiteral kTrain = "train_batch_size",
                                kSteps = "gradient_accumulation_steps",
                                kManaged = "managed_gradient_accumulation";
 
+static constexpr int64_t kMostSamples = 1'000'000'000;
 static constexpr Key kBatchRows[] = {
-    {kTrain, integer(1, 1e9), "null", Obeyed,
+    {kTrain, integer(1, kMostSamples), "null", Obeyed,
      "samples per update; equals train_micro_batch_size_per_gpu x gradient_accumulation_steps x "
      "data-parallel ranks (the mesh's dp x fsdp)",
      "the product"},
-    {kMicro, integer(1, 1e9), "null", Obeyed,
+    {kMicro, integer(1, kMostSamples), "null", Obeyed,
      "samples of a rank in one micro-batch: times dp it is the model's batch dimension (--dim)",
      "--dim of the batch, or the batch of the model's file, divided by dp; else by the equation"},
     {kSteps, integer(1, 1 << 20), "null", Obeyed, "--accumulate; 1 where nothing says otherwise",
@@ -56,12 +57,27 @@ public:
       return false;
     if (isOpen)
       return true;
-    if (*train.value != *micro.value * *steps.value * dp)
-      return r.fail(r.has(kTrain) && !r.isAuto(kTrain) ? kTrain : kMicro, unequal());
+    StringRef path = r.has(kTrain) && !r.isAuto(kTrain) ? kTrain : kMicro;
+    std::optional<int64_t> all = samples(*micro.value, *steps.value, dp);
+    if (!all)
+      return r.fail(path, "a step of train_micro_batch_size_per_gpu " + Twine(*micro.value) +
+                              " x gradient_accumulation_steps " + Twine(*steps.value) + " x " +
+                              ranks() + " has more than " + Twine(kMostSamples) +
+                              " samples, the largest train_batch_size");
+    if (*train.value != *all)
+      return r.fail(path, unequal(*all));
     return write();
   }
 
 private:
+  /// The product, unless it is more than a step may have.
+  static std::optional<int64_t> samples(int64_t micro, int64_t steps, int64_t dp) {
+    int64_t all = 0;
+    bool isMore = llvm::MulOverflow(micro, steps, all) || llvm::MulOverflow(all, dp, all) ||
+                  all > kMostSamples;
+    return isMore ? std::nullopt : std::optional(all);
+  }
+
   bool isAnyGiven() { return r.has(kTrain) || r.has(kMicro) || r.has(kSteps); }
 
   bool readFile() {
@@ -85,43 +101,42 @@ private:
     return true;
   }
 
-  /// The batch that --dim binds, or that the model's file has.
-  std::optional<int64_t> wholeBatch(std::string &from) const {
-    if (!r.facts.model) {
-      for (const auto &[name, size] : r.facts.dims)
-        if (name == "batch")
-          return from = "command line, --dim " + name, size;
-      return {};
-    }
+  struct Batch {
+    int64_t size;
+    std::string from;
+    bool isModels; ///< else --dim's
+  };
+  /// Of all ranks: what --dim binds, or what the model's file has.
+  std::optional<Batch> wholeBatch() const {
+    const auto &model = r.facts.model;
     for (const auto &[name, size] : r.facts.dims)
-      if (is_contained(r.facts.model->batchNames, name) || name == r.facts.model->batchAxis)
-        return from = "command line, --dim " + name, size;
-    if (r.facts.model->batch)
-      from = "model, " + r.facts.model->path;
-    return r.facts.model->batch;
+      if (model ? is_contained(model->batchNames, name) || name == model->batchAxis
+                : name == "batch")
+        return Batch{size, "command line, --dim " + name, false};
+    if (model && model->batch)
+      return Batch{*model->batch, "model, " + model->path, true};
+    return {};
   }
 
   bool readModel() {
-    std::string from;
-    std::optional<int64_t> batch = wholeBatch(from);
+    std::optional<Batch> batch = wholeBatch();
     if (!batch)
       return true;
-    StringRef what =
-        StringRef(from).starts_with("model") ? "the model's batch," : "the batch of --dim,";
-    if (micro.value && *micro.value * dp != *batch)
+    StringRef what = batch->isModels ? "the model's batch," : "the batch of --dim,";
+    if (micro.value && *micro.value * dp != batch->size)
       return r.fail(kMicro, r.name(kMicro) + " " + Twine(*micro.value) + " x " + ranks() + " = " +
-                                Twine(*micro.value * dp) + " is not " + what + " " + Twine(*batch) +
-                                ", which is the whole program's for one micro-step" + why());
+                                Twine(*micro.value * dp) + " is not " + what + " " +
+                                Twine(batch->size) + ", which is all ranks' together for one micro-step" + why());
     if (micro.value)
       return true;
-    if (*batch % dp != 0)
+    if (batch->size % dp != 0)
       return isAnyGiven()
                  ? r.fail(r.has(kMicro)   ? kMicro
                           : r.has(kTrain) ? kTrain
                                           : kSteps,
-                          what + " " + Twine(*batch) + ", is not a multiple of " + ranks() + why())
+                          what + " " + Twine(batch->size) + ", is not a multiple of " + ranks() + why())
                  : true;
-    micro = {*batch / dp, from + " / dp"};
+    micro = {batch->size / dp, batch->from + " / dp"};
     return true;
   }
 
@@ -137,7 +152,7 @@ private:
     if (!train.value && micro.value) {
       if (!steps.value)
         steps = {1, "default"};
-      train = {*micro.value * *steps.value * dp, equation("x")};
+      train = {samples(*micro.value, *steps.value, dp), equation("x")};
       return true;
     }
     if (train.value)
@@ -191,8 +206,7 @@ private:
     return r.facts.mesh.empty() ? "; dp is 1 because no --mesh is given" : "";
   }
 
-  std::string unequal() const {
-    int64_t product = *micro.value * *steps.value * dp;
+  std::string unequal(int64_t product) const {
     std::string text = "train_batch_size " + std::to_string(*train.value) +
                        " is not train_micro_batch_size_per_gpu " + std::to_string(*micro.value) +
                        " x gradient_accumulation_steps " + std::to_string(*steps.value) + " x " +
@@ -207,8 +221,7 @@ private:
     for (auto [path, size] : {std::pair(kTrain, &train), {kMicro, &micro}, {kSteps, &steps}})
       if (!size->from.empty())
         r.value(path, std::to_string(*size->value), size->from);
-    std::string from;
-    if (r.facts.model && !wholeBatch(from))
+    if (r.facts.model && !wholeBatch())
       for (const std::string &name : r.facts.model->batchNames)
         r.out.dims.push_back({name, *micro.value * dp});
     return r.set(kSteps, "accumulate", std::to_string(*steps.value));

@@ -7,7 +7,8 @@ using namespace partita::config;
 static constexpr llvm::StringLiteral kOrder =
     "collectives are ordered and waited for at compile time; partita verify checks the result";
 static constexpr Key kCompileRows[] = {
-    {"compile", block, "{}", NoEffect, "DeepCompile; the full program is compiled in any case"},
+    {"compile", checkedBlock, "{}", NoEffect,
+     "DeepCompile; the full program is compiled in any case"},
     {"compile.deepcompile", boolean, "false", NoEffect, "the full program is compiled in any case"},
     {"compile.free_activation", boolean, "false", NoEffect,
      "activations live as long as they are used"},

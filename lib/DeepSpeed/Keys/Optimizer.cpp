@@ -1,6 +1,7 @@
 //===- Optimizer.cpp - which optimizer, and its parameters ------------------------------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
+#include "partita/Support/NearestNames.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -107,19 +108,15 @@ static const Type *findType(StringRef name) {
 std::string partita::config::optimizerProblem(StringRef said) {
   if (findType(said))
     return {};
-  StringRef best;
-  unsigned least = 3;
-  std::string name = said.lower();
+  SmallVector<StringRef> supported;
   for (const Type &type : kTypes) {
-    if (type.name == name)
+    if (type.name == said.lower())
       return "the optimizer " + quoted(said) + " is not supported: " + type.params.str() +
              "; use AdamW or Lamb";
-    if (unsigned distance = StringRef(name).edit_distance(type.name);
-        distance < least && !type.option.empty()) {
-      best = type.name;
-      least = distance;
-    }
+    if (!type.option.empty())
+      supported.push_back(type.name);
   }
+  StringRef best = nearestName(said, supported);
   return "there is no optimizer " + quoted(said) +
          (best.empty() ? "; there are Adam, AdamW, SGD, Lion, Adagrad and Lamb"
                        : "; did you mean '" + best.str() + "'?");

@@ -9,7 +9,8 @@ using namespace partita::config;
 
 static constexpr double kSmall = 1e-30;
 static constexpr Key kPrecisionRows[] = {
-    {"bf16", block, "{}", Obeyed, "also spelled bfloat16, as DeepSpeed's older versions have it"},
+    {"bf16", checkedBlock, "{}", Obeyed,
+     "also spelled bfloat16, as DeepSpeed's older versions have it"},
     {"bf16.enabled", boolean, "false", Obeyed, "--precision bfloat16",
      "--precision, without it false"},
     {"bf16.immediate_grad_update", boolean, "false", NoEffect,
@@ -21,7 +22,7 @@ static constexpr Key kPrecisionRows[] = {
      "master weights are float32; --zero-stage 1 to 3 divide them by the ranks"},
     {"bf16.bf16_optimizer_states", boolean, "false", Refused,
      "optimizer states are float32; --zero-stage 1 to 3 divide them by the ranks"},
-    {"fp16", block, "{}", Obeyed, "float16 with loss scaling"},
+    {"fp16", checkedBlock, "{}", Obeyed, "float16 with loss scaling"},
     {"fp16.enabled", boolean, "false", Obeyed, "--precision float16",
      "--precision, without it false"},
     {"fp16.auto_cast", boolean, "false", NoEffect,
@@ -58,7 +59,7 @@ static constexpr Key kPrecisionRows[] = {
     {"seq_parallel_communication_data_type",
      choice("fp32|float32|float|fp16|float16|half|bf16|bfp16|bfloat16"), "\"fp32\"", NoEffect,
      "gradients of sequence-parallel ranks are reduced with all others"},
-    {"data_types", block, "{}", Obeyed, "types of what is kept"},
+    {"data_types", checkedBlock, "{}", Obeyed, "types of what is kept"},
     {"data_types.grad_accum_dtype", choice("fp32|fp16|bf16"), "null", Obeyed,
      "--accumulate-type: the type in which gradients are summed over micro-batches"},
     {"data_types.param_dtype", choice("fp32|fp16|bf16"), "null", Refused,

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
+#include "partita/Support/NearestNames.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -100,17 +101,12 @@ static SmallVector<StringRef> wordsOf(StringRef text) {
 
 static const Schedule *chooseSchedule(Resolver &r) {
   std::string said = r.word(kType);
-  StringRef best;
-  unsigned least = 4;
-  for (const Schedule &schedule : kSchedules) {
+  for (const Schedule &schedule : kSchedules)
     if (schedule.name == said)
       return &schedule;
-    if (unsigned distance = StringRef(StringRef(said).lower()).edit_distance(schedule.name.lower());
-        distance < least) {
-      best = schedule.name;
-      least = distance;
-    }
-  }
+  auto names =
+      map_to_vector(kSchedules, [](const Schedule &each) -> StringRef { return each.name; });
+  StringRef best = partita::nearestName(said, names);
   r.fail(kType, "there is no schedule " + quoted(said) +
                     (best.empty() ? "; there are WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle "
                                     "and LRRangeTest"

@@ -13,7 +13,7 @@ static constexpr StringLiteral kAuto = "tensor_parallel.autotp_size",
                                kSize = "tensor_parallel.tp.tp_size";
 
 static constexpr Key kTensorParallelRows[] = {
-    {"tensor_parallel", block, "{}", Obeyed,
+    {"tensor_parallel", checkedBlock, "{}", Obeyed,
      "how weights are split follows from the model's structure, with --mesh tp=SIZE"},
     {kAuto, integer(0, 65536), "0", Obeyed, "must equal the mesh's axis tp"},
     {"tensor_parallel.tp_overlap_comm", boolean, "false", NoEffect,

@@ -18,7 +18,7 @@ static constexpr StringLiteral kStage = ZERO "stage", kReduce = ZERO "reduce_buc
                                kShard = ZERO "mics_shard_size";
 
 static constexpr Key kZeroRows[] = {
-    {"zero_optimization", block, "{}", Obeyed,
+    {"zero_optimization", checkedBlock, "{}", Obeyed,
      "what data-parallel ranks shard; true is stage 1, as in DeepSpeed's first versions"},
     {kStage, integer(0, 3), "0", Obeyed, "--zero-stage", "--zero-stage, else 0"},
     {kReduce, number(1), "5e8", Obeyed,
@@ -63,7 +63,7 @@ static constexpr Key kZeroRows[] = {
      "when a parameter is gathered and dropped is planned at compile time; --keep-gathered names "
      "those that stay"},
     {ZERO "stage3_model_persistence_threshold", number(0), "9223372036854775807", NoEffect,
-     "there is no cap on what the threshold keeps whole; --memory-limit holds the sum against the "
+     "there is no cap on what the threshold keeps in full; --memory-limit holds the sum against the "
      "memory"},
     {ZERO "stage3_gather_16bit_weights_on_model_save", boolean, "false", NoEffect,
      "checkpoints and exports hold full tensors at every stage"},

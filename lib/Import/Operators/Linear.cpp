@@ -127,7 +127,7 @@ FailureOr<Value> gemmValue(Node &node) {
       return failure();
     if (common != shape)
       return FailureOr<Value>(node.error() << "adds " << shapeText(c->shape)
-                                           << " to a product of shape " << shapeText(shape));
+                                           << " to a matmul of shape " << shapeText(shape));
   }
   Value left = node.value(a), right = node.value(b);
   if (transA)

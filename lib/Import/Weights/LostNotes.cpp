@@ -159,18 +159,18 @@ void NoteFinder::noteLost() {
   for (bool areBuffers : {false, true})
     if (const auto &undecided = areBuffers ? buffers : parameters; !undecided.empty())
       note(text(areBuffers ? "buffer" : "parameter", undecided,
-                " is no tensor of the file: the exporter has merged it with an equal one, or "
+                " is not a tensor of the file: the exporter has merged it with an equal one, or "
                 "folded it into another (a BatchNorm into a Conv), and what it has made is "
                 "trained as one",
-                " are no tensors of the file: the exporter has merged them with equal ones, or "
+                " are not tensors of the file: the exporter has merged them with equal ones, or "
                 "folded them into others (a BatchNorm into a Conv), and what it has made is "
                 "trained as one"),
            {});
   if (!merged.removed.empty())
     note(text("parameter", merged.removed,
-              " is no tensor of the file: the exporter has removed it, as it does with "
+              " is not a tensor of the file: the exporter has removed it, as it does with "
               "biases of zeros, and it is not trained",
-              " are no tensors of the file: the exporter has removed them, as it does "
+              " are not tensors of the file: the exporter has removed them, as it does "
               "with biases of zeros, and they are not trained"),
          {});
   noteMadeBiases();
@@ -207,7 +207,7 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
   noteBeside("tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
                  " and as " + quoted(apart->second) + " of the exported program, and " +
                  (areBuffers ? "buffer" : "parameter") + (isOne ? " " : "s ") + listed(nowhere) +
-                 (isOne ? " is no tensor" : " are no tensors") +
+                 (isOne ? " is not a tensor" : " are not tensors") +
                  " of the file: the exporter may have merged equal " +
                  (areBuffers ? "tensors" : "parameters") + ", which are then trained as one" +
                  unoptimized.str(),
@@ -221,8 +221,8 @@ void NoteFinder::noteDropped(const MergedTensors &merged) {
     return;
   bool isOne = dropped.parameters.size() == 1;
   note((isOne ? "parameter " : "parameters ") + listed(dropped.parameters) +
-           (isOne ? " is no tensor of the file and is not trained: the model does not use it"
-                  : " are no tensors of the file and are not trained: the model does not use them") +
+           (isOne ? " is not a tensor of the file and is not trained: the model does not use it"
+                  : " are not tensors of the file and are not trained: the model does not use them") +
            ", or the exporter has removed " + (isOne ? "the operation" : "the operations") +
            " with " + (isOne ? "it" : "them") + " (such as " + quoted(dropped.operation) +
            "), as it does with x * 1 and x + 0; if the model uses " + (isOne ? "it" : "them") +

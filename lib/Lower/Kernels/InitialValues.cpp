@@ -30,7 +30,7 @@ struct InitialValue : KernelInterface::ExternalModel<InitialValue, train::Initia
     auto parameter =
         SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, state.getOfAttr());
     if (!parameter)
-      return state.emitOpError() << "belongs to " << state.getOfAttr() << ", which is no parameter";
+      return state.emitOpError() << "belongs to " << state.getOfAttr() << ", which is not a parameter";
     return lowerFilling<InitialMasterOp>(l, parameter, l.shared.stateIndex.lookup(name.getValue()));
   }
 
@@ -47,7 +47,7 @@ private:
     train::InitialAttr initial = parameter.getInitialAttr();
     if (auto type = cast<RankedTensorType>(parameter.getType());
         initial && train::isStoredTransposed(parameter) && type.getRank() != 2)
-      return parameter.emitOpError() << "is stored transposed, but is no matrix: " << type;
+      return parameter.emitOpError() << "is stored transposed, but is not a matrix: " << type;
     Builder &b = l.builder;
     l.create<Call>(l.result(0), index, fill.getMeanValue(), fill.getStdValue(),
                    initial ? initial.getFile() : StringAttr(),

@@ -318,7 +318,7 @@ struct Norm : KernelInterface::ExternalModel<Norm, train::NormOp> {
       for (auto name : names->getAsRange<FlatSymbolRefAttr>()) {
         auto number = l.shared.parameterIndex.find(name.getValue());
         if (number == l.shared.parameterIndex.end())
-          return op->emitOpError() << "names " << name << ", which is no parameter";
+          return op->emitOpError() << "names " << name << ", which is not a parameter";
         numbers.push_back(number->second);
       }
       l.create<FirstNonfiniteOp>(squares, counts, numbers);

@@ -238,6 +238,8 @@ void checkProgram(const Program &program) {
   for (const ScalarState &state : program.scalarStates) {
     unique(state.name);
     std::string what = std::string("scalar state ") + state.name;
+    if (state.countsSkipped && state.dtype != DType::Int64)
+      fail("%s counts skipped steps and is no Int64", what.c_str());
     forStages(program, what, {}, [&](const Stage &stage) {
       checkOffset(what, state.offset, sizeOf(state.dtype), stage.persistentBytes,
                   "persistent memory");

@@ -159,7 +159,7 @@ void StepLog::add(const StepLine &line) {
   auto cell = [&](bool known, const char *pattern, double value) {
     text += "," + (known ? format(pattern, value) : std::string());
   };
-  cell(line.report.gradientNorm > 0, "%.9g", double(line.report.gradientNorm));
+  cell(line.report.gradientNorm >= 0, "%.9g", double(line.report.gradientNorm));
   cell(true, "%.9g", double(line.learningRate));
   cell(true, "%.0f", line.unitsPerSecond);
   cell(line.validationLoss.has_value(), "%.9g", line.validationLoss.value_or(0));
@@ -198,7 +198,7 @@ void TensorBoard::add(const StepLine &line) {
     add("loss_scale", double(line.report.lossScale));
     add("skipped_steps", double(line.report.skippedSteps));
   }
-  if (line.report.gradientNorm > 0)
+  if (line.report.gradientNorm >= 0)
     add("gradient_norm", double(line.report.gradientNorm));
   add((std::string(line.unit) + "_per_second").c_str(), line.unitsPerSecond);
   if (line.flopsPerSecond > 0)
@@ -231,7 +231,7 @@ Progress::Progress(const RunOptions &options, int64_t firstStep)
 std::string Progress::text(const StepLine &line) const {
   std::string out = "step " + std::to_string(line.step) + "/" + std::to_string(last) + "  loss " +
                     format("%.4f", double(line.report.loss));
-  if (line.report.gradientNorm > 0)
+  if (line.report.gradientNorm >= 0)
     out += "  norm " + format("%.3f", double(line.report.gradientNorm));
   if (line.betas)
     out += "  beta1 " + format("%.4g", (*line.betas)[0]);

@@ -114,9 +114,9 @@ Options updateOptions() {
        "constant or cosine, after a linear warm-up, or one of DeepSpeed's with its parameters: "
        "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest (default: the program's)",
        [](RunOptions &o, const std::string &text) {
-         if (std::string problem = parseSchedule(text, o.schedule); !problem.empty())
+         if (std::string problem = parseSchedule(text, o.schedule, o.scheduleKeys);
+             !problem.empty())
            fail("--lr-schedule: %s", problem.c_str());
-         o.scheduleText = text;
        }},
       {"--warmup-steps", "N", "steps of linear warm-up of constant and cosine (default 0)",
        INTEGER("--warmup-steps", warmupSteps, 0)},

@@ -7,6 +7,7 @@
 #include "partita_rt/schedule.h"
 
 #include <optional>
+#include <set>
 #include <string>
 
 namespace partita_rt {
@@ -36,7 +37,7 @@ struct RunOptions {
   /// The program's or --lr-schedule's, with --warmup-steps, --schedule-steps and --min-lr-ratio; a
   /// cosine without a length is as long as the run.
   Schedule schedule;
-  std::string scheduleText; ///< of --lr-schedule
+  std::set<std::string> scheduleKeys; ///< that --lr-schedule gives
   std::optional<int64_t> warmupSteps, scheduleSteps;
   std::optional<double> minRateRatio;
 

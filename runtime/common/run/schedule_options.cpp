@@ -8,30 +8,35 @@ namespace partita_rt {
 
 namespace {
 
-/// The option's name among the keys of a kind; "" where the kind has nothing like it.
-std::string keyFor(const std::string &option, ScheduleKind kind) {
-  bool ours = kind == ScheduleKind::Constant || kind == ScheduleKind::Cosine;
-  std::string wanted = option == "--warmup-steps"   ? ours ? "warmup_steps" : "warmup_num_steps"
-                       : option == "--min-lr-ratio" ? ours ? "min_lr_ratio" : "cos_min_ratio"
-                       : ours                       ? "schedule_steps"
-                                                    : "total_num_steps";
+/// An option that sets a member of the schedule, as keys do.
+struct MemberOption {
+  const char *name;
+  int64_t Schedule::*whole;
+  double Schedule::*real;
+};
+constexpr MemberOption kMemberOptions[] = {{"--warmup-steps", &Schedule::warmupSteps, nullptr},
+                                           {"--schedule-steps", &Schedule::totalSteps, nullptr},
+                                           {"--min-lr-ratio", nullptr, &Schedule::endRatio}};
+
+/// The key that sets the same in schedules of this kind, or null.
+const ScheduleKey *keyFor(const MemberOption &option, ScheduleKind kind) {
   for (const ScheduleKey &key : scheduleKeys())
-    if (key.kind == kind && key.name == wanted)
-      return wanted;
-  return {};
+    if (key.kind == kind && key.whole == option.whole && key.real == option.real)
+      return &key;
+  return nullptr;
 }
 
-/// An option of ours in a run with another schedule.
-void checkOurs(const std::string &option, const RunOptions &options) {
-  const Schedule &schedule = options.schedule;
-  std::string name = nameOf(schedule.kind), key = keyFor(option, schedule.kind);
-  if (key.empty())
-    fail("%s: has no effect on the schedule %s", option.c_str(), name.c_str());
-  if (schedule.kind != ScheduleKind::Constant && schedule.kind != ScheduleKind::Cosine)
-    fail("%s: %s has a key for it: --lr-schedule %s,%s=...", option.c_str(), name.c_str(),
-         name.c_str(), key.c_str());
-  if (options.scheduleText.find("," + key + "=") != std::string::npos)
-    fail("%s: --lr-schedule says %s already", option.c_str(), key.c_str());
+/// The options are for our own schedules; DeepSpeed's have keys, or nothing like it.
+void checkMember(const MemberOption &option, const RunOptions &options) {
+  ScheduleKind kind = options.schedule.kind;
+  const char *name = nameOf(kind);
+  const ScheduleKey *key = keyFor(option, kind);
+  if (!key)
+    fail("%s: has no effect on the schedule %s", option.name, name);
+  if (kind != ScheduleKind::Constant && kind != ScheduleKind::Cosine)
+    fail("%s: %s has a key for it: --lr-schedule %s,%s=...", option.name, name, name, key->name);
+  if (options.scheduleKeys.count(key->name))
+    fail("%s: --lr-schedule says %s already", option.name, key->name);
 }
 
 void checkRate(const RunOptions &options, const std::set<std::string> &given) {
@@ -79,9 +84,9 @@ bool setsBetas(const Schedule &schedule) { return scheduledRates(schedule, 0, 1)
 void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program) {
   Schedule &schedule = options.schedule;
-  for (const char *option : {"--warmup-steps", "--schedule-steps", "--min-lr-ratio"})
-    if (given.count(option))
-      checkOurs(option, options);
+  for (const MemberOption &option : kMemberOptions)
+    if (given.count(option.name))
+      checkMember(option, options);
   schedule.warmupSteps = options.warmupSteps.value_or(schedule.warmupSteps);
   schedule.endRatio = options.minRateRatio.value_or(schedule.endRatio);
   schedule.totalSteps = options.scheduleSteps.value_or(schedule.totalSteps);

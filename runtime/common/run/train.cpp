@@ -301,7 +301,7 @@ void Loop::setClock(WorkClock *value) {
 /// Steps of earlier runs that were skipped, as the checkpoint has them.
 static int64_t skippedBefore(const Rank &rank) {
   for (const ScalarState &state : rank.program->scalarStates)
-    if (std::string(state.name) == "loss_scale.skipped")
+    if (state.countsSkipped)
       return *reinterpret_cast<const int64_t *>(
           HostView(rank, rank.persistent<int64_t>(state.offset), 8).data());
   return 0;

@@ -179,7 +179,7 @@ void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> range
     if (begin < at)
       fail("two tensors overlap at byte %lld", (long long)begin);
     if (begin > at)
-      fail("bytes %lld .. %lld of the data are no tensor's", (long long)at, (long long)begin);
+      fail("bytes %lld .. %lld of the data belong to no tensor", (long long)at, (long long)begin);
     at = end;
   }
   if (at != dataBytes)

@@ -126,7 +126,7 @@ std::string whyNotFused(const FusedCall &call) {
   if (most(a.headDim, a.valueDim) > 256)
     return "heads of more than 256 elements";
   if (a.headDim % kPack != 0 || a.valueDim % kPack != 0)
-    return "heads that are no multiple of 8 elements";
+    return "heads that are not a multiple of 8 elements";
   bool packs = inPacks(call.q) && inPacks(call.k) && inPacks(call.v) && isAligned(call.logSumExp);
   if (call.backward)
     packs = packs && inPacks(call.dout) && inPacks(call.forwardOut) && inPacks(call.dq) &&

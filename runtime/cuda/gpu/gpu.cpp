@@ -50,7 +50,7 @@ Gpu::Gpu(Rank &rank)
       arena(arenaBytes(*rank.stage, rank.options), "arena"),
       inputs(inputBytes(*rank.program), "inputs"),
       scratchMemory(rank.stage->scratchBytes, "kernels' scratch memory"),
-      productsWorkspace(kProductsWorkspace, "workspace of matrix products"),
+      productsWorkspace(kProductsWorkspace, "workspace of matmuls"),
       attentionWorkspace(fusedWorkspaceBytes(), "workspace of cuDNN's attention"),
       control(sizeof(Control), "step's control values"),
       host(rank.stage->hostBytes, "host's parameters and states"),
@@ -125,6 +125,7 @@ void Gpu::setControl(const Rank &rank) {
       cudaMemcpyAsync(control.base, sent.base, sizeof(values), cudaMemcpyHostToDevice, compute),
       "copying a step's control values");
   *report = {};
+  report->gradientNorm = -1;
   report->tokenCount = -1;
   report->firstNonfinite = -1;
   stream.fault->kind = Fault::None;
@@ -228,13 +229,13 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
       after += choice.nanoseconds;
       apart += choice.apart;
     }
-    std::printf("%-14s %zu shapes of matrix products, each once: %.3f ms with the first "
+    std::printf("%-14s %zu shapes of matmuls, each once: %.3f ms with the first "
                 "suggestions, %.3f ms with the choices in %s; %lld of them are made apart from "
                 "what follows\n",
                 "tuned", choices.size(), double(before) / 1e6, double(after) / 1e6, path.c_str(),
                 (long long)apart);
   }
-  barrier(*rank.world, "the choices of matrix products");
+  barrier(*rank.world, "the choices for matmuls");
 }
 
 int64_t Gpu::takenBytes() const { return freeBefore - freeMemory(); }

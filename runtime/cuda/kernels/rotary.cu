@@ -169,7 +169,7 @@ void launchRotary(const Stream &stream, const RotaryRow<T> &at, const RotaryLoop
 template <typename T>
 void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width, Pairs pairs) {
   if (width % 2 != 0)
-    fail("rotateHalf: rows of %lld elements are no pairs", (long long)width);
+    fail("rotateHalf: rows of %lld elements are not pairs", (long long)width);
   if (pairs == Pairs::Interleaved)
     return launchElementwise<kPack>(stream, rows * width, RotateInterleaved<T>{y, x});
   int64_t packs = ceilDiv(width / 2, kPack), threads = rows * packs;
@@ -184,7 +184,7 @@ void rotary(const Stream &stream, T *y, const Shape &yStrides, const T *x, const
             const Shape &shape, Pairs pairs, Turn turn) {
   int64_t width = shape.rank > 0 ? shape[shape.rank - 1] : 0, rows = 1;
   if (width % 2 != 0)
-    fail("rotary: rows of %lld elements are no pairs", (long long)width);
+    fail("rotary: rows of %lld elements are not pairs", (long long)width);
   RotaryLoops loops;
   for (int i = 0; i + 1 < shape.rank; ++i) {
     loops.add(shape[i], yStrides[i], xStrides[i], cosStrides[i], sinStrides[i]);

@@ -154,7 +154,7 @@ void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
     }
   if (error = rendezvous.agree(error); !error.empty())
     throw Error(error);
-  text = rendezvous.broadcast(text, "the choices of matrix products");
+  text = rendezvous.broadcast(text, "the choices for matmuls");
   if (rank.rank != 0 && !text.empty())
     gpu.matrixProducts().useChoices(text, "rank 0's " + path);
 }

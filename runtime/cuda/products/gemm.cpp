@@ -45,7 +45,7 @@ int64_t alignmentOf(const void *address) {
 
 Products &productsOf(const Stream &stream) {
   if (!stream.products)
-    fail("a stream without matrix products");
+    fail("a stream without matmuls");
   return *stream.products;
 }
 

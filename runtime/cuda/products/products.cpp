@@ -103,7 +103,7 @@ void describe(Layout &layout, DType type, int64_t rows, int64_t columns, int64_t
   if (batch == 1)
     return;
   if (batch > std::numeric_limits<int32_t>::max())
-    fail("a batch of %lld matrix products", (long long)batch);
+    fail("a batch of %lld matmuls", (long long)batch);
   set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(batch));
   set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
 }
@@ -132,7 +132,7 @@ std::string ProductShape::text() const {
     return batch > 1 ? text + " and " + number(stride) : text;
   };
   bool ta = transA == Trans::Yes, tb = transB == Trans::Yes;
-  std::string text = batch > 1 ? number(batch) + " products " : "product ";
+  std::string text = batch > 1 ? number(batch) + " matmuls " : "matmul ";
   text += matrix(a, ta ? k : m, ta ? m : k, lda, strideA) + (ta ? " transposed" : "") + " * " +
           matrix(b, tb ? n : k, tb ? k : n, ldb, strideB) + (tb ? " transposed" : "") + " -> " +
           matrix(c, m, n, ldc, strideC) + cuda::nameOf(epilogue);

@@ -86,7 +86,7 @@ std::string lineOf(const Choice &choice) {
 const Json &member(const Json &object, const char *name, Json::Kind kind, const std::string &from) {
   const Json *value = object.kind == Json::Object ? object.find(name) : nullptr;
   if (!value || value->kind != kind)
-    fail("%s: not a file of matrix products' algorithms: '%s' is missing or of another kind%s",
+    fail("%s: not a file of algorithms for matmuls: '%s' is missing or of another kind%s",
          from.c_str(), name, kAgain);
   return *value;
 }
@@ -148,7 +148,7 @@ bool Products::readChoices(const std::string &path) {
   while (file && (count = std::fread(part, 1, sizeof part, file.get())) > 0)
     text.append(part, count);
   if (file && std::ferror(file.get()) && errno == EISDIR)
-    fail("%s: is a folder; the choices of matrix products are a file", path.c_str());
+    fail("%s: is a folder; the choices for matmuls are a file", path.c_str());
   if (!file || std::ferror(file.get()))
     fail("%s: %s", path.c_str(), std::strerror(errno));
   useChoices(text, path);

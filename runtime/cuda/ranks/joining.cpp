@@ -255,7 +255,7 @@ private:
       if (!stranger.refused)
         if (std::optional<Frame> frame = stranger.connection->next()) {
           if (frame->kind != FrameKind::Hello)
-            fail("a message that is no greeting");
+            fail("a message that is not a greeting");
           greet(stranger, greetingFrom(frame->text));
         }
     } catch (const Error &error) {

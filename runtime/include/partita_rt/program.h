@@ -198,6 +198,7 @@ struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
   int64_t offset;
+  bool countsSkipped = false; ///< an Int64: steps without update since the first one
 };
 
 /// A tensor that `forward` leaves in the arena; `--forward FILE.safetensors` writes it.
@@ -337,7 +338,7 @@ struct Program {
 /// What train_step and eval_step report, equal on all ranks (the loss is already reduced).
 struct StepReport {
   float loss = 0;         ///< mean over the unmasked tokens of the global batch
-  float gradientNorm = 0; ///< global norm before clipping; leave 0 when not computed
+  float gradientNorm = -1; ///< global norm before clipping; -1 where it is not computed
   /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 where the loss counts
   /// none.
   int64_t tokenCount = -1;
@@ -345,8 +346,8 @@ struct StepReport {
   /// Steps of the run so far that changed nothing but the loss scale; they do not advance the
   /// schedule.
   int64_t skippedSteps = 0;
-  /// The first parameter, by its number, whose gradient has an element that is infinite or no
-  /// number; -1 where all are finite, or nobody looked.
+  /// The first parameter, by its number, whose gradient has an inf or a NaN; -1 where all are finite,
+  /// or are not checked.
   int firstNonfinite = -1;
   /// An overflow at the smallest loss scale: the run cannot go on.
   bool scaleExhausted = false;

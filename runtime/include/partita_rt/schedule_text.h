@@ -201,9 +201,10 @@ inline std::string findMissing(const std::set<std::string> &given, const Schedul
 
 } // namespace schedules
 
-/// Reads `text` into a schedule. Returns what is wrong with it, or nothing; then `schedule` is as
-/// it was.
-inline std::string parseSchedule(const std::string &text, Schedule &schedule) {
+/// Reads `text` into a schedule, and the keys that it gives into `given`. Returns what is wrong with
+/// it, or nothing; where something is, both are as they were.
+inline std::string parseSchedule(const std::string &text, Schedule &schedule,
+                                 std::set<std::string> &given) {
   size_t comma = text.find(',');
   std::string name = text.substr(0, comma);
   std::vector<std::string> known;
@@ -221,18 +222,24 @@ inline std::string parseSchedule(const std::string &text, Schedule &schedule) {
            list + ")";
   }
   Schedule parsed = schedules::initial(found->kind);
-  std::set<std::string> given;
+  std::set<std::string> keys;
   while (comma != std::string::npos) {
     size_t next = text.find(',', comma + 1);
     std::string item = text.substr(comma + 1, next == std::string::npos ? next : next - comma - 1);
-    if (std::string problem = schedules::setKey(item, given, parsed); !problem.empty())
+    if (std::string problem = schedules::setKey(item, keys, parsed); !problem.empty())
       return problem;
     comma = next;
   }
-  if (std::string problem = schedules::findMissing(given, parsed); !problem.empty())
+  if (std::string problem = schedules::findMissing(keys, parsed); !problem.empty())
     return problem;
   schedule = parsed;
+  given = std::move(keys);
   return {};
+}
+
+inline std::string parseSchedule(const std::string &text, Schedule &schedule) {
+  std::set<std::string> given;
+  return parseSchedule(text, schedule, given);
 }
 
 /// Does the schedule give absolute rates, whatever the optimizer's base rate is?

@@ -107,7 +107,7 @@ inline std::string problemOf(const std::vector<int64_t> &shape, const Slices &sl
     for (size_t i = 1; i < ranges.size(); ++i) // ranges that touch would be one
       ascend = ascend && ranges[i - 1] < ranges[i];
     if (!ascend || ranges.back() > shape[d])
-      return "its slices of dimension " + std::to_string(d) + " are no ascending ranges within " +
+      return "its slices of dimension " + std::to_string(d) + " are not ascending ranges within " +
              std::to_string(shape[d]);
   }
   if (slices.first < 0 || slices.first >= slices.last || slices.last > slices.boxElements())

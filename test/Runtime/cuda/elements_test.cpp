@@ -81,7 +81,7 @@ TYPED_TEST(ElementsOf, RotateHalf) {
     }
   T *none = nullptr;
   EXPECT_EQ(errorOf([&] { rotateHalf<T>(SimulatedStream(), none, none, 1, 3, Pairs::Halves); }),
-            "rotateHalf: rows of 3 elements are no pairs");
+            "rotateHalf: rows of 3 elements are not pairs");
 }
 
 /// The angles of d-wide rows, by the position alone, of x's heads within a packed tensor; the

@@ -316,7 +316,7 @@ TEST(FusedAttention, IsAskedForSomeCalls) {
             "causal, with other keys than queries");
   EXPECT_EQ(why([](FusedCall &c) { c.shape.headDim = 264; }), "heads of more than 256 elements");
   EXPECT_EQ(why([](FusedCall &c) { c.shape.valueDim = 60; }),
-            "heads that are no multiple of 8 elements");
+            "heads that are not a multiple of 8 elements");
   const std::string unaligned = "rows that do not begin at multiples of 16 bytes";
   EXPECT_EQ(why([](FusedCall &c) { c.q.data = memory + 1; }), unaligned);
   EXPECT_EQ(why([](FusedCall &c) { c.out.rowStride = 132; }), unaligned);

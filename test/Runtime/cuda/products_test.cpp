@@ -294,7 +294,7 @@ TEST(CudaProduct, MistakesAreNamed) {
               gemm(without, Trans::No, Trans::No, 4, 8, 8, 1.0f, a.in(), 8, b.in(), 8, 0.0f,
                    c.data(), 8);
             }),
-            "a stream without matrix products");
+            "a stream without matmuls");
 }
 
 TEST(CudaProduct, InAGraphOnDeviceMemory) {
@@ -502,7 +502,7 @@ TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
 TEST_F(Tuning, AFolderIsNoFile) {
   ProductsStream stream;
   EXPECT_EQ(errorOf([&] { stream.made.readChoices(testing::TempDir()); }),
-            testing::TempDir() + ": is a folder; the choices of matrix products are a file");
+            testing::TempDir() + ": is a folder; the choices for matmuls are a file");
 }
 #endif
 

@@ -124,7 +124,7 @@ static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
   options.positional("MODEL", o.model, "an ONNX file, or the module that any phase wrote");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims,
-               "binds a symbolic dimension; batch is the whole program's for one micro-step");
+               "binds a symbolic dimension; batch is all ranks' together for one micro-step");
   o.config.declare(options);
   declarePlanOptions(options, o.plan);
   declareOutput(options, o);

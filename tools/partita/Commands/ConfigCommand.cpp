@@ -84,9 +84,7 @@ int partita::tool::configMain(Arguments arguments) {
   if (o.asJson && (o.listsKeys || !o.folder.empty()))
     return fail("config", "--json: has no effect with --keys or --each");
   if (o.listsKeys) {
-    config::printPage(llvm::outs(), [](StringRef name) {
-      return findPlanOption(name) || knowsRunOption(name) || name == "dim";
-    });
+    config::printPage(llvm::outs());
     return 0;
   }
   if (!o.folder.empty() && !o.model.empty())

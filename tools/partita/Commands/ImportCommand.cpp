@@ -60,7 +60,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   if (text) {
     *text << "parameters: " << parameters << ", " << elements << " elements\n";
     printParameters(module, *text);
-    *text << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in products, "
+    *text << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in matmuls, "
           << llvm::format("%.4g", flops.elementwise) << " elsewhere\n";
     raising.print(*text);
     objective.print(*text);

@@ -140,8 +140,7 @@ static void print(raw_ostream &os, const Told &told) {
     return;
   if (!c.letter.empty()) // else the plan asked for it
     os << "              split by " << printable(c.seedText()) << '\n';
-  os << "              gone " << (StringRef(c.removal()).starts_with("required") ? "never: " : "")
-     << printable(c.removal()) << '\n';
+  os << "              gone " << (c.isRequired() ? "never: " : "") << printable(c.removal()) << '\n';
 }
 
 void partita::tool::printReasons(raw_ostream &os, ArrayRef<Collective> collectives,

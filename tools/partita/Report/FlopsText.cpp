@@ -82,8 +82,8 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
     for (auto [width, cell] : zip(widths, row))
       width = std::max(width, cell.size());
   os << "\nWork of " << (trains ? "a training step" : "a forward pass")
-     << ": FLOPs of the whole program" << (trains ? ", all micro-batches" : "")
-     << "; bytes that a rank exchanges\n";
+     << ": FLOPs of all ranks together" << (trains ? ", all micro-batches" : "")
+     << "; bytes that a rank communicates\n";
   for (const auto &row : rows) {
     os << "  " << left_justify(row[0], unsigned(widths[0]));
     for (size_t i = 1; i < row.size(); ++i)

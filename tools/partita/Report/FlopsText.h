@@ -10,7 +10,7 @@
 namespace partita::tool {
 
 /// A table by layers, those that are alike as one: parameters, FLOPs of a step's forward and
-/// backward pass (whole program), and the bytes that a rank exchanges in a step. Without a training
+/// backward pass (all ranks together), and the bytes that a rank communicates in a step. Without a training
 /// step: of one forward pass. Ends with the sum and the formula.
 void printFlops(llvm::raw_ostream &os, llvm::ArrayRef<LayerWork> work,
                 llvm::ArrayRef<analysis::Collective> collectives, bool trains);

@@ -74,7 +74,7 @@ std::optional<Timeline> Timeline::of(const json::Array &list, std::string &probl
       return std::nullopt;
     schedule.isWave |= noted.back()->getBoolean("wave").value_or(false);
     if (!readRuns(*runs, schedule.slots.emplace_back())) {
-      problem = "the manifest's \"schedule\" has entries that are no slots";
+      problem = "the manifest's \"schedule\" has entries that are not slots";
       return std::nullopt;
     }
   }

@@ -1,0 +1,93 @@
+//===- Norms.td - norms of gradients, and what follows from them ----------------------------------===//
+//
+// Clipping and LAMB's trust ratio. Optimizers are in Optimizers.td.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TRAIN_NORMS
+#define PARTITA_TRAIN_NORMS
+
+include "dialects/Train/TrainBase.td"
+
+def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
+  let summary = "the Euclidean norm of tensors taken as one vector, each element counted once";
+  let description = [{
+    Computed of the full tensors, however they are placed: what every rank has counts once, shards are added up. Created by
+    `optimize`, given shards by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split something, and
+    `norm` by `expand-norms`, when it is known what splits what. `parameters` are those whose gradients the values are, so that
+    one that is not finite can be named.
+
+        %norm = train.global_norm %dw, %db of [@w, @b] : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
+  let assemblyFormat = "$values (`of` $parameters^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_SquareSumOp : Train_Op<"square_sum", [Pure]> {
+  let summary = "of each tensor the sum of its elements' squares, as far as a rank has them";
+  let description = [{
+    All operands are split over the same axes, over which the sums are partial. Computed in double precision, in one
+    fixed order. Created by `expand-norms`; becomes a kernel call.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$sum);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_NormOp : Train_Op<"norm", [Pure]> {
+  let summary = "the square root of the sum of sums of squares";
+  let description = [{
+    `parameters` has one for each of the sums, in their order. Created by `expand-norms`; becomes a kernel call, and another one
+    that reports the first parameter whose sum is not finite.
+  }];
+  let arguments = (ins Variadic<1DTensorOf<[AnyFloat]>>:$squares, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
+  let assemblyFormat = "$squares (`of` $parameters^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_ClipOp : Train_Op<"clip", [Pure]> {
+  let summary = "what gradients are multiplied by so that their norm is at most max_norm";
+  let description = [{
+    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 where max_norm is 0; not-a-number for a norm that is none, and
+    for an infinite one, of which no multiple is finite. Created by `optimize`; becomes a kernel call, which reports the
+    norm too.
+  }];
+  let arguments = (ins 0DTensorOf<[AnyFloat]>:$norm, F64Attr:$max_norm);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$scale);
+  let assemblyFormat = "$norm attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
+  let summary = "LAMB's: the norm of a full parameter over the norm of its full direction, within [least, most]";
+  let description = [{
+    Operands are those of the `train.lamb` for which it is, but for rate and ratio: value, gradient, m, v, t and perhaps
+    scale; so are the hyperparameters, in `hyper`. 1 where one of the norms is 0. As `global_norm`, each element is counted
+    once, whatever splits it. Created by `optimize`; replaced with `direction_squares`, sums over the axes that split the
+    value and `ratio` by `expand-norms`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper, F64Attr:$least, F64Attr:$most);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure]> {
+  let summary = "the sums of the squares of a parameter's and its direction's elements, as far as a rank has them";
+  let description = "As `square_sum`, of both. Created by `expand-norms`; becomes a kernel call.";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$sums);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_RatioOp : Train_Op<"ratio", [Pure]> {
+  let summary = "the root of one number over that of another, within [least, most]; 1 where one is 0";
+  let description = "Created by `expand-norms`; becomes a kernel call.";
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
+  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // PARTITA_TRAIN_NORMS
