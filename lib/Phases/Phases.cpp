@@ -72,7 +72,7 @@ static constexpr StringLiteral kPartition[] = {
 };
 
 static constexpr StringLiteral kParameters[] = {
-    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold}}",
+    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold} sync-each=${sync-each}}",
     "verify-phase{after=parameters}",
 };
 
@@ -98,7 +98,7 @@ static constexpr StringLiteral kOptimize[] = {
 static constexpr StringLiteral kStates[] = {
     "zero-shard-states{stage=${zero-stage}}",
     "canonicalize",
-    "zero-shard-gradients{stage=${zero-stage}}",
+    "zero-shard-gradients{stage=${zero-stage} sync-each=${sync-each}}",
     "canonicalize",
     "type-gradients{reduce-type=${reduce-type}}",
     "expand-norms",
