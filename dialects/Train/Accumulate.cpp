@@ -308,8 +308,6 @@ static std::string textOf(OrderAttr::Slot slot) {
 static LogicalResult verifyOrder(AccumulateOp op) {
   if (!op.getOrder())
     return success();
-  if (!op.hasBackward())
-    return op.emitOpError() << "has an order of passes, but no backward region";
   unsigned passes = op->getNumRegions();
   std::vector<llvm::BitVector> needed,
       done(op.getCount(), llvm::BitVector(passes)); // of each pass; of each micro-batch

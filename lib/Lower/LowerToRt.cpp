@@ -189,14 +189,23 @@ private:
     return success();
   }
 
+  /// What a region computes, its words joined by `separator`.
+  static std::string nameOf(train::AccumulateOp loop, Region &region, StringRef separator) {
+    std::string name = loop.getPass(loop.numberOf(region)).text(separator);
+    bool joined = !loop.hasBackward() && llvm::any_of(region.front(), [](Operation &op) {
+      return provenance::isBackward(&op);
+    });
+    return joined ? name + separator.str() + "backward" : name;
+  }
+
   /// The function of a region, in front of the one that is made; its name.
   FailureOr<StringRef> lowerPass(train::AccumulateOp loop, Region &region) {
     auto memory = loop->getAttrOfType<InFlightAttr>(RtDialect::kInFlight);
     if (!memory)
       return loop.emitOpError() << "has no " << RtDialect::kInFlight << "; run plan-memory first";
-    train::PassName name = loop.getPass(loop.numberOf(region));
     OpBuilder at(to);
-    auto made = func::FuncOp::create(at, loop.getLoc(), (to.getName() + "_" + name.text("_")).str(),
+    std::string name = (to.getName() + "_" + nameOf(loop, region, "_")).str();
+    auto made = func::FuncOp::create(at, loop.getLoc(), name,
                                      at.getFunctionType({at.getI64Type()}, {}));
     SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
     if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
@@ -204,7 +213,7 @@ private:
     FunctionLowering pass(l.shared, from, made);
     pass.l.begin(loop);
     Value micro = made.getArgument(0);
-    pass.l.create<BeginPassOp>(micro, memory, name.text());
+    pass.l.create<BeginPassOp>(micro, memory, nameOf(loop, region, " "));
     pass.awaitSent(region);
     if (failed(pass.lowerRegion(loop, region, micro)))
       return failure();

@@ -97,7 +97,7 @@ static int64_t blocksFor(ArrayRef<Life> lives) {
 
 LogicalResult Planner::planLoop(AccumulateOp loop) {
   placeSums(loop);
-  if (loop.hasBackward()) {
+  if (loop.getOrder()) {
     if (plan.inFlight.loop)
       return loop.emitOpError() << "is a second loop with an order, in one function";
     plan.inFlight = {loop, {}, plan.number[loop], ends[loop]};

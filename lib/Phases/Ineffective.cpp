@@ -71,6 +71,12 @@ static constexpr Idle kGathersNothing = {
 static constexpr Idle kKeepsAll = {
     [](const Plan &plan) { return plan.get("fsdp-strategy") == "shard-grad-op"; },
     "with --fsdp-strategy shard-grad-op, which keeps all that is gathered"};
+static constexpr Idle kKeepsForStep = {
+    [](const Plan &plan) { return plan.get("sync-each") == "step"; },
+    "with --sync-each step, which keeps all that is gathered until the step ends"};
+static constexpr Idle kSyncsPerStep = {
+    [](const Plan &plan) { return plan.get("zero-stage") == "0" || plan.get("zero-stage") == "1"; },
+    "with a stage before --zero-stage 2, which communicates once per step"};
 static constexpr Idle kActivationsStay = {
     [](const Plan &plan) { return !offloads(plan, "activations"); },
     "without --offload activations"};
@@ -134,6 +140,10 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"gather-always", kGathersNothing},
     {"gather-always", kKeepsAll},
     {"keep-gathered", kKeepsAll},
+    {"sync-each", kSyncsPerStep},
+    {"sync-each", kOneMicroBatch},
+    {"gather-always", kKeepsForStep},
+    {"keep-gathered", kKeepsForStep},
     {"offload-threshold", kActivationsStay},
     {"bucket-bytes", kOneRank},
     {"stochastic-rounding", kNotBrain},

@@ -73,7 +73,7 @@ static constexpr StringLiteral kPartition[] = {
 };
 
 static constexpr StringLiteral kParameters[] = {
-    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold}}",
+    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold} sync-each=${sync-each}}",
     "verify-phase{after=parameters}",
 };
 
@@ -99,7 +99,7 @@ static constexpr StringLiteral kOptimize[] = {
 static constexpr StringLiteral kStates[] = {
     "zero-shard-states{stage=${zero-stage}}",
     "canonicalize",
-    "zero-shard-gradients{stage=${zero-stage}}",
+    "zero-shard-gradients{stage=${zero-stage} sync-each=${sync-each}}",
     "canonicalize",
     "type-gradients{reduce-type=${reduce-type}}",
     "expand-norms",

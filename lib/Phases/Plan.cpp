@@ -354,7 +354,7 @@ void Plan::setOneRank() {
                              {"stochastic-rounding", "false"}})
     set(name, value);
   for (StringRef name : {"persistence-threshold", "prefetch-bytes", "gather-always",
-                         "offload-threshold", "bucket-bytes", "reduce-type", "accumulate-type"})
+                         "offload-threshold", "bucket-bytes", "sync-each", "reduce-type", "accumulate-type"})
     set(name, findPlanOption(name)->initial);
 }
 

@@ -39,6 +39,9 @@ static constexpr PlanOption kOptions[] = {
     {"fsdp-strategy", PlanOption::Choice, "none|no-shard|shard-grad-op|full-shard", "none", 0, 0,
      "stages by FSDP's names: full-shard is stage 3; shard-grad-op keeps gathered parameters from "
      "the forward to the backward pass"},
+    {"sync-each", PlanOption::Choice, "micro-batch|step", "micro-batch", 0, 0,
+     "how often stages 2 and 3 reduce gradients, and stage 3 gathers parameters: micro-batch needs less memory; "
+     "step communicates once for all micro-batches, and keeps full gradient sums and gathered parameters between"},
     {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
      "parameters of at most this many elements per rank are not sharded at stage 3, and stay on the "
      "device with --offload parameters"},

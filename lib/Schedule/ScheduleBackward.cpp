@@ -14,6 +14,28 @@ using namespace partita;
 
 namespace {
 
+/// Does each micro-batch's backward pass run right behind its forward pass, as on the last stage of
+/// 1F1B?
+bool runsInTurn(train::AccumulateOp loop) {
+  std::optional<train::OrderAttr> order = loop.getOrder();
+  if (!order || loop->getNumRegions() != 2 || loop.getPass(1).kind != train::PassKind::Backward)
+    return false;
+  auto slots = order->getSlots();
+  for (size_t i = 0; i + 1 < slots.size(); i += 2)
+    if (slots[i].pass != loop.getPass(0) || slots[i].microBatch != slots[i + 1].microBatch)
+      return false;
+  return true;
+}
+
+/// One slot for each two.
+train::OrderAttr joinSlots(train::OrderAttr order) {
+  SmallVector<train::OrderAttr::Slot> slots;
+  for (train::OrderAttr::Slot slot : order.getSlots())
+    if (slot.pass.kind == train::PassKind::Forward)
+      slots.push_back(slot);
+  return train::OrderAttr::get(order.getContext(), ArrayRef(slots));
+}
+
 void join(train::AccumulateOp loop) {
   Block &forward = loop.getBody().front();
   auto yield = cast<train::YieldOp>(forward.getTerminator());
@@ -34,6 +56,8 @@ void join(train::AccumulateOp loop) {
   auto joined = train::AccumulateOp::create(builder, loop.getLoc(), loop.getSums().getTypes(),
                                             loop.getBatches());
   joined->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  if (std::optional<train::OrderAttr> order = loop.getOrder())
+    joined.setOrderAttr(joinSlots(*order));
   joined.getBody().takeBody(loop.getBody());
   yield.getSavedMutable().clear();
   yield.getValuesMutable().assign(parts);
@@ -45,7 +69,7 @@ struct ScheduleBackward : partita::impl::ScheduleBackwardPassBase<ScheduleBackwa
   void runOnOperation() override {
     SmallVector<train::AccumulateOp> loops;
     getOperation().walk([&](train::AccumulateOp loop) {
-      if (loop.isUnscheduled())
+      if (loop.isUnscheduled() || runsInTurn(loop))
         loops.push_back(loop);
     });
     for (train::AccumulateOp loop : loops)

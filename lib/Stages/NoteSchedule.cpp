@@ -1,5 +1,6 @@
 //===- NoteSchedule.cpp - note-schedule -----------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Work.h"
@@ -20,6 +21,16 @@ namespace {
 /// Of each kind of pass the costs of its chunks.
 using Costs = std::map<std::string, SmallVector<int64_t>>;
 
+/// The order of forward and backward passes, where each region has both.
+train::OrderAttr withBackward(train::OrderAttr order) {
+  SmallVector<train::OrderAttr::Slot> slots;
+  for (train::OrderAttr::Slot slot : order.getSlots()) {
+    slots.push_back(slot);
+    slots.push_back({{train::PassKind::Backward, slot.pass.chunk}, slot.microBatch});
+  }
+  return train::OrderAttr::get(order.getContext(), ArrayRef(slots));
+}
+
 struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
   using NoteSchedulePassBase::NoteSchedulePassBase;
 
@@ -34,25 +45,29 @@ struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
 private:
   void note(ModuleOp stage, AccumulateOp loop) {
     Costs costs;
-    for (auto [pass, region] : llvm::zip(loop.getPasses(), loop->getRegions())) {
+    auto add = [&](train::PassName pass, int64_t cost) {
       SmallVector<int64_t> &ofChunks = costs[train::stringifyPassKind(pass.kind).str()];
       ofChunks.resize(std::max<size_t>(ofChunks.size(), pass.chunk + 1), 0);
-      ofChunks[pass.chunk] = costOf(region);
+      ofChunks[pass.chunk] += cost;
+    };
+    for (auto [pass, region] : llvm::zip(loop.getPasses(), loop->getRegions())) {
+      train::PassName backward = pass;
+      if (!loop.hasBackward())
+        backward.kind = train::PassKind::Backward;
+      add(pass, 0);
+      add(backward, 0);
+      for (Operation &op : region.front().without_terminator())
+        if (!isa<pipe::SendOp>(op))
+          add(provenance::isBackward(&op) ? backward : pass, analysis::workOf(&op).cost());
     }
     Builder builder(&getContext());
-    SmallVector<NamedAttribute> entries{builder.getNamedAttr("order", loop.getOrderAttr())};
+    train::OrderAttr order = loop.getOrderAttr();
+    SmallVector<NamedAttribute> entries{
+        builder.getNamedAttr("order", loop.hasBackward() ? order : withBackward(order))};
     for (auto &[kind, ofChunks] : costs)
       entries.push_back(builder.getNamedAttr(kind, builder.getDenseI64ArrayAttr(ofChunks)));
     stage->setAttr(pipe::PipeDialect::kSchedule, builder.getDictionaryAttr(entries));
     ++noted;
-  }
-
-  static int64_t costOf(Region &region) {
-    int64_t cost = 0;
-    for (Operation &op : region.front().without_terminator())
-      if (!isa<pipe::SendOp>(op))
-        cost += analysis::workOf(&op).cost();
-    return cost;
   }
 };
 

@@ -8,6 +8,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Zero/SyncEach.h"
 #include "partita/Zero/Passes.h"
 
 namespace partita {
@@ -28,7 +29,9 @@ struct ZeroShardGradients : partita::impl::ZeroShardGradientsPassBase<ZeroShardG
       getOperation().emitError() << "stage=" << stage.getValue() << ", expected 0, 1, 2 or 3";
       return signalPassFailure();
     }
-    if (stage < 2)
+    if (failed(zero::checkSyncEach(getOperation(), syncEach)))
+      return signalPassFailure();
+    if (stage < 2 || syncEach == "step")
       return;
     SmallVector<train::AccumulateOp> loops;
     getOperation().walk([&](train::AccumulateOp loop) { loops.push_back(loop); });

@@ -8,6 +8,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Zero/SyncEach.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -36,7 +37,7 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
                          << ", expected a number of elements from 0 on";
       return signalPassFailure();
     }
-    if (failed(checkStrategy(module)))
+    if (failed(checkStrategy(module)) || failed(zero::checkSyncEach(module, syncEach)))
       return signalPassFailure();
     if (stage < 3)
       return;
@@ -134,24 +135,41 @@ private:
                                  layer.getCount(), cause.getSeed()));
   }
 
+  /// Where a use needs the whole: there, or in front of the loop that it is in.
+  Operation *needs(OpOperand *use, Value piece) const {
+    Operation *owner = use->getOwner();
+    return syncEach == "step" ? piece.getParentBlock()->findAncestorOpInBlock(*owner) : owner;
+  }
+
+  /// One use and another that is met in the same block.
+  bool isBefore(OpOperand *use, OpOperand *other, Value piece) const {
+    Operation *op = needs(use, piece), *otherOp = needs(other, piece);
+    if (op == otherOp) // both in one loop
+      return use->getOwner()->getBlock() == other->getOwner()->getBlock() &&
+             use->getOwner()->isBeforeInBlock(other->getOwner());
+    return op->isBeforeInBlock(otherOp);
+  }
+
   /// In each block that uses the whole, a gather before its first use: within a loop over
   /// micro-batches nothing whole outlives a micro-batch.
   void gatherForUses(OpBuilder &builder, Location loc, Value piece, ArrayRef<OpOperand *> uses,
                      Type whole) {
-    llvm::MapVector<Block *, Operation *> firstUses;
+    llvm::MapVector<Block *, OpOperand *> firstUses;
     for (OpOperand *use : uses) {
-      Operation *&first = firstUses[use->getOwner()->getBlock()];
-      if (!first || use->getOwner()->isBeforeInBlock(first))
-        first = use->getOwner();
+      Operation *op = needs(use, piece);
+      OpOperand *&first = firstUses[op->getBlock()];
+      if (!first || isBefore(use, first, piece))
+        first = use;
     }
     for (auto [block, first] : firstUses) {
-      builder.setInsertionPoint(first);
+      builder.setInsertionPoint(needs(first, piece));
       ++gathers;
-      auto gather = zero::GatherOp::create(builder, inLayerOf(first, loc), TypeRange(whole), piece,
+      Location here = inLayerOf(first->getOwner(), loc);
+      auto gather = zero::GatherOp::create(builder, here, TypeRange(whole), piece,
                                            axis, builder.getStringAttr("parameter"),
                                            /*again=*/UnitAttr());
       for (OpOperand *use : uses)
-        if (use->getOwner()->getBlock() == block)
+        if (needs(use, piece)->getBlock() == block)
           use->set(gather.getResult(0));
     }
   }

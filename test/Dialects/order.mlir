@@ -16,11 +16,23 @@ func.func @ordered(%xs: tensor<3x4xf32>) {
 
 // -----
 
+// Of one pass, in which forward and backward passes are joined.
+// CHECK-LABEL: func.func @one_pass
+// CHECK: } {order = #train.order<2 x (forward 0)>}
+func.func @one_pass(%xs: tensor<2x4xf32>) {
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    train.yield %x : tensor<4xf32>
+  } {order = #train.order<2 x (forward 0)>}
+  return
+}
+
+// -----
+
 func.func @no_backward(%xs: tensor<1x4xf32>) {
-  // expected-error @+1 {{has an order of passes, but no backward region}}
+  // expected-error @+1 {{has no backward region for its order's 'backward 0'}}
   %0 = train.accumulate (%x = %xs) : (tensor<1x4xf32>) -> tensor<4xf32> {
     train.yield %x : tensor<4xf32>
-  } {order = #train.order<1 x (forward 0)>}
+  } {order = #train.order<1 x (forward 0, backward 0)>}
   return
 }
 

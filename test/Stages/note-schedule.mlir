@@ -2,6 +2,8 @@
 // A stage with an order of its passes. All costs are those of bytes, 10 FLOPs each: 512 of the matmul, 132 of the sum, 384 of the product.
 // CHECK: module attributes {pipe.count = 2 : i64, pipe.schedule = {backward = array<i64: 3840>, forward = array<i64: 6440>, order = #train.order<2 x (forward 0), 2 x (backward 0)>}, pipe.stage = 0 : i64}
 // RUN: partita-opt %s --note-schedule --note-schedule | FileCheck %s
+// Of passes that run in turn, joined, both are noted.
+// CHECK: module attributes {pipe.count = 2 : i64, pipe.schedule = {backward = array<i64: 3840>, forward = array<i64: 6440>, order = #train.order<2 x (forward 0, backward 0)>}, pipe.stage = 1 : i64}
 // Without an order, and without stages, there is nothing to note.
 // RUN: sed 's/{order = .*>}//' %s | partita-opt --note-schedule | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/^module attributes .*/module {/; /pipe\./d; s/%dy/%j/' %s | partita-opt --note-schedule | FileCheck %s --check-prefix=NONE
@@ -24,6 +26,18 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
       %d = tx.mul %dy, %y_saved : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
       train.yield %d : tensor<4x8xf32>
     } {order = #train.order<2 x (forward 0), 2 x (backward 0)>}
+    return %0#0, %0#1 : tensor<f32>, tensor<4x8xf32>
+  }
+}
+module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
+  func.func @train_step(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) {
+    %0:2 = train.accumulate (%j = %x) : (tensor<2x4x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) {
+      %y = tx.matmul %j, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+      %part = tx.reduce_sum %y [0, 1] : tensor<4x8xf32> -> tensor<f32>
+      %d = tx.mul %j, %y {train.backward} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      pipe.send %d over <1 to 0> {train.backward} : tensor<4x8xf32>
+      train.yield %part, %d : tensor<f32>, tensor<4x8xf32>
+    } {order = #train.order<2 x (forward 0)>}
     return %0#0, %0#1 : tensor<f32>, tensor<4x8xf32>
   }
 }

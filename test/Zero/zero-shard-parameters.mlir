@@ -1,6 +1,7 @@
 // RUN: partita-opt %s --zero-shard-parameters | FileCheck %s
 // RUN: partita-opt %s --zero-shard-parameters=keep=24 | FileCheck %s --check-prefix=KEEP
 // RUN: partita-opt %s --zero-shard-parameters=stage=2 | FileCheck %s --check-prefix=BELOW
+// RUN: partita-opt %s --zero-shard-parameters=sync-each=step | FileCheck %s --check-prefix=STEP
 // KEEP-NOT: flat
 // BELOW-NOT: flat
 
@@ -36,6 +37,13 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   // CHECK-NEXT: %[[G:.*]] = zero.gather %[[F]] over "dp" because "parameter" : tensor<3xf32, #par.place<[5], replicated [tp], flat [dp]>> -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
   // CHECK-NEXT: tx.mul %{{.*}}, %[[G]]
   // CHECK-NEXT: tx.mul %{{.*}}, %[[G]]
+  // Or all micro-batches together, in front of the loop.
+  // STEP-LABEL: func @loop
+  // STEP: %[[F:.*]] = par.f %{{.*}} over "tp" : tensor<3xf32
+  // STEP-NEXT: %[[G:.*]] = zero.gather %[[F]] over "dp"
+  // STEP-NEXT: train.accumulate
+  // STEP-NOT: zero.gather
+  // STEP: tx.mul %{{.*}}, %[[G]]
   func.func @loop(%x: tensor<2x5xf32, #par.place<[2, 5], replicated [dp, tp]>>) -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>> {
     %b = train.read @b : tensor<5xf32>
     %t = par.f %b over "tp" : tensor<5xf32> -> tensor<5xf32, #par.place<[5], replicated [tp]>>

@@ -138,6 +138,7 @@ static std::vector<Change> candidates(const Request &request) {
   for (auto [number, name] : {std::pair(1, "1"), {2, "2"}, {3, "3"}})
     if (number > stage)
       add({{"zero-stage", name}});
+  add({{"sync-each", "micro-batch"}});
   add({{"recompute", "selective"}});
   add({{"recompute", "block"}});
   if (stage < 3)

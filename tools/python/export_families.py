@@ -2,7 +2,7 @@
 """Exports small Transformers of Hugging Face, one per family, to ONNX with either of PyTorch's
 exporters, as a user would: the library's own code, its default attention, its own input names.
 
-    export_families.py --exporter torchscript --out DIR [--training] [--loss] [--fold] [FAMILY...]
+    export_families.py --exporter torchscript --out DIR [--training] [--loss] [--fold] [--layers N] [FAMILY...]
 
 Families: those of FAMILIES in family_models.py, or those named, of all there. All dimensions of inputs but
 those of pixels are dynamic. The weights are stripped as in export_gpt2.py: a file declares its
@@ -22,6 +22,8 @@ import transformers
 
 from export_gpt2 import VALUE_FIELDS
 from family_models import ALL, FAMILIES, VOCAB
+
+LAYER_SETTINGS = ["num_hidden_layers", "num_layers", "n_layer", "n_layers"]  # a configuration has one of them
 
 
 def logits_only(cls, names, loss=False):
@@ -154,6 +156,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the weights in the files")
     parser.add_argument("--size", action="append", default=[], metavar="SETTING=N",
                         help="another size of the configuration, such as hidden_size=128")
+    parser.add_argument("--layers", type=int, metavar="N",
+                        help="layers of the model, of each side of an encoder-decoder")
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
     if not os.path.isdir(args.out):
@@ -163,9 +167,10 @@ def main():
         if family not in ALL:
             parser.error(f"no family '{family}', there are {', '.join(ALL)}")
         names = ALL[family][3] + ["labels"] * args.loss
+        deeper = [(name, args.layers) for name in LAYER_SETTINGS if args.layers and name in ALL[family][2]]
         axes = {name: dynamic_axes(family, name) for name in names}
         outputs, inputs = ["loss"] * args.loss + ["logits"], example_inputs(family, names)
-        model = build_model(family, sizes=sizes, training=args.training, loss=args.loss)
+        model = build_model(family, sizes=sizes + deeper, training=args.training, loss=args.loss)
         if args.exporter == "torchscript":
             proto = export_torchscript(model, axes, outputs, inputs, args.fold)
         else:

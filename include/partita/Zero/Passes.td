@@ -18,7 +18,8 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
 
     A parameter that all ranks of dp have is read as its flat shard and gathered right before its first use, in each block that
     uses it: in a loop over micro-batches, once per micro-batch. The gather replaces the `f` over dp, so differentiation makes its
-    gradient a reduce-scatter, to exactly the shard that the rank updates. Parameters of at most `keep` elements per rank stay full
+    gradient a reduce-scatter, to exactly the shard that the rank updates. With `sync-each=step` the gather stands in front of the loop: the
+    parameter stays gathered for all micro-batches, and its gradient is reduced once, behind the loop. Parameters of at most `keep` elements per rank stay full
     (`zero-shard-states` then shards their update). Below stage 3 the pass does nothing.
 
     ```mlir
@@ -33,7 +34,8 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
   }];
   let options = [Option<"stage", "stage", "int64_t", "3", "below 3: nothing">,
                  Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must agree with it">,
-                 Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay full">];
+                 Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay full">,
+                 Option<"syncEach", "sync-each", "std::string", "\"micro-batch\"", "step: gathers in front of loops">];
   let statistics = [Statistic<"gathers", "gathers", "gathers inserted">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
@@ -74,7 +76,8 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
     Phase: states.
 
     Moves the reduce-scatter of a gradient from behind the loop over micro-batches into it. A rank then never stores more than its
-    shard of the sum, but every micro-batch communicates what the step communicated once. Below stage 2 the pass does nothing.
+    shard of the sum, but every micro-batch communicates what the step communicated once. Below stage 2, and with `sync-each=step`, the
+    pass does nothing.
 
     ```mlir
     %sum = train.accumulate (%x = %batches) : ... -> tensor<2x3xf32, #par.place<[2, 3], partial [dp]>> {
@@ -90,7 +93,8 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"stage", "stage", "int64_t", "2", "below 2: nothing">];
+  let options = [Option<"stage", "stage", "int64_t", "2", "below 2: nothing">,
+                 Option<"syncEach", "sync-each", "std::string", "\"micro-batch\"", "step: nothing">];
   let statistics = [Statistic<"sharded", "sharded", "sums over micro-batches that became shards">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
