@@ -90,6 +90,8 @@ Value attend(Node &node, const AttentionParts &parts, AttentionScores *scores) {
   Type element = getElementTypeOrSelf(parts.q.getType());
   Value weights =
       m.apply<tx::SoftmaxOp>(parts.softmaxType ? m.cast(score, parts.softmaxType) : score);
+  if (parts.zeroHidden)
+    weights = m.select(m.apply<tx::IsNanOp>(weights), m.like(weights, 0), weights);
   steps.weights = m.cast(weights, element);
   if (scores)
     *scores = steps;
@@ -253,6 +255,7 @@ LogicalResult attention(Node &node) {
       return node.error() << "has softmax in " << dtypeName(precision) << ", expected floats";
     parts.softmaxType = mlirType(*type, node.importer.context());
   }
+  parts.zeroHidden = node.input(3) || node.input(6); // a causal query sees itself
   AttentionScores scores;
   Value out = attend(node, parts, &scores);
   if (failed(node.set(0, flat ? joinHeads(node, out) : out)) || failed(node.set(1, parts.k)) ||

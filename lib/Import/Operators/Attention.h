@@ -17,6 +17,7 @@ struct AttentionParts {
   mlir::Value keep;    // bool, broadcast likewise: scores that count; or null
   double filtered = -std::numeric_limits<double>::infinity(); // what the others become
   double scale = 1, softcap = 0;
+  bool zeroHidden = false;   // a query none of whose scores count gets zeros; else NaN
   bool capsProducts = false; // the cap comes before bias and mask, not after them
   mlir::Type softmaxType;    // null: that of q
 };
