@@ -47,9 +47,15 @@ Buckets::Key Buckets::keyOf(Operation *op) {
   SmallVector<par::CauseAttr> causes = par::causesOf(op);
   bool ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
                                           causes.front().getRole() == "kept");
-  // Nor does the loss, or a norm, belong with sums of the backward pass.
+  // Nor do the loss or a norm belong with sums of the backward pass. Of the forward pass a layer's
+  // sums stay in it, so that all layers have the same collectives.
+  Attribute where;
+  if (provenance::isBackward(op))
+    where = UnitAttr::get(op->getContext());
+  else if (cast<CollectiveInterface>(op).getRow().sums)
+    where = provenance::get(op, provenance::kLayer);
   return {op->getAttr("axis"), getElementTypeOrSelf(op->getOperand(0).getType()),
-          op->getName().getIdentifier(), ofParameters, provenance::isBackward(op)};
+          op->getName().getIdentifier(), ofParameters, where};
 }
 
 int64_t Buckets::sizeFor(int64_t total) const {

@@ -12,10 +12,10 @@ namespace partita::overlap {
 
 /// Joins collectives, each of which has as many operands as results.
 ///
-/// In each block, those of one kind over one axis and of one pass join, in the order in which their
-/// operands are defined, until a bucket is full. A collective whose result is needed before a later
-/// operand of the bucket is defined closes the bucket: a bucket stands after its last operand and
-/// before its first use.
+/// In each block, those of one kind over one axis join in the order in which their operands are
+/// defined, until a bucket is full; sums of the forward pass only with those of their layer. A
+/// collective whose result is needed before a later operand of the bucket is defined closes the
+/// bucket: a bucket stands after its last operand and before its first use.
 ///
 /// Sums of sums (a norm's gradient over tp, then over dp): the inner ones join first. Being taken
 /// by another collective is no use that closes a bucket, for the outer ones move behind it.
@@ -27,8 +27,8 @@ public:
   static mlir::FailureOr<int64_t> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
   /// What may join: axis, element type, kind, whether it is done once per step for parameters, and
-  /// whether it is of the backward pass.
-  using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, unsigned>;
+  /// where it belongs: to the backward pass, or as a sum of the forward pass to a layer.
+  using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, mlir::Attribute>;
   static Key keyOf(mlir::Operation *op);
 
 private:
