@@ -1,0 +1,168 @@
+//===- WeightOptions.cpp - --trainable, --freeze and --tie ------------------------------------===//
+
+#include "lib/Import/Weights/Weights.h"
+#include "partita/Support/NearestNames.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+
+/// By its name in the file, or that of the only parameter that it comes from.
+bool Weights::matches(const NamePattern &pattern, llvm::StringRef name) const {
+  llvm::StringRef origin = originOf(name);
+  return pattern.match(name) || (!origin.empty() && pattern.match(origin));
+}
+
+/// An exact name makes a tensor a parameter, whatever it looks like. A pattern does not cover single
+/// numbers and buffers that happen to match: 'onnx::*' matches weights and single factors alike.
+bool Weights::isMeant(const NamePattern &pattern, const Tensor &tensor) const {
+  const std::string &name = tensor.proto->name();
+  Origin::Kind kind = origins.of(name).kind;
+  return pattern.isName() || kind == Origin::Parameter || kind == Origin::Derived ||
+         (tensor.data.count > 1 && !buffers.contains(name));
+}
+
+/// The names of tensors that an option may mean: of those that `mayBe` accepts and the record does not
+/// call constants, if there are any. A tensor from one parameter is called so.
+llvm::SmallVector<llvm::StringRef>
+Weights::namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const std::string &name : order)
+    if (mayBe(*known(name)) && origins.of(name).kind != Origin::Constant)
+      names.push_back(originOf(name).empty() ? llvm::StringRef(name) : originOf(name));
+  if (names.empty())
+    names.append(order.begin(), order.end());
+  llvm::sort(names);
+  names.erase(llvm::unique(names), names.end());
+  return names;
+}
+
+LogicalResult Weights::readTrainable() {
+  auto error = [&] { return emitError(file.location()) << "trainable: "; };
+  for (const std::string &pattern : options.trainable) {
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted)
+      return error() << llvm::toString(wanted.takeError());
+    const Tensor *other = nullptr;
+    bool any = false;
+    for (const std::string &name : order) {
+      Tensor &tensor = *known(name);
+      if (!matches(*wanted, name))
+        continue;
+      other = other ? other : &tensor;
+      bool isTrainable = isFloat(tensor.data.type) && tensor.isRead && tensor.data.count > 0;
+      if (!isTrainable || !isMeant(*wanted, tensor))
+        continue;
+      any = tensor.isParameter = tensor.isDecided = true;
+      tensor.isNamed |= wanted->isName();
+    }
+    if (any)
+      continue;
+    if (!other)
+      return error() << wanted->unmatched("tensor of the model", namesToSuggest([](const Tensor &tensor) {
+        return isFloat(tensor.data.type) && tensor.isRead;
+      }));
+    InFlightDiagnostic diagnostic = error() << "tensor " << quoted(other->proto->name());
+    if (!isFloat(other->data.type))
+      diagnostic << " is of type " << dtypeName(other->data.type) << "; only floats are trained";
+    else if (other->data.count == 0)
+      diagnostic << " has no elements";
+    else if (!other->isRead)
+      diagnostic << " is read by no node, so nothing would train it";
+    else
+      diagnostic << " matches '" << pattern
+                 << "', but looks like a constant; its name without wildcards makes it a parameter";
+    return diagnostic;
+  }
+  return success();
+}
+
+/// A frozen tensor needs no guess. The objective freezes it, and refuses a pattern that matches no
+/// parameter: here the tensors of branches are not known.
+LogicalResult Weights::readFreeze() {
+  for (const std::string &pattern : options.freeze) {
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted)
+      return emitError(file.location()) << "freeze: " << llvm::toString(wanted.takeError());
+    for (auto &entry : tensors)
+      if (matches(*wanted, entry.first()))
+        entry.second.isDecided = entry.second.isHeld = true;
+  }
+  return success();
+}
+
+/// By its name in the file, or in the model.
+Weights::Tensor *Weights::named(llvm::StringRef name) {
+  if (Tensor *tensor = known(name))
+    return tensor;
+  for (const auto &entry : originals)
+    if (entry.second.name == name)
+      return known(entry.first());
+  return nullptr;
+}
+
+LogicalResult Weights::readTies() {
+  for (const std::string &pair : options.tie) {
+    auto [first, second] = llvm::StringRef(pair).rsplit('=');
+    if (failed(tie(first, second)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
+  auto error = [&] { return emitError(file.location()) << "tie: "; };
+  Tensor *table = named(first), *copy = named(second);
+  for (auto [name, tensor] : {std::pair(first, table), std::pair(second, copy)}) {
+    if (!tensor)
+      return error() << "the model has no tensor " << quoted(name)
+                     << nearestNames(name, namesToSuggest([](const Tensor &each) {
+                          return each.isParameter && each.isRead;
+                        }));
+    if (!tensor->isParameter || !tensor->isRead)
+      return error() << "tensor " << quoted(name)
+                     << (tensor->isRead ? " is not a parameter" : " is read by no node");
+  }
+  if (table == copy)
+    return error() << quoted(first) << " and " << quoted(second) << " are one tensor";
+  table->isDecided = copy->isDecided = true;
+  const std::string &tableName = table->proto->name(), &copyName = copy->proto->name();
+  for (const WeightCopy &each : found) {
+    if ((each.name == copyName && each.table == tableName) ||
+        (each.name == tableName && each.table == copyName))
+      return success(); // they are tied already
+    if (each.name == copyName || each.name == tableName)
+      return error() << quoted(each.name) << " is tied to " << quoted(each.table)
+                     << " already; tie that";
+    if (each.table == copyName)
+      return error() << quoted(each.name) << " is tied to " << quoted(copyName) << " already; give "
+                     << quoted((second + "=" + first).str());
+  }
+  const Shape &a = table->data.shape, &b = copy->data.shape;
+  bool isTurned = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
+  if (table->data.type != copy->data.type || (a != b && !isTurned))
+    return error() << quoted(first) << " is " << shapeText(a) << " of "
+                   << dtypeName(table->data.type) << " and " << quoted(second) << " "
+                   << shapeText(b) << " of " << dtypeName(copy->data.type)
+                   << ", which is neither the same nor transposed";
+  bool hasValues = table->data.place != TensorData::declared;
+  if (hasValues != (copy->data.place != TensorData::declared))
+    return error() << "the file holds values for only one of " << quoted(first) << " and "
+                   << quoted(second) << ", so they cannot be compared";
+  std::optional<bool> transposed; // a square matrix may be either
+  if (!hasValues)
+    transposed = a != b;
+  else if (a == b && compareElements(file, table->data, copy->data) != Equality::Different)
+    transposed = false;
+  else if (compareTransposed(file, table->data, copy->data) != Equality::Different)
+    transposed = true;
+  if (!transposed)
+    return error() << quoted(first) << " and " << quoted(second) << ", both " << shapeText(a)
+                   << (isTurned ? " as they are or transposed" : "")
+                   << ", have different values; tied tensors must have equal initial values";
+  addCopy(WeightCopy{"", "", *transposed}, copyName, tableName);
+  originals.erase(copyName);
+  return success();
+}
+
+} // namespace partita::importer
