@@ -1,5 +1,6 @@
-"""sync_each.py MICRO_BATCHES EACH ONCE TWO: programs of stages 3, 3 with --sync-each step, and 2 with it. The census of each pipeline stage has what
-docs/parallelism.md says of its parameters: gathered and reduced for every micro-batch, or once."""
+"""sync_each.py MICRO_BATCHES EACH ONCE TWO: programs of stages 3, 3 with --sync-each step, and 2 with it.
+
+The census of each pipeline stage has what docs/parallelism.md says of its parameters: gathered and reduced for every micro-batch, or once."""
 import collections
 import json
 import math
