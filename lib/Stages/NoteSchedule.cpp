@@ -3,6 +3,7 @@
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Stages/Passes.h"
 #include <map>
@@ -57,8 +58,15 @@ private:
       add(pass, 0);
       add(backward, 0);
       for (Operation &op : region.front().without_terminator())
-        if (!isa<pipe::SendOp>(op))
-          add(provenance::isBackward(&op) ? backward : pass, analysis::workOf(&op).cost());
+        if (!isa<pipe::SendOp>(op)) {
+          // A loss fused with its gradients: one matmul of the forward pass, two of the backward pass.
+          int64_t cost = analysis::workOf(&op).cost(),
+                  later = provenance::isBackward(&op)         ? cost
+                          : isa<tx::ClassifierLossGradOp>(op) ? cost - cost / 3
+                                                              : 0;
+          add(pass, cost - later);
+          add(backward, later);
+        }
     }
     Builder builder(&getContext());
     train::OrderAttr order = loop.getOrderAttr();
