@@ -1,6 +1,7 @@
 //===- ScheduleBackward.cpp - a micro-batch's backward pass behind its forward pass ----------===//
 
 #include "dialects/Interfaces/Provenance.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Schedule/Passes.h"
 
@@ -15,10 +16,12 @@ using namespace partita;
 namespace {
 
 /// Does each micro-batch's backward pass run right behind its forward pass, as on the last stage of
-/// 1F1B?
+/// 1F1B? One that waits for another stage stays apart: what the forward pass sends comes first.
 bool runsInTurn(train::AccumulateOp loop) {
   std::optional<train::OrderAttr> order = loop.getOrder();
   if (!order || loop->getNumRegions() != 2 || loop.getPass(1).kind != train::PassKind::Backward)
+    return false;
+  if (!loop->getRegion(1).getOps<pipe::RecvOp>().empty())
     return false;
   auto slots = order->getSlots();
   for (size_t i = 0; i + 1 < slots.size(); i += 2)
