@@ -111,7 +111,7 @@ def columns(family, rows):
         return
     yield "input_ids", (tokens,), [rng.randrange(2, 60) for _ in range(rows * tokens)]
     if family not in ("gpt2", "llama", "gpt_neox"):
-        yield "attention_mask", (tokens,), [int(i < 6 or row % 4) for row in range(rows) for i in range(tokens)]
+        yield "attention_mask", (tokens,), [int(i < 6 or row % 4 > 0) for row in range(rows) for i in range(tokens)]
     if family == "bert":
         yield "token_type_ids", (tokens,), [i // 4 for _ in range(rows) for i in range(tokens)]
     if family in ("bert", "roberta"):
