@@ -216,8 +216,8 @@ TEST(Schedule, StallsAreRefused) {
   schedule.slots[0] = make("gpipe", 2, 4).slots[0];
   EXPECT_EQ(findProblem(schedule), "");
   EXPECT_EQ(findStall(schedule),
-            "stage 0, slot 3 (forward of micro-batch 3): waits for what this pass has sent the last "
-            "time, which nobody receives");
+            "stage 0, slot 3 (forward of micro-batch 3): waits until what this pass sent the last time is "
+            "received, which never happens");
   schedule = make("gpipe", 2, 2);
   std::swap(schedule.slots[0][2], schedule.slots[0][3]);
   EXPECT_EQ(findProblem(schedule), "");
