@@ -40,10 +40,15 @@ uint64_t Board::least(BoardSlot::Counter BoardSlot::*counter) const {
 }
 
 int Board::awaitedRank(const Signature &mine) const {
+  // Whoever has not started it holds up all. Else it is about a segment, which a rank fills, reduces
+  // and reads, each step once all others have done the one before; threads count reductions only.
+  const BoardSlot &own = *slots[size_t(rank)];
+  BoardSlot::Counter BoardSlot::*lacks = own.reduced > own.read     ? &BoardSlot::reduced
+                                         : own.filled > own.reduced ? &BoardSlot::filled
+                                                                    : &BoardSlot::read;
   auto progress = [&](int r) {
     const BoardSlot &slot = *slots[size_t(r)];
-    return std::pair(std::min(slot.started.load(), mine.number),
-                     slot.filled.load() + slot.reduced.load() + slot.read.load());
+    return std::pair(std::min(slot.started.load(), mine.number), (slot.*lacks).load());
   };
   int last = rank == 0 && slots.size() > 1 ? 1 : 0;
   for (int r = 0; r < int(slots.size()); ++r)
@@ -52,11 +57,9 @@ int Board::awaitedRank(const Signature &mine) const {
   return last;
 }
 
-/// Whoever asks waits itself, so it is another one.
-std::string Board::awaited(const Signature &mine) const {
-  int last = awaitedRank(mine);
-  uint64_t started = slots[size_t(last)]->started.load();
-  return mine.text() + " for rank " + std::to_string(last) + " of axis " + axis +
+std::string Board::awaited(const Signature &mine, const std::string &name) const {
+  uint64_t started = slots[size_t(awaitedRank(mine))]->started.load();
+  return mine.text() + " for " + name +
          (started >= mine.number ? ", which has started it and done less of it than the others"
                                  : ", which has started " + std::to_string(started) +
                                        (started == 1 ? " collective" : " collectives"));

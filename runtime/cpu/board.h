@@ -36,10 +36,10 @@ public:
   void set(BoardSlot::Counter BoardSlot::*counter, uint64_t value) {
     (slots[size_t(rank)]->*counter).store(value, std::memory_order_release);
   }
-  /// "all_reduce #214 (...) for rank 1 of axis dp, which has started 213 collectives".
-  std::string awaited(const Signature &mine) const;
-  /// Its number: of the others, the one that has done least of its share.
+  /// Of the others, a rank without which this one cannot go on with its oldest collective, `mine`.
   int awaitedRank(const Signature &mine) const;
+  /// "all_reduce #214 (...) for NAME, which has started 213 collectives"; `name`: awaitedRank()'s.
+  std::string awaited(const Signature &mine, const std::string &name) const;
 
 private:
   std::string axis;

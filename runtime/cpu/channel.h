@@ -44,7 +44,7 @@ private:
   std::array<MessageSignature, kRing> signatures;
 };
 
-/// The ends of one rank, and its waits.
+/// What one rank waits for, and its ends of channels.
 struct RankChannels {
   std::unique_ptr<RankWaits> waits;
   std::vector<std::unique_ptr<ChannelEnd>> ends;
@@ -54,7 +54,8 @@ struct RankChannels {
   void take(Rank &rank, const std::function<std::unique_ptr<ChannelEnd>(ChannelPlace)> &make);
 };
 
-/// Of all ranks, threads of this process. Nothing for a program without channels.
+/// Of all ranks, threads of this process. A program without channels has waits alone, and one rank
+/// not even those.
 std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const FailureFlag &failure);
 /// Of the rank that this MPI process is; all of them call it together.
 RankChannels makeProcessChannels(Rank &rank);

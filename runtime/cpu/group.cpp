@@ -56,8 +56,17 @@ void OrderedGroup::completeThrough(uint64_t number) {
         failureFlag(), [&] { return awaited(); }, waits,
         [&] {
           int rank = awaitedRank();
-          return rank < 0 ? -1 : ranksHere[size_t(rank)];
+          return rank < 0 ? -1 : ranksHere[size_t(rank)]; // asked only where there are waits
         });
+}
+
+std::string OrderedGroup::memberText(int member) const {
+  std::string inGroup = "rank " + std::to_string(member);
+  std::string ofAxis = inGroup + " of axis " + axisName;
+  if (ranksHere.empty())
+    return ofAxis;
+  std::string inWorld = "rank " + std::to_string(ranksHere[size_t(member)]);
+  return int(ranksHere.size()) == waits->ranks() ? inWorld : inWorld + " (" + ofAxis + ")";
 }
 
 Pending LonelyGroup::start(Request request) {
@@ -93,16 +102,16 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
 #endif
   }
   // By the clock and not by turns, which take long where ranks are more than cores.
-  constexpr double kNoted = 0.02;
-  bool noted = !waits;
+  // Whom it waits for may change while it waits: it is noted again, less and less often.
+  double noteAt = 0.02;
   auto begin = std::chrono::steady_clock::now();
   for (int64_t turn = 0; !ready(); ++turn) {
     if (failure && failure->raised())
       throw StoppedByOther("stopped because rank " + std::to_string(failure->rank()) + " failed");
     std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    if (!noted && waited.count() > kNoted) {
+    if (waits && waited.count() > noteAt) {
       waits->noteWait(peer(), describe());
-      noted = true;
+      noteAt += std::min(noteAt, 0.25);
     }
     if (turn < 2000) {
       sched_yield();

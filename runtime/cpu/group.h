@@ -31,8 +31,8 @@ public:
   int64_t poll(int64_t bytes) override;
   bool isComplete(uint64_t number) const override { return number <= completed; }
   int outstanding() const override { return int(open.size()); }
-  /// Of a program with channels: the rank's messages move while it waits here, and its waits are
-  /// noted. `ranks`: of the group, in its order.
+  /// The rank's messages move while it waits here, and its waits are noted. `ranks`: of the group,
+  /// in its order.
   void setWaits(RankWaits *own, std::vector<int> ranks) {
     waits = own;
     ranksHere = std::move(ranks);
@@ -54,8 +54,11 @@ protected:
   virtual bool advance() = 0;
   /// What the oldest collective waits for.
   virtual std::string awaited() const = 0;
-  /// The rank, by its number in the group, that it waits for; -1: for several, or not known.
+  /// The rank, by its number in the group, that it waits for: one of those without which it cannot
+  /// go on. -1: not known.
   virtual int awaitedRank() const = 0;
+  /// "rank 5 (rank 1 of axis dp)"; of the world "rank 1".
+  std::string memberText(int member) const;
   /// Raised when another rank has failed; null where failures travel in other ways.
   virtual const FailureFlag *failureFlag() const { return nullptr; }
 
@@ -75,7 +78,7 @@ private:
   std::vector<uint64_t> open; ///< started, not waited for
   bool polling = false;
   RankWaits *waits = nullptr;
-  std::vector<int> ranksHere; ///< where there are waits
+  std::vector<int> ranksHere; ///< the members' numbers in the world, where there are waits
 };
 
 /// A group of one: nothing to communicate.

@@ -76,36 +76,33 @@ bool MessageGroup::agree(uint64_t number) {
   return true;
 }
 
-int MessageGroup::awaitedRank() const {
+std::set<int> MessageGroup::awaitedRanks() const {
   std::set<int> missing;
-  announcements[(completed + 1) % kRing].messages.addPeers(missing);
-  for (const Place &place : places)
-    if (missing.empty())
-      place.messages.addPeers(missing);
-  missing.erase(groupRank);
+  if (!isAnnounced())
+    announcements[(completed + 1) % kRing].messages.addPeers(missing);
+  for (uint64_t i = 0; isAnnounced() && i < kPlaces && missing.empty(); ++i)
+    places[(oldestSegment() + i) % kPlaces].messages.addPeers(missing);
+  missing.erase(groupRank); // the root of a broadcast does not know who lacks it
+  return missing;
+}
+
+int MessageGroup::awaitedRank() const {
+  std::set<int> missing = awaitedRanks();
   return missing.empty() ? -1 : *missing.begin();
 }
 
 std::string MessageGroup::awaited() const {
-  uint64_t number = completed + 1;
-  std::set<int> missing;
-  announcements[number % kRing].messages.addPeers(missing);
-  const char *why =
-      missing.size() == 1 ? ", which has not started it" : ", which have not started it";
-  if (missing.empty()) {
-    for (const Place &place : places)
-      place.messages.addPeers(missing);
-    why = ", data are on their way";
-  }
-  missing.erase(groupRank); // the root of a broadcast does not know who lacks it
-  std::string text = signature(number).text();
+  std::set<int> missing = awaitedRanks();
+  std::string text = signature(completed + 1).text();
   if (missing.empty())
     return text + " of axis " + axisName;
   std::string ranks;
   for (int rank : missing)
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  return text + (missing.size() == 1 ? " for rank " : " for ranks ") + ranks + " of axis " +
-         axisName + why;
+    ranks += (ranks.empty() ? "" : ", ") + memberText(rank);
+  const char *why = isAnnounced()         ? ", data are on their way"
+                    : missing.size() == 1 ? ", which has not started it"
+                                          : ", which have not started it";
+  return text + " for " + ranks + why;
 }
 
 //===-- Segments ----------------------------------------------------------------------------===//

@@ -54,6 +54,9 @@ private:
   void publish(uint64_t number) override;
   std::string awaited() const override;
   int awaitedRank() const override;
+  /// The ranks without which the oldest collective cannot go on.
+  std::set<int> awaitedRanks() const;
+  bool isAnnounced() const { return agreed > completed; }
   int64_t segmentElements(const Request &request) const override;
   /// Not before the signatures are known to agree: messages of another size would end the job.
   bool mayFill(const Segment &segment) override;

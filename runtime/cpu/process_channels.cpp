@@ -29,7 +29,7 @@ static std::vector<RankPlace *> sharePlaces(const Rank &rank, std::shared_ptr<vo
 
 RankChannels makeProcessChannels(Rank &rank) {
   RankChannels own;
-  if (rank.program->channels.empty())
+  if (rank.ranks == 1)
     return own;
   std::shared_ptr<void> memory;
   std::vector<RankPlace *> places = sharePlaces(rank, memory);

@@ -65,6 +65,9 @@ protected:
   /// Sums up elements [begin, begin + count) of the segment, one source per rank.
   void reduceTo(char *to, const char *const *sources, const Segment &segment, int64_t count);
 
+  /// The segment that must be finished first.
+  uint64_t oldestSegment() const { return reading.segment; }
+
 private:
   bool advance() override;
   Segment at(const Cursor &cursor) const;

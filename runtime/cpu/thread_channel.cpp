@@ -31,7 +31,7 @@ void ThreadChannel::post(Message mine) {
 
 std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const FailureFlag &failure) {
   std::vector<RankChannels> all;
-  if (ranks[0].program->channels.empty())
+  if (ranks.size() == 1)
     return all;
   // Found by all of the ranks' waits, which keep them.
   auto places = std::make_shared<std::vector<RankPlace>>(ranks.size());

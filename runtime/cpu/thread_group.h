@@ -27,7 +27,9 @@ public:
 private:
   void publish(uint64_t number) override { board.publish(signature(number)); }
   bool advance() override;
-  std::string awaited() const override { return board.awaited(signature(completed + 1)); }
+  std::string awaited() const override {
+    return board.awaited(signature(completed + 1), memberText(awaitedRank()));
+  }
   int awaitedRank() const override { return board.awaitedRank(signature(completed + 1)); }
   const FailureFlag *failureFlag() const override { return failure; }
 

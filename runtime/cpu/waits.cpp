@@ -50,7 +50,19 @@ void RankWaits::noteWaitEnds() {
   waiting = false;
 }
 
+/// "; rank 3 waits for no other" for each rank of this node that does not wait.
+std::string RankWaits::textOfRunning() const {
+  std::string text;
+  for (int r = 0; r < ranks(); ++r)
+    if (const RankPlace *place = places[size_t(r)];
+        place && r != self && place->waitsFor.load() == RankPlace::kNoWait)
+      text += "; " + rankText(program, r) + " waits for no other";
+  return text;
+}
+
 std::string RankWaits::whyOf(int peer) const {
+  if (peer < 0)
+    return textOfRunning();
   std::string text;
   std::set<int> seen{self};
   while (peer >= 0) {
@@ -70,6 +82,8 @@ std::string RankWaits::whyOf(int peer) const {
     if (waits)
       text += " waits in " + read(place->wait);
     peer = waits ? waitsFor : -1;
+    if (waits && peer < 0)
+      text += textOfRunning();
   }
   return text;
 }

@@ -1,5 +1,6 @@
-// What a rank waits for, where the other ranks see it. If one stage of a pipeline stalls, all others
-// soon wait, and the report must name the stage at which the chain of waits ends.
+// What a rank waits for, where the other ranks see it. If one rank stalls, all others soon wait, many
+// of them for ranks that only wait themselves, and the report must name the rank at which the chain of
+// waits ends.
 
 #ifndef PARTITA_RT_CPU_WAITS_H
 #define PARTITA_RT_CPU_WAITS_H
@@ -35,14 +36,18 @@ public:
     if (moves)
       moves();
   }
+  int ranks() const { return int(places.size()); }
   void noteSlot(const Slot &slot);
   void noteWait(int peer, const std::string &what);
   void noteWaitEnds();
   /// Why `peer` does not come: "; rank 2 of stage 1 waits in receive #2 ... from rank 4 of stage 2;
-  /// rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". -1: "".
+  /// rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". Where it is not known for whom a
+  /// rank waits, those that do not wait are named. -1: nothing but those.
   std::string whyOf(int peer) const;
 
 private:
+  std::string textOfRunning() const;
+
   const Program &program;
   int self;
   std::vector<RankPlace *> places;

@@ -24,7 +24,9 @@ public:
 
 private:
   void publish(uint64_t number) override { board.publish(signature(number)); }
-  std::string awaited() const override { return board.awaited(signature(completed + 1)); }
+  std::string awaited() const override {
+    return board.awaited(signature(completed + 1), memberText(awaitedRank()));
+  }
   int awaitedRank() const override { return board.awaitedRank(signature(completed + 1)); }
   int64_t segmentElements(const Request &request) const override;
   bool mayFill(const Segment &segment) override;

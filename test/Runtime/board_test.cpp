@@ -21,10 +21,8 @@ protected:
       places[r] = &slots[r];
     }
   }
-  std::string askedBy(int rank) { return Board("dp", rank, kRanks, places).awaited(mine); }
-  static bool names(const std::string &text, int rank) {
-    return text.find("for rank " + std::to_string(rank) + " of axis dp") != std::string::npos;
-  }
+  int askedBy(int rank) { return Board("dp", rank, kRanks, places).awaitedRank(mine); }
+  std::string textFor(int rank) { return Board("dp", rank, kRanks, places).awaited(mine, "NAME"); }
 
   Signature mine;
   BoardSlot slots[kRanks];
@@ -35,22 +33,32 @@ TEST_F(BoardTest, NamesTheRankThatHasNotStarted) {
   slots[2].started = 6;
   slots[3].started = 9; // is ahead, on other collectives
   for (int rank : {0, 1, 3})
-    EXPECT_TRUE(names(askedBy(rank), 2)) << askedBy(rank);
-  EXPECT_NE(askedBy(0).find("which has started 6 collectives"), std::string::npos) << askedBy(0);
+    EXPECT_EQ(askedBy(rank), 2);
+  EXPECT_NE(textFor(0).find("for NAME, which has started 6 collectives"), std::string::npos);
 }
 
 TEST_F(BoardTest, NamesTheRankThatHasStartedAndStopped) {
   slots[2].filled = 2;
   for (int rank : {0, 1, 3})
-    EXPECT_TRUE(names(askedBy(rank), 2)) << askedBy(rank);
-  EXPECT_NE(askedBy(0).find("has started it and done less"), std::string::npos) << askedBy(0);
+    EXPECT_EQ(askedBy(rank), 2);
+  EXPECT_NE(textFor(0).find("has started it and done less"), std::string::npos) << textFor(0);
+}
+
+// Rank 1 is behind only in what it begins ahead of its turn.
+TEST_F(BoardTest, NamesTheRankWhoseShareIsLacking) {
+  for (BoardSlot &slot : slots)
+    slot.reduced = slot.read = 2;
+  slots[0].filled = slots[2].filled = 9;
+  slots[0].reduced = slots[1].reduced = slots[3].reduced = 3;
+  for (int rank : {0, 1, 3})
+    EXPECT_EQ(askedBy(rank), 2);
 }
 
 TEST_F(BoardTest, NeverNamesTheRankThatAsks) {
   for (int rank = 0; rank < kRanks; ++rank)
-    EXPECT_FALSE(names(askedBy(rank), rank)) << askedBy(rank);
+    EXPECT_NE(askedBy(rank), rank);
   slots[0].filled = 1; // even where it is behind
-  EXPECT_FALSE(names(askedBy(0), 0));
+  EXPECT_NE(askedBy(0), 0);
 }
 
 } // namespace

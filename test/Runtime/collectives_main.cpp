@@ -7,6 +7,7 @@
 //     partita_rt_collectives RANKS die      rank 1 throws while the others wait
 //     partita_rt_collectives RANKS leave    rank 1 returns early
 //     partita_rt_collectives RANKS stop     rank 1 is stopped while the others wait
+//     partita_rt_collectives RANKS stop-tp  likewise the last rank, on a mesh of two axes
 
 #include "common/run/launch.h"
 #include "common/run/options.h"
@@ -260,22 +261,38 @@ void stop(Rank &rank) {
   allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
 }
 
+/// Rank 0 waits for the stopped one's neighbour, which waits for the stopped one itself.
+void stopOfTwoAxes(Rank &rank) {
+  barrier(*rank.world, "all are there");
+  if (rank.rank == rank.ranks - 1)
+    raise(SIGSTOP);
+  float x[4] = {1, 2, 3, 4};
+  allReduce(rank.group(1), {{x, 4}}, "h.0.mlp");
+  allReduce(rank.group(0), {{x, 4}}, "gradients");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   std::string mode = argc > 2 ? argv[2] : "";
-  Axis mesh[] = {{"dp", ranks}};
+  Axis mesh[] = {{"dp", ranks}}, two[] = {{"dp", ranks / 2}, {"tp", 2}};
   Group groups[] = {{"dp", {0}}, {"dp", {0}}}; // sums, and gathers ahead of their use
   Program program;
   program.name = "collectives";
   program.mesh = mesh;
   program.groups = groups;
+  if (mode == "stop-tp") {
+    program.mesh = two;
+    program.groups = {}; // one per axis
+  }
   World world(program);
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
     if (mode == "stop")
       return stop(rank);
+    if (mode == "stop-tp")
+      return stopOfTwoAxes(rank);
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));
     hash = exerciseGathersAhead(rank, hash, mode == "poll");
     hash = exerciseNarrow<Half>(rank, hash, mode == "poll");
