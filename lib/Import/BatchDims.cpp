@@ -50,14 +50,26 @@ bool BatchDims::mixes(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) 
   return holdsOther(from) && !to.empty() && to.front() % size != 0;
 }
 
-/// A bound dimension with another size in the result, if the ranks are equal: "'sequence' at 16".
-std::string BatchDims::fixedDim(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
-  if (from.size() == to.size())
-    for (size_t axis = 1; axis < from.size(); ++axis)
-      for (const auto &[other, length] : others)
-        if (from[axis] == length && to[axis] != length)
-          return quoted(other) + " at " + std::to_string(to[axis]);
-  return {};
+/// The dimensions with the sizes that the constant shape `wanted` gives them, if with these sizes it
+/// changes nothing: "'batch' at 2". Where dimensions have equal sizes: "'batch' or 'sequence' at 2".
+std::string BatchDims::fixedDims(llvm::ArrayRef<int64_t> from,
+                                 llvm::ArrayRef<int64_t> wanted) const {
+  if (from.size() != wanted.size() || llvm::count(wanted, -1) > 1)
+    return {};
+  std::string text;
+  for (auto [axis, dims] : llvm::enumerate(llvm::zip_equal(from, wanted))) {
+    auto [here, inFile] = dims;
+    if (inFile == -1 || inFile == 0 || inFile == here)
+      continue;
+    std::string names = axis == 0 ? quoted(name) : std::string();
+    for (const auto &[other, length] : others)
+      if (axis > 0 && here == length && !llvm::StringRef(names).contains(quoted(other)))
+        names += (names.empty() ? "" : " or ") + quoted(other);
+    if (names.empty())
+      return {};
+    text += (text.empty() ? "" : " and ") + names + " at " + std::to_string(inFile);
+  }
+  return text;
 }
 
 void BatchDims::follow(Node &node) {
@@ -91,14 +103,19 @@ void BatchDims::follow(Node &node) {
       continue;
     }
     const Shape &from = inputs.front()->shape;
-    std::string fixed = fixedDim(from, result->shape);
+    Shape wanted;
+    if (failed(node.knownInts(1, "the shape", wanted)))
+      wanted.clear();
+    std::string fixed = fixedDims(from, wanted);
+    bool isOne = !llvm::StringRef(fixed).contains(" and ");
     first = "node " + quoted(node.name) + " (Reshape): its constant shape turns " +
             shapeText(from) + " into " + shapeText(result->shape) +
             ", so that dimension 0 is not " + quoted(name) +
             " any more and samples are mixed; the export has probably fixed " +
-            (fixed.empty() ? "a dimension: declare each one that varies" : fixed + ": declare it") +
-            " in dynamic_axes or dynamic_shapes; if tracing still bakes in its size, export with "
-            "dynamo=True";
+            (fixed.empty() ? "a dimension: declare each one that varies"
+                           : fixed + (isOne ? ": declare it" : ": declare them")) +
+            " in dynamic_axes or dynamic_shapes; if tracing still bakes in " +
+            (isOne ? "its size" : "their sizes") + ", export with dynamo=True";
   }
 }
 

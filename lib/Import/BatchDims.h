@@ -35,7 +35,7 @@ private:
   bool isActive() const { return size > 1 && !others.empty(); }
   bool holdsOther(llvm::ArrayRef<int64_t> shape) const;
   bool mixes(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const;
-  std::string fixedDim(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const;
+  std::string fixedDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> wanted) const;
 
   std::string name; ///< of the batch dimension in the file
   int64_t size = 1;
