@@ -294,7 +294,7 @@ private:
 ScanResult scanModel(const uint8_t *data, size_t size) {
   ScanResult result;
   if (size == 0) {
-    result.error = "not an ONNX file: it is empty";
+    result.error = "it is empty";
   } else if (size > INT_MAX) {
     result.error = llvm::formatv("the file has {0} bytes, but a protobuf message has fewer than "
                                  "2147483648: store the weights as external data",

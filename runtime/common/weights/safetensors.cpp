@@ -127,7 +127,7 @@ StoredTensor parseEntry(const Json &entry, const unsigned char *data, int64_t by
 
 SafetensorsFile::SafetensorsFile(const std::string &path) : file(path, "safetensors file") {
   if (file.size() < 8)
-    fail("safetensors file %s: %lld bytes are too few for a header", path.c_str(),
+    fail("safetensors file %s: a header takes at least 8 bytes, the file has %lld", path.c_str(),
          (long long)file.size());
   uint64_t headerBytes = 0;
   std::memcpy(&headerBytes, file.data(), 8);
