@@ -79,13 +79,14 @@ void printTransfers(const TransferBytes &step) {
                                " to the device per step and rank");
 }
 
-/// The process's peak of resident memory; 0 where the system does not report it. (getrusage would
-/// include the program that this one replaced by exec.)
-static int64_t peakResident() {
+/// A number of the process's status: of "VmHWM:" its peak of resident memory, of "RssFile:" what of
+/// mapped files is resident. 0 where the system does not report it. (getrusage would include the program
+/// that this one replaced by exec.)
+static int64_t statusBytes(const std::string &key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
-    if (line.compare(0, 6, "VmHWM:") == 0)
-      return std::atoll(line.c_str() + 6) * 1024;
+    if (line.compare(0, key.size(), key) == 0)
+      return std::atoll(line.c_str() + key.size()) * 1024;
   return 0;
 }
 
@@ -108,8 +109,10 @@ void printMemory(const Rank &rank, const RunOptions &options) {
   }
   if (std::string text = deviceMemoryText(rank); !text.empty())
     writeLine("", text);
-  if (int64_t bytes = peakResident())
-    writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process");
+  if (int64_t bytes = statusBytes("VmHWM:"))
+    writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process, " +
+                      grouped(statusBytes("RssFile:")) +
+                      " bytes of mapped files (code, data) at its end");
   if (std::string text = attentionText(rank); !text.empty())
     writeLine("attention", text);
 }
