@@ -25,14 +25,16 @@ static LogicalResult softmax(tx::SoftmaxOp, Inputs in, Outputs out) {
   return success();
 }
 
-/// The Jacobian of softmax at its value y is diag(y) - y y^T, here applied entry by entry.
+/// The Jacobian of softmax at its value y is diag(y) - y y^T, here applied entry by entry. Where nothing
+/// comes in nothing flows, although y is NaN (a row of -inf behind a select).
 static LogicalResult softmaxGrad(tx::SoftmaxGradOp, Inputs in, Outputs out) {
   int64_t n = in[0]->dim(-1);
   for (int64_t row = 0; row < in[0]->leading(1); ++row) {
     const double *y = in[0]->reals.data() + row * n, *dy = in[1]->reals.data() + row * n;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j)
-        out[0].reals[row * n + i] += y[j] * ((i == j) - y[i]) * dy[j];
+        if (dy[j] != 0)
+          out[0].reals[row * n + i] += y[j] * ((i == j) - y[i]) * dy[j];
   }
   return success();
 }

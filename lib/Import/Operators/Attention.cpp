@@ -71,22 +71,16 @@ Value attend(Node &node, const AttentionParts &parts, AttentionScores *scores) {
   Value k = repeatHeads(node, parts.k, times), v = repeatHeads(node, parts.v, times);
   AttentionScores steps;
   Value product = node.emit<tx::BatchMatMulOp>({parts.q, node.transpose(k, {0, 1, 3, 2})});
-  steps.product = m.mul(product, parts.scale);
-  auto capped = [&](Value score) {
-    return parts.softcap > 0
-               ? m.mul(m.apply<tx::TanhOp>(m.div(score, parts.softcap)), parts.softcap)
-               : score;
-  };
-  Value score = parts.capsProducts ? capped(steps.product) : steps.product;
+  Value score = steps.product = m.mul(product, parts.scale);
+  if (parts.softcap > 0) // before the mask: a cap of -inf would be a score that counts
+    score = m.mul(m.apply<tx::TanhOp>(m.div(score, parts.softcap)), parts.softcap);
+  steps.capped = score;
   Shape shape(shapeOf(score));
   if (parts.bias)
     score = m.add(score, node.broadcast(parts.bias, shape));
   if (parts.keep)
     score = m.select(node.broadcast(parts.keep, shape), score, m.like(score, parts.filtered));
   steps.biased = score;
-  if (!parts.capsProducts)
-    score = capped(score);
-  steps.capped = score;
   Type element = getElementTypeOrSelf(parts.q.getType());
   Value weights =
       m.apply<tx::SoftmaxOp>(parts.softmaxType ? m.cast(score, parts.softmaxType) : score);
@@ -261,7 +255,9 @@ LogicalResult attention(Node &node) {
   if (failed(node.set(0, flat ? joinHeads(node, out) : out)) || failed(node.set(1, parts.k)) ||
       failed(node.set(2, parts.v)))
     return failure();
-  Value modes[] = {scores.product, scores.biased, scores.capped, scores.weights};
+  // Mode 1 has been defined as the scores with bias, and since onnx 1.23 as the capped ones.
+  Value modes[] = {scores.product, softcap > 0 ? scores.capped : scores.biased, scores.biased,
+                   scores.weights};
   if (mode < 0 || mode > 3)
     return node.error() << "attribute 'qk_matmul_output_mode' is " << mode << ", expected 0 to 3";
   return node.set(3, modes[mode]);

@@ -17,14 +17,13 @@ struct AttentionParts {
   mlir::Value keep;    // bool, broadcast likewise: scores that count; or null
   double filtered = -std::numeric_limits<double>::infinity(); // what the others become
   double scale = 1, softcap = 0;
-  bool zeroHidden = false;   // a query none of whose scores count gets zeros; else NaN
-  bool capsProducts = false; // the cap comes before bias and mask, not after them
-  mlir::Type softmaxType;    // null: that of q
+  bool zeroHidden = false; // a query none of whose scores count gets zeros; else NaN
+  mlir::Type softmaxType;  // null: that of q
 };
 
 /// The scores after each step, for operators that yield them.
 struct AttentionScores {
-  mlir::Value product, biased, capped, weights;
+  mlir::Value product, capped, biased, weights;
 };
 
 /// softmax(scale q k^T + bias) v, [b, h, s, e]. The shapes have been checked.

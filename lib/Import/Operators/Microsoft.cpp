@@ -384,7 +384,6 @@ LogicalResult groupQueryAttention(Node &node) {
   }
   parts.scale = scale != 0 ? scale : 1 / std::sqrt(double(q[3]));
   parts.softcap = softcap;
-  parts.capsProducts = true;
   if (failed(node.set(1, parts.k)) || failed(node.set(2, parts.v)))
     return failure();
   return node.set(0, joinHeads(node, attend(node, parts)));
