@@ -222,4 +222,4 @@ train.parameter @w : tensor<2xf32> fill(<0.0, normal 1.0>)
 // RUN: not partita-interp %t/one.mlir --entry f --log %t/log 2>&1 | FileCheck %s --check-prefix=LOG
 // LOG: partita-interp: error: a program of stages takes none of --inputs, --log
 // RUN: not partita-interp %t/more.mlir --entry f --blocking-sends 2>&1 | FileCheck %s --check-prefix=BLOCKING
-// BLOCKING: partita-interp: error: --blocking-sends and --whole are of a program of stages
+// BLOCKING: partita-interp: error: --blocking-sends and --whole need a program of stages
