@@ -23,7 +23,7 @@ public:
   /// Of all launches so far, which are complete, summed up by kernel, the longest first:
   ///
   ///     kernels  641 launches, 66.1 ms from the first to the last, 65.3 ms in them
-  ///           12.345 ms  18.9 %    12 x  1028.8 us  692.1 TFLOP/s  product bfloat16[...
+  ///           12.345 ms  18.9 %    12 x  1028.8 us  692.1 TFLOP/s  matmul bfloat16[...
   std::string table();
 
 private:

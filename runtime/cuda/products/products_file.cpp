@@ -3,9 +3,9 @@
 // stands there is for readers.
 //
 //     {"device": "NVIDIA H200, 132 multiprocessors", "cublasLt": 130002, "products": [
-//     {"shape": "product ...", "nanoseconds": 81920, "untuned": 90112, "id": 66, "tile": 20, ...,
+//     {"shape": "matmul ...", "nanoseconds": 81920, "untuned": 90112, "id": 66, "tile": 20, ...,
 //      "algorithm": "4200000..."},
-//     {"shape": "product ..., sums of b", "nanoseconds": 40960, "untuned": 71680,
+//     {"shape": "matmul ..., sums of b", "nanoseconds": 40960, "untuned": 71680,
 //      "algorithm": "apart"},
 
 #include "cuda/products/products.h"

@@ -285,7 +285,7 @@ TEST(CudaProduct, MistakesAreNamed) {
   std::string message = errorOf([&] {
     gemm(stream, Trans::No, Trans::No, 4, 8, 8, 1.0f, a.in(), 7, b.in(), 8, 0.0f, c.data(), 8);
   });
-  EXPECT_NE(message.find("product float32[4, 8] by 7 * float32[8, 8] by 8 -> float32[4, 8] by 8"),
+  EXPECT_NE(message.find("matmul float32[4, 8] by 7 * float32[8, 8] by 8 -> float32[4, 8] by 8"),
             std::string::npos)
       << message;
   EXPECT_NE(message.find("unsupported value"), std::string::npos) << message;
@@ -493,7 +493,7 @@ TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
     gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
          8);
   });
-  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'product float32[4, 16] by 16 * "),
+  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'matmul float32[4, 16] by 16 * "),
             0u)
       << message;
   EXPECT_NE(message.find("' is refused by cuBLASLt: "), std::string::npos) << message;
