@@ -122,6 +122,10 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   }
   if (attribute.getName() == kChunks)
     return verifyChunks(op, attribute.getValue());
+  if (attribute.getName() == kMayJoin)
+    return isa<UnitAttr>(attribute.getValue())
+               ? success()
+               : op->emitError() << kMayJoin << " is " << attribute.getValue() << ", expected a unit";
   if (attribute.getName() == kWave)
     return isa<UnitAttr>(attribute.getValue()) && op->hasAttr(kChunks)
                ? success()

@@ -57,6 +57,8 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
       for (const stages::Slot &slot : table->slots[stage])
         order.push_back({passOf(slot), slot.microBatch});
       loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<OrderAttr::Slot>(order)));
+      if (mayJoin(*table, stage))
+        loop->setAttr(pipe::kMayJoin, UnitAttr::get(&getContext()));
       for (Region &region : loop.getLater())
         if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)
           provenance::markBackward(region.front());
@@ -121,6 +123,23 @@ private:
         return loop.emitError() << "has a " << pass.text()
                                 << " region, and the schedule no slots for it on stage " << stage;
     return success();
+  }
+
+  /// Of the last stage: does the one before run at most two micro-batches ahead? A joined pass awaits what it
+  /// sent the last time before it receives; the stage before would await that receive first, were it further ahead.
+  static bool mayJoin(const stages::Schedule &table, int64_t stage) {
+    if (stage + 1 != static_cast<int64_t>(table.slots.size()) || stage == 0 || table.chunks > 1 ||
+        table.splitsBackward)
+      return false;
+    int64_t ahead = 0;
+    for (const stages::Slot &slot : table.slots[stage - 1]) {
+      ahead += passOf(slot).kind == train::PassKind::Forward    ? 1
+               : passOf(slot).kind == train::PassKind::Backward ? -1
+                                                                : 0;
+      if (ahead > 2)
+        return false;
+    }
+    return true;
   }
 
   static train::PassName passOf(const stages::Slot &slot) {

@@ -16,7 +16,7 @@ func.func @waits(%x: tensor<1x8xf32>) -> tensor<8xf32> {
     %dy = pipe.recv over <1 to 0> : tensor<8xf32>
     %d = tx.mul %dy, %y_saved : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     train.yield %d : tensor<8xf32>
-  } {order = #train.order<1 x (forward 0, backward 0)>}
+  } {order = #train.order<1 x (forward 0, backward 0)>, pipe.may_join}
   return %dsum : tensor<8xf32>
 }
 }

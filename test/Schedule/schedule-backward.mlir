@@ -37,7 +37,7 @@ func.func @forward(%x: tensor<4x8xf32>) -> tensor<8xf32> {
 // CHECK-NEXT: %[[Y:.*]] = tx.exp %[[I]]
 // CHECK-NEXT: %[[D:.*]] = tx.mul %[[I]], %[[Y]] {train.backward}
 // CHECK-NEXT: train.yield %[[Y]], %[[D]] : tensor<8xf32>, tensor<8xf32>
-// CHECK-NEXT: } {order = #train.order<4 x (forward 0)>}
+// CHECK-NEXT: } {order = #train.order<4 x (forward 0)>, pipe.may_join}
 func.func @in_turn(%x: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %sum, %dsum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
     %y = tx.exp %i : (tensor<8xf32>) -> tensor<8xf32>
@@ -45,7 +45,7 @@ func.func @in_turn(%x: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   } backward (%j, %y_saved) {
     %d = tx.mul %j, %y_saved : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     train.yield %d : tensor<8xf32>
-  } {order = #train.order<4 x (forward 0, backward 0)>}
+  } {order = #train.order<4 x (forward 0, backward 0)>, pipe.may_join}
   return %sum, %dsum : tensor<8xf32>, tensor<8xf32>
 }
 

@@ -37,7 +37,7 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
       pipe.send %y_saved over <1 to 0> : tensor<4xf32>
       train.yield %y_saved : tensor<4xf32>
     }
-    // CHECK: {order = #train.order<4 x (forward 0, backward 0)>}
+    // CHECK: {order = #train.order<4 x (forward 0, backward 0)>, pipe.may_join}
     // GPIPE: {order = #train.order<4 x (forward 0), 4 x (backward 0)>}
     // WEIGHTS: {order = #train.order<1 x (forward 0, backward 0), 3 x (forward 1, backward 1, weights 0), 1 x (weights 3)>}
     // FILE: {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
