@@ -1,6 +1,7 @@
 //===- AtenOperations.cpp ---------------------------------------------------------------------===//
 
 #include "lib/Import/File/AtenOperations.h"
+#include "lib/Import/File/ExporterNames.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace partita::importer {
@@ -70,6 +71,10 @@ const AtenOperation &atenOperation(llvm::StringRef name) {
   const AtenOperation *found =
       llvm::find_if(operations, [&](const AtenOperation &each) { return each.name == name; });
   return found == std::end(operations) ? unknown : *found;
+}
+
+const AtenOperation &operationMaking(llvm::StringRef value) {
+  return atenOperation(operationOf(value));
 }
 
 } // namespace partita::importer

@@ -50,6 +50,8 @@ struct AtenOperation {
 
 /// The row of an operation, by its name without overload. Unknown operations compute.
 const AtenOperation &atenOperation(llvm::StringRef name);
+/// That of the operation which a traced value is named after: "add" of "add_3".
+const AtenOperation &operationMaking(llvm::StringRef value);
 
 } // namespace partita::importer
 

@@ -105,7 +105,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   Origin origin;
   if (!from || from->empty())
     return origin;
-  const AtenOperation &own = atenOperation(operationOf(name));
+  const AtenOperation &own = operationMaking(name);
   origin.inner = isInnerName(name);
   origin.moved = origin.inner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
@@ -117,7 +117,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
       origin.parameters.push_back(each);
       continue;
     }
-    const AtenOperation &operation = atenOperation(operationOf(each));
+    const AtenOperation &operation = operationMaking(each);
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;
     origin.inside &= isInnerName(each);

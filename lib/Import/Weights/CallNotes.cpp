@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Import/File/AtenOperations.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/StringMap.h"
@@ -33,11 +34,9 @@ void NoteFinder::noteScaledByFrequency() {
 
 namespace {
 
-/// Of the program: "add", "add_3", "sub_1".
-bool isSumName(llvm::StringRef name) {
-  return (name.consume_front("add") || name.consume_front("sub")) &&
-         (name.empty() ||
-          (name.consume_front("_") && !name.empty() && llvm::all_of(name, llvm::isDigit)));
+/// A value of the program: "add", "add_3", "sub_1".
+bool isSum(llvm::StringRef value) {
+  return operationMaking(value).effect == AtenOperation::Shifts;
 }
 
 /// Finds sums that a call names, but that no node makes: the node reads the summand instead.
@@ -76,7 +75,7 @@ public:
       if (!call || llvm::count_if(call->texts, isThere) != node.input_size())
         continue;
       for (const ProgramCall::Argument &argument : call->arguments)
-        if (argument.place < node.input_size() && isSumName(argument.name) &&
+        if (argument.place < node.input_size() && isSum(argument.name) &&
             !known.contains(argument.name) && isSummand(node.input(argument.place)) &&
             llvm::none_of(found, [&](const Removed &each) { return each.sum == argument.name; }))
           found.push_back({argument.name, node.name()});
@@ -89,7 +88,7 @@ private:
   bool isSummand(llvm::StringRef value) const {
     const onnx::NodeProto *maker = makers.lookup(value);
     std::optional<ProgramCall> call = maker ? callOf(*maker) : std::nullopt;
-    return floats.contains(value) && !(call && isSumName(call->operation));
+    return floats.contains(value) && !(call && isSum(call->operation));
   }
 
   const onnx::GraphProto &graph;

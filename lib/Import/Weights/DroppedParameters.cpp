@@ -111,10 +111,6 @@ private:
     }
   }
 
-  static bool mayChangeNothing(llvm::StringRef value) {
-    return atenOperation(operationOf(value)).hasNeutralNumber();
-  }
-
   /// Is it missing in the file, though the program has it?
   bool isGone(llvm::StringRef value) const {
     return !paths.contains(value) && !tensors.contains(value) && !targets.contains(value);
@@ -128,11 +124,11 @@ private:
         node.input(), [&](const std::string &input) { return isUnnamed(input, *call); });
     if (instead != node.input().end())
       for (const ProgramCall::Argument &argument : call->arguments)
-        if (isGone(argument.name) && mayChangeNothing(argument.name))
+        if (isGone(argument.name) && operationMaking(argument.name).hasNeutralNumber())
           operations.push_back({argument.name, paths.lookup(*instead), pathOf(node)});
     for (const std::string &output : node.output())
       if (results.contains(output) && output != call->result && !others.contains(output) &&
-          mayChangeNothing(output))
+          operationMaking(output).hasNeutralNumber())
         operations.push_back({output, pathOf(node), model});
   }
 

@@ -312,7 +312,7 @@ private:
 
   /// By its operation, rather than its argument under another name.
   static bool isComputed(llvm::StringRef value) {
-    return atenOperation(operationOf(value)).hasNeutralNumber();
+    return operationMaking(value).hasNeutralNumber();
   }
 
   /// What the program calls an operand where the call does not name the parameter: the only argument that
