@@ -48,6 +48,9 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kLimited = "pipe.limited";
     /// On a stage, by `note-schedule`: {order: its loop's, and of each pass that it has, by name, what it costs, of each chunk}.
     static constexpr ::llvm::StringLiteral kSchedule = "pipe.schedule";
+    /// On the loop of the last stage, by `schedule-stages`, a unit: `schedule-backward` may join each backward pass with the forward
+    /// pass in front of it, and the stage before still finishes.
+    static constexpr ::llvm::StringLiteral kMayJoin = "pipe.may_join";
     /// On a stage: how many stages the program has, an i64.
     static constexpr ::llvm::StringLiteral kCount = "pipe.count";
     /// What the tables of all stages must have alike, noted by `pipe-agree`: the program's parameters and the states that belong

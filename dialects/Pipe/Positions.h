@@ -3,15 +3,9 @@
 #ifndef PARTITA_DIALECTS_PIPE_POSITIONS_H
 #define PARTITA_DIALECTS_PIPE_POSITIONS_H
 
-#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 
 namespace partita::pipe {
-
-/// On the loop of a stage, a unit: each backward pass may be joined with the forward pass in front of it. The
-/// stage before then waits for nothing that the joined pass sends later than the two would.
-inline constexpr llvm::StringLiteral kMayJoin = "pipe.may_join";
-
 
 /// Each stage has one or several chunks, contiguous ranges of layers. Positions number the chunks of all stages in the
 /// order of the model: chunk c of stage s has position c * stages + s. In a wave every other row of positions runs

@@ -2,7 +2,6 @@
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
-#include "dialects/Pipe/Positions.h"
 #include "dialects/Train/Train.h"
 #include "partita/Schedule/Passes.h"
 
@@ -22,7 +21,7 @@ bool runsInTurn(train::AccumulateOp loop) {
   std::optional<train::OrderAttr> order = loop.getOrder();
   if (!order || loop->getNumRegions() != 2 || loop.getPass(1).kind != train::PassKind::Backward)
     return false;
-  if (!loop->hasAttr(pipe::kMayJoin) || !loop->getRegion(1).getOps<pipe::RecvOp>().empty())
+  if (!loop->hasAttr(pipe::PipeDialect::kMayJoin) || !loop->getRegion(1).getOps<pipe::RecvOp>().empty())
     return false;
   auto slots = order->getSlots();
   for (size_t i = 0; i + 1 < slots.size(); i += 2)

@@ -58,7 +58,7 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
         order.push_back({passOf(slot), slot.microBatch});
       loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<OrderAttr::Slot>(order)));
       if (mayJoin(*table, stage))
-        loop->setAttr(pipe::kMayJoin, UnitAttr::get(&getContext()));
+        loop->setAttr(pipe::PipeDialect::kMayJoin, UnitAttr::get(&getContext()));
       for (Region &region : loop.getLater())
         if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)
           provenance::markBackward(region.front());

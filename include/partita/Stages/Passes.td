@@ -191,7 +191,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
     The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and checked before it is used:
     it must finish where a send is complete only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table, so
     the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits what a pass has sent before it runs
-    that pass again.
+    that pass again. The last stage's loop gets `pipe.may_join` if its two passes may be one in which it awaits both.
 
     `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file; chunks must be those of `pipe-place`, and messages
     of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is not there (inference) and a
