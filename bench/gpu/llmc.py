@@ -54,6 +54,9 @@ def build(bench):
     if not (bench.llmc_sources / "train_gpt2.cu").exists():
         return None, "no sources: --llmc DIR"
     folder = bench.build / "llm.c"
+    program, name = folder / "train_gpt2cu", folder / "name.txt"
+    if bench.is_built(program):
+        return program, name.read_text()
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(bench.llmc_sources, folder, ignore=shutil.ignore_patterns(".git"))
     if problem := patch(folder):
@@ -73,4 +76,5 @@ def build(bench):
     if done.problem:
         return None, f"build: {done.problem}"
     why = "" if with_cudnn else ": no cudnn-frontend" if bench.cudnn.there else ": no cuDNN"
-    return folder / "train_gpt2cu", "llm.c with cuDNN" if with_cudnn else f"llm.c without cuDNN{why}"
+    name.write_text("llm.c with cuDNN" if with_cudnn else f"llm.c without cuDNN{why}")
+    return program, name.read_text()

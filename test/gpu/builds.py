@@ -6,6 +6,7 @@ import time
 
 import gpu
 import installed
+import prebuilt
 
 LIMITS = {"build": 240, "unit": 300, "tiny": 60, "step": 90, "tune": 120, "ncu": 150, "probe": 120, "sanitizer": 150, "kernels": 60,
           "bench": 540}
@@ -19,6 +20,7 @@ class Pack:
         self.content = json.loads((folder / "pack.json").read_text())
         self.cublas, self.nccl, self.cudnn = installed.find(nvcc)
         self.end = time.monotonic() + seconds - END if seconds else None
+        self.prebuilt = prebuilt.unpack(self)
 
     def left(self):
         return self.end - time.monotonic() if self.end else float("inf")
@@ -29,6 +31,10 @@ class Pack:
 
     def has_time(self, table, name, seconds=LEAST):
         return self.left() >= seconds or table.add(name, "left out for the deadline; the same command goes on")
+
+    def is_built(self, path):
+        """By whoever packed."""
+        return self.prebuilt and os.access(path, os.X_OK)
 
     def flags(self):
         return ["-std=c++17", "-O3", f"-arch={self.architecture}", "-diag-suppress=1675", *self.cublas.flags(), *self.nccl.flags(),
@@ -61,8 +67,10 @@ def executable(pack, name):
     return path if os.access(path, os.X_OK) else None
 
 
-def build_unit(pack, table):
-    done = pack.make("test/gpu/unit", f"OUT={pack.build / 'unit'}", f"GOOGLETEST={pack.folder / 'googletest'}")
+def build_unit(pack, table, *words):
+    if pack.is_built(pack.build / "unit/unit_tests"):
+        return table.add("unit: build", "", "packed")
+    done = pack.make("test/gpu/unit", f"OUT={pack.build / 'unit'}", f"GOOGLETEST={pack.folder / 'googletest'}", *words)
     pack.write_log("unit.log", done)
     if done.problem:
         show(pack.build / "unit.log")
@@ -75,13 +83,18 @@ BENCHES = {"probe": "bench/gpu/probe.cu", "attention": "bench/gpu/attention.cu"}
 def build_programs(pack, table, programs, benches=()):
     """The runtime once, then every program and the benchmarks of kernels, at one time. Returns the names of those that are
     there."""
+    wanted = {*(each["name"] for each in programs), *benches}
+    packed = {name for name in wanted if pack.is_built(pack.build / name if name in benches else executable(pack, name) or "")}
+    if packed == wanted:
+        table.add("build: programs", "", f"{len(packed)} are packed")
+        return packed
     done = pack.make("runtime/cuda", f"OUT={pack.build / 'lib'}")
     pack.write_log("runtime.log", done)
     if done.problem:
         show(pack.build / "runtime.log")
     if not table.add("build: runtime", done.problem, f"{done.seconds:.0f} s", done.seconds):
         return set()
-    names = [each["name"] for each in programs]
+    names, benches = ([name for name in those if name not in packed] for those in ((each["name"] for each in programs), benches))
     # One make for all: as many compilers at a time as jobs were asked for.
     rules = "".join(f"all: {name}\n{name}:\n\t+$(MAKE) -C '{pack.folder / 'programs' / name}' > "
                     f"'{pack.build / name}.build.log' 2>&1\n" for name in names)
@@ -93,9 +106,9 @@ def build_programs(pack, table, programs, benches=()):
     (pack.build / "programs.mk").write_text(f".PHONY: all {' '.join([*names, *benches])}\n{rules}")
     done = gpu.run(["make", "-k", f"-j{pack.jobs}", "-f", pack.build / "programs.mk", "all", f"ARCH={pack.architecture}",
                     f"NVCC={pack.nvcc}", f"PARTITA_RT_LIB={pack.build / 'lib'}"], pack.limit("build"))
-    built = {name for name in names if executable(pack, name)} | {
+    built = packed | {name for name in names if executable(pack, name)} | {
         name for name in benches if os.access(pack.build / name, os.X_OK)}
-    missing = sorted({*names, *benches} - built)
+    missing = sorted(wanted - built)
     for name in missing[:2]:
         show(pack.build / f"{name}.build.log")
     table.add("build: programs", f"not built: {' '.join(missing)}" if missing else "", f"{len(built)} in {done.seconds:.0f} s",

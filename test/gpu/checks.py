@@ -23,10 +23,12 @@ def unit(pack, table):
         done = gpu.run([program, f"--gtest_filter={suite}.*:{suite}/*"], pack.limit("unit"))
         log.write(done.output)
         passed = len(re.findall(r"^\[       OK \]", done.output, re.M))
+        left_out = re.search(r": Skipped\n(.*)", done.output)
         wrong = sorted(set(re.findall(r"^\[  FAILED  \] (\S+?)[ ,]", done.output, re.M)))
         problem = ("failed: " + " ".join(wrong) if wrong and not done.timed_out else done.problem or
-                   ("" if passed else "no test ran"))
-        table.add(f"unit: {suite}", problem, f"{passed} passed, {done.seconds:.1f} s", done.seconds)
+                   ("" if passed or left_out else "no test ran"))
+        table.add(f"unit: {suite}", problem, f"{passed} passed, {done.seconds:.1f} s{f', some skipped: {left_out[1]}' if left_out else ''}",
+                  done.seconds, skipped=bool(left_out and not passed and not problem))
     return None
 
 
@@ -53,7 +55,7 @@ def sanitizer(pack, table, built):
         pack.write_log(f"{name.replace(' ', '_')}.log", done)
         # Some virtual machines do not let it at the device: that says nothing of us.
         refused = "Device not supported" in done.output
-        found = re.findall(r"ERROR SUMMARY: (\d+) error", done.output)
+        found = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)", done.output)
         table.add(row, "" if refused else done.problem, "the device is not supported" if refused else
                   f"{found[-1] if found else '?'} errors, {done.seconds:.0f} s", done.seconds, skipped=refused)
     return None

@@ -46,19 +46,29 @@ class Library:
         cuda = pathlib.Path(nvcc).resolve().parents[1]
         folders = [cuda / "lib64", cuda / "lib", cuda / "targets/x86_64-linux/lib", *LIBRARIES]
         headers = [*paths("CPATH"), cuda / "include", cuda / "targets/x86_64-linux/include", *HEADERS]
-        self.home = os.environ.get(self.variable, "")
-        self.header = "" if self.home else first(headers, header)
-        self.library = "" if self.home else first(
-            [*paths("LIBRARY_PATH" if linked else "LD_LIBRARY_PATH"), *folders], library + ("" if linked else ".*"))
-        if not (self.header and self.library):
-            self.home = self.home or wheel(WHEELS[prefix])
-            self.header = first([os.path.join(self.home, "include")], header) if self.home else ""
-            self.library = first([os.path.join(self.home, lib) for lib in ("lib", "lib64")], library + "*") if self.home else ""
-        self.there = bool(self.header and self.library)
-        if not self.there:
-            self.home = ""
-        elif self.home:
+        self.take("", first(headers, header), first(
+            [*paths("LIBRARY_PATH" if linked else "LD_LIBRARY_PATH"), *folders], library + ("" if linked else ".*")), prefix)
+        asked, system = os.environ.get(self.variable, ""), self.numbers(self.version)
+        # cuDNN, which is not linked, is the newer of two: attention gets faster with each version.
+        if asked or not self.there or not linked:
+            home = asked or wheel(WHEELS[prefix])
+            found = (first([os.path.join(home, "include")], header),
+                     first([os.path.join(home, lib) for lib in ("lib", "lib64")], library + "*")) if home else ("", "")
+            before = self.home, self.header, self.library
+            self.take(home, *found, prefix)
+            if not asked and self.numbers(self.version) <= system:
+                self.take(*before, prefix)
+        if self.home:
             os.environ[self.variable] = self.home
+
+    @staticmethod
+    def numbers(version):
+        return tuple(int(each) for each in version.split(".") if each)
+
+    def take(self, home, header, library, prefix):
+        """What is found there, or nothing."""
+        self.there = bool(header and library)
+        self.home, self.header, self.library = (home, header, library) if self.there else ("", "", "")
         self.version = self.read_version(prefix)
 
     def read_version(self, prefix):
