@@ -242,14 +242,14 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
 }
 
 /// Between ranks. The full value has as many shards as there are ranks, which the verifier checks.
-class Par_Exchange<string mnemonic, string kind, string operandKind, list<Trait> traits = [], string more = "">
+class Par_ShardCollective<string mnemonic, string kind, string operandKind, list<Trait> traits = [], string more = "">
     : Par_Move<mnemonic, operandKind, [CollectiveInterface] # traits> {
   let extraClassDeclaration = declaration # CollectiveOf<kind>.declaration # [{
     int64_t getWireBytes() { return ::partita::bytesOf(getWhole()); }
   }] # more;
 }
 
-def Par_AllGatherOp : Par_Exchange<"all_gather", "AllGather", "Sharded", [GatherInterface], [{
+def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", [GatherInterface], [{
     bool gathersParameters() { return false; }
   }]> {
   let summary = "the shards of all ranks along a dimension: sharded -> replicated or invariant";
@@ -274,7 +274,7 @@ def Par_AllGatherOp : Par_Exchange<"all_gather", "AllGather", "Sharded", [Gather
   let hasCanonicalizeMethod = 1;
 }
 
-def Par_ReduceScatterOp : Par_Exchange<"reduce_scatter", "ReduceScatter", "Partial"> {
+def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter", "Partial"> {
   let summary = "the sum over the ranks of an axis, of which each keeps its shard: partial -> sharded";
   let description = [{
     Replaces an all-reduce if every rank needs only its shard of the result; its adjoint is `all_gather`.

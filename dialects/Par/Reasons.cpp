@@ -81,7 +81,7 @@ private:
   }
 
   /// What an op over an axis does to the placement over it.
-  static StringRef deedOf(Operation *op) {
+  static StringRef verbOf(Operation *op) {
     if (isa<MaxOp, AllReduceMaxOp>(op))
       return "completes the maximum";
     if (auto collective = dyn_cast<CollectiveInterface>(op))
@@ -99,7 +99,7 @@ private:
     auto over = collective ? collective->getAttrOfType<StringAttr>("axis") : nullptr;
     if (over == axis) {
       add(value, op, kind, operand, -1,
-          llvm::formatv("'{0}' {1}", op->getName().getStringRef(), deedOf(collective)).str());
+          llvm::formatv("'{0}' {1}", op->getName().getStringRef(), verbOf(collective)).str());
       return {};
     }
     unsigned index = cast<OpResult>(value).getResultNumber() + (wait ? 1 : 0);

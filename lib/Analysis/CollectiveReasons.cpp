@@ -24,7 +24,7 @@ struct Role {
                 need = "the mean is over all samples";
   std::optional<Place> place = {};
   StringLiteral title = "";
-  bool tellsScatters = false; ///< `place` and `title` are those of reduce-scatters alone
+  bool scattersOnly = false; ///< `place` and `title` are those of reduce-scatters alone
   bool isPaired = false;
 
   constexpr Role(StringLiteral name, StringLiteral says) : name(name), text(says) {}
@@ -37,16 +37,16 @@ struct Role {
   constexpr Role chosen(StringLiteral says) const { return with(&Role::choice, says); }
   /// What of the mathematics requires it, where it is the batch that is split.
   constexpr Role required(StringLiteral says) const { return with(&Role::need, says); }
-  /// Exchanged when there is time: told apart from the layers, under one name.
-  constexpr Role told(Place at, StringLiteral as) const {
+  /// Exchanged when there is time: reported apart from the layers, under one name.
+  constexpr Role reportedAt(Place at, StringLiteral as) const {
     Role role = with(&Role::title, as);
     role.place = at;
     return role;
   }
   /// The same of its reduce-scatters; others are in layers.
-  constexpr Role toldOfScatters(Place at, StringLiteral as) const {
-    Role role = told(at, as);
-    role.tellsScatters = true;
+  constexpr Role scattersReportedAt(Place at, StringLiteral as) const {
+    Role role = reportedAt(at, as);
+    role.scattersOnly = true;
     return role;
   }
   /// Sequence parallelism puts a pair in place of such an all-reduce of a residual stream.
@@ -78,13 +78,13 @@ constexpr Role kRoles[] = {
             " and parameters lack it: each rank has a share of their gradients, and keeps the "
             "shard that it updates")
         .required("one reduction per step of each gradient")
-        .told(Gradients, "gradients of parameters"),
+        .reportedAt(Gradients, "gradients of parameters"),
     Role("update",
          " and parameters lack it: each rank updates the shard whose states it keeps, and "
          "the new values are gathered")
         .chosen(
             "with --zero-stage 0, an all_reduce takes the place of this and of a reduce_scatter")
-        .told(Gradients, "updated parameters"),
+        .reportedAt(Gradients, "updated parameters"),
     Role("kept", " and parameters lack it: each rank has a share of their gradients")
         .gathers(" and parameters lack it: each rank keeps a shard of the parameter, which is "
                  "gathered for its use")
@@ -93,7 +93,7 @@ constexpr Role kRoles[] = {
             "shard that it updates")
         .again(", once more for the backward pass")
         .chosen("with --zero-stage 2, parameters are full: one gather of each per step")
-        .toldOfScatters(Gradients, "gradients of parameters"),
+        .scattersReportedAt(Gradients, "gradients of parameters"),
     Role("saved", "each rank keeps a shard of the layer's input, which is gathered to recompute "
                   "the layer")
         .chosen("without --recompute-partition, every rank keeps all of it"),
@@ -106,16 +106,16 @@ constexpr Role kRoles[] = {
     Role("block",
          " of one block of a fused weight, of which each rank takes its shard: the shards of "
          "that block's gradient are gathered")
-        .told(Gradients, "gradients of parameters"),
+        .reportedAt(Gradients, "gradients of parameters"),
     Role("held", "several pipeline stages hold the parameter: each has a part of its gradient")
         .chosen("with --mesh pp=1, or weights that are not tied")
-        .told(Gradients, "gradients of shared parameters"),
+        .reportedAt(Gradients, "gradients of shared parameters"),
     Role("norm", "the norm is of all gradients, and each pipeline stage has its own")
         .chosen("with --mesh pp=1, or without what takes the norm (--clip, --loss-scale)")
-        .told(Once, "norms of gradients"),
+        .reportedAt(Once, "norms of gradients"),
     Role("report", "one pipeline stage has it, and every rank reports it")
         .chosen("with --mesh pp=1")
-        .told(Once, "what a step reports"),
+        .reportedAt(Once, "what a step reports"),
     Role("moved", "a pipeline stage sends each of the next one's ranks a shard, and these gather it")
         .chosen("with --mesh pp=1"),
     Role("piece", ", of which each rank takes its shard: the shards of the gradient are gathered"),
@@ -188,10 +188,10 @@ bool hasPair(const Collective &c, const Role &role) {
 
 } // namespace
 
-/// Where one of a kind is told if not in its layer.
+/// Where one of a kind is reported if not in its layer.
 static std::optional<Place> placeOf(const Role *role, CollectiveKind kind) {
-  bool told = role && (!role->tellsScatters || kind == CollectiveKind::ReduceScatter);
-  return told ? role->place : std::nullopt;
+  bool isReported = role && (!role->scattersOnly || kind == CollectiveKind::ReduceScatter);
+  return isReported ? role->place : std::nullopt;
 }
 
 std::optional<Place> partita::analysis::placeOfRole(StringRef role, CollectiveKind kind) {

@@ -110,7 +110,7 @@ void Naming::nameGradient(Value gradient, std::string name) {
       return;
     unsigned number = cast<OpResult>(gradient).getResultNumber();
     auto collective = dyn_cast<CollectiveInterface>(definer);
-    if (collective && collective.getRow().sums && collective.getSourceOf(number))
+    if (collective && collective.getRow().reduces && collective.getSourceOf(number))
       gradient = collective.getSourceOf(number);
     else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
       gradient = wait.getFilledBy(number);

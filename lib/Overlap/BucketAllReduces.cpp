@@ -26,7 +26,7 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   void runOnOperation() override {
     auto reduces = [](Operation *op) {
       auto collective = dyn_cast<CollectiveInterface>(op);
-      return collective && collective.getRow().sums && isa<StartableInterface>(op);
+      return collective && collective.getRow().reduces && isa<StartableInterface>(op);
     };
     SmallVector<zero::ReduceScatterOp>
         scatters; // first: what is moved may be what a walk visits next

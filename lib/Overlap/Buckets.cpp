@@ -52,7 +52,7 @@ Buckets::Key Buckets::keyOf(Operation *op) {
   Attribute where;
   if (provenance::isBackward(op))
     where = UnitAttr::get(op->getContext());
-  else if (cast<CollectiveInterface>(op).getRow().sums)
+  else if (cast<CollectiveInterface>(op).getRow().reduces)
     where = provenance::get(op, provenance::kLayer);
   return {op->getAttr("axis"), getElementTypeOrSelf(op->getOperand(0).getType()),
           op->getName().getIdentifier(), ofParameters, where};

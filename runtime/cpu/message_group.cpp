@@ -114,7 +114,7 @@ int64_t MessageGroup::segmentElements(const Request &request) const {
 
 Range MessageGroup::shareOfRank(const Segment &segment, int c) const {
   const CollectiveRow &row = rowOf(segment.request.kind);
-  if (row.from == Extent::Whole)
+  if (row.from == Extent::Full)
     return {c * segment.count, (c + 1) * segment.count};
   if (!row.inPlace)
     return {0, segment.count};
@@ -130,8 +130,8 @@ void MessageGroup::fill(const Segment &segment) {
     return;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
-  int blocks = row.from == Extent::Whole ? groupSize : 1;
-  bool isRoots = row.inPlace && !row.sums;
+  int blocks = row.from == Extent::Full ? groupSize : 1;
+  bool isRoots = row.inPlace && !row.reduces;
   place.outgoing.resize(size_t(bytes * blocks));
   if (!isRoots || groupRank == request.root)
     for (int c = 0; c < blocks; ++c)
@@ -176,16 +176,16 @@ void MessageGroup::reduce(const Segment &segment) {
     return;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
-  const char *own = place.outgoing.data() + (row.from == Extent::Whole ? groupRank * bytes : 0);
-  if (row.sums)
+  const char *own = place.outgoing.data() + (row.from == Extent::Full ? groupRank * bytes : 0);
+  if (row.reduces)
     sumShare(segment, place);
-  if (row.inPlace && row.sums) {
+  if (row.inPlace && row.reduces) {
     exchangeSums(segment, place);
   } else if (row.inPlace) {
     if (groupRank != request.root)
       unpack(place.outgoing.data(), segment, segment.begin, segment.count);
     worked += bytes;
-  } else if (row.sums) {
+  } else if (row.reduces) {
     unpack(own, segment, segment.begin, segment.count);
   } else {
     for (int r = 0; r < groupSize; ++r)

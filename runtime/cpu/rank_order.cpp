@@ -18,12 +18,16 @@ void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, R
     convertArray(sum, reinterpret_cast<const T *>(sources[0]) + begin, n);
     for (int r = 1; r < ranks; ++r) {
       const T *__restrict x = reinterpret_cast<const T *>(sources[r]) + begin;
-      if (reduce == Reduce::Sum)
+      switch (reduce) {
+      case Reduce::Sum:
         for (int64_t i = 0; i < n; ++i)
           sum[i] += x[i];
-      else
+        break;
+      case Reduce::Max:
         for (int64_t i = 0; i < n; ++i) // NaN wins, whichever side it stands on
           sum[i] = (sum[i] > x[i] || sum[i] != sum[i]) ? sum[i] : S(x[i]);
+        break;
+      }
     }
     convertArray(out + begin, sum, n);
   }

@@ -8,7 +8,7 @@ namespace partita_rt {
 bool SegmentedGroup::advance() {
   if (reading.segment < reducing.segment) {
     Segment segment = at(reading);
-    bool isRead = rowOf(segment.request.kind).inPlace && rowOf(segment.request.kind).sums;
+    bool isRead = rowOf(segment.request.kind).inPlace && rowOf(segment.request.kind).reduces;
     if (!isRead || mayRead(segment)) {
       if (isRead)
         read(segment);
@@ -53,7 +53,7 @@ void SegmentedGroup::pack(char *to, const Segment &segment, int64_t begin, int64
   int64_t width = segment.width;
   forItems(segment.request.items, begin, count,
            [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
-             bool ofWhole = rowOf(segment.request.kind).from == Extent::Whole;
+             bool ofWhole = rowOf(segment.request.kind).from == Extent::Full;
              int64_t inside = ofWhole ? item.inside(block, offset, n) : n;
              char *at = to + position * width;
              std::memcpy(at, item.from + (block * item.count + offset) * width,

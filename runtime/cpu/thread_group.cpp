@@ -37,7 +37,7 @@ bool ThreadGroup::advance() {
 /// The elements that this rank works on.
 Range ThreadGroup::shareOfMine(const Request &request) const {
   const CollectiveRow &row = rowOf(request.kind);
-  if (row.inPlace && row.sums)
+  if (row.inPlace && row.reduces)
     return shareOf(request.elements(), groupRank, groupSize);
   bool nothing = row.inPlace && groupRank == request.root;
   return {0, nothing ? 0 : request.elements()};
@@ -64,8 +64,8 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
     char *to = item.to + offset * width;
     if (!row.inPlace) {
       // What the others have for this rank: of a whole its part.
-      int64_t first = offset + (row.from == Extent::Whole ? groupRank * item.count : 0);
-      if (row.sums) {
+      int64_t first = offset + (row.from == Extent::Full ? groupRank * item.count : 0);
+      if (row.reduces) {
         int64_t inside = item.inside(groupRank, offset, n);
         reduceTo(to, first, inside);
         std::memset(to + inside * width, 0, size_t((n - inside) * width));
@@ -76,7 +76,7 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
         if (const char *from = of(r).from + first * width; from != block)
           std::memcpy(block, from, size_t(item.inside(r, offset, n) * width));
       }
-    } else if (row.sums) {
+    } else if (row.reduces) {
       reduceTo(to, offset, n);
       for (int r = 0; r < groupSize; ++r)
         if (r != groupRank)

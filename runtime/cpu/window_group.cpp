@@ -5,7 +5,7 @@
 namespace partita_rt {
 
 int64_t WindowGroup::segmentElements(const Request &request) const {
-  int64_t blocks = rowOf(request.kind).from == Extent::Whole ? groupSize : 1;
+  int64_t blocks = rowOf(request.kind).from == Extent::Full ? groupSize : 1;
   return std::max<int64_t>(1, placeBytes / sizeOf(request.dtype) / blocks);
 }
 
@@ -17,8 +17,8 @@ void WindowGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
   char *mine = place(groupRank, segment);
   const CollectiveRow &row = rowOf(request.kind);
-  int blocks = row.from == Extent::Whole ? groupSize : 1;
-  if (!row.inPlace || row.sums || groupRank == request.root)
+  int blocks = row.from == Extent::Full ? groupSize : 1;
+  if (!row.inPlace || row.reduces || groupRank == request.root)
     for (int b = 0; b < blocks; ++b)
       pack(mine + b * segment.count * segment.width, segment, segment.begin, segment.count, b);
   worked += blocks * segment.count * segment.width;
@@ -35,9 +35,9 @@ void WindowGroup::reduce(const Segment &segment) {
   const CollectiveRow &row = rowOf(request.kind);
   int64_t width = segment.width;
   // Where in a rank's place that stands which is for this rank.
-  int64_t mine = row.from == Extent::Whole ? groupRank * segment.count : 0;
+  int64_t mine = row.from == Extent::Full ? groupRank * segment.count : 0;
   std::vector<const char *> sources(static_cast<size_t>(groupSize));
-  if (row.inPlace && row.sums) {
+  if (row.inPlace && row.reduces) {
     // Nobody but this rank reads its share of any place before `reduced`: the sums may replace it.
     Range share = shareOf(segment.count, groupRank, groupSize);
     for (int r = 0; r < groupSize; ++r)
@@ -48,7 +48,7 @@ void WindowGroup::reduce(const Segment &segment) {
     if (groupRank != request.root)
       unpack(place(request.root, segment), segment, segment.begin, segment.count);
     worked += segment.count * width;
-  } else if (row.sums) {
+  } else if (row.reduces) {
     forItems(request.items, segment.begin, segment.count,
              [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
                for (int r = 0; r < groupSize; ++r)

@@ -56,7 +56,7 @@ func.func @f() {
   rt.all_reduce "p" %x [8] over "dp" 0 because "why" : !rt.buffer<f32>
   // CHECK-NOT: poll
   rt.poll over "dp" 0 bytes 65536
-  // CHECK: verbatim "takePart({}, rank.group(kDp), {}, {}, 4, 1);" args %[[S]], %[[X]], %[[X]]
+  // CHECK: verbatim "takeShard({}, rank.group(kDp), {}, {}, 4, 1);" args %[[S]], %[[X]], %[[X]]
   rt.take_part "" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
   // CHECK: verbatim "wait(p);"
   rt.wait "p"

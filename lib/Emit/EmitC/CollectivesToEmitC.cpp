@@ -48,7 +48,7 @@ void Converter::convertExchange(ExchangeInterface op) {
 
 void Converter::emit(TakePartOp op) {
   std::string whole = op.getWholes()[0] ? ", " + std::to_string(op.getWholes()[0]) : "";
-  std::string line = llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2}{3});",
+  std::string line = llvm::formatv("takeShard(rank.group({0}), {{}, {{}, {1}, {2}{3});",
                                    axisName(op.getAxis()), op.getCounts()[0], op.getBlocks()[0], whole);
   kernel(op.getLoc(), line, {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
 }

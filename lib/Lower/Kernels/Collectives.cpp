@@ -88,7 +88,7 @@ template <typename Op, typename Call>
 struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
   StringRef resultName(Operation *op, unsigned) const {
     auto collective = dyn_cast<CollectiveInterface>(op);
-    return collective && collective.getRow().to == partita_rt::Extent::Whole ? "whole" : "part";
+    return collective && collective.getRow().to == partita_rt::Extent::Full ? "whole" : "part";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto move = cast<Op>(op);
@@ -96,7 +96,7 @@ struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
     if (failed(group))
       return failure();
     if (auto collective = dyn_cast<CollectiveInterface>(op);
-        collective && collective.getRow().sums &&
+        collective && collective.getRow().reduces &&
         failed(checkSummed(op, l.type(move.getValue()).getElementType())))
       return failure();
     auto [blocks, count] = move.getInterleaving();

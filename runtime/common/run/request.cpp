@@ -57,8 +57,8 @@ void addItems(std::vector<Item> &items, const Piece &piece, CollectiveKind, int)
 /// One item per block.
 void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind kind, int ranks) {
   int64_t part = transfer.count * sizeOf(transfer.dtype), whole = part * ranks;
-  int64_t fromStep = rowOf(kind).from == Extent::Whole ? whole : part,
-          toStep = rowOf(kind).to == Extent::Whole ? whole : part;
+  int64_t fromStep = rowOf(kind).from == Extent::Full ? whole : part,
+          toStep = rowOf(kind).to == Extent::Full ? whole : part;
   for (int64_t block = 0; block < transfer.blocks; ++block)
     items.push_back({static_cast<const char *>(transfer.from) + block * fromStep,
                      static_cast<char *>(transfer.to) + block * toStep,

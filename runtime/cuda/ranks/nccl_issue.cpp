@@ -31,7 +31,15 @@ ncclDataType_t typeOf(DType type) {
   }
 }
 
-ncclRedOp_t operationOf(Reduce reduce) { return reduce == Reduce::Sum ? ncclSum : ncclMax; }
+ncclRedOp_t operationOf(Reduce reduce) {
+  switch (reduce) {
+  case Reduce::Sum:
+    return ncclSum;
+  case Reduce::Max:
+    return ncclMax;
+  }
+  fail("NCCL has no reduction of number %d here", int(reduce));
+}
 
 /// Rows of `width` bytes.
 void copyRows(cudaStream_t stream, char *to, int64_t toPitch, const char *from, int64_t fromPitch,
@@ -91,8 +99,8 @@ void NcclGroup::issue(const Request &request) {
     int64_t part = items[i].count * width, whole = part * groupSize;
     size_t blocks = 1;
     if (!row.inPlace)
-      blocks = blocksFrom(items, i, row.from == Extent::Whole ? whole : part,
-                          row.to == Extent::Whole ? whole : part);
+      blocks = blocksFrom(items, i, row.from == Extent::Full ? whole : part,
+                          row.to == Extent::Full ? whole : part);
     // Of larger blocks each is work enough for a call.
     if (blocks > kMostBlocks && whole <= kStagingBytes / 4 && row.from != row.to)
       packed.push_back({&items[i], blocks});
@@ -179,7 +187,7 @@ char *NcclGroup::stagingMemory() {
   return staging->base;
 }
 
-void takePart(const Stream &stream, const Communicator &group, const void *from, void *to,
+void takeShard(const Stream &stream, const Communicator &group, const void *from, void *to,
               int64_t count, int64_t blocks, int64_t whole, int64_t width) {
   auto *source = static_cast<const char *>(from);
   auto *target = static_cast<char *>(to);

@@ -16,8 +16,8 @@ enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broad
 
 /// What a rank has on one side of a collective.
 enum class Extent : uint8_t {
-  Part, ///< its own part; of what all have alike, all of it
-  Whole ///< the parts of all ranks, in their order
+  Shard, ///< its own shard; of what all have alike, all of it
+  Full   ///< the shards of all ranks, in their order
 };
 
 struct CollectiveRow {
@@ -30,7 +30,7 @@ struct CollectiveRow {
   std::optional<CollectiveKind> conjugate;
   Extent from, to;
   bool inPlace; ///< works in a Bucket's buffers; else Transfers lead from one place to another
-  bool sums;    ///< over the ranks (or takes the max), so it needs numbers
+  bool reduces; ///< over the ranks, to a sum or a max, so it needs numbers
   /// Begun ahead of its use, on a communicator of its own (Rank::gathers).
   bool ahead;
   const char *does; ///< to a value's placement; continues "'par.all_reduce' ..."
@@ -38,23 +38,23 @@ struct CollectiveRow {
 
 inline constexpr CollectiveRow kCollectives[] = {
     {CollectiveKind::AllReduce, "AllReduce", "all_reduce", "allReduce", CollectiveKind::AllReduce,
-     Extent::Part, Extent::Part, /*inPlace=*/true, /*sums=*/true, /*ahead=*/false,
+     Extent::Shard, Extent::Shard, /*inPlace=*/true, /*reduces=*/true, /*ahead=*/false,
      "completes the sum"},
     {CollectiveKind::ReduceScatter, "ReduceScatter", "reduce_scatter", "reduceScatter",
-     CollectiveKind::AllGather, Extent::Whole, Extent::Part, /*inPlace=*/false, /*sums=*/true,
+     CollectiveKind::AllGather, Extent::Full, Extent::Shard, /*inPlace=*/false, /*reduces=*/true,
      /*ahead=*/false, "completes the sum and leaves each rank its shard"},
     {CollectiveKind::AllGather, "AllGather", "all_gather", "allGather",
-     CollectiveKind::ReduceScatter, Extent::Part, Extent::Whole, /*inPlace=*/false, /*sums=*/false,
+     CollectiveKind::ReduceScatter, Extent::Shard, Extent::Full, /*inPlace=*/false, /*reduces=*/false,
      /*ahead=*/true, "makes it full"},
     {CollectiveKind::Broadcast,
      "Broadcast",
      "broadcast",
      "broadcast",
      {},
-     Extent::Part,
-     Extent::Part,
+     Extent::Shard,
+     Extent::Shard,
      /*inPlace=*/true,
-     /*sums=*/false,
+     /*reduces=*/false,
      /*ahead=*/false,
      "is the root's"},
     {CollectiveKind::Barrier,
@@ -62,10 +62,10 @@ inline constexpr CollectiveRow kCollectives[] = {
      "barrier",
      "barrier",
      {},
-     Extent::Part,
-     Extent::Part,
+     Extent::Shard,
+     Extent::Shard,
      /*inPlace=*/true,
-     /*sums=*/false,
+     /*reduces=*/false,
      /*ahead=*/false,
      "waits for all"},
 };
@@ -86,7 +86,7 @@ constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
 /// this rank's parts.
 constexpr int64_t wireBytes(CollectiveKind kind, int64_t part, int64_t ranks) {
   const CollectiveRow &row = rowOf(kind);
-  return row.from == Extent::Whole || row.to == Extent::Whole ? part * ranks : part;
+  return row.from == Extent::Full || row.to == Extent::Full ? part * ranks : part;
 }
 
 namespace collectives_detail {

@@ -139,10 +139,11 @@ inline void allGather(Communicator &group, Transfers transfers, const char *why)
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
 
-/// This rank's part of a whole that it has: what reduceScatter leaves of a sum, without the sum.
+/// This rank's shard of a full tensor that it has: what reduceScatter leaves of a sum, without the
+/// sum.
 template <typename T>
-void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
-              int64_t whole = 0);
+void takeShard(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
+               int64_t whole = 0);
 
 /// Calls and bytes issued so far.
 struct CollectiveCount {
@@ -193,7 +194,7 @@ protected:
 };
 
 template <typename T>
-void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
+void takeShard(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
               int64_t whole) {
   if (whole) {
     int64_t first = std::min(whole, group.rank() * count), n = std::min(count, whole - first);

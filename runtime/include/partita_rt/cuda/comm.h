@@ -14,15 +14,15 @@
 
 namespace partita_rt::cuda {
 
-/// takePart of elements of `width` bytes.
-void takePart(const Stream &stream, const Communicator &group, const void *from, void *to,
+/// takeShard of elements of `width` bytes.
+void takeShard(const Stream &stream, const Communicator &group, const void *from, void *to,
               int64_t count, int64_t blocks, int64_t whole, int64_t width);
 
 /// This rank's part of a whole that it has, as comm.h's, on the device.
 template <typename T>
-void takePart(const Stream &stream, const Communicator &group, const T *from, T *to, int64_t count,
+void takeShard(const Stream &stream, const Communicator &group, const T *from, T *to, int64_t count,
               int64_t blocks, int64_t whole = 0) {
-  takePart(stream, group, from, to, count, blocks, whole, int64_t(sizeof(T)));
+  takeShard(stream, group, from, to, count, blocks, whole, int64_t(sizeof(T)));
 }
 
 } // namespace partita_rt::cuda
