@@ -41,8 +41,10 @@ public:
     return {};
   }
 
-  /// Can the model be imported with other sizes too, or were there too many to try?
-  bool isOneOfSeveral() const { return others.size() > 1 || isSpent(); }
+  /// Can the model be imported with other sizes too?
+  bool isOneOfSeveral() const { return others.size() > 1; }
+  /// Were there more to try than there is time for, so that others are not known?
+  bool isSpent() const { return trials > mostTrials || nodes > mostNodes; }
   /// The names of all of them.
   llvm::SmallVector<std::string> candidates(const Dims &fixed) const {
     llvm::SmallVector<std::string> names;
@@ -102,6 +104,8 @@ private:
     };
     for (size_t first = 0; first < names.size(); ++first)
       for (int64_t size : few) {
+        if (isSpent())
+          return best;
         if (!pairs)
           consider({{names[first], size}});
         for (size_t second = first + 1; pairs && second < names.size(); ++second)
@@ -135,8 +139,6 @@ private:
     partita::stableSort(dims, [](const auto &a, const auto &b) { return a.first < b.first; });
     return dims;
   }
-
-  bool isSpent() const { return trials > mostTrials || nodes > mostNodes; }
 
   Step attempt(Dims fixed, Dims more) {
     fixed.insert(fixed.end(), more.begin(), more.end());
@@ -225,7 +227,8 @@ std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIR
     text += (text.empty() ? "" : " and ") + quoted(name) + " at " + std::to_string(size);
     way += (way.empty() ? "--dim " : " --dim ") + name + "=" + std::to_string(size);
   }
-  return "; the export has fixed " + text + " (with " + way +
+  return std::string("; the export ") + (prober.isSpent() ? "may have fixed " : "has fixed ") + text +
+         " (with " + way +
          " the model can be imported): declare " + (fixed.size() == 1 ? "it" : "them") +
          " in dynamic_axes or dynamic_shapes; if tracing still bakes in " +
          (fixed.size() == 1 ? "its size" : "their sizes") + ", export with dynamo=True";

@@ -31,10 +31,11 @@ struct RepeatedWeight {
   bool transposed; // with regard to the first of them
 };
 
-/// Other matrices, none of them large, that a file holds several times, as they are or transposed:
-/// groups in the file's order. Either they were one weight, which an exporter has transposed or joined
+/// Matrices other than the copies of tables, none of them large, that a file holds several times, as
+/// they are or transposed: groups in the file's order. Either they were one weight, which an exporter has transposed or joined
 /// for each of its uses, or they are layers with equal initial values: the file does not show which.
-std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file);
+std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file,
+                                                     llvm::ArrayRef<WeightCopy> tableCopies);
 
 } // namespace partita::importer
 

@@ -133,9 +133,10 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
   return copies;
 }
 
-std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file) {
+std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file,
+                                                     llvm::ArrayRef<WeightCopy> tableCopies) {
   llvm::StringSet<> copies;
-  for (const WeightCopy &copy : findCopies(file))
+  for (const WeightCopy &copy : tableCopies)
     copies.insert(copy.name);
   Matrices matrices = findMatrices(file);
   RepeatedFinder finder(file);

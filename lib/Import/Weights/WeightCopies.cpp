@@ -26,7 +26,8 @@ void Weights::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef tab
 /// Copies of embedding tables, by their values, unless the record has two parameters or, where it has
 /// neither, the user gives the exact name. (A pattern for all weights does not count.)
 void Weights::findTableCopies() {
-  for (const WeightCopy &copy : findCopies(file)) {
+  tableCopies = findCopies(file);
+  for (const WeightCopy &copy : tableCopies) {
     const Tensor *tensor = known(copy.name), *table = known(copy.table);
     const Origin &first = origins.of(copy.name), &second = origins.of(copy.table);
     bool areOthers = first.kind != Origin::Unknown && second.kind != Origin::Unknown &&

@@ -267,7 +267,7 @@ void NoteFinder::noteTied() {
 /// Equal matrices of which the file does not say whether they are one.
 void NoteFinder::noteRepeated() {
   std::vector<std::vector<RepeatedWeight>> repeated;
-  for (std::vector<RepeatedWeight> &group : findRepeated(file)) {
+  for (std::vector<RepeatedWeight> &group : findRepeated(file, weights.tableCopies)) {
     llvm::erase_if(group, [&](const RepeatedWeight &each) {
       const Tensor *tensor = weights.known(each.name);
       return !tensor || !isGuessed(*tensor) || origins.of(each.name).kind != Origin::Unknown;

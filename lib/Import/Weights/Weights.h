@@ -145,6 +145,7 @@ private:
   llvm::StringMap<Tensor *> passedOn;              ///< by the name of a cast or copy of it
   std::map<std::string, Group> groups;             ///< by the only parameter of their members
   std::vector<WeightCopy> found;
+  std::vector<WeightCopy> tableCopies; ///< of embedding tables, by their values alone
   std::vector<std::string> biasesMade;
   llvm::StringSet<> remade;         ///< these, and the weights of their layers
   std::vector<std::string> doubted; ///< trained, although constants by the exporter's record
