@@ -205,19 +205,23 @@ LogicalResult readMask(Node &node, AttentionParts &parts) {
   return success();
 }
 
-LogicalResult readLengths(Node &node, AttentionParts &parts) {
+/// Keys of a cache that are there, by sample. Queries are the last ones of them, which is what a causal
+/// one sees its keys by: since onnx 1.23, which calls its earlier text (the first ones) an error.
+LogicalResult readLengths(Node &node, AttentionParts &parts, bool causal) {
   Tensor *lengths = node.input(6);
   if (!lengths)
     return success();
-  int64_t batch = shapeOf(parts.q)[0], keys = shapeOf(parts.k)[2];
+  int64_t batch = shapeOf(parts.q)[0], queries = shapeOf(parts.q)[2], keys = shapeOf(parts.k)[2];
   if (failed(checkIndexType(node, *lengths)))
     return failure();
   if (lengths->shape != Shape{batch})
     return node.error() << "has lengths that are " << typeText(*lengths) << ", expected " << batch;
   Math m(node);
   Value each = node.reshape(m.cast(node.value(lengths), m.i64()), {batch, 1, 1, 1});
-  Value inside = m.apply<tx::LessOp>(m.iota(m.i64(), 4, 3, keys), each);
-  parts.keep = alsoKeep(node, inside, parts.keep);
+  Value end = each; // of the keys that a query sees
+  if (causal)
+    end = m.add(each, m.iota(m.i64(), 4, 2, queries, 1.0 - static_cast<double>(queries)));
+  parts.keep = alsoKeep(node, m.apply<tx::LessOp>(m.iota(m.i64(), 4, 3, keys), end), parts.keep);
   return success();
 }
 
@@ -236,9 +240,9 @@ LogicalResult attention(Node &node) {
   if (failed(readHeads(node, parts, flat)))
     return failure();
   if (failed(readPast(node, parts, past)) || failed(checkAttention(node, parts)) ||
-      failed(readMask(node, parts)) || failed(readLengths(node, parts)))
+      failed(readMask(node, parts)) || failed(readLengths(node, parts, causal)))
     return failure();
-  if (causal)
+  if (causal && !node.input(6))
     parts.keep = alsoKeep(node, causalMask(node, shapeOf(parts.q)[2], shapeOf(parts.k)[2], past),
                           parts.keep);
   parts.scale = node.has("scale") ? scale : 1 / std::sqrt(double(shapeOf(parts.q)[3]));

@@ -24,23 +24,24 @@ def weights(groups):
     return {name: random.standard_normal(size).astype(numpy.float32) for name, size in sizes.items()}
 
 
-def write(path, values, groups, floats, shows, **attributes):
-    """`shows`: the weights of attention are a result too, so that it is not raised."""
+def write(path, values, groups, floats, shows, lengths=False, **attributes):
+    """`shows`: the weights of attention are a result too, so that it is not raised. `lengths`: the mask's sums, as keys of a cache that are there, instead."""
+    kept = ["", "", "", "lengths"] if lengths else ["bias" if floats else "keep"]
     nodes = [ow.node("Gather", ["table", "input_ids"], ["x"]), ow.node("MatMul", ["x", "wq"], ["q"]), ow.node("MatMul", ["x", "wk"], ["k"]),
              ow.node("MatMul", ["x", "wv"], ["v"]), ow.node("Cast", ["attention_mask"], ["inside"], to=ow.BOOL), ow.node("Unsqueeze", ["inside", "axes"], ["keep"]),
-             ow.node("Where", ["keep", "zero", "hides"], ["bias"]),
-             ow.node("Attention", ["q", "k", "v", "bias" if floats else "keep"], ["y", "", "", "scores"] if shows else ["y"], q_num_heads=HEADS,
+             ow.node("Where", ["keep", "zero", "hides"], ["bias"]), ow.node("ReduceSum", ["attention_mask", "last"], ["lengths"], keepdims=0),
+             ow.node("Attention", ["q", "k", "v", *kept], ["y", "", "", "scores"] if shows else ["y"], q_num_heads=HEADS,
                      kv_num_heads=groups, qk_matmul_output_mode=3, **attributes),
              ow.node("MatMul", ["y", "head"], ["logits"])]
     tensors = [ow.tensor(name, ow.FLOAT, value.shape, value.tobytes()) for name, value in values.items()]
-    tensors += [ow.ints("axes", [1, 2]), ow.tensor("zero", ow.FLOAT, [], ow.floats([0])), ow.tensor("hides", ow.FLOAT, [], ow.floats([float("-inf")]))]
+    tensors += [ow.ints("axes", [1, 2]), ow.ints("last", [1]), ow.tensor("zero", ow.FLOAT, [], ow.floats([0])), ow.tensor("hides", ow.FLOAT, [], ow.floats([float("-inf")]))]
     results = [ow.value("logits", ow.FLOAT, ["batch", "sequence", VOCABULARY])]
     results += [ow.value("scores", ow.FLOAT, ["batch", HEADS, "sequence", "sequence"])] if shows else []
     inputs = [ow.value(name, ow.INT64, ["batch", "sequence"]) for name in ("input_ids", "attention_mask")]
-    ow.save(path, ow.model(ow.graph(nodes, inputs, results, tensors), opset=23))
+    ow.save(path, ow.model(ow.graph(nodes, inputs, results, tensors), opset=24 if lengths else 23))
 
 
-def expected(values, groups, is_causal=0, softcap=0):
+def expected(values, groups, lengths=False, is_causal=0, softcap=0):
     x = values["table"].astype(float)[IDS]
     q, k, v = (numpy.swapaxes((x @ values[name]).reshape(BATCH, LENGTH, heads, -1), 1, 2) for name, heads in (("wq", HEADS), ("wk", groups), ("wv", groups)))
     k, v = (numpy.repeat(each, HEADS // groups, axis=1) for each in (k, v))
@@ -48,6 +49,9 @@ def expected(values, groups, is_causal=0, softcap=0):
     scores = softcap * numpy.tanh(scores / softcap) if softcap else scores
     keep = numpy.broadcast_to(INSIDE[:, None, None, :] > 0, scores.shape)
     keep = keep & numpy.tri(LENGTH, dtype=bool) if is_causal else keep
+    if lengths:  # queries are the last ones of so many keys
+        query, key = numpy.ogrid[:LENGTH, :LENGTH]
+        keep = (key <= query + INSIDE.sum(1)[:, None, None, None] - LENGTH) & numpy.ones_like(keep)
     shares = numpy.where(keep, numpy.exp(scores), 0)
     shares = shares / numpy.maximum(shares.sum(-1, keepdims=True), 1e-300)
     return numpy.swapaxes(shares @ v, 1, 2).reshape(BATCH, LENGTH, WIDTH) @ values["head"]
@@ -55,7 +59,7 @@ def expected(values, groups, is_causal=0, softcap=0):
 
 write_safetensors(folder + "/data.safetensors", DATA)
 cases = {"floats": (HEADS, True, False, {}), "causal": (HEADS, False, False, {"is_causal": 1}), "capped": (1, False, False, {"softcap": 2.0}),
-         "plain": (HEADS, True, True, {"is_causal": 1})}
+         "plain": (HEADS, True, True, {"is_causal": 1}), "cache": (HEADS, False, False, {"is_causal": 1, "lengths": True})}
 for name, (groups, floats, shows, attributes) in cases.items():
     values = weights(groups)
     model, program = f"{folder}/{name}.onnx", f"{folder}/{name}"
