@@ -91,10 +91,8 @@ void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src
   launchElementwise<kPack>(stream, n, ConvertStochastically{dst, src, key + uint64_t(first)});
 }
 
-template <typename T>
-void fill(const Stream &stream, T *dst, std::conditional_t<std::is_integral_v<T>, T, float> value,
-          int64_t n) {
-  if constexpr (std::is_integral_v<T>)
+template <typename T> void fill(const Stream &stream, T *dst, FillValue<T> value, int64_t n) {
+  if constexpr (std::is_same_v<FillValue<T>, T> && !std::is_same_v<T, float>)
     launchElementwise<1>(stream, n, FillWhole<T>{dst, value});
   else
     launchElementwise<kPack>(stream, n, Fill<T>{dst, value});
@@ -123,6 +121,7 @@ FOR_STORAGE(CONVERT)
 WHOLE(int64_t)
 WHOLE(int32_t)
 template void fill(const Stream &, bool *, bool, int64_t);
+template void fill(const Stream &, double *, double, int64_t);
 #define IOTA(T) template void iota(const Stream &, T *, double, double, int64_t);
 FOR_STORAGE(IOTA)
 #undef IOTA

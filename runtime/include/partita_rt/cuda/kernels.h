@@ -223,10 +223,12 @@ template <typename D, typename S>
 void convert(const Stream &stream, D *dst, const S *src, int64_t n);
 void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,
                            uint64_t key, int64_t first);
-/// T: also int64_t, int32_t and bool.
+/// What a T is filled with: numbers that float cannot hold as they are.
 template <typename T>
-void fill(const Stream &stream, T *dst, std::conditional_t<std::is_integral_v<T>, T, float> value,
-          int64_t n);
+using FillValue =
+    std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
+/// T: also double, int64_t, int32_t and bool.
+template <typename T> void fill(const Stream &stream, T *dst, FillValue<T> value, int64_t n);
 /// dst[i] = start + step * i, in double.
 template <typename T> void iota(const Stream &stream, T *dst, double start, double step, int64_t n);
 template <typename G, typename T>
