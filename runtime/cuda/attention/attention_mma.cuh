@@ -191,6 +191,66 @@ template <typename Op> __device__ inline float overRowOfC(float x) {
   return Op::of(x, __shfl_xor_sync(kAllLanes, x, 2));
 }
 
+/// The running softmax of a lane's rows of C: 16 i + 8 half + lane / 4.
+template <int kTiles> struct Softmax {
+  float largest[kTiles][2]; ///< factor * score
+  float total[kTiles][2];   ///< of the lane's own columns
+
+  __device__ Softmax() {
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        largest[i][half] = Largest::kNone;
+        total[i][half] = 0.0f;
+      }
+  }
+
+  /// Scores become weights 2^(factor * score - largest). correction: what sums of earlier ones are
+  /// to be multiplied with, exactly 1 if the largest is still the same.
+  template <int kColumns>
+  __device__ void weigh(float (&scores)[kTiles][kColumns][4], float (&correction)[kTiles][2],
+                        float factor) {
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float before = largest[i][half], now = Largest::kNone;
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+          now = fmaxf(now, fmaxf(scores[i][j][2 * half], scores[i][j][2 * half + 1]));
+        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
+        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
+        now = fmaxf(before, now * factor);
+        largest[i][half] = now;
+        float shift = now == Largest::kNone ? 0.0f : now;
+        float sum[2] = {};
+        correction[i][half] = powerOfTwo(before - shift);
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float &score = scores[i][j][2 * half + e];
+            score = powerOfTwo(fmaf(score, factor, -shift));
+            sum[e] += score;
+          }
+        total[i][half] = total[i][half] * correction[i][half] + (sum[0] + sum[1]);
+      }
+  }
+};
+
+template <int kTiles, int kColumns>
+__device__ inline void correct(float (&sums)[kTiles][kColumns][4],
+                               const float (&correction)[kTiles][2]) {
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        sums[i][j][e] *= correction[i][e / 2];
+}
+
 /// Writes a warp's rows of C, rounded to T, to a head, by way of `rows` of a tile that are the
 /// warp's own, so that a row's elements are written side by side. first: of the warp's rows.
 template <int kTilesA, int D, typename T>

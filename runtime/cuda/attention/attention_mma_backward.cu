@@ -9,7 +9,7 @@
 // used last (Q, K) has two buffers and the other (dO, V) one. P and dS are rounded to T for the
 // products that sum over them: each once.
 
-#include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/attention_mma_backward.cuh"
 
 namespace partita_rt::cuda {
 
@@ -24,29 +24,16 @@ template <int D> constexpr int kPassingQueries = D <= 64 ? 32 : 64;
 constexpr int kQueryTiles = 2, kQueriesOfBlock = kMmaWarps * 16 * kQueryTiles;
 template <int D> constexpr int kPassingKeys = D <= 64 ? 64 : 32;
 
-template <typename T> struct Backward : MmaBackward<T> {
-  bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
-  float *delta, *logSumExp2; ///< [batch, heads, sequence]
-  explicit Backward(const MmaBackward<T> &call)
-      : MmaBackward<T>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
-        vPacks(inPacks(call.v)), doutPacks(inPacks(call.dout)), dqPacks(inPacks(call.dq)),
-        dkPacks(inPacks(call.dk)), dvPacks(inPacks(call.dv)), delta(call.workspace),
-        logSumExp2(delta + call.shape.batch * call.shape.heads * call.shape.sequence) {}
-  __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
-    return (b * this->shape.heads + h) * this->shape.sequence + query;
-  }
-};
+/// Lanes that have a query of heads of at most D elements.
+template <int D> constexpr int kPrepareLanes = D / kPack;
+template <int D> constexpr int kPrepareRows = kMmaThreads / kPrepareLanes<D>;
 
-constexpr int kPrepareLanes = 128 / kPack, kPrepareRows = kMmaThreads / kPrepareLanes;
-
-/// delta and logSumExp2, in which a query that sees no key has +inf: all its weights are 0.
-/// 16 lanes have a query.
-template <typename T>
-__global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) {
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T> call) {
   const AttentionShape &shape = call.shape;
   int64_t h = blockIdx.y, b = blockIdx.z;
-  int64_t query = int64_t(blockIdx.x) * kPrepareRows + threadIdx.x / kPrepareLanes;
-  int64_t column = int64_t(threadIdx.x) % kPrepareLanes * kPack;
+  int64_t query = int64_t(blockIdx.x) * kPrepareRows<D> + threadIdx.x / kPrepareLanes<D>;
+  int64_t column = int64_t(threadIdx.x) % kPrepareLanes<D> * kPack;
   float out[kPack] = {}, dout[kPack] = {}, sum = 0.0f;
   if (query < shape.sequence && column < shape.valueDim) {
     load(out, headOf(call.out, b, h).row(query) + column, shape.valueDim - column);
@@ -56,7 +43,7 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) 
   for (int i = 0; i < kPack; ++i)
     sum += out[i] * dout[i];
 #pragma unroll
-  for (int with = kPrepareLanes / 2; with > 0; with /= 2)
+  for (int with = kPrepareLanes<D> / 2; with > 0; with /= 2)
     sum += __shfl_xor_sync(kAllLanes, sum, with);
   if (query >= shape.sequence || column != 0)
     return;
@@ -66,30 +53,10 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) 
       saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
 }
 
-/// Tiles of queries that pass by a tile of keys, those that see some of the keys [key, key +
-/// count): per head queries [first, end), `tiles` in all.
-struct QueryTiles {
-  int first = 0, end, tiles;
-  __device__ QueryTiles(const Sight &sight, int groups, int key, int count, int rows)
-      : end(sight.queries) {
-    int behind = sight.keys - sight.queries;
-    if (sight.causal) // query + behind >= key
-      first = max(key - behind, 0) / rows * rows;
-    if (sight.window && sight.causal) // query + 1 + behind - window < key + count
-      end = min(end, key + count + sight.window - 1 - behind);
-    else if (sight.window && key + count <= sight.keys - sight.window)
-      end = 0;
-    tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
-  }
-};
-struct QueryTile {
-  int head, query;
-};
-
 /// What of a tile of queries is a number each: logSumExp2 and delta, that of row `number` or
 /// number - kRows. +inf behind the sequence.
 template <int kRows, typename T>
-__device__ float queryNumber(const Backward<T> &call, int64_t b, const QueryTile &tile) {
+__device__ float queryNumber(const PreparedBackward<T> &call, int64_t b, const QueryTile &tile) {
   int number = int(threadIdx.x);
   int at = tile.query + number % kRows;
   if (number >= 2 * kRows)
@@ -99,82 +66,9 @@ __device__ float queryNumber(const Backward<T> &call, int64_t b, const QueryTile
   return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, tile.head, at)];
 }
 
-// Tiles whose rows are the warp's keys and whose columns are queries.
-
-/// Hides keys from queries that do not see them. key: the warp's first.
-template <int kTiles, int kQueries>
-__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4], const Sight &sight,
-                                       int query, int key) {
-  int lane = int(threadIdx.x) % kWarp, row = lane / 4;
-#pragma unroll
-  for (int j = 0; j < kQueries / 8; ++j)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      int at = query + 8 * j + lane % 4 * 2 + e;
-      int first = sight.first(at) - key - row;
-      int end = sight.end(at) - key - row;
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          if (16 * t + 8 * half < first || 16 * t + 8 * half >= end)
-            scores[t][j][2 * half + e] = Largest::kNone;
-    }
-}
-
-/// Scores become probabilities, 2^(factor * score - logSumExp2 of the query).
-template <int kTiles, int kQueries>
-__device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const float *logSumExp2,
-                             float factor) {
-#pragma unroll
-  for (int j = 0; j < kQueries / 8; ++j)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      float shift = logSumExp2[8 * j + int(threadIdx.x) % 4 * 2 + e];
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float &score = scores[t][j][2 * half + e];
-          score = powerOfTwo(fmaf(score, factor, -shift));
-        }
-    }
-}
-
-/// dP becomes dS = P (dP - delta of the query).
-template <int kTiles, int kQueries>
-__device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
-                                     const float (&p)[kTiles][kQueries / 8][4],
-                                     const float *delta) {
-#pragma unroll
-  for (int j = 0; j < kQueries / 8; ++j)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      float each = delta[8 * j + int(threadIdx.x) % 4 * 2 + e];
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float &gradient = ds[t][j][2 * half + e];
-          gradient = p[t][j][2 * half + e] * (gradient - each);
-        }
-    }
-}
-
-template <int kTiles, int kColumns>
-__device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j)
-#pragma unroll
-      for (float &each : sums[t][j])
-        each *= factor;
-}
-
 /// dk and dv of a tile of keys (x) of a head of keys (y).
 template <typename T, int D>
-__global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backward<T> call) {
+__global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
   constexpr int kRows = 16 * kTiles, kOwn = kRows * kMmaPitch<D>;
@@ -264,7 +158,8 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
 
 /// dq of a tile of queries (x) of a head (y).
 template <typename T, int D>
-__global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backward<T> call) {
+__global__ void __launch_bounds__(kMmaThreads)
+    queryGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kKeys = kPassingKeys<D>, kOwn = 16 * kQueryTiles * kMmaPitch<D>;
   constexpr int kPassing = kKeys * kMmaPitch<D>;
@@ -355,17 +250,33 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
 
 } // namespace
 
+template <typename T> void prepareBackward(const Stream &stream, const PreparedBackward<T> &call) {
+  const AttentionShape &shape = call.shape;
+  auto launch = [&](auto width) {
+    constexpr int D = width();
+    PARTITA_RT_LAUNCH(
+        (prepareQueries<T, D>),
+        attentionGrid(ceilDiv(shape.sequence, kPrepareRows<D>), shape.heads, shape.batch),
+        kMmaThreads, 0, stream, call);
+  };
+  if (shape.sequence == 0)
+    return;
+  if (shape.valueDim <= 64)
+    launch(std::integral_constant<int, 64>());
+  else
+    launch(std::integral_constant<int, 128>());
+}
+
+template void prepareBackward(const Stream &, const PreparedBackward<Half> &);
+template void prepareBackward(const Stream &, const PreparedBackward<BFloat16> &);
+
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
   const AttentionShape &shape = operands.shape;
   if (shape.batch * shape.heads == 0)
     return;
-  Backward<T> call(operands);
-  if (shape.sequence > 0)
-    PARTITA_RT_LAUNCH(
-        prepareQueries<T>,
-        attentionGrid(ceilDiv(shape.sequence, kPrepareRows), shape.heads, shape.batch), kMmaThreads,
-        0, stream, call);
+  PreparedBackward<T> call(operands);
+  prepareBackward(stream, call);
   withMmaHead(shape, [&](auto head) {
     constexpr int D = head();
     if (shape.keySequence > 0)

@@ -25,57 +25,6 @@ template <typename T> struct Forward {
   bool qPacks, kPacks, vPacks, outPacks;
 };
 
-/// The running softmax of a lane's four rows: 16 i + 8 half + lane / 4.
-struct Softmax {
-  float largest[kTilesOfWarp][2]; ///< factor * score
-  float total[kTilesOfWarp][2];   ///< of the lane's own columns
-
-  __device__ Softmax() {
-#pragma unroll
-    for (int i = 0; i < kTilesOfWarp; ++i)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        largest[i][half] = Largest::kNone;
-        total[i][half] = 0.0f;
-      }
-  }
-
-  /// Scores become weights 2^(factor * score - largest); sums of earlier ones are corrected, by
-  /// exactly 1 if the largest is still the same.
-  template <int kColumns, int kElements>
-  __device__ void add(float (&scores)[kTilesOfWarp][kColumns][4],
-                      float (&sums)[kTilesOfWarp][kElements][4], float factor) {
-#pragma unroll
-    for (int i = 0; i < kTilesOfWarp; ++i)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float before = largest[i][half], now = Largest::kNone;
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j)
-          now = fmaxf(now, fmaxf(scores[i][j][2 * half], scores[i][j][2 * half + 1]));
-        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
-        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
-        now = fmaxf(before, now * factor);
-        largest[i][half] = now;
-        float shift = now == Largest::kNone ? 0.0f : now;
-        float correction = powerOfTwo(before - shift), sum = 0.0f;
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j)
-#pragma unroll
-          for (int e = 2 * half; e < 2 * half + 2; ++e) {
-            scores[i][j][e] = powerOfTwo(fmaf(scores[i][j][e], factor, -shift));
-            sum += scores[i][j][e];
-          }
-        total[i][half] = total[i][half] * correction + sum;
-#pragma unroll
-        for (int j = 0; j < kElements; ++j) {
-          sums[i][j][2 * half] *= correction;
-          sums[i][j][2 * half + 1] *= correction;
-        }
-      }
-  }
-};
-
 template <typename T, int D>
 __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -98,7 +47,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   int first = query + warp * kQueriesOfWarp;
   int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
-  Softmax softmax;
+  Softmax<kTilesOfWarp> softmax;
   for (int key = begin; key < end; key += kKeys) {
     waitForCopies<0>();
     __syncthreads(); // the keys are there, and all are done with the last values
@@ -118,7 +67,9 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
       continue;
     if (hidesKeys(sight, first, warpLast, key, key + kKeys))
       hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
-    softmax.add(scores, out, shape.scale * kLog2E);
+    float correction[kTilesOfWarp][2];
+    softmax.weigh(scores, correction, shape.scale * kLog2E);
+    correct(out, correction);
     addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
   }
 

@@ -1,0 +1,123 @@
+// What the backward passes on tensor cores share, by mma.sync and by wgmma: numbers per query, which
+// tiles of queries pass by one of keys, tiles of scores whose rows are keys.
+
+#ifndef PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
+#define PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
+
+#include "cuda/attention/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+/// The operands, and what prepareBackward makes of them.
+template <typename T> struct PreparedBackward : MmaBackward<T> {
+  bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
+  float *delta, *logSumExp2; ///< [batch, heads, sequence]
+  explicit PreparedBackward(const MmaBackward<T> &call)
+      : MmaBackward<T>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
+        vPacks(inPacks(call.v)), doutPacks(inPacks(call.dout)), dqPacks(inPacks(call.dq)),
+        dkPacks(inPacks(call.dk)), dvPacks(inPacks(call.dv)), delta(call.workspace),
+        logSumExp2(delta + call.shape.batch * call.shape.heads * call.shape.sequence) {}
+  __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
+    return (b * this->shape.heads + h) * this->shape.sequence + query;
+  }
+};
+
+/// delta, and logSumExp2, in which a query that sees no key has +inf: all its weights are 0.
+template <typename T> void prepareBackward(const Stream &stream, const PreparedBackward<T> &call);
+
+/// Tiles of queries that pass by a tile of keys, those that see some of the keys [key, key +
+/// count): per head queries [first, end), `tiles` in all.
+struct QueryTiles {
+  int first = 0, end, tiles;
+  __device__ QueryTiles(const Sight &sight, int groups, int key, int count, int rows)
+      : end(sight.queries) {
+    int behind = sight.keys - sight.queries;
+    if (sight.causal) // query + behind >= key
+      first = max(key - behind, 0) / rows * rows;
+    if (sight.window && sight.causal) // query + 1 + behind - window < key + count
+      end = min(end, key + count + sight.window - 1 - behind);
+    else if (sight.window && key + count <= sight.keys - sight.window)
+      end = 0;
+    tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
+  }
+};
+struct QueryTile {
+  int head, query;
+};
+
+// Tiles whose rows are the warp's keys and whose columns are queries.
+
+/// Hides keys from queries that do not see them. key: the warp's first.
+template <int kTiles, int kQueries>
+__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4], const Sight &sight,
+                                       int query, int key) {
+  int lane = int(threadIdx.x) % kWarp, row = lane / 4;
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      int at = query + 8 * j + lane % 4 * 2 + e;
+      int first = sight.first(at) - key - row;
+      int end = sight.end(at) - key - row;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          if (16 * t + 8 * half < first || 16 * t + 8 * half >= end)
+            scores[t][j][2 * half + e] = Largest::kNone;
+    }
+}
+
+/// Scores become probabilities, 2^(factor * score - logSumExp2 of the query).
+template <int kTiles, int kQueries>
+__device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const float *logSumExp2,
+                             float factor) {
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float shift = logSumExp2[8 * j + int(threadIdx.x) % 4 * 2 + e];
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &score = scores[t][j][2 * half + e];
+          score = powerOfTwo(fmaf(score, factor, -shift));
+        }
+    }
+}
+
+/// dP becomes dS = P (dP - delta of the query).
+template <int kTiles, int kQueries>
+__device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
+                                     const float (&p)[kTiles][kQueries / 8][4],
+                                     const float *delta) {
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float each = delta[8 * j + int(threadIdx.x) % 4 * 2 + e];
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &gradient = ds[t][j][2 * half + e];
+          gradient = p[t][j][2 * half + e] * (gradient - each);
+        }
+    }
+}
+
+template <int kTiles, int kColumns>
+__device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (float &each : sums[t][j])
+        each *= factor;
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
