@@ -66,6 +66,12 @@ __device__ inline void copyAsync(void *shared, const void *global, int bytes) {
                "l"(__cvta_generic_to_global(global)), "r"(bytes)
                : "memory");
 }
+/// The same of 4 bytes or, unless `inside`, of zeros. Both addresses are multiples of 4.
+__device__ inline void copyWordAsync(void *shared, const void *global, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(sharedAddress(shared)),
+               "l"(__cvta_generic_to_global(global)), "r"(inside ? 4 : 0)
+               : "memory");
+}
 /// Ends a group of this thread's copies.
 __device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Waits for all groups of this thread but the last kLeft; other threads see them at a barrier.
@@ -87,6 +93,7 @@ template <typename T> __device__ inline uint32_t roundPair(float first, float se
 
 using without_nvcc::commitCopies;
 using without_nvcc::copyAsync;
+using without_nvcc::copyWordAsync;
 using without_nvcc::loadMatrices;
 using without_nvcc::loadTransposed;
 using without_nvcc::multiplyAdd;

@@ -3,8 +3,10 @@
 #include "simt/mma.h"
 
 #include "partita_rt/half.h"
+#include "simt/wgmma.h"
 
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,14 +17,15 @@ namespace {
 struct Copy {
   void *to;
   const void *from;
-  int bytes;
+  int bytes, size; ///< of what is copied, of what is written
   int64_t group;
   bool done;
   void perform() {
     if (std::exchange(done, true))
       return;
     std::memcpy(to, from, size_t(bytes));
-    std::memset(static_cast<char *>(to) + bytes, 0, size_t(16 - bytes));
+    std::memset(static_cast<char *>(to) + bytes, 0, size_t(size - bytes));
+    noteWritten(to);
   }
 };
 
@@ -96,13 +99,17 @@ void loadMatrices(uint32_t (&r)[4], const void *row, bool transposed, Where wher
   }
 }
 
-void copyAsync(void *shared, const void *global, int bytes) {
+void copyAsync(void *shared, const void *global, int bytes, int size) {
   Queue &queue = queueOfThread();
-  if ((reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(global)) % 16 != 0)
-    throwInKernel("cp.async of an address that is no multiple of 16");
-  if (bytes < 0 || bytes > 16)
-    throwInKernel("cp.async of more than 16 bytes");
-  queue.copies.push_back({shared, global, bytes, queue.group, false});
+  if ((reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(global)) %
+          uintptr_t(size) !=
+      0)
+    throwInKernel(("cp.async of " + std::to_string(size) +
+                   " bytes with an address that is no multiple of that")
+                      .c_str());
+  if (bytes < 0 || bytes > size)
+    throwInKernel("cp.async of more bytes than it has");
+  queue.copies.push_back({shared, global, bytes, size, queue.group, false});
   if (asynchronousNow())
     queue.copies.back().perform();
   onThreadEnd([] {

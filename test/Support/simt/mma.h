@@ -20,7 +20,8 @@ void multiplyBFloats(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
 /// ldmatrix.x4. A lane reads its row when it comes, which is before the others write, if they may.
 void loadMatrices(uint32_t (&r)[4], const void *row, bool transposed, Where where);
 
-void copyAsync(void *shared, const void *global, int bytes);
+/// size: of the copy, 4 or 16.
+void copyAsync(void *shared, const void *global, int bytes, int size);
 void commitCopies();
 void waitForCopies(int left);
 

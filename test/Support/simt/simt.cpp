@@ -58,7 +58,7 @@ struct Machine {
   Fiber *running = nullptr;
   int current = -1, live = 0;
   int64_t begun = 0; ///< blocks
-  void (*threadEnd)() = nullptr;
+  std::vector<void (*)()> threadEnd;
   std::unique_ptr<unsigned char[]> shared;
   std::string error; ///< found by a fiber, thrown by main
 
@@ -271,8 +271,8 @@ void runThreads() {
   for (;;) {
     machine->threads[size_t(machine->current)].fiber = self;
     (*machine->body)();
-    if (machine->threadEnd)
-      machine->threadEnd();
+    for (void (*check)() : machine->threadEnd)
+      check();
     Thread &thread = machine->threads[size_t(machine->current)];
     thread.state = State::Done;
     thread.fiber = nullptr;
@@ -445,7 +445,11 @@ void throwInKernel(const char *message) {
   wait(State::AtBlock, 0, {message, "", 0});
 }
 
-void onThreadEnd(void (*check)()) { machine->threadEnd = check; }
+void onThreadEnd(void (*check)()) {
+  std::vector<void (*)()> &all = machine->threadEnd;
+  if (std::find(all.begin(), all.end(), check) == all.end())
+    all.push_back(check);
+}
 
 int64_t blocksBegun() { return machine->begun; }
 

@@ -15,7 +15,7 @@
 // does not take part, and for launches that CUDA refuses. Dynamic shared memory is of exactly the
 // size asked for, so that AddressSanitizer sees what lies beyond, and holds NaN at first.
 //
-// Tensor cores and asynchronous copies are in mma.h. Not here: cooperative groups, races in the
+// Tensor cores and asynchronous copies are in mma.h and wgmma.h. Not here: cooperative groups, races in the
 // memory model.
 
 #ifndef PARTITA_TEST_SIMT_H
@@ -101,7 +101,7 @@ void exchange(unsigned mask, const void *value, void *result, size_t bytes, int 
 unsigned ballot(unsigned mask, bool vote, Where where);
 int lane();
 
-// What mma.h is made of.
+// What mma.h and wgmma.h are made of.
 /// What the lanes of a warp gave, until this one gives again.
 struct Given {
   const unsigned char (*values)[32][32];

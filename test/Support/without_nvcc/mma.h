@@ -24,7 +24,10 @@ inline void loadTransposed(uint32_t (&r)[4], const void *row) {
   simt::loadMatrices(r, row, true, SIMT_WHERE("ldmatrix.trans"));
 }
 inline void copyAsync(void *shared, const void *global, int bytes) {
-  simt::copyAsync(shared, global, bytes);
+  simt::copyAsync(shared, global, bytes, 16);
+}
+inline void copyWordAsync(void *shared, const void *global, bool inside) {
+  simt::copyAsync(shared, global, inside ? 4 : 0, 4);
 }
 inline void commitCopies() { simt::commitCopies(); }
 template <int kLeft> void waitForCopies() { simt::waitForCopies(kLeft); }

@@ -1,0 +1,44 @@
+// Hopper's products of warp groups on a CPU (see simt.h): wgmma.m64nNk16 of operands in dynamic
+// shared memory, by descriptors with the 128-byte swizzle, or of a in registers, by the fragments of
+// the PTX ISA.
+//
+// A product happens at some time between its issue and its wait_group. Here that is the latest
+// (Order::Forward: shows operands that are overwritten too early), the earliest (Order::Reverse:
+// shows operands that are not there yet) or either (Order::Random). Until the wait its sums are NaN,
+// and are lost if they are written. Errors are: a product without wgmma.fence since the last
+// wait_group, one that reads what was copied to shared memory without fence.proxy.async behind it,
+// and a thread that ends without having waited.
+
+#ifndef PARTITA_TEST_SIMT_WGMMA_H
+#define PARTITA_TEST_SIMT_WGMMA_H
+
+#include "simt/simt.h"
+
+namespace simt {
+
+/// In bytes, from a multiple of 1,024 below the block's dynamic shared memory.
+uint32_t sharedAddress(const void *p);
+
+enum class Narrow : uint8_t { Half, BFloat16 };
+/// One wgmma: c [4 * columns of 8] += a b.
+struct GroupProduct {
+  float *c;
+  int columns; ///< N / 8
+  Narrow type;
+  const uint32_t *registers; ///< a's four, or null: `left` is its descriptor
+  uint64_t left, right;
+  bool transposed, sum;
+};
+void multiplyGroup(const GroupProduct &product, Where where);
+void beginProducts();
+void commitProducts();
+void waitForProducts(int left);
+
+/// Of this thread.
+void fenceForProducts();
+/// A copy has written here.
+void noteWritten(const void *shared);
+
+} // namespace simt
+
+#endif // PARTITA_TEST_SIMT_WGMMA_H

@@ -1,0 +1,36 @@
+// What cuda/attention/wgmma.cuh asks of those who compile it without nvcc: its functions, by simt.
+
+#ifndef PARTITA_TEST_WITHOUT_NVCC_WGMMA_H
+#define PARTITA_TEST_WITHOUT_NVCC_WGMMA_H
+
+#include "partita_rt/half.h"
+#include "simt/wgmma.h"
+
+#include <type_traits>
+
+namespace without_nvcc {
+
+using simt::beginProducts;
+using simt::commitProducts;
+using simt::fenceForProducts;
+using simt::sharedAddress;
+template <int kLeft> void waitForProducts() { simt::waitForProducts(kLeft); }
+template <int N> void pin(float (&)[N][4]) {}
+
+template <typename T>
+constexpr simt::Narrow kNarrow =
+    std::is_same_v<T, partita_rt::Half> ? simt::Narrow::Half : simt::Narrow::BFloat16;
+template <typename T, bool kTransposed, int kColumns>
+void multiplyGroup(float (&c)[kColumns][4], uint64_t left, uint64_t right, bool sum) {
+  simt::multiplyGroup({&c[0][0], kColumns, kNarrow<T>, nullptr, left, right, kTransposed, sum},
+                      SIMT_WHERE("wgmma"));
+}
+template <typename T, bool kTransposed, int kColumns>
+void multiplyGroup(float (&c)[kColumns][4], const uint32_t (&left)[4], uint64_t right, bool sum) {
+  simt::multiplyGroup({&c[0][0], kColumns, kNarrow<T>, left, 0, right, kTransposed, sum},
+                      SIMT_WHERE("wgmma"));
+}
+
+} // namespace without_nvcc
+
+#endif // PARTITA_TEST_WITHOUT_NVCC_WGMMA_H
