@@ -6,6 +6,9 @@
 //   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention \
 //     bench/gpu/attention.cu runtime/cuda/attention/*.cu runtime/cuda/attention/*.cpp runtime/common/types.cpp -ldl
 //
+// -gencode arch=compute_90a,code=sm_90a -DPARTITA_RT_SM90A in place of -arch is for an H100 or H200
+// (runtime/cuda/attention/wgmma.cuh).
+//
 // Work is counted as FlashAttention's benchmarks do: 4 b h s s d operations forward, half of it
 // causal, backward 2.5 times as many, although the own dQ's launch makes 3.5 of them.
 

@@ -10,7 +10,10 @@ ifeq ($(NVCC),)
 $(error nvcc is neither in the PATH nor in /usr/local/cuda; set CUDA_HOME, or NVCC)
 endif
 # 1675: what is for g++ alone (GCC optimize) is no news
-NVCCFLAGS = -std=c++17 -O3 -arch=$(ARCH) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas $(LIBRARY_INCLUDES)
+# Sources of instructions that Hopper alone has are compiled for sm_90a; for other GPUs nothing of them is.
+comma := ,
+TARGET = $(if $(and $(filter sm_90,$(ARCH)),$(findstring _wgmma_,$<)),-gencode arch=compute_90a$(comma)code=sm_90a -DPARTITA_RT_SM90A,-arch=$(ARCH))
+NVCCFLAGS = -std=c++17 -O3 $(TARGET) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas $(LIBRARY_INCLUDES)
 CUDA_LIBS = $(CUBLAS_LIBS) $(NCCL_LIBS) $(CUDNN_LIBS) -lpthread -ldl
 
 # cuBLASLt, NCCL and cuDNN are where nvcc looks, or in CUBLAS_HOME, NCCL_HOME and CUDNN_HOME: folders with include/ and lib/, as

@@ -320,10 +320,13 @@ void backward(const Stream &stream, const Backward<T> &call, const ScoresOf<cons
   if (backwardFused(stream, call, dbias))
     return;
   if constexpr (sizeof(T) == 2)
-    if (onTensorCores(call.shape, bias, dbias))
-      return attentionBackwardMma<T>(stream,
-                                     {call.dq, call.dk, call.dv, call.delta, call.dout, call.out,
-                                      call.logSumExp, call.q, call.k, call.v, call.shape});
+    if (onTensorCores(call.shape, bias, dbias)) {
+      MmaBackward<T> operands{call.dq,        call.dk, call.dv, call.delta, call.dout, call.out,
+                              call.logSumExp, call.q,  call.k,  call.v,     call.shape};
+      if (!attentionBackwardWgmma(stream, operands))
+        attentionBackwardMma(stream, operands);
+      return;
+    }
   backwardInTiles(stream, call, dbias);
 }
 

@@ -117,8 +117,11 @@ void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
   if (forwardFused(stream, out, logSumExp, q, k, v, shape, bias))
     return;
   if constexpr (sizeof(T) == 2)
-    if (onTensorCores(shape, bias))
-      return attentionForwardMma(stream, out, logSumExp, q, k, v, shape);
+    if (onTensorCores(shape, bias)) {
+      if (!attentionForwardWgmma(stream, out, logSumExp, q, k, v, shape))
+        attentionForwardMma(stream, out, logSumExp, q, k, v, shape);
+      return;
+    }
   int64_t tiles = ceilDiv(shape.sequence, kTileRows);
   withHeadParts(shape, [&](auto parts) {
     if (tiles * shape.heads * shape.batch == 0)

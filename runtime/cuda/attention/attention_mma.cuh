@@ -1,6 +1,6 @@
 // Attention of 16-bit heads on tensor cores: which calls it takes, tiles in shared memory, products
 // of fragments. Forward and backward are in attention_mma_*.cu; FlashAttention-2 (Dao, arXiv
-// 2307.08691) is their model.
+// 2307.08691) is their model. attention_wgmma_*.cu take what is made for them first.
 //
 // A tile's rows lie D + 8 elements apart, an odd number of 16 bytes: the eight rows of an 8 x 8
 // matrix meet all banks, and addresses are a base and constants.
@@ -303,6 +303,13 @@ void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *log
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                          const HeadsOf<const T> &v, const AttentionShape &shape);
 
+/// The same by attention_wgmma_forward.cu. False, and nothing is done: onWarpGroups
+/// (attention_wgmma.cuh) says that it does not take this call on this device.
+template <typename T>
+bool attentionForwardWgmma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+                           const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                           const HeadsOf<const T> &v, const AttentionShape &shape);
+
 /// The operands of an attentionBackward that is onTensorCores.
 template <typename T> struct MmaBackward {
   HeadsOf<T> dq, dk, dv;
@@ -314,6 +321,9 @@ template <typename T> struct MmaBackward {
 };
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
+/// As attentionForwardWgmma.
+template <typename T>
+bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands);
 
 } // namespace partita_rt::cuda
 

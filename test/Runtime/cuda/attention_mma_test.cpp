@@ -1,30 +1,11 @@
-// Attention on tensor cores, on the simulated ones, against sums in double, within the roundings
+// Attention by mma.sync, on simulated tensor cores, against sums in double, within the roundings
 // that it makes; bits that depend on no schedule and no alignment.
 
-#include "attention_reference.h"
+#include "attention_calls.h"
 #include "cuda/attention/mma.cuh"
-#include "simulated.h"
-
-#include <utility>
 
 namespace partita_rt::cuda {
 namespace {
-
-/// Half the distance of two numbers of T, in relation to them.
-template <typename T> constexpr double kRounding = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
-
-struct Case {
-  const char *what;
-  AttentionShape shape;
-};
-
-AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t keys, int64_t dim,
-                       bool causal, int64_t groups = 1, int64_t valueDim = 0, int64_t window = 0) {
-  return {batch,  heads,  sequence,
-          keys,   dim,    valueDim ? valueDim : dim,
-          groups, causal, 1.0f / std::sqrt(float(dim)),
-          window};
-}
 
 const Case kCases[] = {
     {"one key", shapeOf(1, 1, 1, 1, 64, true)},
@@ -42,114 +23,26 @@ const Case kCases[] = {
     {"no key", shapeOf(1, 1, 5, 0, 16, false)},
 };
 
-/// Heads inside a packed projection: q, k and v side by side in rows of so many elements, or plain.
-template <typename T> struct Call {
-  AttentionShape a;
-  int64_t kvHeads = a.heads / a.groups;
-  int64_t qWidth = a.heads * a.headDim, kWidth = kvHeads * a.headDim, vWidth = kvHeads * a.valueDim,
-          outWidth = a.heads * a.valueDim;
-  Tensor<T> q, k, v, dout, out, dq, dk, dv;
-  Tensor<float> lse, workspace;
-
-  Call(const AttentionShape &shape, int64_t offset = 0)
-      : a(shape), q(randomExact<T>(a.batch * a.sequence * qWidth, "q"), offset),
-        k(randomExact<T>(a.batch * a.keySequence * kWidth, "k"), offset),
-        v(randomExact<T>(a.batch * a.keySequence * vWidth, "v"), offset),
-        dout(randomExact<T>(a.batch * a.sequence * outWidth, "dout"), offset),
-        out(a.batch * a.sequence * outWidth, offset), dq(a.batch * a.sequence * qWidth, offset),
-        dk(a.batch * a.keySequence * kWidth, offset), dv(a.batch * a.keySequence * vWidth, offset),
-        lse(a.batch * a.heads * a.sequence), workspace(attentionBackwardWorkspace(a)) {}
-
-  template <typename P> static HeadsOf<P> of(P *data, int64_t rows, int64_t width, int64_t dim) {
-    return {data, rows * width, width, dim};
-  }
-  HeadsOf<const T> qHeads() const { return of(q.in(), a.sequence, qWidth, a.headDim); }
-  HeadsOf<const T> kHeads() const { return of(k.in(), a.keySequence, kWidth, a.headDim); }
-  HeadsOf<const T> vHeads() const { return of(v.in(), a.keySequence, vWidth, a.valueDim); }
-  void forward() {
-    SimulatedStream stream;
-    attentionForward(stream, of(out.data(), a.sequence, outWidth, a.valueDim), lse.data(), qHeads(),
-                     kHeads(), vHeads(), a);
-  }
-  void backward() {
-    SimulatedStream stream;
-    attentionBackward(stream, of(dq.data(), a.sequence, qWidth, a.headDim),
-                      of(dk.data(), a.keySequence, kWidth, a.headDim),
-                      of(dv.data(), a.keySequence, vWidth, a.valueDim), workspace.data(),
-                      of(dout.in(), a.sequence, outWidth, a.valueDim),
-                      of(out.in(), a.sequence, outWidth, a.valueDim), lse.in(), qHeads(), kHeads(),
-                      vHeads(), a);
-  }
-};
-
-/// body(offset) in every order, first with tensors at addresses of no pack; once for Half, which
-/// has the same kernel.
-template <typename T, typename Body> void inOrders(Body body) {
-  if (std::is_same_v<T, Half>)
-    return body(1);
-  inEveryOrder([&, offset = 1]() mutable { body(std::exchange(offset, 0)); });
-}
-
 template <typename T> class AttentionOnTensorCores : public testing::Test {};
 TYPED_TEST_SUITE(AttentionOnTensorCores, NarrowTypes);
 
+// First at addresses of no pack.
 TYPED_TEST(AttentionOnTensorCores, Forward) {
-  using T = TypeParam;
-  for (const Case &c : kCases) {
-    SCOPED_TRACE(c.what);
-    Call<T> call(c.shape);
-    call.forward();
-    AttentionReference wanted(c.shape, call.q.floats(), call.k.floats(), call.v.floats());
-    // Every probability is rounded once, and the result.
-    EXPECT_LE(wanted.out.excess(call.out.floats(), kRounding<T>, 1e-4), 0.0);
-    EXPECT_TRUE(call.out.marginsKept() && call.lse.marginsKept());
-    for (size_t i = 0; i < wanted.logSumExp.size(); ++i) {
-      float actual = call.lse.in()[i], exact = float(wanted.logSumExp[i]);
-      EXPECT_TRUE(actual == exact || std::fabs(actual - exact) <= 2e-6f * (1 + std::fabs(exact)))
-          << i << ": " << actual << " " << exact;
-    }
-    inOrders<T>([&](int64_t offset) {
-      Call<T> again(c.shape, offset);
-      again.forward();
-      EXPECT_BITS(again.out, call.out.floats());
-      EXPECT_BITS(again.lse, call.lse.floats());
-    });
-  }
+  for (const Case &c : kCases)
+    checkForward<TypeParam>(c, By::Mma, 1);
 }
-
 TYPED_TEST(AttentionOnTensorCores, Backward) {
-  using T = TypeParam;
-  for (const Case &c : kCases) {
-    SCOPED_TRACE(c.what);
-    Call<T> call(c.shape);
-    call.forward();
-    call.backward();
-    AttentionReference forward(c.shape, call.q.floats(), call.k.floats(), call.v.floats());
-    AttentionGradients wanted(forward, call.dout.floats(), call.out.floats());
-    // Every probability, or gradient of a score, is rounded once, and the result.
-    EXPECT_LE(wanted.dq.excess(call.dq.floats(), kRounding<T>, 1e-4), 0.0);
-    EXPECT_LE(wanted.dk.excess(call.dk.floats(), kRounding<T>, 1e-4), 0.0);
-    EXPECT_LE(wanted.dv.excess(call.dv.floats(), kRounding<T>, 1e-4), 0.0);
-    EXPECT_TRUE(call.dq.marginsKept() && call.dk.marginsKept() && call.dv.marginsKept() &&
-                call.workspace.marginsKept());
-    inOrders<T>([&](int64_t offset) {
-      Call<T> again(c.shape, offset);
-      std::copy_n(call.out.in(), call.out.values().size(), again.out.data());
-      std::copy_n(call.lse.in(), call.lse.values().size(), again.lse.data());
-      again.backward();
-      EXPECT_BITS(again.dq, call.dq.floats());
-      EXPECT_BITS(again.dk, call.dk.floats());
-      EXPECT_BITS(again.dv, call.dv.floats());
-    });
-  }
+  for (const Case &c : kCases)
+    checkBackward<TypeParam>(c, By::Mma, 1);
 }
 
-TYPED_TEST(AttentionOnTensorCores, PackedProjections) {
-  using T = TypeParam;
-  AttentionShape a = shapeOf(2, 3, 37, 37, 16, true);
+/// Heads inside a packed projection, q, k and v side by side, have the bits of plain ones.
+template <typename T> void checkPacked(int64_t dim) {
+  SCOPED_TRACE(dim);
+  AttentionShape a = shapeOf(2, 3, 37, 37, dim, true);
   Call<T> plain(a);
-  plain.forward();
-  plain.backward();
+  plain.forward(By::Any);
+  plain.backward(By::Any);
   int64_t width = plain.qWidth, rows = a.batch * a.sequence;
   Tensor<T> qkv(rows * 3 * width), dqkv(rows * 3 * width);
   auto copy = [&](int i, const Tensor<T> &from) {
@@ -161,22 +54,27 @@ TYPED_TEST(AttentionOnTensorCores, PackedProjections) {
   copy(2, plain.v);
   auto packed = [&](auto *data, int i) {
     return HeadsOf<std::remove_pointer_t<decltype(data)>>{data + i * width, a.sequence * 3 * width,
-                                                          3 * width, 16};
+                                                          3 * width, dim};
   };
   Call<T> call(a);
   const T *in = qkv.in();
   SimulatedStream stream;
-  attentionForward(stream, call.of(call.out.data(), a.sequence, width, 16), call.lse.data(),
+  attentionForward(stream, call.of(call.out.data(), a.sequence, width, dim), call.lse.data(),
                    packed(in, 0), packed(in, 1), packed(in, 2), a);
   EXPECT_BITS(call.out, plain.out.floats());
   attentionBackward(stream, packed(dqkv.data(), 0), packed(dqkv.data(), 1), packed(dqkv.data(), 2),
-                    call.workspace.data(), call.of(call.dout.in(), a.sequence, width, 16),
-                    call.of(call.out.in(), a.sequence, width, 16), call.lse.in(), packed(in, 0),
+                    call.workspace.data(), call.of(call.dout.in(), a.sequence, width, dim),
+                    call.of(call.out.in(), a.sequence, width, dim), call.lse.in(), packed(in, 0),
                     packed(in, 1), packed(in, 2), a);
   copy(0, plain.dq);
   copy(1, plain.dk);
   copy(2, plain.dv);
   EXPECT_BITS(dqkv, qkv.floats());
+}
+
+TYPED_TEST(AttentionOnTensorCores, PackedProjections) {
+  checkPacked<TypeParam>(16);
+  checkPacked<TypeParam>(64);
 }
 
 /// One warp: c = a b^T + c of a [16, 16], b [16, 16] and d = a b.

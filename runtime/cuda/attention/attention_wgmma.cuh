@@ -1,0 +1,140 @@
+// Attention of 16-bit heads by Hopper's products of warp groups: which calls it takes, tiles in
+// shared memory. Forward and backward are in attention_wgmma_*.cu; FlashAttention-3 (Shah et al.,
+// arXiv 2407.08608) is their model.
+//
+// A tile of [rows, D] is D / 64 panels of wgmma.cuh, one after another.
+
+#ifndef PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
+#define PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
+
+#include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/wgmma.cuh"
+#include "cuda/cuda.h"
+
+namespace partita_rt::cuda {
+
+/// The one rule: products of warp groups take calls that are onTensorCores whose heads, of keys and
+/// of values, have 64 or 128 elements in aligned packs, on GPUs of compute capability 9, of which
+/// the program has code. heads: all that the call reads and writes.
+template <typename... Heads> bool onWarpGroups(const AttentionShape &shape, const Heads &...heads) {
+#if defined(PARTITA_RT_WGMMA)
+  if (shape.headDim != shape.valueDim || (shape.headDim != 64 && shape.headDim != 128) ||
+      !(inPacks(heads) && ...))
+    return false;
+  int device = 0, major = 0;
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+  checkCuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+            "cudaDeviceGetAttribute");
+  return major == 9;
+#else
+  return false;
+#endif
+}
+
+#if defined(PARTITA_RT_WGMMA)
+
+/// Threads of a warp group, rows of its products.
+constexpr int kGroupThreads = 128, kGroupRows = 64;
+
+/// What a block of a kernel for heads of kDim elements has: warp groups, each with 64 rows of its
+/// own, so many of the rows that pass by at a time, and how many of the blocks a multiprocessor is
+/// to run (what registers and shared memory are left for).
+template <int kDim_, int kGroups_, int kPassing_, int kBlocks_> struct GroupPlan {
+  static constexpr int kDim = kDim_, kGroups = kGroups_, kPassing = kPassing_, kBlocks = kBlocks_;
+  static constexpr int kThreads = kGroups * kGroupThreads, kOwn = kGroups * kGroupRows;
+};
+
+/// Dynamic shared memory begins anywhere, tiles at multiples of 1,024: so much beside them.
+constexpr int kBlockBytes = 1024;
+template <typename T> __device__ inline T *tilesIn(unsigned char *dynamic) {
+  uint32_t beyond = sharedAddress(dynamic) % kBlockBytes;
+  return reinterpret_cast<T *>(dynamic + (kBlockBytes - beyond) % kBlockBytes);
+}
+
+/// Of a pack's first element in a tile.
+template <int kRows> __device__ inline int placeOf(int row, int pack) {
+  return (pack / 8 * kRows + row) * kPanel + (pack % 8 ^ row % 8) * kPack;
+}
+
+/// Begins to copy rows [first, first + kRows) of a head of `count` rows of D elements, in packs,
+/// into a tile, zeros behind.
+template <int kRows, int D, int kThreads, typename T>
+__device__ inline void copyPanels(T *tile, const HeadRows<const T> &head, int first, int count) {
+  constexpr int kPacks = D / kPack, kStep = kThreads / kPacks;
+  static_assert(kThreads % kPacks == 0 && kStep % 8 == 0 && kRows % kStep == 0);
+  int row = int(threadIdx.x) / kPacks, pack = int(threadIdx.x) % kPacks;
+  T *to = tile + placeOf<kRows>(row, pack);
+  const T *from = head.row(first + row) + pack * kPack;
+#pragma unroll
+  for (int i = 0; i < kRows; i += kStep) {
+    bool inside = first + row + i < count;
+    copyAsync(to + i * kPanel, inside ? from : head.data, inside ? 16 : 0);
+    from += kStep * head.stride;
+  }
+}
+
+/// c = A times the transposed tile b: A is 64 rows of a tile of kRowsA.
+template <typename T, int kRowsA, int D, int kColumns>
+__device__ inline void productByRows(float (&c)[kColumns][4], uint32_t a, uint32_t b) {
+  uint64_t left = operandAt(a), right = operandAt(b);
+#pragma unroll
+  for (int d = 0; d < D; d += 16) {
+    int panel = d / kPanel, inRow = d % kPanel * 2;
+    multiplyGroup<T, false>(c, left + (panel * kRowsA * 128 + inRow) / 16,
+                            right + (panel * kColumns * 8 * 128 + inRow) / 16, d > 0);
+  }
+}
+/// c += W times the tile b of kRows rows: W are as many columns in registers.
+template <typename T, int kRows, int kColumns>
+__device__ inline void addProduct(float (&c)[kColumns][4], const uint32_t (&w)[kRows / 16][4],
+                                  uint32_t b) {
+  uint64_t right = operandAt(b, kRows * 128);
+#pragma unroll
+  for (int row = 0; row < kRows; row += 16)
+    multiplyGroup<T, true>(c, w[row / 16], right + row * 128 / 16, true);
+}
+
+/// C, rounded, is an A.
+template <typename T, int kColumns>
+__device__ inline void roundTo(uint32_t (&a)[kColumns / 2][4], const float (&c)[kColumns][4]) {
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      a[j / 2][j % 2 * 2 + half] = roundPair<T>(c[j][2 * half], c[j][2 * half + 1]);
+}
+
+/// Writes a warp's 16 rows of C, rounded to T, to a head, by way of the warp's own rows of a tile
+/// of kRows, of which `row` is the first; first: that in the head, of `count` rows.
+template <int kRows, int D, typename T>
+__device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][4], T *tile,
+                            int row, int first, int count) {
+  int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      *reinterpret_cast<uint32_t *>(tile + placeOf<kRows>(row + 8 * half + lane / 4, j) +
+                                    lane % 4 * 2) =
+          roundPair<T>(sums[j][2 * half], sums[j][2 * half + 1]);
+  __syncwarp();
+  constexpr int kPacks = D / kPack;
+#pragma unroll
+  for (int i = 0; i < 16 * kPacks; i += kWarp) {
+    int at = (i + lane) / kPacks, pack = (i + lane) % kPacks;
+    if (first + at < count)
+      *reinterpret_cast<uint4 *>(head.row(first + at) + pack * kPack) =
+          *reinterpret_cast<const uint4 *>(tile + placeOf<kRows>(row + at, pack));
+  }
+}
+
+/// The number of the thread's warp group, the same register in all lanes.
+__device__ inline int groupOfThread() {
+  return __shfl_sync(kAllLanes, int(threadIdx.x) / kGroupThreads, 0);
+}
+
+#endif
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH

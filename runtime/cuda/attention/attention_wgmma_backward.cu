@@ -1,0 +1,243 @@
+// Attention backward by products of warp groups, for 16-bit heads of 64 or 128 elements on sm_90.
+// What is computed, launches and roundings as in attention_mma_backward.cu.
+//
+// A block's warp groups have 64 keys each (dK and dV) or 64 queries (dQ): the rows of scores and dP,
+// so that rounded they are the left operands of what sums over the rows that pass by. Of those there
+// are two buffers. dP is made beside the weights, dV beside dS.
+
+#include "cuda/attention/attention_mma_backward.cuh"
+#include "cuda/attention/attention_wgmma.cuh"
+
+namespace partita_rt::cuda {
+
+#if defined(PARTITA_RT_WGMMA)
+
+namespace {
+
+/// dk and dv of a tile of keys (x) of a head of keys (y).
+template <typename T, typename Plan>
+__global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
+    keyGradientsByGroups(PreparedBackward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int D = Plan::kDim, kKeys = Plan::kOwn, kQueries = Plan::kPassing;
+  constexpr int kThreads = Plan::kThreads, kTile = kQueries * D;
+  __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
+  const AttentionShape &shape = call.shape;
+  T *keys = tilesIn<T>(dynamic), *values = keys + kKeys * D;
+  T *queries = values + kKeys * D, *douts = queries + 2 * kTile;
+  int group = groupOfThread(), row = int(threadIdx.x) / kWarp * 16; // the warp's first of the tile
+  int64_t kv = blockIdx.y, b = blockIdx.z;
+  Sight sight(shape);
+  int key = int(blockIdx.x) * kKeys;
+  QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
+  QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
+  auto copyQueries = [&](int buffer) { // zeros behind the sequence, numbers too: they add nothing
+    copyPanels<kQueries, D, kThreads>(queries + buffer * kTile, headOf(call.q, b, next.head),
+                                      next.query, sight.queries);
+    copyPanels<kQueries, D, kThreads>(douts + buffer * kTile, headOf(call.dout, b, next.head),
+                                      next.query, sight.queries);
+#pragma unroll
+    for (int i = int(threadIdx.x); i < 2 * kQueries; i += kThreads) {
+      const float *from = i < kQueries ? call.logSumExp2 : call.delta;
+      int at = next.query + i % kQueries;
+      bool inside = at < sight.queries;
+      copyWordAsync(&numbers[buffer][i / kQueries][i % kQueries],
+                    inside ? from + call.rowOf(b, next.head, at) : from, inside);
+    }
+  };
+  copyPanels<kKeys, D, kThreads>(keys, headOf(call.k, b, kv), key, sight.keys);
+  copyPanels<kKeys, D, kThreads>(values, headOf(call.v, b, kv), key, sight.keys);
+  if (range.tiles > 0)
+    copyQueries(0);
+  commitCopies();
+
+  int first = key + row, ownKey = key + group * kGroupRows; // of the warp's and the group's keys
+  uint32_t ownKeys = sharedAddress(keys + group * kGroupRows * kPanel);
+  uint32_t ownValues = sharedAddress(values + group * kGroupRows * kPanel);
+  float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
+  for (int i = 0; i < range.tiles; ++i, tile = next) {
+    waitForCopies<0>();
+    fenceForProducts();
+    __syncthreads(); // the queries are there, and all are done with those before
+    next.query += kQueries;
+    if (next.query >= range.end)
+      next = {next.head + 1, range.first};
+    if (i + 1 < range.tiles)
+      copyQueries((i + 1) % 2);
+    commitCopies();
+    int last = min(tile.query + kQueries, sight.queries) - 1;
+    if (!meetsKeys(sight, tile.query, last, ownKey, ownKey + kGroupRows))
+      continue; // the whole group
+    uint32_t passing = sharedAddress(queries + i % 2 * kTile);
+    uint32_t passingDouts = sharedAddress(douts + i % 2 * kTile);
+    float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
+    uint32_t roundedP[kQueries / 16][4], roundedDs[kQueries / 16][4];
+    beginProducts();
+    productByRows<T, kKeys, D>(p[0], ownKeys, passing);
+    commitProducts();
+    productByRows<T, kKeys, D>(ds[0], ownValues, passingDouts);
+    commitProducts();
+    waitForProducts<1>();
+    pin(p[0]);
+    if (hidesKeys(sight, tile.query, last, first, first + 16))
+      hideFromQueries<1, kQueries>(p, sight, tile.query, first);
+    weigh<1, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
+    roundTo<T>(roundedP, p[0]);
+    pin(dv[0]);
+    beginProducts();
+    addProduct<T, kQueries>(dv[0], roundedP, passingDouts);
+    commitProducts();
+    waitForProducts<1>();
+    pin(ds[0]);
+    differentiate<1, kQueries>(ds, p, numbers[i % 2][1]);
+    roundTo<T>(roundedDs, ds[0]);
+    pin(dk[0]);
+    beginProducts();
+    addProduct<T, kQueries>(dk[0], roundedDs, passing);
+    commitProducts();
+    waitForProducts<0>();
+    pin(dv[0]);
+    pin(dk[0]);
+  }
+
+  waitForCopies<0>(); // of keys and values, if there was no query
+  __syncthreads();
+  scaleBy(dk, shape.scale);
+  storePanels<kKeys, D>(headOf(call.dk, b, kv), dk[0], keys, row, first, sight.keys);
+  storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, first, sight.keys);
+}
+
+/// dq of a tile of queries (x) of a head (y).
+template <typename T, typename Plan>
+__global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
+    queryGradientsByGroups(PreparedBackward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
+  constexpr int kThreads = Plan::kThreads, kTile = kKeys * D;
+  const AttentionShape &shape = call.shape;
+  T *queries = tilesIn<T>(dynamic), *douts = queries + kQueries * D;
+  T *keys = douts + kQueries * D, *values = keys + 2 * kTile;
+  int lane = int(threadIdx.x) % kWarp, row = int(threadIdx.x) / kWarp * 16;
+  int group = groupOfThread();
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  Sight sight(shape);
+  int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
+  int begin = sight.first(query) / kKeys * kKeys;
+  int end = sight.end(min(query + kQueries, sight.queries) - 1);
+  auto copyKeys = [&](int i) {
+    int key = begin + i * kKeys;
+    copyPanels<kKeys, D, kThreads>(keys + i % 2 * kTile, headOf(call.k, b, kv), key, sight.keys);
+    copyPanels<kKeys, D, kThreads>(values + i % 2 * kTile, headOf(call.v, b, kv), key, sight.keys);
+  };
+  copyPanels<kQueries, D, kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
+  copyPanels<kQueries, D, kThreads>(douts, headOf(call.dout, b, h), query, sight.queries);
+  if (begin < end)
+    copyKeys(0);
+  commitCopies();
+
+  int first = query + row, last = min(first + 16, sight.queries) - 1; // of the warp
+  int groupFirst = query + group * kGroupRows;
+  int groupLast = min(groupFirst + kGroupRows, sight.queries) - 1;
+  uint32_t ownQueries = sharedAddress(queries + group * kGroupRows * kPanel);
+  uint32_t ownDouts = sharedAddress(douts + group * kGroupRows * kPanel);
+  float dq[1][D / 8][4] = {}, shift[2], delta[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    int at = first + 8 * half + lane / 4;
+    bool inside = at < sight.queries;
+    shift[half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
+    delta[half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
+  }
+  for (int i = 0, key = begin; key < end; ++i, key += kKeys) {
+    waitForCopies<0>();
+    fenceForProducts();
+    __syncthreads(); // keys and values are there, and all are done with those before
+    if (key + kKeys < end)
+      copyKeys(i + 1);
+    commitCopies();
+    if (!meetsKeys(sight, groupFirst, groupLast, key, key + kKeys))
+      continue; // the whole group
+    uint32_t passing = sharedAddress(keys + i % 2 * kTile);
+    float p[1][kKeys / 8][4], ds[1][kKeys / 8][4];
+    uint32_t rounded[kKeys / 16][4];
+    beginProducts();
+    productByRows<T, kQueries, D>(p[0], ownQueries, passing);
+    commitProducts();
+    productByRows<T, kQueries, D>(ds[0], ownDouts, sharedAddress(values + i % 2 * kTile));
+    commitProducts();
+    waitForProducts<1>();
+    pin(p[0]);
+    if (hidesKeys(sight, first, last, key, key + kKeys))
+      hideKeys<1, kKeys>(p, sight, first + lane / 4, key);
+#pragma unroll
+    for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        p[0][j][e] = powerOfTwo(fmaf(p[0][j][e], shape.scale * kLog2E, -shift[e / 2]));
+    waitForProducts<0>();
+    pin(ds[0]);
+#pragma unroll
+    for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        ds[0][j][e] = p[0][j][e] * (ds[0][j][e] - delta[e / 2]);
+    roundTo<T>(rounded, ds[0]);
+    pin(dq[0]);
+    beginProducts();
+    addProduct<T, kKeys>(dq[0], rounded, passing);
+    commitProducts();
+    waitForProducts<0>();
+    pin(dq[0]);
+  }
+
+  waitForCopies<0>(); // of queries, if there was no key
+  __syncthreads();
+  scaleBy(dq, shape.scale);
+  storePanels<kQueries, D>(headOf(call.dq, b, h), dq[0], queries, row, first, sight.queries);
+}
+
+template <typename Plan>
+constexpr int kBytes = (2 * Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + kBlockBytes;
+
+template <typename T, typename KeyPlan, typename QueryPlan>
+void launch(const Stream &stream, const PreparedBackward<T> &call) {
+  const AttentionShape &shape = call.shape;
+  if (shape.keySequence > 0)
+    PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan>),
+                      attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
+                                    shape.heads / shape.groups, shape.batch),
+                      KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);
+  if (shape.sequence > 0)
+    PARTITA_RT_LAUNCH(
+        (queryGradientsByGroups<T, QueryPlan>),
+        attentionGrid(ceilDiv(shape.sequence, QueryPlan::kOwn), shape.heads, shape.batch),
+        QueryPlan::kThreads, kBytes<QueryPlan>, stream, call);
+}
+
+} // namespace
+
+#endif
+
+template <typename T>
+bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
+  const AttentionShape &shape = operands.shape;
+  if (!onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.q,
+                    operands.k, operands.v))
+    return false;
+#if defined(PARTITA_RT_WGMMA)
+  if (shape.batch * shape.heads == 0)
+    return true;
+  PreparedBackward<T> call(operands);
+  prepareBackward(stream, call);
+  if (shape.headDim == 64)
+    launch<T, GroupPlan<64, 1, 128, 2>, GroupPlan<64, 1, 64, 4>>(stream, call);
+  else
+    launch<T, GroupPlan<128, 2, 64, 1>, GroupPlan<128, 1, 64, 2>>(stream, call);
+#endif
+  return true;
+}
+
+template bool attentionBackwardWgmma(const Stream &, const MmaBackward<Half> &);
+template bool attentionBackwardWgmma(const Stream &, const MmaBackward<BFloat16> &);
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,184 @@
+// Attention forward by products of warp groups, for 16-bit heads of 64 or 128 elements on sm_90.
+// What is computed, and roundings, as in attention_mma_forward.cu.
+//
+// A block's warp groups have 64 queries each; keys come 128 at a time, with two buffers for K and
+// two for V. A group issues the next scores, Q K^T, together with P V of those before: the softmax
+// of the former, in registers, runs beside the latter. P is what a lane has of the scores, rounded:
+// the left operand of P V.
+
+#include "cuda/attention/attention_wgmma.cuh"
+
+namespace partita_rt::cuda {
+
+#if defined(PARTITA_RT_WGMMA)
+
+namespace {
+
+template <typename T> struct Forward {
+  HeadsOf<T> out;
+  float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  AttentionShape shape;
+};
+
+/// Normalizes a warp's sums, and writes the log-sum-exp of its rows. first: the warp's.
+template <typename T, int kColumns>
+__device__ void finish(const Forward<T> &call, float (&out)[1][kColumns][4],
+                       const Softmax<1> &softmax, int first) {
+  int lane = int(threadIdx.x) % kWarp;
+  const AttentionShape &shape = call.shape;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float total = overRowOfC<Sum>(softmax.total[0][half]);
+    bool hidden = total == 0.0f; // every score is -inf, or there is none
+    float inverse = 1.0f / total;
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (int e = 2 * half; e < 2 * half + 2; ++e)
+        out[0][j][e] = hidden ? 0.0f : out[0][j][e] * inverse;
+    int row = first + 8 * half + lane / 4;
+    if (call.logSumExp && lane % 4 == 0 && row < shape.sequence)
+      call.logSumExp[(blockIdx.z * shape.heads + blockIdx.y) * shape.sequence + row] =
+          hidden ? Largest::kNone : softmax.largest[0][half] * kLn2 + logf(total);
+  }
+}
+
+/// out of a tile of queries (x) of a head (y).
+template <typename T, typename Plan>
+__global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
+  constexpr int kThreads = Plan::kThreads, kTile = kKeys * D;
+  const AttentionShape &shape = call.shape;
+  T *queries = tilesIn<T>(dynamic), *keys = queries + kQueries * D, *values = keys + 2 * kTile;
+  int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first of the tile
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
+  Sight sight(shape);
+  int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
+  int begin = sight.first(query) / kKeys * kKeys;
+  auto tilesTo = [&](int lastQuery) {
+    int end = sight.end(min(lastQuery, sight.queries - 1));
+    return end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
+  };
+  int tiles = tilesTo(query + kQueries - 1), own = tilesTo(query + (group + 1) * kGroupRows - 1);
+  auto copyKeys = [&](int i) {
+    if (i < tiles)
+      copyPanels<kKeys, D, kThreads>(keys + i % 2 * kTile, keyRows, begin + i * kKeys, sight.keys);
+  };
+  auto copyValues = [&](int i) {
+    if (i < tiles)
+      copyPanels<kKeys, D, kThreads>(values + i % 2 * kTile, valueRows, begin + i * kKeys,
+                                     sight.keys);
+  };
+  copyPanels<kQueries, D, kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
+  copyKeys(0);
+  commitCopies();
+  int step = 0;
+  auto next = [&] { // to where keys of tile `step` are there, and values of the one before
+    waitForCopies<0>();
+    fenceForProducts();
+    __syncthreads(); // all are done with those before
+    copyKeys(step + 1);
+    copyValues(step);
+    commitCopies();
+    ++step;
+  };
+
+  float out[1][D / 8][4] = {}, scores[1][kKeys / 8][4], correction[1][2];
+  uint32_t weights[kKeys / 16][4];
+  Softmax<1> softmax;
+  int first = query + row, last = min(first + 16, sight.queries) - 1; // of the warp
+  uint32_t ownQueries = sharedAddress(queries + group * kGroupRows * kPanel);
+  auto score = [&](int i) {
+    productByRows<T, kQueries, D>(scores[0], ownQueries, sharedAddress(keys + i % 2 * kTile));
+    commitProducts();
+  };
+  auto add = [&](int i) {
+    addProduct<T, kKeys>(out[0], weights, sharedAddress(values + i % 2 * kTile));
+    commitProducts();
+  };
+  auto weigh = [&](int i) {
+    int key = begin + i * kKeys;
+    if (hidesKeys(sight, first, last, key, key + kKeys))
+      hideKeys<1, kKeys>(scores, sight, first + int(threadIdx.x) % kWarp / 4, key);
+    softmax.weigh(scores, correction, shape.scale * kLog2E);
+  };
+  if (own > 0) {
+    next();
+    beginProducts();
+    score(0);
+    waitForProducts<0>();
+    pin(scores[0]);
+    weigh(0);
+    roundTo<T>(weights, scores[0]);
+  }
+  for (int i = 1; i < own; ++i) {
+    next();
+    pin(scores[0]);
+    pin(out[0]);
+    beginProducts();
+    score(i);
+    add(i - 1);
+    waitForProducts<1>();
+    pin(scores[0]);
+    weigh(i);
+    waitForProducts<0>();
+    pin(out[0]);
+    correct(out, correction);
+    roundTo<T>(weights, scores[0]);
+  }
+  if (own > 0) {
+    next();
+    pin(out[0]);
+    beginProducts();
+    add(own - 1);
+    waitForProducts<0>();
+    pin(out[0]);
+  }
+  while (step <= tiles) // those of other groups
+    next();
+  finish(call, out, softmax, first);
+  storePanels<kQueries, D>(headOf(call.out, b, h), out[0], queries, row, first, sight.queries);
+}
+
+template <typename T, typename Plan> void launch(const Stream &stream, const Forward<T> &call) {
+  const AttentionShape &shape = call.shape;
+  constexpr int kBytes = (Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + kBlockBytes;
+  PARTITA_RT_LAUNCH((forwardByGroups<T, Plan>),
+                    attentionGrid(ceilDiv(shape.sequence, Plan::kOwn), shape.heads, shape.batch),
+                    Plan::kThreads, kBytes, stream, call);
+}
+
+} // namespace
+
+#endif
+
+template <typename T>
+bool attentionForwardWgmma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+                           const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                           const HeadsOf<const T> &v, const AttentionShape &shape) {
+  if (!onWarpGroups(shape, out, q, k, v))
+    return false;
+#if defined(PARTITA_RT_WGMMA)
+  Forward<T> call{out, logSumExp, q, k, v, shape};
+  if (shape.sequence * shape.heads * shape.batch == 0)
+    return true;
+  if (shape.headDim == 64)
+    launch<T, GroupPlan<64, 1, 128, 3>>(stream, call);
+  else
+    launch<T, GroupPlan<128, 2, 128, 1>>(stream, call);
+#endif
+  return true;
+}
+
+#define ATTENTION_FORWARD_WGMMA(T)                                                                 \
+  template bool attentionForwardWgmma(const Stream &, const HeadsOf<T> &, float *,                 \
+                                      const HeadsOf<const T> &, const HeadsOf<const T> &,          \
+                                      const HeadsOf<const T> &, const AttentionShape &);
+ATTENTION_FORWARD_WGMMA(Half)
+ATTENTION_FORWARD_WGMMA(BFloat16)
+#undef ATTENTION_FORWARD_WGMMA
+
+} // namespace partita_rt::cuda

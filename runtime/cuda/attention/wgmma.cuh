@@ -1,0 +1,152 @@
+// Hopper's products of warp groups: wgmma, for sm_90a alone, and the fences it needs. Without nvcc
+// (launch.cuh) <without_nvcc/wgmma.h> has functions of these names.
+//
+// A warp group is four warps, the first one's number a multiple of 4, which all call these
+// functions. c [64, N] += a b: a [64, 16] in shared memory or registers, b [16, N] in shared
+// memory. Warp w has rows 16 w .. 16 w + 15 of a in registers and of c, laid out in lanes as mma.cuh
+// has A and C; c[j] are columns 8 j .. 8 j + 7.
+//
+// In shared memory matrices are panels: rows of 64 elements (128 bytes), 8 rows a block of 1,024
+// bytes at a multiple of 1,024. 16 bytes number i of a row are where its 16 bytes number i ^ (row %
+// 8) would be ("128-byte swizzle": bits 4 .. 6 of an address are XORed with bits 7 .. 9). A
+// descriptor says where the operand's first element is and how far apart its blocks are:
+//
+//     rows of a panel are rows of a, columns of b    byRows: 16 of a row's elements are multiplied;
+//                                                    the next ones 32 bytes behind
+//     rows of a panel are rows of b                  transposed: 16 rows, N elements of each, of N /
+//                                                    64 panels; the next ones 2,048 bytes behind
+//
+// The products run on their own. Order: writes by copies or stores, fenceForProducts() by who made
+// them, a barrier; beginProducts(); products; commitProducts(); waitForProducts<kLeft>(), before
+// which neither c nor the operands may be touched. A product's `left` in registers is made for it
+// alone: ptxas 13.0 gives those of one that is kept for later products to other values.
+
+#ifndef PARTITA_RT_CUDA_WGMMA_CUH
+#define PARTITA_RT_CUDA_WGMMA_CUH
+
+#include "cuda/attention/mma.cuh"
+
+#if !defined(__CUDACC__)
+#include <without_nvcc/wgmma.h>
+#endif
+
+// PARTITA_RT_SM90A: what sources that include this are compiled with, beside -gencode
+// arch=compute_90a,code=sm_90a, if the GPU is to be an sm_90. Without it, nvcc compiles none of it.
+#if !defined(__CUDACC__) || defined(PARTITA_RT_SM90A)
+#define PARTITA_RT_WGMMA
+#endif
+
+namespace partita_rt::cuda {
+
+constexpr int kPanel = 64; ///< elements of a row
+
+/// Of an operand at this address of shared memory. panelBytes: between panels, where N > 64 of a
+/// transposed one. Descriptors of addresses behind it: add the bytes / 16.
+__device__ inline uint64_t operandAt(uint32_t address, int panelBytes = 0) {
+  constexpr uint64_t kSwizzle128 = 1, kBlock = 1024;
+  return uint64_t(address >> 4 & 0x3fff) | uint64_t(panelBytes >> 4) << 16 | kBlock >> 4 << 32 |
+         kSwizzle128 << 62;
+}
+
+#if defined(__CUDACC__) && defined(PARTITA_RT_WGMMA)
+
+/// What this thread has written to shared memory is seen by products after a barrier.
+__device__ inline void fenceForProducts() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// Registers are as products need them. Before the first ones, and after others used them.
+__device__ inline void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void commitProducts() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Waits for all groups but the last kLeft.
+template <int kLeft> __device__ inline void waitForProducts() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+}
+/// Nothing that uses these registers moves beyond this line.
+template <int N> __device__ inline void pin(float (&c)[N][4]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+    asm volatile("" : "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])::"memory");
+}
+
+// clang-format off
+#define WGMMA_C32                                                                                  \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+#define WGMMA_C64                                                                                  \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
+#define WGMMA_4(j) "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
+#define WGMMA_8(j) WGMMA_4(j), WGMMA_4(j + 1)
+#define WGMMA_32(j) WGMMA_8(j), WGMMA_8(j + 2), WGMMA_8(j + 4), WGMMA_8(j + 6)
+#define WGMMA_SHARED(type, n, list, registers, a, b, add, transposed)                              \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add ", 0;\n"                                  \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " list ", %" #a   \
+               ", %" #b ", p, 1, 1, 0, %" #transposed ";\n}\n"                                     \
+               : registers : "l"(left), "l"(right), "r"(int(sum)), "n"(int(kTransposed)))
+#define WGMMA_REGISTERS(type, n, list, registers, a0, a1, a2, a3, b, add, transposed)              \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add ", 0;\n"                                  \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " list            \
+               ", {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1, %" #transposed       \
+               ";\n}\n"                                                                            \
+               : registers                                                                         \
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),               \
+                 "r"(int(sum)), "n"(int(kTransposed)))
+#define WGMMA_C128 WGMMA_32(0), WGMMA_32(8)
+
+/// c = a b, plus c if `sum`; a byRows, b byRows or transposed. T: Half, BFloat16; N: 64, 128.
+template <typename T, bool kTransposed, int kColumns>
+__device__ inline void multiplyGroup(float (&c)[kColumns][4], uint64_t left, uint64_t right,
+                                     bool sum) {
+  static_assert(kColumns == 8 || kColumns == 16);
+  if constexpr (kColumns == 8 && std::is_same_v<T, Half>)
+    WGMMA_SHARED("f16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35);
+  else if constexpr (kColumns == 8)
+    WGMMA_SHARED("bf16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35);
+  else if constexpr (std::is_same_v<T, Half>)
+    WGMMA_SHARED("f16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67);
+  else
+    WGMMA_SHARED("bf16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67);
+}
+template <typename T, bool kTransposed, int kColumns>
+__device__ inline void multiplyGroup(float (&c)[kColumns][4], const uint32_t (&left)[4],
+                                     uint64_t right, bool sum) {
+  static_assert(kColumns == 8 || kColumns == 16);
+  if constexpr (kColumns == 8 && std::is_same_v<T, Half>)
+    WGMMA_REGISTERS("f16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35, 36, 37, 38);
+  else if constexpr (kColumns == 8)
+    WGMMA_REGISTERS("bf16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35, 36, 37, 38);
+  else if constexpr (std::is_same_v<T, Half>)
+    WGMMA_REGISTERS("f16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67, 68, 69, 70);
+  else
+    WGMMA_REGISTERS("bf16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67, 68, 69, 70);
+}
+// clang-format on
+#undef WGMMA_C32
+#undef WGMMA_C64
+#undef WGMMA_4
+#undef WGMMA_8
+#undef WGMMA_32
+#undef WGMMA_C128
+#undef WGMMA_SHARED
+#undef WGMMA_REGISTERS
+
+#elif !defined(__CUDACC__)
+
+using without_nvcc::beginProducts;
+using without_nvcc::commitProducts;
+using without_nvcc::fenceForProducts;
+using without_nvcc::multiplyGroup;
+using without_nvcc::pin;
+using without_nvcc::sharedAddress;
+using without_nvcc::waitForProducts;
+
+#endif
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_WGMMA_CUH

@@ -1,0 +1,146 @@
+// Calls of attention on tensor cores, by the kernels that a test names.
+
+#ifndef PARTITA_TEST_RUNTIME_CUDA_ATTENTION_CALLS_H
+#define PARTITA_TEST_RUNTIME_CUDA_ATTENTION_CALLS_H
+
+#include "attention_reference.h"
+#include "cuda/attention/attention_mma.cuh"
+#include "simulated.h"
+
+#include <utility>
+
+namespace partita_rt::cuda {
+
+/// Half the distance of two numbers of T, in relation to them.
+template <typename T> constexpr double kRounding = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
+
+struct Case {
+  const char *what;
+  AttentionShape shape;
+};
+
+inline AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t keys,
+                              int64_t dim, bool causal, int64_t groups = 1, int64_t valueDim = 0,
+                              int64_t window = 0) {
+  return {batch,  heads,  sequence,
+          keys,   dim,    valueDim ? valueDim : dim,
+          groups, causal, 1.0f / std::sqrt(float(dim)),
+          window};
+}
+
+enum class By { Mma, Wgmma, Any };
+
+/// Operands of one call, and its results. Heads are plain.
+template <typename T> struct Call {
+  AttentionShape a;
+  int64_t kvHeads = a.heads / a.groups;
+  int64_t qWidth = a.heads * a.headDim, kWidth = kvHeads * a.headDim, vWidth = kvHeads * a.valueDim,
+          outWidth = a.heads * a.valueDim;
+  Tensor<T> q, k, v, dout, out, dq, dk, dv;
+  Tensor<float> lse, workspace;
+
+  Call(const AttentionShape &shape, int64_t offset = 0)
+      : a(shape), q(randomExact<T>(a.batch * a.sequence * qWidth, "q"), offset),
+        k(randomExact<T>(a.batch * a.keySequence * kWidth, "k"), offset),
+        v(randomExact<T>(a.batch * a.keySequence * vWidth, "v"), offset),
+        dout(randomExact<T>(a.batch * a.sequence * outWidth, "dout"), offset),
+        out(a.batch * a.sequence * outWidth, offset), dq(a.batch * a.sequence * qWidth, offset),
+        dk(a.batch * a.keySequence * kWidth, offset), dv(a.batch * a.keySequence * vWidth, offset),
+        lse(a.batch * a.heads * a.sequence), workspace(attentionBackwardWorkspace(a)) {}
+
+  template <typename P> static HeadsOf<P> of(P *data, int64_t rows, int64_t width, int64_t dim) {
+    return {data, rows * width, width, dim};
+  }
+  HeadsOf<const T> qHeads() const { return of(q.in(), a.sequence, qWidth, a.headDim); }
+  HeadsOf<const T> kHeads() const { return of(k.in(), a.keySequence, kWidth, a.headDim); }
+  HeadsOf<const T> vHeads() const { return of(v.in(), a.keySequence, vWidth, a.valueDim); }
+  HeadsOf<T> outHeads() { return of(out.data(), a.sequence, outWidth, a.valueDim); }
+
+  /// False: the kernels do not take this call.
+  bool forward(By by) {
+    SimulatedStream stream;
+    HeadsOf<T> to = outHeads();
+    if (by == By::Wgmma)
+      return attentionForwardWgmma(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
+    if (by == By::Mma)
+      attentionForwardMma(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
+    else
+      attentionForward(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
+    return true;
+  }
+  bool backward(By by) {
+    SimulatedStream stream;
+    HeadsOf<T> dqHeads = of(dq.data(), a.sequence, qWidth, a.headDim);
+    HeadsOf<T> dkHeads = of(dk.data(), a.keySequence, kWidth, a.headDim);
+    HeadsOf<T> dvHeads = of(dv.data(), a.keySequence, vWidth, a.valueDim);
+    HeadsOf<const T> doutHeads = of(dout.in(), a.sequence, outWidth, a.valueDim);
+    HeadsOf<const T> from = of(out.in(), a.sequence, outWidth, a.valueDim);
+    MmaBackward<T> call{dqHeads,  dkHeads,  dvHeads,  workspace.data(), doutHeads, from,
+                        lse.in(), qHeads(), kHeads(), vHeads(),         a};
+    if (by == By::Wgmma)
+      return attentionBackwardWgmma(stream, call);
+    if (by == By::Mma)
+      attentionBackwardMma(stream, call);
+    else
+      attentionBackward(stream, dqHeads, dkHeads, dvHeads, workspace.data(), doutHeads, from,
+                        lse.in(), qHeads(), kHeads(), vHeads(), a);
+    return true;
+  }
+};
+
+/// body(offset) in every order, first with tensors at addresses of so many elements behind a pack;
+/// once for Half, which has the same kernel.
+template <typename T, typename Body> void inOrders(int64_t offset, Body body) {
+  if (std::is_same_v<T, Half>)
+    return body(offset);
+  inEveryOrder([&, offset]() mutable { body(std::exchange(offset, 0)); });
+}
+
+/// Against sums in double, and the same bits in every order.
+template <typename T> void checkForward(const Case &c, By by, int64_t offset) {
+  SCOPED_TRACE(c.what);
+  Call<T> call(c.shape);
+  ASSERT_TRUE(call.forward(by));
+  AttentionReference wanted(c.shape, call.q.floats(), call.k.floats(), call.v.floats());
+  // Every probability is rounded once, and the result.
+  EXPECT_LE(wanted.out.excess(call.out.floats(), kRounding<T>, 1e-4), 0.0);
+  EXPECT_TRUE(call.out.marginsKept() && call.lse.marginsKept());
+  for (size_t i = 0; i < wanted.logSumExp.size(); ++i) {
+    float actual = call.lse.in()[i], exact = float(wanted.logSumExp[i]);
+    EXPECT_TRUE(actual == exact || std::fabs(actual - exact) <= 2e-6f * (1 + std::fabs(exact)))
+        << i << ": " << actual << " " << exact;
+  }
+  inOrders<T>(offset, [&](int64_t offset) {
+    Call<T> again(c.shape, offset);
+    ASSERT_TRUE(again.forward(by));
+    EXPECT_BITS(again.out, call.out.floats());
+    EXPECT_BITS(again.lse, call.lse.floats());
+  });
+}
+
+template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
+  SCOPED_TRACE(c.what);
+  Call<T> call(c.shape);
+  ASSERT_TRUE(call.forward(by) && call.backward(by));
+  AttentionReference forward(c.shape, call.q.floats(), call.k.floats(), call.v.floats());
+  AttentionGradients wanted(forward, call.dout.floats(), call.out.floats());
+  // Every probability, or gradient of a score, is rounded once, and the result.
+  EXPECT_LE(wanted.dq.excess(call.dq.floats(), kRounding<T>, 1e-4), 0.0);
+  EXPECT_LE(wanted.dk.excess(call.dk.floats(), kRounding<T>, 1e-4), 0.0);
+  EXPECT_LE(wanted.dv.excess(call.dv.floats(), kRounding<T>, 1e-4), 0.0);
+  EXPECT_TRUE(call.dq.marginsKept() && call.dk.marginsKept() && call.dv.marginsKept() &&
+              call.workspace.marginsKept());
+  inOrders<T>(offset, [&](int64_t offset) {
+    Call<T> again(c.shape, offset);
+    std::copy_n(call.out.in(), call.out.values().size(), again.out.data());
+    std::copy_n(call.lse.in(), call.lse.values().size(), again.lse.data());
+    ASSERT_TRUE(again.backward(by));
+    EXPECT_BITS(again.dq, call.dq.floats());
+    EXPECT_BITS(again.dk, call.dk.floats());
+    EXPECT_BITS(again.dv, call.dv.floats());
+  });
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_TEST_RUNTIME_CUDA_ATTENTION_CALLS_H

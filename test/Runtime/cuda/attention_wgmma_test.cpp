@@ -1,0 +1,179 @@
+// Attention by wgmma, on simulated warp groups, against sums in double, within the roundings that it
+// makes; bits that depend on no schedule; which calls it takes, and what the simulation says of
+// products that are not waited for or not fenced.
+
+#include "attention_calls.h"
+#include "cuda/attention/attention_wgmma.cuh"
+
+namespace partita_rt::cuda {
+namespace {
+
+const Case kCases[] = {
+    {"one key", shapeOf(1, 1, 1, 1, 64, true)},
+    {"odd sequence", shapeOf(2, 1, 65, 65, 64, true)},
+    {"several tiles, grouped queries", shapeOf(1, 2, 150, 150, 64, true, 2)},
+    {"not causal, more keys than queries", shapeOf(1, 1, 70, 267, 64, false)},
+    {"causal, more keys than queries", shapeOf(1, 1, 33, 150, 64, true)},
+    {"queries that see no key", shapeOf(1, 1, 135, 50, 64, true)},
+    {"a window", shapeOf(1, 1, 270, 270, 64, true, 1, 0, 34)},
+    {"keys that no query sees", shapeOf(1, 1, 30, 330, 64, false, 1, 0, 70)},
+    {"no key", shapeOf(1, 1, 5, 0, 64, false)},
+    {"heads of 128, grouped queries", shapeOf(1, 2, 70, 70, 128, true, 2)},
+    {"heads of 128, queries that see no key", shapeOf(1, 1, 140, 10, 128, true)},
+    {"heads of 128, a window", shapeOf(1, 1, 140, 140, 128, true, 1, 0, 34)},
+};
+
+bool onThisDevice() {
+  Call<Half> call(shapeOf(1, 1, 1, 1, 64, true));
+  return call.forward(By::Wgmma);
+}
+
+template <typename T> class AttentionByWarpGroups : public testing::Test {
+  void SetUp() override {
+    if (!onThisDevice())
+      GTEST_SKIP() << "no compute capability 9, or no code for it";
+  }
+};
+TYPED_TEST_SUITE(AttentionByWarpGroups, NarrowTypes);
+
+TYPED_TEST(AttentionByWarpGroups, Forward) {
+  for (const Case &c : kCases)
+    checkForward<TypeParam>(c, By::Wgmma, 0);
+}
+TYPED_TEST(AttentionByWarpGroups, Backward) {
+  for (const Case &c : kCases)
+    checkBackward<TypeParam>(c, By::Wgmma, 0);
+}
+
+/// The kernels that attentionForward and attentionBackward choose.
+template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t offset) {
+  SCOPED_TRACE(shape.headDim);
+  Call<T> any(shape, offset), wanted(shape, offset), byGroups(shape, offset);
+  EXPECT_EQ(byGroups.forward(By::Wgmma), by == By::Wgmma);
+  any.forward(By::Any);
+  wanted.forward(by);
+  EXPECT_BITS(any.out, wanted.out.floats());
+  std::copy_n(wanted.out.in(), wanted.out.values().size(), byGroups.out.data());
+  std::copy_n(wanted.lse.in(), wanted.lse.values().size(), byGroups.lse.data());
+  EXPECT_EQ(byGroups.backward(By::Wgmma), by == By::Wgmma);
+  any.backward(By::Any);
+  wanted.backward(by);
+  EXPECT_BITS(any.dq, wanted.dq.floats());
+  EXPECT_BITS(any.dk, wanted.dk.floats());
+  EXPECT_BITS(any.dv, wanted.dv.floats());
+}
+
+TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
+  using T = TypeParam;
+  expectBy<T>(By::Wgmma, shapeOf(1, 2, 70, 70, 64, true), 0);
+  expectBy<T>(By::Wgmma, shapeOf(1, 1, 20, 30, 128, false), 0);
+  expectBy<T>(By::Mma, shapeOf(1, 2, 70, 70, 64, true), 4);
+  expectBy<T>(By::Mma, shapeOf(1, 1, 70, 70, 80, true), 0);
+  expectBy<T>(By::Mma, shapeOf(1, 1, 20, 30, 128, false, 1, 64), 0);
+}
+
+#if !defined(PARTITA_TEST_ON_GPU) // of the simulation itself
+
+enum class Mistake { None, NoWait, NoGroup, NoProductsWait, NoFence, NoBegin, Overwritten };
+
+/// One warp group: c [64, 64] = a b^T + a b, of tiles [64, 64]; by registers where `held`.
+template <typename T>
+__global__ void products(float *c, const T *a, const T *b, bool held, Mistake mistake) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  T *left = tilesIn<T>(dynamic), *right = left + 64 * 64;
+  int row = int(threadIdx.x) / kWarp * 16, lane = int(threadIdx.x) % kWarp;
+  copyPanels<64, 64, 128>(left, HeadRows<const T>{a, 64}, 0, 64);
+  copyPanels<64, 64, 128>(right, HeadRows<const T>{b, 64}, 0, 64);
+  commitCopies();
+  if (mistake != Mistake::NoWait)
+    waitForCopies<0>();
+  if (mistake != Mistake::NoFence)
+    fenceForProducts();
+  __syncthreads();
+  float sums[8][4];
+  uint32_t registers[4][4];
+  for (int k = 0; k < 4; ++k)
+    loadMatrices(registers[k], left + placeOf<64>(row + lane % 16, 2 * k + lane / 16));
+  uint32_t at = sharedAddress(right);
+  if (mistake != Mistake::NoBegin)
+    beginProducts();
+  if (held)
+    for (int k = 0; k < 4; ++k)
+      multiplyGroup<T, false>(sums, registers[k], operandAt(at) + uint64_t(2 * k), k > 0);
+  else
+    productByRows<T, 64, 64>(sums, sharedAddress(left), at);
+  addProduct<T, 64>(sums, registers, at);
+  if (mistake != Mistake::NoGroup)
+    commitProducts();
+  if (mistake == Mistake::Overwritten)
+    right[placeOf<64>(int(threadIdx.x) / 2, 0)] = T(9.0f);
+  if (mistake != Mistake::NoProductsWait)
+    waitForProducts<0>();
+  for (int j = 0; j < 8; ++j)
+    for (int e = 0; e < 4; ++e)
+      c[(row + lane / 4 + e / 2 * 8) * 64 + 8 * j + lane % 4 * 2 + e % 2] = sums[j][e];
+  waitForCopies<0>();
+}
+
+template <typename T> struct Products {
+  Tensor<T> a{integers(4096, "a")}, b{integers(4096, "b")};
+  Tensor<float> c{4096};
+  void run(bool held, Mistake mistake) {
+    SimulatedStream stream;
+    PARTITA_RT_LAUNCH(products<T>, 1, 128, 2 * 64 * 64 * 2 + kBlockBytes, stream, c.data(), a.in(),
+                      b.in(), held, mistake);
+  }
+  Floats wanted() const {
+    Floats sums(4096), af = a.floats(), bf = b.floats();
+    for (size_t i = 0; i < 64; ++i)
+      for (size_t j = 0; j < 64; ++j)
+        for (size_t k = 0; k < 64; ++k)
+          sums[i * 64 + j] += af[i * 64 + k] * (bf[j * 64 + k] + bf[k * 64 + j]);
+    return sums;
+  }
+};
+
+TYPED_TEST(AttentionByWarpGroups, FragmentsAreMatrices) {
+  Products<TypeParam> products;
+  Floats wanted = products.wanted();
+  inEveryOrder([&] {
+    for (bool held : {false, true}) {
+      products.run(held, Mistake::None);
+      EXPECT_BITS(products.c, wanted);
+    }
+  });
+}
+
+/// Empty: the result is right.
+std::string said(Mistake mistake, simt::Order order) {
+  Products<BFloat16> products;
+  simt::setOrder(order);
+  std::string what;
+  try {
+    products.run(false, mistake);
+    if (difference(products.c.values(), products.wanted()) != -1)
+      what = "wrong";
+  } catch (const simt::LaunchError &error) {
+    what = error.what();
+  }
+  simt::setOrder(simt::Order::Forward);
+  return what;
+}
+
+TEST(Simt, MistakesWithWarpGroupsShow) {
+  auto has = [](const std::string &text, const char *part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  EXPECT_EQ(said(Mistake::None, simt::Order::Forward), "");
+  // One warp's copies come when it is done, behind their fence.
+  has(said(Mistake::NoWait, simt::Order::Forward), "without fence.proxy.async");
+  has(said(Mistake::NoFence, simt::Order::Forward), "without fence.proxy.async");
+  has(said(Mistake::NoBegin, simt::Order::Forward), "without wgmma.fence");
+  has(said(Mistake::NoGroup, simt::Order::Forward), "has not waited for its wgmma");
+  has(said(Mistake::NoProductsWait, simt::Order::Forward), "has not waited for its wgmma");
+  has(said(Mistake::Overwritten, simt::Order::Forward), "wrong");
+}
+#endif
+
+} // namespace
+} // namespace partita_rt::cuda
