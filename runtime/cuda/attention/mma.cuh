@@ -1,5 +1,5 @@
-// Tensor cores and asynchronous copies: the few PTX instructions that attention is made of, for
-// sm_80 and later. Without nvcc (launch.cuh) <without_nvcc/mma.h> has functions of these names.
+// Tensor cores: with asynchronous copies (async_copy.cuh) the few PTX instructions that attention is
+// made of, for sm_80 and later. Without nvcc <without_nvcc/mma.h> has functions of these names.
 //
 // Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16"), lane = 4 g + t, two elements of 16 bits
 // in a register, the lower one first:
@@ -13,19 +13,11 @@
 #ifndef PARTITA_RT_CUDA_MMA_CUH
 #define PARTITA_RT_CUDA_MMA_CUH
 
-#include "partita_rt/cuda/launch.cuh"
-
-#if !defined(__CUDACC__)
-#include <without_nvcc/mma.h>
-#endif
+#include "cuda/kernels/async_copy.cuh"
 
 namespace partita_rt::cuda {
 
 #if defined(__CUDACC__)
-
-__device__ inline uint32_t sharedAddress(const void *p) {
-  return uint32_t(__cvta_generic_to_shared(p));
-}
 
 /// c += a b, summed in float.
 template <typename T>
@@ -59,26 +51,6 @@ __device__ inline void loadTransposed(uint32_t (&r)[4], const void *row) {
                : "memory");
 }
 
-/// Begins to copy `bytes` <= 16 bytes to shared memory and to fill it up to 16 with zeros. Both
-/// addresses are multiples of 16.
-__device__ inline void copyAsync(void *shared, const void *global, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(shared)),
-               "l"(__cvta_generic_to_global(global)), "r"(bytes)
-               : "memory");
-}
-/// The same of 4 bytes or, unless `inside`, of zeros. Both addresses are multiples of 4.
-__device__ inline void copyWordAsync(void *shared, const void *global, bool inside) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(sharedAddress(shared)),
-               "l"(__cvta_generic_to_global(global)), "r"(inside ? 4 : 0)
-               : "memory");
-}
-/// Ends a group of this thread's copies.
-__device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits for all groups of this thread but the last kLeft; other threads see them at a barrier.
-template <int kLeft> __device__ inline void waitForCopies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
-}
-
 /// Two numbers rounded to T, the first one in the lower half.
 template <typename T> __device__ inline uint32_t roundPair(float first, float second) {
   uint32_t pair;
@@ -91,14 +63,10 @@ template <typename T> __device__ inline uint32_t roundPair(float first, float se
 
 #else
 
-using without_nvcc::commitCopies;
-using without_nvcc::copyAsync;
-using without_nvcc::copyWordAsync;
 using without_nvcc::loadMatrices;
 using without_nvcc::loadTransposed;
 using without_nvcc::multiplyAdd;
 using without_nvcc::roundPair;
-using without_nvcc::waitForCopies;
 
 #endif
 

@@ -4,9 +4,12 @@
 //
 // A block has a row. The largest logit and the sum of exponentials are found in one read ("online":
 // Milakov and Gimelshein, arXiv 1805.02867). Loss alone: one read. Gradient: one read, one write.
-// Both at once (crossEntropyLossGrad): the second read comes from the L2 cache, so memory sees one
-// read and one write, 2 * sizeof(T) bytes per logit. The backward pass begins with the rows that
-// the forward pass, or the matrix product, has written last.
+// Both at once (crossEntropyLossGrad): the row stays in shared memory from one sweep to the other,
+// so that memory sees one read and one write, 2 * sizeof(T) bytes per logit. Two rows of 50,257
+// 16-bit logits fit into a multiprocessor of an H100: one is read while the other is written. A row
+// that is not aligned, or is larger than a block's shared memory, is read twice; the bits are the
+// same. The backward pass begins with the rows that the forward pass, or the matrix product, has
+// written last.
 //
 // Memory is the bound as long as a logit costs no more than some 20 instructions (of both sweeps):
 // exponentials are powers of two (power_of_two.cuh), the loops have whole packs alone, and a label is
@@ -17,6 +20,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/async_copy.cuh"
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/power_of_two.cuh"
 #include "cuda/kernels/row.cuh"
@@ -81,14 +85,11 @@ __device__ void addWholePacks(Exponentials &found, const T *x, int packs) {
   }
 }
 
-/// log(sum(exp(x[0 .. width)))), in every thread of the block.
-template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, float *space) {
-  Exponentials found;
+/// log(sum(exp(x[0 .. width)))), in every thread of the block. `found`: of this thread's whole
+/// packs.
+template <typename T>
+__device__ float joined(Exponentials found, const T *x, int64_t width, float *space) {
   int packs = int(width / kPack), rest = int(width % kPack);
-  if (isAligned<kAccess<T, kPack>>(x))
-    addWholePacks<true>(found, x, packs);
-  else
-    addWholePacks<false>(found, x, packs);
   if (rest > 0 && int(threadIdx.x) == packs % int(blockDim.x)) {
     float v[kPack];
     load(v, x + int64_t(packs) * kPack, rest, Largest::kNone);
@@ -97,6 +98,16 @@ template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, f
   float all = overRow<Largest>(found.largest, space), shift = Exponentials::shiftOf(all);
   float mine = found.sum * powerOfTwo((found.largest - shift) * kLog2E);
   return all + logf(overRow<Sum>(mine, space));
+}
+
+template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, float *space) {
+  Exponentials found;
+  int packs = int(width / kPack);
+  if (isAligned<kAccess<T, kPack>>(x))
+    addWholePacks<true>(found, x, packs);
+  else
+    addWholePacks<false>(found, x, packs);
+  return joined(found, x, width, space);
 }
 
 /// A row's gradients: dx = seed * (exp(x - logSumExp) - onehot(label)).
@@ -127,21 +138,12 @@ __device__ void wholePackGradients(T *dx, const T *x, const Gradients &gradients
   }
 }
 
-/// dx = seed * (exp(x - logSumExp) - onehot(label)) of columns [0, inside), 0 behind. A label that
-/// is not here: -1. Ignored rows: seed 0 and no label, written without reading.
+/// What is left behind so many whole packs: the last of `inside` columns, and zeros behind them.
 template <typename T>
-__device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int64_t label,
-                            bool ignored, int64_t inside, int64_t stride) {
-  constexpr int kBytes = kAccess<T, kPack>;
-  Gradients gradients{seed, logSumExp, int(label)};
-  int packs = ignored ? 0 : int(inside / kPack);
-  if (isAligned<kBytes>(x) && isAligned<kBytes>(dx))
-    wholePackGradients<true>(dx, x, gradients, packs);
-  else
-    wholePackGradients<false>(dx, x, gradients, packs);
-  // What is left: the last columns, and what lies behind them.
+__device__ void restOfGradient(T *dx, const T *x, const Gradients &gradients, int packs,
+                               int64_t inside, int64_t stride) {
   for (int64_t i = packs + int64_t(threadIdx.x); i * kPack < stride; i += blockDim.x) {
-    int64_t first = i * kPack, here = ignored ? 0 : least(most(inside - first, 0), kPack);
+    int64_t first = i * kPack, here = least(most(inside - first, 0), kPack);
     float v[kPack] = {};
     if (here > 0) {
       load(v, x + first, here);
@@ -154,6 +156,21 @@ __device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int6
   }
 }
 
+/// dx = seed * (exp(x - logSumExp) - onehot(label)) of columns [0, inside), 0 behind. A label that
+/// is not here: -1. Ignored rows: seed 0 and no label, written without reading.
+template <typename T>
+__device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int64_t label,
+                            bool ignored, int64_t inside, int64_t stride) {
+  constexpr int kBytes = kAccess<T, kPack>;
+  Gradients gradients{seed, logSumExp, int(label)};
+  int packs = ignored ? 0 : int(inside / kPack);
+  if (isAligned<kBytes>(x) && isAligned<kBytes>(dx))
+    wholePackGradients<true>(dx, x, gradients, packs);
+  else
+    wholePackGradients<false>(dx, x, gradients, packs);
+  restOfGradient(dx, x, gradients, packs, ignored ? 0 : inside, stride);
+}
+
 /// Is this row without a loss? A label that is none is reported and makes it so.
 __device__ bool ignores(int64_t label, int64_t row, int64_t whole, int64_t ignoreIndex,
                         Fault *fault) {
@@ -164,6 +181,114 @@ __device__ bool ignores(int64_t label, int64_t row, int64_t whole, int64_t ignor
     report(fault, Fault::Label, label, row, 0, whole);
   return wrong;
 }
+
+//===-- A row in shared memory ----------------------------------------------------------------===//
+
+/// A row's whole packs in shared memory, where each thread reads what it has copied itself, so that
+/// they need no barrier. All copies begin at once, in kRuns groups; a thread has the packs of
+/// addWholePacks, in its order.
+template <typename T> class HeldRow {
+public:
+  static constexpr int kRuns = 4;
+
+  __device__ HeldRow(T *held, const T *x, int packs)
+      : held(held), packs(packs),
+        run(int(ceilDiv(packs, int64_t(kRuns) * blockDim.x) * blockDim.x)) {
+#pragma unroll 1
+    for (int each = 0; each < kRuns; ++each) {
+#pragma unroll 4
+      for (int i = begin(each); i < end(each); i += int(blockDim.x))
+        copyPack(held + i * kPack, x + int64_t(i) * kPack);
+      commitCopies();
+    }
+  }
+  /// Each run as soon as it is here.
+  __device__ Exponentials exponentials() const {
+    Exponentials found;
+    addRun<0>(found);
+    addRun<1>(found);
+    addRun<2>(found);
+    addRun<3>(found);
+    static_assert(kRuns == 4);
+    return found;
+  }
+  __device__ void writeGradients(T *dx, const Gradients &gradients) const {
+#pragma unroll 2
+    for (int i = int(threadIdx.x); i < packs; i += int(blockDim.x)) {
+      float v[kPack];
+      loadWhole<true>(v, held + i * kPack);
+      gradients.of(v, i);
+      storeWhole<true>(dx + int64_t(i) * kPack, v);
+    }
+  }
+
+private:
+  T *held;
+  int packs, run; ///< of the row; of a run, a multiple of the block's threads
+
+  __device__ int begin(int number) const { return number * run + int(threadIdx.x); }
+  __device__ int end(int number) const { return int(least(packs, (number + 1) * run)); }
+  __device__ static void copyPack(T *to, const T *from) {
+    constexpr int kElements = 16 / int(sizeof(T));
+#pragma unroll
+    for (int i = 0; i < kPack; i += kElements)
+      copyAsync(to + i, from + i, 16);
+  }
+  template <int kNumber> __device__ void addRun(Exponentials &found) const {
+    waitForCopies<kRuns - 1 - kNumber>();
+#pragma unroll 2
+    for (int i = begin(kNumber); i < end(kNumber); i += int(blockDim.x)) {
+      float v[kPack];
+      loadWhole<true>(v, held + i * kPack);
+      found.add(v);
+    }
+  }
+};
+
+/// Its dynamic shared memory.
+template <typename T> int64_t heldRowBytes(int64_t vocabulary) {
+  return vocabulary / kPack * kPack * int64_t(sizeof(T));
+}
+
+/// Has this GPU room for the row, and is it aligned?
+template <typename T> bool isHeld(const T *logits, int64_t vocabulary, int64_t stride) {
+  constexpr int64_t kOther = 1024; // static shared memory, and room for more of that
+  int device = 0, most = 0;
+  return reinterpret_cast<uintptr_t>(logits) % 16 == 0 && stride * int64_t(sizeof(T)) % 16 == 0 &&
+         cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+             cudaSuccess &&
+         heldRowBytes<T>(vocabulary) + kOther <= most;
+}
+
+/// crossEntropyRows with a gradient, bit for bit, of rows that are held.
+template <typename T>
+__global__ void __launch_bounds__(kMostRowThreads, 2)
+    crossEntropyOfHeldRows(float *loss, T *logits, const float *dloss, int64_t dlossStride,
+                           const int64_t *labels, int64_t vocabulary, int64_t stride,
+                           int64_t ignoreIndex, Fault *fault, int64_t firstRow) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ float space[kWarp];
+  int64_t row = blockIdx.x, label = labels[row];
+  T *x = logits + row * stride;
+  float seed = dloss[row * dlossStride];
+  if (ignores(label, firstRow + row, vocabulary, ignoreIndex, fault)) { // the whole block
+    if (threadIdx.x == 0)
+      loss[row] = 0.0f;
+    return restOfGradient(x, x, {}, 0, 0, stride);
+  }
+  int packs = int(vocabulary / kPack);
+  HeldRow<T> held(reinterpret_cast<T *>(dynamic), x, packs);
+  float mine = x[label], all = joined(held.exponentials(), x, vocabulary, space);
+  if (threadIdx.x == 0)
+    loss[row] = all - mine;
+  __syncthreads(); // everybody has read the label's logit
+  Gradients gradients{seed, all, int(label)};
+  held.writeGradients(x, gradients);
+  restOfGradient(x, x, gradients, packs, vocabulary, stride);
+}
+
+//===-- Rows in memory ------------------------------------------------------------------------===//
 
 /// logSumExp and loss; null dloss: no gradient, else logits become theirs.
 template <typename T, bool kGradient>
@@ -253,6 +378,12 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
                           int64_t firstRow) {
   if (rows == 0)
     return;
+  if (isHeld(logits, vocabulary, stride)) {
+    PARTITA_RT_LAUNCH(crossEntropyOfHeldRows<T>, gridOf(rows), rowThreads(vocabulary),
+                      heldRowBytes<T>(vocabulary), stream, loss, logits, dloss, dlossStride, labels,
+                      vocabulary, stride, ignoreIndex, stream.fault, firstRow);
+    return;
+  }
   PARTITA_RT_LAUNCH((crossEntropyRows<T, true>), gridOf(rows), rowThreads(vocabulary), 0, stream,
                     loss, nullptr, logits, dloss, dlossStride, labels, vocabulary, stride,
                     ignoreIndex, stream.fault, firstRow);

@@ -49,6 +49,14 @@ TEST(Softmax, KeepsNaN) {
   EXPECT_FLOAT_EQ(y[20], 0.05f);
 }
 
+/// Rows of so many numbers at another distance, with so much of `filler` behind each.
+Floats withStride(const Floats &x, int64_t rows, int64_t stride, int64_t to, float filler) {
+  Floats y(size_t(rows * to), filler);
+  for (int64_t row = 0; row < rows; ++row)
+    std::copy_n(x.begin() + row * stride, std::min(stride, to), y.begin() + row * to);
+  return y;
+}
+
 TYPED_TEST(Rows, CrossEntropy) {
   using T = TypeParam;
   for (int64_t vocabulary : {5, 100, 1031, 17000}) {
@@ -69,7 +77,9 @@ TYPED_TEST(Rows, CrossEntropy) {
                          labels.data(), rows, vocabulary, stride, -100);
     EXPECT_CLOSE(d, widen(otherD), 2e-6);
     inEveryOrder([&] {
+      int64_t padded = vocabulary / 8 * 8 + 16; // aligned rows, which are kept in shared memory
       Tensor<T> x(logits), dx(logits), unaligned(logits, 1);
+      Tensor<T> held(withStride(logits, rows, stride, padded, 7.0f));
       Tensor<float> l(rows), e(rows);
       crossEntropyForward(stream, l.data(), e.data(), x.in(), labels.data(), rows, vocabulary,
                           stride, -100);
@@ -85,6 +95,10 @@ TYPED_TEST(Rows, CrossEntropy) {
                            vocabulary, stride, -100);
       EXPECT_BITS(l, loss);
       EXPECT_BITS(unaligned, d);
+      crossEntropyLossGrad(stream, l.data(), held.data(), dloss.data(), 1, labels.data(), rows,
+                           vocabulary, padded, -100);
+      EXPECT_BITS(l, loss);
+      EXPECT_BITS(held, withStride(d, rows, stride, padded, 0.0f));
     });
     EXPECT_EQ(stream.faults.kind, Fault::None);
   }

@@ -1,4 +1,5 @@
-// What cuda/attention/mma.cuh asks of those who compile it without nvcc: its functions, by simt.
+// What cuda/attention/mma.cuh and cuda/kernels/async_copy.cuh ask of those who compile them without
+// nvcc: their functions, by simt.
 
 #ifndef PARTITA_TEST_WITHOUT_NVCC_MMA_H
 #define PARTITA_TEST_WITHOUT_NVCC_MMA_H
