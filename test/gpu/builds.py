@@ -20,6 +20,7 @@ class Pack:
         self.content = json.loads((folder / "pack.json").read_text())
         self.cublas, self.nccl, self.cudnn = installed.find(nvcc)
         self.end = time.monotonic() + seconds - END if seconds else None
+        self.build_seconds = LIMITS["build"]  # of one make
         self.prebuilt = prebuilt.unpack(self)
 
     def left(self):
@@ -27,7 +28,8 @@ class Pack:
 
     def limit(self, what):
         """Seconds of a command: all that are left for the benchmarks of a run with a deadline."""
-        return max(self.left() if what == "bench" and self.end else min(LIMITS[what], self.left()), 1)
+        most = self.build_seconds if what == "build" else LIMITS[what]
+        return max(self.left() if what == "bench" and self.end else min(most, self.left()), 1)
 
     def has_time(self, table, name, seconds=LEAST):
         return self.left() >= seconds or table.add(name, "left out for the deadline; the same command goes on")
