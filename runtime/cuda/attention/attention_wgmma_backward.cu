@@ -1,5 +1,6 @@
 // Attention backward by products of warp groups, for 16-bit heads of 64 or 128 elements on sm_90.
-// What is computed, launches and roundings as in attention_mma_backward.cu.
+// What is computed, and roundings, as in attention_mma_backward.cu. Two launches: dQ by tiles of
+// queries, whose rows' delta and log-sum-exp it makes on the way, then dK and dV by tiles of keys.
 //
 // A block's warp groups have 64 keys each (dK and dV) or 64 queries (dQ): the rows of scores and dP,
 // so that rounded they are the left operands of what sums over the rows that pass by. Of those there
@@ -107,7 +108,44 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, first, sight.keys);
 }
 
-/// dq of a tile of queries (x) of a head (y).
+/// What prepareBackward makes, of a lane's rows of C, for this kernel and for keyGradientsByGroups.
+/// Behind the sequence a query sees no key. first: the warp's.
+template <int D, typename T>
+__device__ inline void prepareRows(const PreparedBackward<T> &call, int first, float (&shift)[2],
+                                   float (&delta)[2]) {
+  int64_t h = blockIdx.y, b = blockIdx.z;
+  int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    int row = first + 8 * half + lane / 4;
+    bool inside = row < call.shape.sequence;
+    float sum = 0.0f, saved = Largest::kNone;
+    if (inside) {
+      const T *outs = headOf(call.out, b, h).row(row), *douts = headOf(call.dout, b, h).row(row);
+      saved = call.logSumExp[call.rowOf(b, h, row)];
+#pragma unroll
+      for (int column = lane % 4 * kPack; column < D; column += 4 * kPack) {
+        Pack<T, kPack> packs[2];
+        float out[kPack], dout[kPack];
+        loadAligned(packs[0], outs + column);
+        loadAligned(packs[1], douts + column);
+        widen(out, packs[0]);
+        widen(dout, packs[1]);
+#pragma unroll
+        for (int i = 0; i < kPack; ++i)
+          sum += out[i] * dout[i];
+      }
+    }
+    delta[half] = overRowOfC<Sum>(sum);
+    shift[half] = saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+    if (inside && lane % 4 == 0) {
+      call.delta[call.rowOf(b, h, row)] = delta[half];
+      call.logSumExp2[call.rowOf(b, h, row)] = shift[half];
+    }
+  }
+}
+
+/// dq of a tile of queries (x) of a head (y), and its queries' numbers.
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     queryGradientsByGroups(PreparedBackward<T> call) {
@@ -141,13 +179,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   uint32_t ownQueries = sharedAddress(queries + group * kGroupRows * kPanel);
   uint32_t ownDouts = sharedAddress(douts + group * kGroupRows * kPanel);
   float dq[1][D / 8][4] = {}, shift[2], delta[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    int at = first + 8 * half + lane / 4;
-    bool inside = at < sight.queries;
-    shift[half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
-    delta[half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
-  }
+  prepareRows<D>(call, first, shift, delta);
   for (int i = 0, key = begin; key < end; ++i, key += kKeys) {
     waitForCopies<0>();
     fenceForProducts();
@@ -202,16 +234,16 @@ constexpr int kBytes = (2 * Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + 
 template <typename T, typename KeyPlan, typename QueryPlan>
 void launch(const Stream &stream, const PreparedBackward<T> &call) {
   const AttentionShape &shape = call.shape;
-  if (shape.keySequence > 0)
-    PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan>),
-                      attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
-                                    shape.heads / shape.groups, shape.batch),
-                      KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);
   if (shape.sequence > 0)
     PARTITA_RT_LAUNCH(
         (queryGradientsByGroups<T, QueryPlan>),
         attentionGrid(ceilDiv(shape.sequence, QueryPlan::kOwn), shape.heads, shape.batch),
         QueryPlan::kThreads, kBytes<QueryPlan>, stream, call);
+  if (shape.keySequence > 0)
+    PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan>),
+                      attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
+                                    shape.heads / shape.groups, shape.batch),
+                      KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);
 }
 
 } // namespace
@@ -221,14 +253,13 @@ void launch(const Stream &stream, const PreparedBackward<T> &call) {
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
   const AttentionShape &shape = operands.shape;
-  if (!onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.q,
-                    operands.k, operands.v))
+  if (!onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.out,
+                    operands.q, operands.k, operands.v))
     return false;
 #if defined(PARTITA_RT_WGMMA)
   if (shape.batch * shape.heads == 0)
     return true;
   PreparedBackward<T> call(operands);
-  prepareBackward(stream, call);
   if (shape.headDim == 64)
     launch<T, GroupPlan<64, 1, 128, 2>, GroupPlan<64, 1, 64, 4>>(stream, call);
   else
