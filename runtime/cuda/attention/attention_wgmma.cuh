@@ -56,21 +56,41 @@ template <int kRows> __device__ inline int placeOf(int row, int pack) {
   return (pack / 8 * kRows + row) * kPanel + (pack % 8 ^ row % 8) * kPack;
 }
 
-/// Begins to copy rows [first, first + kRows) of a head of `count` rows of D elements, in packs,
-/// into a tile, zeros behind.
+/// A thread's part of copies of a head's rows into tiles of kRows rows of D elements, one tile after
+/// another: addresses are added up.
+template <int kRows, int D, int kThreads, typename T> class TileCopies {
+  static constexpr int kPacks = D / kPack, kStep = kThreads / kPacks;
+  static_assert(kThreads % kPacks == 0 && kStep % 8 == 0 && kRows % kStep == 0);
+  const T *from;
+  int64_t step;
+  int rest; ///< rows of the head
+
+public:
+  /// Rows [first, count) of the head.
+  __device__ TileCopies(const HeadRows<const T> &head, int first, int count)
+      : from(head.row(first + int(threadIdx.x) / kPacks) + int(threadIdx.x) % kPacks * kPack),
+        step(kStep * head.stride), rest(count - first) {}
+  /// Begins to copy the next tile, with zeros behind the head.
+  __device__ void next(T *tile) {
+    int row = int(threadIdx.x) / kPacks;
+    T *to = tile + placeOf<kRows>(row, int(threadIdx.x) % kPacks);
+    if (rest >= kRows) {
+#pragma unroll
+      for (int i = 0; i < kRows; i += kStep, from += step)
+        copyAsync(to + i * kPanel, from, 16);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kRows; i += kStep, from += step)
+        copyAsync(to + i * kPanel, from, row + i < rest ? 16 : 0);
+    }
+    rest -= kRows;
+  }
+};
+
+/// Begins to copy rows [first, first + kRows) of a head of `count` rows into a tile.
 template <int kRows, int D, int kThreads, typename T>
 __device__ inline void copyPanels(T *tile, const HeadRows<const T> &head, int first, int count) {
-  constexpr int kPacks = D / kPack, kStep = kThreads / kPacks;
-  static_assert(kThreads % kPacks == 0 && kStep % 8 == 0 && kRows % kStep == 0);
-  int row = int(threadIdx.x) / kPacks, pack = int(threadIdx.x) % kPacks;
-  T *to = tile + placeOf<kRows>(row, pack);
-  const T *from = head.row(first + row) + pack * kPack;
-#pragma unroll
-  for (int i = 0; i < kRows; i += kStep) {
-    bool inside = first + row + i < count;
-    copyAsync(to + i * kPanel, inside ? from : head.data, inside ? 16 : 0);
-    from += kStep * head.stride;
-  }
+  TileCopies<kRows, D, kThreads, T>(head, first, count).next(tile);
 }
 
 /// c = A times the transposed tile b: A is 64 rows of a tile of kRowsA.
@@ -80,8 +100,8 @@ __device__ inline void productByRows(float (&c)[kColumns][4], uint32_t a, uint32
 #pragma unroll
   for (int d = 0; d < D; d += 16) {
     int panel = d / kPanel, inRow = d % kPanel * 2;
-    multiplyGroup<T, false>(c, left + (panel * kRowsA * 128 + inRow) / 16,
-                            right + (panel * kColumns * 8 * 128 + inRow) / 16, d > 0);
+    multiplyGroup<T, false>(c, behind(left, panel * kRowsA * 128 + inRow),
+                            behind(right, panel * kColumns * 8 * 128 + inRow), d > 0);
   }
 }
 /// c += W times the tile b of kRows rows: W are as many columns in registers.
@@ -91,7 +111,7 @@ __device__ inline void addProduct(float (&c)[kColumns][4], const uint32_t (&w)[k
   uint64_t right = operandAt(b, kRows * 128);
 #pragma unroll
   for (int row = 0; row < kRows; row += 16)
-    multiplyGroup<T, true>(c, w[row / 16], right + row * 128 / 16, true);
+    multiplyGroup<T, true>(c, w[row / 16], behind(right, row * 128), true);
 }
 
 /// C, rounded, is an A.

@@ -15,6 +15,53 @@ namespace partita_rt::cuda {
 
 namespace {
 
+/// A thread's part of copies of the tiles of queries that pass by a tile of keys: of all heads of a
+/// group, one after another, what is in `range`.
+template <typename T, typename Plan> class QueryCopies {
+  static constexpr int kQueries = Plan::kPassing, kThreads = Plan::kThreads;
+  using Copies = TileCopies<kQueries, Plan::kDim, kThreads, T>;
+  const PreparedBackward<T> &call;
+  const QueryTiles &range;
+  int64_t b;
+  int head, query;
+  Copies queries, douts;
+  const float *number; ///< logSumExp2; delta is as far behind it as in the workspace
+
+  __device__ const float *numbersOf() const {
+    return call.logSumExp2 + call.rowOf(b, head, query) + int(threadIdx.x) % kQueries;
+  }
+  __device__ Copies of(const HeadsOf<const T> &heads) const {
+    return Copies(headOf(heads, b, head), query, int(call.shape.sequence));
+  }
+
+public:
+  __device__ QueryCopies(const PreparedBackward<T> &call, int64_t b, int head,
+                         const QueryTiles &range)
+      : call(call), range(range), b(b), head(head), query(range.first), queries(of(call.q)),
+        douts(of(call.dout)), number(numbersOf()) {}
+  /// Begins to copy the next tile: zeros behind the sequence, numbers too, which add nothing.
+  __device__ void next(T *toQueries, T *toDouts, float *toNumbers) {
+    if (query >= range.end) {
+      ++head;
+      query = range.first;
+      queries = of(call.q);
+      douts = of(call.dout);
+      number = numbersOf();
+    }
+    queries.next(toQueries);
+    douts.next(toDouts);
+    static_assert(kThreads % kQueries == 0);
+    bool inside = query + int(threadIdx.x) % kQueries < call.shape.sequence;
+#pragma unroll
+    for (int i = 0; i < 2 * kQueries; i += kThreads)
+      if (int at = i + int(threadIdx.x); at < 2 * kQueries)
+        copyWordAsync(toNumbers + at,
+                      at < kQueries ? number : number + (call.delta - call.logSumExp2), inside);
+    query += kQueries;
+    number += kQueries;
+  }
+};
+
 /// dk and dv of a tile of keys (x) of a head of keys (y).
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
@@ -31,20 +78,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   Sight sight(shape);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
-  QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
-  auto copyQueries = [&](int buffer) { // zeros behind the sequence, numbers too: they add nothing
-    copyPanels<kQueries, D, kThreads>(queries + buffer * kTile, headOf(call.q, b, next.head),
-                                      next.query, sight.queries);
-    copyPanels<kQueries, D, kThreads>(douts + buffer * kTile, headOf(call.dout, b, next.head),
-                                      next.query, sight.queries);
-#pragma unroll
-    for (int i = int(threadIdx.x); i < 2 * kQueries; i += kThreads) {
-      const float *from = i < kQueries ? call.logSumExp2 : call.delta;
-      int at = next.query + i % kQueries;
-      bool inside = at < sight.queries;
-      copyWordAsync(&numbers[buffer][i / kQueries][i % kQueries],
-                    inside ? from + call.rowOf(b, next.head, at) : from, inside);
-    }
+  QueryCopies<T, Plan> copies(call, b, int(kv * shape.groups), range);
+  auto copyQueries = [&](int buffer) {
+    copies.next(queries + buffer * kTile, douts + buffer * kTile, &numbers[buffer][0][0]);
   };
   copyPanels<kKeys, D, kThreads>(keys, headOf(call.k, b, kv), key, sight.keys);
   copyPanels<kKeys, D, kThreads>(values, headOf(call.v, b, kv), key, sight.keys);
@@ -56,18 +92,16 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   uint32_t ownKeys = sharedAddress(keys + group * kGroupRows * kPanel);
   uint32_t ownValues = sharedAddress(values + group * kGroupRows * kPanel);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
-  for (int i = 0; i < range.tiles; ++i, tile = next) {
+  for (int i = 0, query = range.first; i < range.tiles; ++i) {
     waitForCopies<0>();
     fenceForProducts();
     __syncthreads(); // the queries are there, and all are done with those before
-    next.query += kQueries;
-    if (next.query >= range.end)
-      next = {next.head + 1, range.first};
     if (i + 1 < range.tiles)
       copyQueries((i + 1) % 2);
     commitCopies();
-    int last = min(tile.query + kQueries, sight.queries) - 1;
-    if (!meetsKeys(sight, tile.query, last, ownKey, ownKey + kGroupRows))
+    int at = query, last = min(at + kQueries, sight.queries) - 1;
+    query = at + kQueries < range.end ? at + kQueries : range.first; // of the next head
+    if (!meetsKeys(sight, at, last, ownKey, ownKey + kGroupRows))
       continue; // the whole group
     uint32_t passing = sharedAddress(queries + i % 2 * kTile);
     uint32_t passingDouts = sharedAddress(douts + i % 2 * kTile);
@@ -80,8 +114,8 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     commitProducts();
     waitForProducts<1>();
     pin(p[0]);
-    if (hidesKeys(sight, tile.query, last, first, first + 16))
-      hideFromQueries<1, kQueries>(p, sight, tile.query, first);
+    if (hidesKeys(sight, at, last, first, first + 16))
+      hideFromQueries<1, kQueries>(p, sight, at, first);
     weigh<1, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
     roundTo<T>(roundedP, p[0]);
     pin(dv[0]);
@@ -162,10 +196,11 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
-  auto copyKeys = [&](int i) {
-    int key = begin + i * kKeys;
-    copyPanels<kKeys, D, kThreads>(keys + i % 2 * kTile, headOf(call.k, b, kv), key, sight.keys);
-    copyPanels<kKeys, D, kThreads>(values + i % 2 * kTile, headOf(call.v, b, kv), key, sight.keys);
+  TileCopies<kKeys, D, kThreads, T> keyCopies(headOf(call.k, b, kv), begin, sight.keys);
+  TileCopies<kKeys, D, kThreads, T> valueCopies(headOf(call.v, b, kv), begin, sight.keys);
+  auto copyKeys = [&](int buffer) {
+    keyCopies.next(keys + buffer * kTile);
+    valueCopies.next(values + buffer * kTile);
   };
   copyPanels<kQueries, D, kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
   copyPanels<kQueries, D, kThreads>(douts, headOf(call.dout, b, h), query, sight.queries);
@@ -185,7 +220,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     fenceForProducts();
     __syncthreads(); // keys and values are there, and all are done with those before
     if (key + kKeys < end)
-      copyKeys(i + 1);
+      copyKeys((i + 1) % 2);
     commitCopies();
     if (!meetsKeys(sight, groupFirst, groupLast, key, key + kKeys))
       continue; // the whole group

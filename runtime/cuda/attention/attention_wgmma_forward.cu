@@ -54,7 +54,6 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   T *queries = tilesIn<T>(dynamic), *keys = queries + kQueries * D, *values = keys + 2 * kTile;
   int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first of the tile
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
   Sight sight(shape);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
@@ -63,25 +62,21 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     return end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
   };
   int tiles = tilesTo(query + kQueries - 1), own = tilesTo(query + (group + 1) * kGroupRows - 1);
-  auto copyKeys = [&](int i) {
-    if (i < tiles)
-      copyPanels<kKeys, D, kThreads>(keys + i % 2 * kTile, keyRows, begin + i * kKeys, sight.keys);
-  };
-  auto copyValues = [&](int i) {
-    if (i < tiles)
-      copyPanels<kKeys, D, kThreads>(values + i % 2 * kTile, valueRows, begin + i * kKeys,
-                                     sight.keys);
-  };
+  TileCopies<kKeys, D, kThreads, T> keyCopies(headOf(call.k, b, kv), begin, sight.keys);
+  TileCopies<kKeys, D, kThreads, T> valueCopies(headOf(call.v, b, kv), begin, sight.keys);
   copyPanels<kQueries, D, kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
-  copyKeys(0);
+  if (tiles > 0)
+    keyCopies.next(keys);
   commitCopies();
   int step = 0;
   auto next = [&] { // to where keys of tile `step` are there, and values of the one before
     waitForCopies<0>();
     fenceForProducts();
     __syncthreads(); // all are done with those before
-    copyKeys(step + 1);
-    copyValues(step);
+    if (step + 1 < tiles)
+      keyCopies.next(keys + (step + 1) % 2 * kTile);
+    if (step < tiles)
+      valueCopies.next(values + step % 2 * kTile);
     commitCopies();
     ++step;
   };

@@ -41,11 +41,15 @@ namespace partita_rt::cuda {
 constexpr int kPanel = 64; ///< elements of a row
 
 /// Of an operand at this address of shared memory. panelBytes: between panels, where N > 64 of a
-/// transposed one. Descriptors of addresses behind it: add the bytes / 16.
+/// transposed one.
 __device__ inline uint64_t operandAt(uint32_t address, int panelBytes = 0) {
   constexpr uint64_t kSwizzle128 = 1, kBlock = 1024;
   return uint64_t(address >> 4 & 0x3fff) | uint64_t(panelBytes >> 4) << 16 | kBlock >> 4 << 32 |
          kSwizzle128 << 62;
+}
+/// The same of one so many bytes behind. Addresses stay in the lower half: sums of 32 bits.
+__device__ inline uint64_t behind(uint64_t operand, int bytes) {
+  return (operand & ~uint64_t(0xffffffff)) | (uint32_t(operand) + uint32_t(bytes >> 4));
 }
 
 #if defined(__CUDACC__) && defined(PARTITA_RT_WGMMA)

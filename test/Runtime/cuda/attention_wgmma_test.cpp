@@ -99,7 +99,7 @@ __global__ void products(float *c, const T *a, const T *b, bool held, Mistake mi
     beginProducts();
   if (held)
     for (int k = 0; k < 4; ++k)
-      multiplyGroup<T, false>(sums, registers[k], operandAt(at) + uint64_t(2 * k), k > 0);
+      multiplyGroup<T, false>(sums, registers[k], behind(operandAt(at), 32 * k), k > 0);
   else
     productByRows<T, 64, 64>(sums, sharedAddress(left), at);
   addProduct<T, 64>(sums, registers, at);
