@@ -117,7 +117,7 @@ void benchRows(int64_t rows, int64_t width) {
        }),
        0, 2 * bytes);
   line("layer norm backward", seconds([&] {
-         layerNormBackward(y.data(), dw.data(), db.data(), dy.data(), x.data(), w.data(),
+         layerNormBackward(y.data(), dw.data(), db.data(), nullptr, dy.data(), x.data(), w.data(),
                            mean.data(), rstd.data(), rows, width, Write::Set);
        }),
        0, 3 * bytes);

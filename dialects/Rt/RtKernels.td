@@ -81,11 +81,11 @@ def Rt_LayerNormForwardOp : Rt_Call<"layer_norm_forward", "layerNormForward",
   let arguments = (ins B:$y, Optional<B>:$mean, Optional<B>:$rstd, B:$x, B:$weight, B:$bias, I64Attr:$rows, I64Attr:$width, F64Attr:$epsilon);
 }
 def Rt_LayerNormBackwardOp : Rt_Call<"layer_norm_backward", "layerNormBackward",
-    ["getDx()", "orNull(getDweight())", "orNull(getDbias())", "getDy()", "getX()", "getWeight()", "getMean()", "getRstd()", "getRows()", "getWidth()",
-     "\"Write::Set\"", "write(getAdd())"], [AttrSizedOperandSegments],
-    "getDweight() || getDbias() ? normBackwardScratch(getRows(), getWidth()) : 0"> {
-  let summary = "layer norm's gradients; `add` adds to dx";
-  let arguments = (ins B:$dx, Optional<B>:$dweight, Optional<B>:$dbias, B:$dy, B:$x, B:$weight, B:$mean, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
+    ["getDx()", "orNull(getDweight())", "orNull(getDbias())", "orNull(getSums())", "getDy()", "getX()", "getWeight()", "getMean()", "getRstd()",
+     "getRows()", "getWidth()", "\"Write::Set\"", "write(getAdd())"], [AttrSizedOperandSegments],
+    "normBackwardScratch(getRows(), getWidth(), getSums() ? 3 : getDbias() ? 2 : getDweight() ? 1 : 0)"> {
+  let summary = "layer norm's gradients, and the sums of dx's columns; `add` adds to dx";
+  let arguments = (ins B:$dx, Optional<B>:$dweight, Optional<B>:$dbias, Optional<B>:$sums, B:$dy, B:$x, B:$weight, B:$mean, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
 }
 def Rt_RmsNormForwardOp : Rt_Call<"rms_norm_forward", "rmsNormForward",
     ["getY()", "orNull(getRstd())", "getX()", "getWeight()", "getRows()", "getWidth()", "real(getEpsilon())"]> {
@@ -94,7 +94,7 @@ def Rt_RmsNormForwardOp : Rt_Call<"rms_norm_forward", "rmsNormForward",
 }
 def Rt_RmsNormBackwardOp : Rt_Call<"rms_norm_backward", "rmsNormBackward",
     ["getDx()", "orNull(getDweight())", "getDy()", "getX()", "getWeight()", "getRstd()", "getRows()", "getWidth()",
-     "\"Write::Set\"", "write(getAdd())"], [], "getDweight() ? normBackwardScratch(getRows(), getWidth()) : 0"> {
+     "\"Write::Set\"", "write(getAdd())"], [], "normBackwardScratch(getRows(), getWidth(), getDweight() ? 1 : 0)"> {
   let summary = "root-mean-square norm's gradients; `add` adds to dx";
   let arguments = (ins B:$dx, Optional<B>:$dweight, B:$dy, B:$x, B:$weight, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
 }

@@ -93,12 +93,14 @@ def Tx_MatMulNTBiasOp : Tx_BiasedProduct<"matmul_nt_bias"> {
 }
 
 def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [],
-    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1])"> {
+    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[0])"> {
   let summary = "tx.layer_norm_grad with `add`, the residual branch's cotangent, added to dx";
-  let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.";
-  let shardRule = "*+ n^, n^, *+, *+, *+ n^, *+ n^ -> * n^, n^, n^";
+  let description = [{
+    The sums are those of dx with `add`. Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.
+  }];
+  let shardRule = "*+ n^, n^, *+, *+, *+ n^, *+ n^ -> * n^, n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
-  let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db);
+  let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db, Tx_Float:$sums);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

@@ -83,11 +83,12 @@ def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [],
   }];
 }
 def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [],
-    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1])"> {
-  let summary = "cotangents of x, w and b";
-  let shardRule = "*+ n^, n^, *+, *+, ~*+ n^ -> * n^, n^, n^";
+    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+  let summary = "cotangents of x, w and b, and the sums of dx's rows";
+  let description = "The sums are the gradient of a bias whose sum with something is x; `fuse-norm-sums` gives them their users.";
+  let shardRule = "*+ n^, n^, *+, *+, ~*+ n^ -> * n^, n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy);
-  let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db);
+  let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db, Tx_Float:$sums);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

@@ -75,23 +75,6 @@ bool fuseSlope(tx::GeluTanhGradOp slope) {
 // A bias's gradient
 //===------------------------------------------------------------------------------------------===//
 
-/// Sums of all rows of the matrix, perhaps in another shape, in this block; null if nobody has any.
-tx::ReduceSumOp rowSumsOf(Value matrix, Block *block) {
-  auto shape = cast<RankedTensorType>(matrix.getType()).getShape();
-  for (Operation *user : usersOf(unshaped(matrix))) {
-    auto sums = dyn_cast<tx::ReduceSumOp>(user);
-    if (!sums || sums->getBlock() != block || sums.getType().getRank() != 1 ||
-        sums.getType().getDimSize(0) != shape.back())
-      continue;
-    auto summed = cast<RankedTensorType>(sums.getX().getType());
-    bool rows = !llvm::is_contained(sums.getDims(), summed.getRank() - 1) &&
-                summed.getShape().back() == shape.back();
-    if (rows)
-      return sums;
-  }
-  return {};
-}
-
 bool isBefore(Value value, Operation *op) {
   Operation *definer = value.getDefiningOp();
   return !definer || definer->getBlock() != op->getBlock() || definer->isBeforeInBlock(op);

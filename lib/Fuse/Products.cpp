@@ -1,5 +1,6 @@
 //===- Products.cpp - what passes that extend a product's kernel share ------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "lib/Fuse/Products.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -39,6 +40,33 @@ bool partita::isFollowedByArithmetic(Value value) {
 bool partita::sameElements(ArrayRef<Value> values) {
   return llvm::all_of(values, [&](Value value) {
     return getElementTypeOrSelf(value.getType()) == getElementTypeOrSelf(values[0].getType());
+  });
+}
+
+tx::ReduceSumOp partita::rowSumsOf(Value matrix, Block *block) {
+  auto shape = cast<RankedTensorType>(matrix.getType()).getShape();
+  for (Operation *user : usersOf(unshaped(matrix))) {
+    auto sums = dyn_cast<tx::ReduceSumOp>(user);
+    if (!sums || sums->getBlock() != block || sums.getType().getRank() != 1 ||
+        sums.getType().getDimSize(0) != shape.back())
+      continue;
+    auto summed = cast<RankedTensorType>(sums.getX().getType());
+    bool rows = !llvm::is_contained(sums.getDims(), summed.getRank() - 1) &&
+                summed.getShape().back() == shape.back();
+    if (rows)
+      return sums;
+  }
+  return {};
+}
+
+bool partita::isAddedWider(tx::ReduceSumOp sums) {
+  return llvm::any_of(sums->getUses(), [&](OpOperand &use) {
+    if (auto cast = dyn_cast<tx::CastOp>(use.getOwner()))
+      return llvm::any_of(cast->getUsers(), llvm::IsaPred<tx::AddOp>);
+    auto yield = dyn_cast<train::YieldOp>(use.getOwner());
+    auto loop = yield ? dyn_cast<train::AccumulateOp>(yield->getParentOp()) : nullptr;
+    std::optional<unsigned> number = loop ? loop.getSumOf(use) : std::nullopt;
+    return number && !sameElements({loop.getSums()[*number], sums.getResult()});
   });
 }
 

@@ -19,6 +19,12 @@ bool isFollowedByArithmetic(mlir::Value value);
 /// Are all these values of one type of elements?
 bool sameElements(llvm::ArrayRef<mlir::Value> values);
 
+/// Sums of all rows of the matrix, perhaps in another shape, in this block; null if nobody has any.
+tx::ReduceSumOp rowSumsOf(mlir::Value matrix, mlir::Block *block);
+/// Are they added to a sum over micro-batches in more bits? The weight's gradient, with which they
+/// can be made too, rounds nothing before that.
+bool isAddedWider(tx::ReduceSumOp sums);
+
 /// Is it a product whose rows are rows of a result: tx.matmul or tx.matmul_nt?
 bool isProduct(mlir::Operation *op);
 

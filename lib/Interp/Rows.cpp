@@ -74,7 +74,7 @@ static LogicalResult layerNormGrad(tx::LayerNormGradOp, Inputs in, Outputs out) 
       out[2].reals[j] += dy[j];
     }
     for (int64_t j = 0; j < n; ++j)
-      out[0].reals[row * n + j] = rstd * (c[j] - sumC / n - h[j] * sumCH / n);
+      out[3].reals[j] += out[0].reals[row * n + j] = rstd * (c[j] - sumC / n - h[j] * sumCH / n);
   }
   return success();
 }
@@ -83,6 +83,9 @@ static LogicalResult layerNormGradAdd(tx::LayerNormGradAddOp, Inputs in, Outputs
   if (failed(layerNormGrad({}, in.take_front(5), out)))
     return failure();
   out[0].add(*in[5]);
+  int64_t n = in[5]->dim(-1);
+  for (size_t i = 0; i < in[5]->reals.size(); ++i)
+    out[3].reals[i % n] += in[5]->reals[i];
   return success();
 }
 

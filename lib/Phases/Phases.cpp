@@ -141,6 +141,7 @@ static constexpr StringLiteral kFuse[] = {
     "canonicalize",
     "sink-reshapes",
     "fuse-residual-gradients",
+    "fuse-norm-sums",
     "fuse-epilogues",
     "fuse-addends",
     "fuse-accumulation",

@@ -86,6 +86,19 @@ void addWeightGradients(float *dweight, float *dbias, const NormRows<T> &block, 
   });
 }
 
+/// sums += the columns of some rows of dx, for columns [first, first + count) with sums pointing at
+/// the first.
+template <typename T>
+void addColumns(float *sums, const T *dx, int64_t rows, int64_t width, int64_t first,
+                int64_t count) {
+  forLanes(count, [&](int64_t i, int64_t n) {
+    Lanes sum{};
+    for (int64_t r = 0; r < rows; ++r)
+      sum += loadUpTo(dx + r * width + first + i, n);
+    storeUpTo(sums + i, loadUpTo(sums + i, n) + sum, n);
+  });
+}
+
 /// dx = rstd * (dy w - mean(dy w) - xhat * mean(dy w xhat)), without the middle term where no mean
 /// was subtracted.
 template <typename T, typename W, typename HasW>
@@ -136,8 +149,8 @@ void parameterGradient(G *gradient, const NormRows<T> &all, Write write, Add add
 }
 
 template <typename T>
-void normBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const NormRows<T> &all,
-                  FloatOr<const T> weight, Write write, Write dxWrite) {
+void normBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, FloatOr<T> dxSums,
+                  const NormRows<T> &all, FloatOr<const T> weight, Write write, Write dxWrite) {
   withPresence<T>(weight, [&](auto *w, auto hasWeight) {
     if constexpr (kIsFloat<T>) {
       if (write == Write::Set) {
@@ -145,12 +158,16 @@ void normBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const NormRows<T>
           fill(dweight, 0.0f, all.width);
         if (dbias)
           fill(dbias, 0.0f, all.width);
+        if (dxSums)
+          fill(dxSums, 0.0f, all.width);
       }
       forBlocks(all, [&](const NormRows<T> &block, int64_t row) {
         if (dweight || dbias) // before dx, which may overwrite dy
           addWeightGradients(dweight, dbias, block, 0, block.width);
         if (dx)
           inputGradient(dx + row * all.width, block, w, hasWeight, dxWrite);
+        if (dxSums)
+          addColumns(dxSums, dx + row * all.width, block.rows, block.width, 0, block.width);
       });
     } else {
       if (dweight)
@@ -169,6 +186,12 @@ void normBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const NormRows<T>
         if (dx)
           inputGradient(dx + row * all.width, block, w, hasWeight, dxWrite);
       });
+      if (dxSums)
+        withType(dxSums, [&](auto *to) {
+          parameterGradient(to, all, write, [&](float *sums, auto &block, auto... range) {
+            addColumns(sums, dx + (block.dy - all.dy), block.rows, block.width, range...);
+          });
+        });
     }
   });
 }
@@ -186,11 +209,11 @@ void layerNormForward(T *y, float *mean, float *rstd, const T *x, FloatOr<const 
 }
 
 template <typename T>
-void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const T *dy, const T *x,
-                       FloatOr<const T> weight, const float *mean, const float *rstd, int64_t rows,
-                       int64_t width, Write write, Write dxWrite) {
+void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, FloatOr<T> sums, const T *dy,
+                       const T *x, FloatOr<const T> weight, const float *mean, const float *rstd,
+                       int64_t rows, int64_t width, Write write, Write dxWrite) {
   NormRows<T> all{dy, x, mean, rstd, rows, width};
-  normBackward<T>(dx, dweight, dbias, all, weight, write, dxWrite);
+  normBackward<T>(dx, dweight, dbias, sums, all, weight, write, dxWrite);
 }
 
 //===-- Root-mean-square norm ---------------------------------------------------------------===//
@@ -224,7 +247,7 @@ template <typename T>
 void rmsNormBackward(T *dx, FloatOr<T> dweight, const T *dy, const T *x, FloatOr<const T> weight,
                      const float *rstd, int64_t rows, int64_t width, Write write, Write dxWrite) {
   NormRows<T> all{dy, x, nullptr, rstd, rows, width};
-  normBackward<T>(dx, dweight, nullptr, all, weight, write, dxWrite);
+  normBackward<T>(dx, dweight, nullptr, nullptr, all, weight, write, dxWrite);
 }
 
 //===-- Softmax -----------------------------------------------------------------------------===//
@@ -264,7 +287,7 @@ void softmaxBackward(T *dx, const T *dy, const T *y, int64_t rows, int64_t width
 #define ROWS(T)                                                                                    \
   template void layerNormForward(T *, float *, float *, const T *, FloatOr<const T>,               \
                                  FloatOr<const T>, int64_t, int64_t, float);                       \
-  template void layerNormBackward(T *, FloatOr<T>, FloatOr<T>, const T *, const T *,               \
+  template void layerNormBackward(T *, FloatOr<T>, FloatOr<T>, FloatOr<T>, const T *, const T *,   \
                                   FloatOr<const T>, const float *, const float *, int64_t,         \
                                   int64_t, Write, Write);                                          \
   template void rmsNormForward(T *, float *, const T *, FloatOr<const T>, int64_t, int64_t,        \

@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: @residual(
 // CHECK-SAME:    %[[RES:[a-z0-9]*]]: tensor<4x6xf64>)
-// CHECK-NEXT:    %[[DX:.*]], %[[DW:.*]], %[[DB:.*]] = tx.layer_norm_grad_add %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[RES]]
+// CHECK-NEXT:    %[[DX:.*]], %[[DW:.*]], %[[DB:.*]], %{{.*}} = tx.layer_norm_grad_add %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[RES]]
 // CHECK-NEXT:    return %[[DX]], %[[DW]], %[[DB]]
 func.func @residual(%x: tensor<4x6xf64>, %w: tensor<6xf64>, %mean: tensor<4xf64>, %rstd: tensor<4xf64>, %dy: tensor<4x6xf64>, %res: tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>) {
-  %g:3 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<4x6xf64>, tensor<6xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>)
+  %g:4 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<4x6xf64>, tensor<6xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>)
   %d = tx.add %res, %g#0 : (tensor<4x6xf64>, tensor<4x6xf64>) -> tensor<4x6xf64>
   return %d, %g#1, %g#2 : tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>
 }
@@ -17,7 +17,7 @@ func.func @residual(%x: tensor<4x6xf64>, %w: tensor<6xf64>, %mean: tensor<4xf64>
 // CHECK-NEXT:    tx.neg
 // CHECK-NEXT:    tx.layer_norm_grad_add
 func.func @later(%x: tensor<4x6xf64>, %w: tensor<6xf64>, %mean: tensor<4xf64>, %rstd: tensor<4xf64>, %dy: tensor<4x6xf64>, %res: tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>) {
-  %g:3 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<4x6xf64>, tensor<6xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>)
+  %g:4 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<4x6xf64>, tensor<6xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>)
   %n = tx.neg %res : (tensor<4x6xf64>) -> tensor<4x6xf64>
   %d = tx.add %g#0, %n : (tensor<4x6xf64>, tensor<4x6xf64>) -> tensor<4x6xf64>
   return %d, %g#1, %g#2 : tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>
@@ -27,7 +27,7 @@ func.func @later(%x: tensor<4x6xf64>, %w: tensor<6xf64>, %mean: tensor<4xf64>, %
 // CHECK-LABEL: @needed_earlier(
 // CHECK-NOT:     layer_norm_grad_add
 func.func @needed_earlier(%x: tensor<4x6xf64>, %w: tensor<6xf64>, %mean: tensor<4xf64>, %rstd: tensor<4xf64>, %dy: tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>) {
-  %g:3 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<4x6xf64>, tensor<6xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>)
+  %g:4 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<4x6xf64>, tensor<6xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>)
   %n = tx.neg %g#1 : (tensor<6xf64>) -> tensor<6xf64>
   %b = tx.broadcast %n : tensor<6xf64> -> tensor<4x6xf64>
   %d = tx.add %g#0, %b : (tensor<4x6xf64>, tensor<4x6xf64>) -> tensor<4x6xf64>

@@ -508,16 +508,16 @@ func.func @layer_norm(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %b: tensor<6xf64
 }
 // CHECK: tx.layer_norm_grad @layer_norm_grad: split *0 *1; partial 4{{ *$}}
 // GRAD: gradient of layer_norm_grad: none{{$}}
-func.func @layer_norm_grad(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: tensor<2x4xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>) {
-  %0:3 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>)
-  return %0#0, %0#1, %0#2 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>
+func.func @layer_norm_grad(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: tensor<2x4xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>) {
+  %0:4 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>
 }
 
 // CHECK: tx.layer_norm_grad_add @layer_norm_grad_add: split *0 *1; partial{{ *$}}
 // GRAD: gradient of layer_norm_grad_add: none{{$}}
-func.func @layer_norm_grad_add(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: tensor<2x4xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>, %add: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>) {
-  %0:3 = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %add : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>)
-  return %0#0, %0#1, %0#2 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>
+func.func @layer_norm_grad_add(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: tensor<2x4xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>, %add: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>) {
+  %0:4 = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %add : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>, tensor<6xf64>
 }
 
 // CHECK: tx.rms_norm @rms_norm: split *0 *1 n!; partial{{ *$}}

@@ -40,20 +40,22 @@ TYPED_TEST(HalfKernels, LayerNorm) {
     EXPECT_ROUNDED(bare, y);
 
     for (Write write : kWrites) {
-      Floats dx = dx0, dw = dw0, db = dw0, dwf = dw0;
-      Narrow<T> ndx = rounded<T>(dx0), ndw = rounded<T>(dw0), ndb = ndw, overDy = ndy;
-      layerNormBackward(dx.data(), dw.data(), db.data(), dy.data(), x.data(), w.data(), mean.data(),
-                        rstd.data(), rows, width, write, write);
-      layerNormBackward(ndx.data(), ndw.data(), ndb.data(), ndy.data(), nx.data(), nw.data(),
+      Floats dx = dx0, dw = dw0, db = dw0, dwf = dw0, sums = dw0;
+      Narrow<T> ndx = rounded<T>(dx0), ndw = rounded<T>(dw0), ndb = ndw, overDy = ndy, nsums = ndw;
+      layerNormBackward(dx.data(), dw.data(), db.data(), nullptr, dy.data(), x.data(), w.data(),
                         mean.data(), rstd.data(), rows, width, write, write);
+      layerNormBackward(ndx.data(), ndw.data(), ndb.data(), nsums.data(), ndy.data(), nx.data(),
+                        nw.data(), mean.data(), rstd.data(), rows, width, write, write);
+      columnSum(sums.data(), ndx.data(), rows, width, width, write); // of what was stored
+      EXPECT_CLOSE(widened(nsums), widen(sums), 1e-2);
       EXPECT_ROUNDED(ndx, dx);
       EXPECT_ROUNDED(ndw, dw);
       EXPECT_ROUNDED(ndb, db);
-      layerNormBackward(overDy.data(), dwf.data(), nullptr, overDy.data(), nx.data(), w.data(),
-                        mean.data(), rstd.data(), rows, width, write);
+      layerNormBackward(overDy.data(), dwf.data(), nullptr, nullptr, overDy.data(), nx.data(),
+                        w.data(), mean.data(), rstd.data(), rows, width, write);
       EXPECT_EQ(dwf, dw);
-      layerNormBackward(dx.data(), nullptr, nullptr, dy.data(), x.data(), w.data(), mean.data(),
-                        rstd.data(), rows, width);
+      layerNormBackward(dx.data(), nullptr, nullptr, nullptr, dy.data(), x.data(), w.data(),
+                        mean.data(), rstd.data(), rows, width);
       EXPECT_ROUNDED(overDy, dx);
     }
   }

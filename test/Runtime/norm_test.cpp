@@ -8,13 +8,14 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 struct NormReference {
-  Doubles y, dx, dweight, dbias;
+  Doubles y, dx, dweight, dbias, sums;
 };
 
 /// Forward, and the gradients of sum(y * dy).
 NormReference normReference(const Floats &x, const Floats &w, const Floats &b, const Floats &dy,
                             int64_t rows, int64_t width, double epsilon) {
-  NormReference r{Doubles(x.size()), Doubles(x.size()), Doubles(w.size()), Doubles(w.size())};
+  NormReference r{Doubles(x.size()), Doubles(x.size()), Doubles(w.size()), Doubles(w.size()),
+                  Doubles(w.size())};
   for (int64_t i = 0; i < rows; ++i) {
     const float *row = x.data() + i * width, *g = dy.data() + i * width;
     double mean = 0, variance = 0, meanG = 0, meanDot = 0;
@@ -32,7 +33,8 @@ NormReference normReference(const Floats &x, const Floats &w, const Floats &b, c
       meanDot += double(g[j]) * w[j] * xhat / double(width);
     }
     for (int64_t j = 0; j < width; ++j)
-      r.dx[i * width + j] = rstd * (double(g[j]) * w[j] - meanG - (row[j] - mean) * rstd * meanDot);
+      r.sums[j] += r.dx[i * width + j] =
+          rstd * (double(g[j]) * w[j] - meanG - (row[j] - mean) * rstd * meanDot);
   }
   return r;
 }
@@ -47,22 +49,26 @@ TEST_P(LayerNorm, EqualsItsDefinition) {
     value += 3.0f;
   NormReference r = normReference(x, w, b, dy, rows, width, 1e-5);
   Floats y(x.size()), mean(static_cast<size_t>(rows)), rstd(mean), dx(x.size()), dw(w.size()),
-      db(w.size());
+      db(w.size()), sums(w.size());
   layerNormForward(y.data(), mean.data(), rstd.data(), x.data(), w.data(), b.data(), rows, width,
                    1e-5f);
   EXPECT_CLOSE(y, r.y, 3e-6);
-  layerNormBackward(dx.data(), dw.data(), db.data(), dy.data(), x.data(), w.data(), mean.data(),
-                    rstd.data(), rows, width);
+  layerNormBackward(dx.data(), dw.data(), db.data(), sums.data(), dy.data(), x.data(), w.data(),
+                    mean.data(), rstd.data(), rows, width);
   EXPECT_CLOSE(dx, r.dx, width < 4 ? 5e-5 : 5e-6); // two elements: dx is almost 0
   EXPECT_CLOSE(dw, r.dweight, 5e-6);
   EXPECT_CLOSE(db, r.dbias, 5e-6);
+  EXPECT_CLOSE(sums, r.sums, width < 4 ? 5e-5 : 5e-6);
 
   Floats inPlace = dy, twice = dw, twiceB = db, added = dx;
-  layerNormBackward(inPlace.data(), twice.data(), twiceB.data(), inPlace.data(), x.data(), w.data(),
-                    mean.data(), rstd.data(), rows, width, Write::Add);
+  layerNormBackward(inPlace.data(), twice.data(), twiceB.data(), nullptr, inPlace.data(), x.data(),
+                    w.data(), mean.data(), rstd.data(), rows, width, Write::Add);
   EXPECT_EQ(inPlace, dx);
-  layerNormBackward(added.data(), nullptr, nullptr, dy.data(), x.data(), w.data(), mean.data(),
-                    rstd.data(), rows, width, Write::Set, Write::Add);
+  Floats both(w.size());
+  layerNormBackward(added.data(), nullptr, nullptr, both.data(), dy.data(), x.data(), w.data(),
+                    mean.data(), rstd.data(), rows, width, Write::Set, Write::Add);
+  for (size_t j = 0; j < both.size(); ++j)
+    EXPECT_NEAR(both[j], 2 * sums[j], 1e-4 * (1 + std::fabs(sums[j])));
   for (int64_t j = 0; j < width; ++j)
     EXPECT_NEAR(twice[j], 2 * dw[j], 1e-4 * (1 + std::fabs(dw[j])));
   for (size_t i = 0; i < dx.size(); ++i)

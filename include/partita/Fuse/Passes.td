@@ -75,14 +75,38 @@ def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleO
     Phase: fuse.
 
     ```mlir
-    %dx, %dw, %db = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy
+    %dx, %dw, %db, %sums = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy
     %0 = tx.add %residual, %dx
     // becomes
-    %0, %dw, %db = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual
+    %0, %dw, %db, %sums = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual
     ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
   let statistics = [Statistic<"fused", "fused", "additions that became part of a norm's gradient">];
+}
+
+def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
+  let summary = "a layer norm's gradient also computes the gradient of the bias in front of it";
+  let description = [{
+    Phase: fuse.
+
+    If a matmul's bias has been added to what a norm normalizes, the bias's gradient is the sum of the rows of the norm's dx, together
+    with the residual branch's. The kernel has them in registers, so nobody reads them again for the sums.
+
+    ```mlir
+    %dx, %dw, %db, %sums = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual
+    %0 = tx.reduce_sum %dx [0]
+    return %dx, %dw, %db, %0
+    // becomes
+    %dx, %dw, %db, %sums = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual
+    return %dx, %dw, %db, %sums
+    ```
+
+    Runs after `fuse-residual-gradients`, whose ops have the sums of both branches, and before `fuse-epilogues`, which would fuse them
+    with the gradient of the weight. 16-bit sums that are added in 32 bits are left to the latter, which rounds nothing before it adds.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "sums that a norm's gradient makes">];
 }
 
 def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {

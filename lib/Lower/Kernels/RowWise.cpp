@@ -35,13 +35,14 @@ struct LayerNormGrad : KernelInterface::ExternalModel<LayerNormGrad, tx::LayerNo
   }
   bool needsResult(Operation *, unsigned result) const { return result == 0; }
   StringRef resultName(Operation *, unsigned result) const {
-    return ArrayRef<StringRef>{"dx", "dw", "db"}[result];
+    return ArrayRef<StringRef>{"dx", "dw", "db", "dx_sums"}[result];
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::LayerNormGradOp>(op);
-    l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2), l.operand(4),
-                                  l.operand(0), l.operand(1), l.operand(2), l.operand(3),
-                                  rowsOf(l, grad.getX()), widthOf(l, grad.getX()), false);
+    l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2),
+                                  l.resultOrNull(3), l.operand(4), l.operand(0), l.operand(1),
+                                  l.operand(2), l.operand(3), rowsOf(l, grad.getX()),
+                                  widthOf(l, grad.getX()), false);
     return success();
   }
 };
@@ -53,15 +54,16 @@ struct LayerNormGradAdd : KernelInterface::ExternalModel<LayerNormGradAdd, tx::L
   }
   bool needsResult(Operation *, unsigned result) const { return result == 0; }
   StringRef resultName(Operation *, unsigned result) const {
-    return ArrayRef<StringRef>{"dx", "dw", "db"}[result];
+    return ArrayRef<StringRef>{"dx", "dw", "db", "dx_sums"}[result];
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::LayerNormGradAddOp>(op);
     if (!l.samePlace(grad.getDx(), grad.getAdd()))
       l.copy(l.result(0), l.view(grad.getDx()), grad.getAdd());
-    l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2), l.operand(4),
-                                  l.operand(0), l.operand(1), l.operand(2), l.operand(3),
-                                  rowsOf(l, grad.getX()), widthOf(l, grad.getX()), true);
+    l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2),
+                                  l.resultOrNull(3), l.operand(4), l.operand(0), l.operand(1),
+                                  l.operand(2), l.operand(3), rowsOf(l, grad.getX()),
+                                  widthOf(l, grad.getX()), true);
     return success();
   }
 };

@@ -71,7 +71,7 @@ inline dim3 columnGrid(int64_t rows, int64_t width) {
 /// before the first is added.
 __device__ inline void addParts(float (&sums)[kPack], const float *partials, int64_t parts,
                                 int64_t width, int64_t first) {
-  constexpr int kAtOnce = 4;
+  constexpr int kAtOnce = 8;
   for (int64_t part = threadIdx.y; part < parts; part += kAtOnce * kPartRows) {
     Pack<float, kPack> x[kAtOnce];
 #pragma unroll
@@ -87,26 +87,64 @@ __device__ inline void addParts(float (&sums)[kPack], const float *partials, int
   }
 }
 
-/// y[width] (+)= the sums of partials[parts, width], divided, in order: kPartRows runs of every
-/// kPartRows-th part, then these. Blocks of grid.y = 1, where there are such, do the same for `y1`
-/// with the partials behind. Moves 4 * parts * width bytes for each.
-template <typename T>
+/// Where sums of columns go: so many arrays at most, of which null ones are not wanted.
+template <typename T, int kMost> struct PartialSumArrays {
+  FloatOrArray<T> y[kMost];
+
+  /// Up to the last one that is wanted.
+  int count() const {
+    int found = 0;
+    for (int i = 0; i < kMost; ++i)
+      if (y[i].data)
+        found = i + 1;
+    return found;
+  }
+  __device__ FloatOrArray<T> operator[](unsigned number) const {
+    FloatOrArray<T> found = y[0];
+#pragma unroll
+    for (int i = 1; i < kMost; ++i)
+      if (number == unsigned(i))
+        found = y[i];
+    return found;
+  }
+};
+
+/// Each y[width] (+)= the sums of its partials[parts, width], divided, in one order: kPartRows runs
+/// of every kPartRows-th part; a warp's runs in a butterfly; the warps' in order. Blocks of grid.y =
+/// n have the n-th array. Moves 4 * parts * width bytes for each.
+template <typename T, int kMost>
 __global__ void __launch_bounds__(kPartPacks *kPartRows)
-    addPartials(FloatOrArray<T> y0, FloatOrArray<T> y1, const float *partials, int64_t parts,
+    addPartials(PartialSumArrays<T, kMost> arrays, const float *partials, int64_t parts,
                 int64_t width, float divisor, Write write) {
-  __shared__ ColumnPack space[rowSumSpace(kPartPacks, kPartRows)];
-  FloatOrArray<T> y = y0;
-  if (blockIdx.y == 1)
-    y = y1;
+  constexpr int kWarps = kPartPacks * kPartRows / kWarp;
+  __shared__ ColumnPack space[kWarps - 1][kPartPacks];
+  FloatOrArray<T> y = arrays[blockIdx.y];
   if (!y) // the whole block
     return;
   int64_t first = (int64_t(blockIdx.x) * kPartPacks + threadIdx.x) * kPack;
   float sums[kPack] = {};
   if (first < width)
     addParts(sums, partials + blockIdx.y * parts * width, parts, width, first);
-  addRowsOfBlock(sums, space);
+  overWarp<Sum, kPartPacks>(sums);
+  int warp = int(threadIdx.y) / (kWarp / kPartPacks);
+  bool isFirst = int(threadIdx.y) % (kWarp / kPartPacks) == 0;
+  ColumnPack mine;
+  if (warp > 0 && isFirst) {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      mine.values[i] = sums[i];
+    copyWords(space[warp - 1][threadIdx.x], mine);
+  }
+  __syncthreads();
   if (threadIdx.y != 0 || first >= width)
     return;
+#pragma unroll
+  for (int other = 0; other < kWarps - 1; ++other) {
+    copyWords(mine, space[other][threadIdx.x]);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      sums[i] += mine.values[i];
+  }
   float before[kPack] = {};
   if (write == Write::Add)
     y.loadAt(before, first, width - first);
@@ -116,14 +154,14 @@ __global__ void __launch_bounds__(kPartPacks *kPartRows)
   y.storeAt(first, sums, width - first);
 }
 
-/// partials[2, parts, width] to y0 and y1, or partials[parts, width] to y0; null: not wanted.
-template <typename T>
-void launchAddPartials(const Stream &stream, FloatOrArray<T> y0, FloatOrArray<T> y1,
+/// partials[array, parts, width] to the arrays.
+template <typename T, int kMost>
+void launchAddPartials(const Stream &stream, const PartialSumArrays<T, kMost> &arrays,
                        const float *partials, int64_t parts, int64_t width, Write write,
                        float divisor = 1.0f) {
-  dim3 grid(gridOf(ceilDiv(width, kPartPacks * kPack)).x, y1.data ? 2 : 1);
-  PARTITA_RT_LAUNCH(addPartials<T>, grid, dim3(kPartPacks, kPartRows), 0, stream, y0, y1, partials,
-                    parts, width, divisor, write);
+  dim3 grid(gridOf(ceilDiv(width, kPartPacks * kPack)).x, unsigned(arrays.count()));
+  PARTITA_RT_LAUNCH((addPartials<T, kMost>), grid, dim3(kPartPacks, kPartRows), 0, stream, arrays,
+                    partials, parts, width, divisor, write);
 }
 
 } // namespace partita_rt::cuda

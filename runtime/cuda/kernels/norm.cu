@@ -12,6 +12,10 @@
 // a block takes every gridDim-th row, or eight of them, a warp each, and keeps the sums of its
 // columns in registers and the weight in shared memory. The sums go to scratch memory once and are
 // added up by a second launch. Rows wider than 8192 are read again for the columns.
+//
+// Sums of dx's columns are a third sum where they are wanted: of what dx is stored as, so that they
+// are those that columnSum makes of it but for the order: a block's rows one after another, its rows
+// of threads in order, then the blocks as addPartials has them.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -137,18 +141,112 @@ constexpr int kBackwardThreads = kHeld > 2 ? kRowsBackward *kWarp : kMostRowThre
 template <typename T, int kHeld>
 constexpr int kBackwardBlocks = kHeld > 2 && sizeof(T) == 2 ? 2 : 1;
 
+/// A thread's sums of dx's columns: in registers, or, where two other sums leave none, in shared
+/// memory, which nobody else reads. A warp's accesses there are to adjacent 16 bytes.
+template <typename T, int kHeld> class DxSums {
+public:
+  static constexpr bool kShared = kHeld > 2 && sizeof(T) == 2;
+  /// Shared memory of a block of so many threads.
+  static constexpr int64_t bytes(int64_t threads) {
+    return kShared ? threads * kHeld * int64_t(sizeof(ColumnPack)) : 0;
+  }
+
+  __device__ explicit DxSums(unsigned char *shared)
+      : mine(reinterpret_cast<HalfPack *>(shared) + threadIdx.y * kHeld * 2 * blockDim.x +
+             threadIdx.x) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k)
+      set(k, {});
+  }
+  __device__ void add(int k, const float (&x)[kPack]) {
+    float sums[kPack];
+    get(sums, k);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      sums[i] += x[i];
+    set(k, sums);
+  }
+  __device__ void get(float (&sums)[kPack], int k) const {
+    if constexpr (kShared) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        HalfPack bits;
+        copyWords(bits, mine[(2 * k + half) * int(blockDim.x)]);
+#pragma unroll
+        for (int i = 0; i < kPack / 2; ++i)
+          sums[half * kPack / 2 + i] = bits.values[i];
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i)
+        sums[i] = held[k][i];
+    }
+  }
+
+private:
+  using HalfPack = Pack<float, kPack / 2>;
+  HalfPack *mine;
+  float held[kShared ? 1 : kHeld][kPack];
+
+  __device__ void set(int k, const float (&sums)[kPack]) {
+    if constexpr (kShared) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        HalfPack bits;
+#pragma unroll
+        for (int i = 0; i < kPack / 2; ++i)
+          bits.values[i] = sums[half * kPack / 2 + i];
+        copyWords(mine[(2 * k + half) * int(blockDim.x)], bits);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i)
+        held[k][i] = sums[i];
+    }
+  }
+};
+
+struct NoSums {
+  __device__ explicit NoSums(unsigned char *) {}
+};
+
+/// p[0 .. count) = x, rounded once, and x what was stored.
+template <typename T> __device__ void storeAndRound(T *p, float (&x)[kPack], int64_t count) {
+  Pack<T, kPack> bits;
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    bits.values[i] = x[i];
+  if (count >= kPack && isAligned<kAccess<T, kPack>>(p))
+    storeAligned(p, bits);
+  else
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      if (i < count)
+        p[i] = bits.values[i];
+  widen(x, bits);
+}
+
+/// A block's sums of a column pack to [array, gridDim, width].
+__device__ inline void storePartials(float *partials, int array, int64_t first, int64_t width,
+                                     const float (&sums)[kPack]) {
+  int64_t part = int64_t(array) * gridDim.x + blockIdx.x;
+  store(partials + part * width + first, sums, width - first);
+}
+
 /// dx = rstd * (g - mean(g) - xhat * mean(g xhat)) with g = dy * weight, without the middle term
-/// where no mean was subtracted. partials: null, or the block's sums of dy * xhat [gridDim, width]
-/// and behind them those of dy.
-template <typename T, int kHeld>
+/// where no mean was subtracted. partials [arrays, gridDim, width]: the block's sums of dy * xhat, of
+/// dy, and with kSums of dx, for which there is shared memory behind the weight's.
+template <typename T, int kHeld, bool kSums>
 __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kHeld>)
-    normBackward(T *dx, float *partials, NormRows<T> in, FloatOrArray<const T> weights,
-                 Write write) {
+    normBackward(T *dx, float *partials, int arrays, NormRows<T> in, FloatOrArray<const T> weights,
+                 Write write, int64_t sumsAt) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ float space[2 * kWarp];
   int64_t width = in.width, stride = int64_t(gridDim.x) * blockDim.y;
   NormWeight<T, kHeld> weight(weights, reinterpret_cast<ColumnPack *>(dynamic), width);
-  float dweight[kHeld > 0 ? kHeld : 1][kPack] = {}, dbias[kHeld > 0 ? kHeld : 1][kPack] = {};
+  constexpr int kKept = kHeld > 0 ? kHeld : 1;
+  float dweight[kKept][kPack] = {}, dbias[kKept][kPack] = {};
+  std::conditional_t<kSums, DxSums<T, kHeld>, NoSums> dxSums(dynamic + sumsAt);
   for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < in.rows; row += stride) {
     RowBits<T, kHeld> dy(in.dy + row * width, width), x(in.x + row * width, width);
     T *out = dx ? dx + row * width : nullptr;
@@ -184,21 +282,35 @@ __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kH
 #pragma unroll
       for (int i = 0; i < kPack; ++i)
         value[i] += (g[i] * w[i] - meanG - (v[i] - m) * s * meanDot) * s;
-      store(out + first, value, count);
+      if constexpr (kSums) {
+        storeAndRound(out + first, value, count);
+        dxSums.add(k, value);
+      } else {
+        store(out + first, value, count);
+      }
     });
   }
   if constexpr (kHeld > 0) {
-    if (!partials)
+    if (arrays == 0)
       return;
     auto *rowSums = reinterpret_cast<ColumnPack *>(dynamic);
     __syncthreads(); // the weight's memory becomes theirs
     forPacks<kHeld>(int64_t(kHeld) * blockDim.x * kPack, [&](int k, int64_t first, int) {
       addRowsOfBlock(dweight[k], rowSums);
-      addRowsOfBlock(dbias[k], rowSums);
+      if (arrays > 1)
+        addRowsOfBlock(dbias[k], rowSums);
+      float sums[kPack];
+      if constexpr (kSums) {
+        dxSums.get(sums, k);
+        addRowsOfBlock(sums, rowSums);
+      }
       if (threadIdx.y != 0 || first >= width)
         return;
-      store(partials + blockIdx.x * width + first, dweight[k], width - first);
-      store(partials + (int64_t(gridDim.x) + blockIdx.x) * width + first, dbias[k], width - first);
+      storePartials(partials, 0, first, width, dweight[k]);
+      if (arrays > 1)
+        storePartials(partials, 1, first, width, dbias[k]);
+      if constexpr (kSums)
+        storePartials(partials, 2, first, width, sums);
     });
   }
 }
@@ -229,32 +341,55 @@ template <typename Body> void withHeldBackward(int64_t width, Body body) {
     withHeld<2>(backwardShape(width).held, body);
 }
 
+/// Gradients of parameters, and the sums of dx's columns; null: not wanted.
+template <typename T> using NormGradients = PartialSumArrays<T, 3>;
+
 template <typename T>
-void launchNormBackward(const Stream &stream, T *dx, FloatOrArray<T> dweight, FloatOrArray<T> dbias,
+void launchNormBackward(const Stream &stream, T *dx, const NormGradients<T> &gradients,
                         const NormRows<T> &in, FloatOrArray<const T> weight, Write write,
                         Write dxWrite) {
-  int64_t rows = in.rows, width = in.width, scratch = normBackwardScratch(rows, width);
+  int64_t rows = in.rows, width = in.width;
   if (width == 0)
     return;
   RowShape shape = backwardShape(width);
-  bool wanted = dweight.data || dbias.data;
-  float *partials = wanted ? scratchOf<float>(stream, scratch, "normBackward") : nullptr;
+  int arrays = gradients.count();
+  bool sums = arrays == 3;
+  float *partials =
+      scratchOf<float>(stream, normBackwardScratch(rows, width, arrays), "normBackward");
   int64_t blocks = normBackwardBlocks(rows, width);
   int64_t parts = shape.held ? blocks : columnBlocks(rows, width);
-  if (wanted && !shape.held && rows > 0) { // before dx, which may overwrite dy
-    dim3 grid = columnGrid(rows, width), block(kColumnPacks, kColumnRows);
-    PARTITA_RT_LAUNCH((normColumns<T, false>), grid, block, 0, stream, partials, in);
-    PARTITA_RT_LAUNCH((normColumns<T, true>), grid, block, 0, stream, partials + parts * width, in);
+  auto columns = [&](int array, auto isBias, const NormRows<T> &of) {
+    PARTITA_RT_LAUNCH((normColumns<T, isBias()>), columnGrid(rows, width),
+                      dim3(kColumnPacks, kColumnRows), 0, stream, partials + array * parts * width,
+                      of);
+  };
+  if (!shape.held && rows > 0) { // before dx, which may overwrite dy
+    if (arrays > 0)
+      columns(0, std::false_type(), in);
+    if (arrays > 1)
+      columns(1, std::true_type(), in);
   }
-  if (rows > 0 && (dx || (wanted && shape.held)))
+  if (rows > 0 && (dx || (arrays > 0 && shape.held)))
     withHeldBackward(width, [&](auto held) {
       int64_t packs = most(rowSumSpace(shape.threads, shape.rows), held() * shape.threads);
-      PARTITA_RT_LAUNCH((normBackward<T, held()>), gridOf(blocks), blockOf(shape),
-                        packs * sizeof(ColumnPack), stream, dx, shape.held ? partials : nullptr, in,
-                        weight, dxWrite);
+      int64_t bytes = packs * int64_t(sizeof(ColumnPack));
+      auto launch = [&](auto withSums) {
+        int64_t more = withSums() ? DxSums<T, held()>::bytes(shape.threads * shape.rows) : 0;
+        PARTITA_RT_LAUNCH((normBackward<T, held(), withSums()>), gridOf(blocks), blockOf(shape),
+                          bytes + more, stream, dx, partials, arrays, in, weight, dxWrite, bytes);
+      };
+      if (sums && held() > 0)
+        launch(std::bool_constant<(held() > 0)>());
+      else
+        launch(std::false_type());
     });
-  if (wanted)
-    launchAddPartials(stream, dweight, dbias, partials, rows == 0 ? 0 : parts, width, write);
+  if (!shape.held && rows > 0 && sums) {
+    NormRows<T> made = in;
+    made.dy = dx;
+    columns(2, std::true_type(), made);
+  }
+  if (arrays > 0)
+    launchAddPartials(stream, gradients, partials, rows == 0 ? 0 : parts, width, write);
 }
 
 } // namespace
@@ -270,10 +405,11 @@ void layerNormForward(const Stream &stream, T *y, float *mean, float *rstd, cons
 
 template <typename T>
 void layerNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, FloatOr<T> dbias,
-                       const T *dy, const T *x, FloatOr<const T> weight, const float *mean,
-                       const float *rstd, int64_t rows, int64_t width, Write write, Write dxWrite) {
-  launchNormBackward<T>(stream, dx, dweight, dbias, {dy, x, mean, rstd, rows, width}, weight, write,
-                        dxWrite);
+                       FloatOr<T> sums, const T *dy, const T *x, FloatOr<const T> weight,
+                       const float *mean, const float *rstd, int64_t rows, int64_t width,
+                       Write write, Write dxWrite) {
+  launchNormBackward<T>(stream, dx, {dweight, dbias, sums}, {dy, x, mean, rstd, rows, width},
+                        weight, write, dxWrite);
 }
 
 //===-- Root-mean-square norm ---------------------------------------------------------------===//
@@ -288,16 +424,16 @@ template <typename T>
 void rmsNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, const T *dy, const T *x,
                      FloatOr<const T> weight, const float *rstd, int64_t rows, int64_t width,
                      Write write, Write dxWrite) {
-  launchNormBackward<T>(stream, dx, dweight, {}, {dy, x, nullptr, rstd, rows, width}, weight, write,
+  launchNormBackward<T>(stream, dx, {dweight}, {dy, x, nullptr, rstd, rows, width}, weight, write,
                         dxWrite);
 }
 
 #define NORM(T)                                                                                    \
   template void layerNormForward(const Stream &, T *, float *, float *, const T *,                 \
                                  FloatOr<const T>, FloatOr<const T>, int64_t, int64_t, float);     \
-  template void layerNormBackward(const Stream &, T *, FloatOr<T>, FloatOr<T>, const T *,          \
-                                  const T *, FloatOr<const T>, const float *, const float *,       \
-                                  int64_t, int64_t, Write, Write);                                 \
+  template void layerNormBackward(const Stream &, T *, FloatOr<T>, FloatOr<T>, FloatOr<T>,         \
+                                  const T *, const T *, FloatOr<const T>, const float *,           \
+                                  const float *, int64_t, int64_t, Write, Write);                  \
   template void rmsNormForward(const Stream &, T *, float *, const T *, FloatOr<const T>, int64_t, \
                                int64_t, float);                                                    \
   template void rmsNormBackward(const Stream &, T *, FloatOr<T>, const T *, const T *,             \

@@ -85,7 +85,7 @@ void sumColumns(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n
                       partials + o * inner, x + o * n * stride, n, inner, stride, n * stride,
                       width);
   }
-  launchAddPartials<Y>(stream, FloatOr<Y>(y), {}, partials, parts, width, write, divisor);
+  launchAddPartials<Y, 1>(stream, {{FloatOr<Y>(y)}}, partials, parts, width, write, divisor);
 }
 
 template <typename Op, typename Y, typename T>

@@ -108,10 +108,11 @@ struct Largest {
   static constexpr float kNone = -__builtin_inff();
 };
 
-/// Each of N numbers over a warp, in a butterfly: the same bits in every lane.
-template <typename Op, int N> __device__ inline void overWarp(float (&x)[N]) {
+/// Each of N numbers over a warp, or over every kApart-th lane of it, in a butterfly: the same bits
+/// in each.
+template <typename Op, int kApart = 1, int N> __device__ inline void overWarp(float (&x)[N]) {
 #pragma unroll
-  for (int with = kWarp / 2; with > 0; with /= 2)
+  for (int with = kWarp / 2; with >= kApart; with /= 2)
 #pragma unroll
     for (int i = 0; i < N; ++i)
       x[i] = Op::of(x[i], __shfl_xor_sync(kAllLanes, x[i], with));

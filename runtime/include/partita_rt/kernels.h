@@ -81,12 +81,14 @@ template <typename T>
 void layerNormForward(T *y, float *mean, float *rstd, const T *x, FloatOr<const T> weight,
                       FloatOr<const T> bias, int64_t rows, int64_t width, float epsilon);
 
-/// dx[rows, width] from dy, x and the saved statistics; dweight and dbias [width] by `write` (null:
-/// not wanted). weight may be null. In place (dx == dy) is allowed. dxWrite Add: dx += ...
+/// dx[rows, width] from dy, x and the saved statistics; dweight, dbias and the sums of dx's columns
+/// [width] by `write` (null: not wanted). weight may be null. In place (dx == dy) is allowed.
+/// dxWrite Add: dx += ..., and the sums are of what it becomes.
 template <typename T>
-void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const T *dy, const T *x,
-                       FloatOr<const T> weight, const float *mean, const float *rstd, int64_t rows,
-                       int64_t width, Write write = Write::Set, Write dxWrite = Write::Set);
+void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, FloatOr<T> sums, const T *dy,
+                       const T *x, FloatOr<const T> weight, const float *mean, const float *rstd,
+                       int64_t rows, int64_t width, Write write = Write::Set,
+                       Write dxWrite = Write::Set);
 
 //===-- Root-mean-square norm ---------------------------------------------------------------===//
 

@@ -17,7 +17,7 @@ constexpr Size kSizes[] = {{1, 1, 0},     {5, 7, 0},    {33, 64, 0},  {9, 100, 3
 
 /// What the kernels make of float operands, and what they read.
 struct Results {
-  Floats y, mean, rstd, dx, dw, db, added, dwAdded;
+  Floats y, mean, rstd, dx, dw, db, added, dwAdded, sums, sumsAdded;
 };
 struct Operands {
   Floats x, w, b, dy, dx0, dw0;
@@ -54,21 +54,38 @@ struct OnGpu {
 
 template <typename K> Results layerNorm(const Operands &o, const Size &s) {
   size_t rows = size_t(s.rows);
-  Results r{
-      Floats(o.x.size()), Floats(rows), Floats(rows), Floats(o.x.size()), o.w, o.w, o.dx0, o.dw0};
+  Results r{Floats(o.x.size()),
+            Floats(rows),
+            Floats(rows),
+            Floats(o.x.size()),
+            o.w,
+            o.w,
+            o.dx0,
+            o.dw0,
+            o.w,
+            o.dw0};
   const float *x = o.x.data(), *w = o.w.data(), *b = o.b.data(), *dy = o.dy.data();
   K::layerForward(r.y.data(), r.mean.data(), r.rstd.data(), x, w, b, s.rows, s.width, 1e-5f);
   const float *mean = r.mean.data(), *rstd = r.rstd.data();
-  K::layerBackward(r.dx.data(), r.dw.data(), r.db.data(), dy, x, w, mean, rstd, s.rows, s.width,
-                   Write::Set, Write::Set);
-  K::layerBackward(r.added.data(), r.dwAdded.data(), static_cast<float *>(nullptr), dy, x, w, mean,
-                   rstd, s.rows, s.width, Write::Add, Write::Add);
+  float *none = nullptr;
+  K::layerBackward(r.dx.data(), r.dw.data(), r.db.data(), r.sums.data(), dy, x, w, mean, rstd,
+                   s.rows, s.width, Write::Set, Write::Set);
+  K::layerBackward(r.added.data(), r.dwAdded.data(), none, r.sumsAdded.data(), dy, x, w, mean, rstd,
+                   s.rows, s.width, Write::Add, Write::Add);
   return r;
 }
 
 template <typename K> Results rmsNorm(const Operands &o, const Size &s) {
-  Results r{
-      Floats(o.x.size()), {}, Floats(size_t(s.rows)), Floats(o.x.size()), o.w, {}, o.dx0, o.dw0};
+  Results r{Floats(o.x.size()),
+            {},
+            Floats(size_t(s.rows)),
+            Floats(o.x.size()),
+            o.w,
+            {},
+            o.dx0,
+            o.dw0,
+            {},
+            {}};
   const float *x = o.x.data(), *w = o.w.data(), *dy = o.dy.data();
   K::rmsForward(r.y.data(), r.rstd.data(), x, w, s.rows, s.width, 1e-6f);
   const float *rstd = r.rstd.data();
@@ -87,6 +104,16 @@ void expectClose(const Results &a, const Results &b, const Size &s) {
   EXPECT_CLOSE(a.db, widen(b.db), 1e-5);
   EXPECT_CLOSE(a.added, widen(b.added), s.width < 4 ? 1e30 : 1e-5);
   EXPECT_CLOSE(a.dwAdded, widen(b.dwAdded), 1e-5);
+  EXPECT_CLOSE(a.sums, widen(b.sums), s.width < 4 ? 1e30 : 1e-5);
+  EXPECT_CLOSE(a.sumsAdded, widen(b.sumsAdded), 1e-5);
+}
+
+/// The sums of dx's columns, of what is stored, onto what was there.
+template <typename T>
+void expectSums(const Floats &sums, const Floats &dx, const Floats &before, const Size &s) {
+  Floats expected = before;
+  partita_rt::columnSum(expected.data(), dx.data(), s.rows, s.width, s.width, Write::Add);
+  EXPECT_CLOSE(sums, widen(widened(rounded<T>(expected))), (std::is_same_v<T, float> ? 1e-5 : 1e-2));
 }
 
 template <typename T> class Norm : public testing::Test {};
@@ -99,12 +126,14 @@ TYPED_TEST(Norm, LayerNorm) {
     Operands o = operandsOf<T>(s);
     Results cpu = layerNorm<OnCpu>(o, s), gpu = layerNorm<OnGpu>(o, s);
     expectClose(gpu, cpu, s);
+    Floats firstSums;
     inEveryOrder([&] {
-      SimulatedStream stream(normBackwardScratch(s.rows, s.width));
+      SimulatedStream stream(normBackwardScratch(s.rows, s.width, 3));
       Tensor<T> x(o.x, s.offset), w(o.w, s.offset), b(o.b, s.offset), dy(o.dy, s.offset);
       Tensor<T> y(s.rows * s.width, s.offset), dx(o.dx0, s.offset), dw(o.dw0, s.offset),
           db(s.width, s.offset);
-      Tensor<float> mean(s.rows), rstd(s.rows), wf(o.w), dwf(s.width);
+      Tensor<float> mean(s.rows), rstd(s.rows), wf(o.w), dwf(s.width), sumsf(s.width);
+      Tensor<T> sums(o.dw0, s.offset);
       layerNormForward(stream, y.data(), mean.data(), rstd.data(), x.in(), w.in(), b.in(), s.rows,
                        s.width, 1e-5f);
       EXPECT_BITS(y, gpu.y);
@@ -114,13 +143,26 @@ TYPED_TEST(Norm, LayerNorm) {
                           s.width, 1e-5f);
       EXPECT_BITS(x, gpu.y); // in place, without statistics, with a weight in float
       x = Tensor<T>(o.x, s.offset);
-      layerNormBackward<T>(stream, dx.data(), dw.data(), nullptr, dy.in(), x.in(), w.in(),
-                           mean.in(), rstd.in(), s.rows, s.width, Write::Add, Write::Add);
+      layerNormBackward<T>(stream, dx.data(), dw.data(), nullptr, sums.data(), dy.in(), x.in(),
+                           w.in(), mean.in(), rstd.in(), s.rows, s.width, Write::Add, Write::Add);
       EXPECT_BITS(dx, gpu.added);
       EXPECT_BITS(dw, gpu.dwAdded);
-      layerNormBackward<T>(stream, dy.data(), dwf.data(), db.data(), dy.in(), x.in(), w.in(),
-                           mean.in(), rstd.in(), s.rows, s.width);
+      expectSums<T>(sums.floats(), dx.floats(), o.dw0, s);
+      EXPECT_TRUE(sums.marginsKept());
+      Tensor<T> other(o.dx0, s.offset), onlyDx(o.dx0, s.offset);
+      layerNormBackward<T>(stream, other.data(), nullptr, nullptr, sumsf.data(), dy.in(), x.in(),
+                           w.in(), mean.in(), rstd.in(), s.rows, s.width);
+      expectSums<float>(sumsf.floats(), other.floats(), Floats(size_t(s.width)), s);
+      if (firstSums.empty())
+        firstSums = sumsf.floats();
+      EXPECT_BITS(sumsf, firstSums);
+      layerNormBackward<T>(stream, onlyDx.data(), nullptr, nullptr, nullptr, dy.in(), x.in(),
+                           w.in(), mean.in(), rstd.in(), s.rows, s.width);
+      EXPECT_BITS(onlyDx, gpu.dx);
+      layerNormBackward<T>(stream, dy.data(), dwf.data(), db.data(), nullptr, dy.in(), x.in(),
+                           w.in(), mean.in(), rstd.in(), s.rows, s.width);
       EXPECT_BITS(dy, gpu.dx); // in place
+      EXPECT_BITS(other, gpu.dx);
       EXPECT_BITS(dwf, gpu.dw);
       EXPECT_BITS(db, gpu.db);
     });
@@ -134,7 +176,7 @@ TYPED_TEST(Norm, RmsNorm) {
     Operands o = operandsOf<T>(s);
     Results cpu = rmsNorm<OnCpu>(o, s), gpu = rmsNorm<OnGpu>(o, s);
     expectClose(gpu, cpu, s);
-    SimulatedStream stream(normBackwardScratch(s.rows, s.width));
+    SimulatedStream stream(normBackwardScratch(s.rows, s.width, 1));
     Tensor<T> x(o.x, s.offset), w(o.w, s.offset), dy(o.dy, s.offset);
     Tensor<T> y(s.rows * s.width, s.offset), dx(o.dx0, s.offset), dw(o.dw0, s.offset);
     Tensor<float> rstd(s.rows);
@@ -177,16 +219,16 @@ TEST(Norm, WithoutWeightsIsWithOnes) {
   layerNormForward(stream, b.data(), nullptr, nullptr, x.data(), ones.data(), zeros.data(), 3, 20,
                    1e-5f);
   EXPECT_EQ(a, b);
-  layerNormBackward<float>(stream, a.data(), nullptr, nullptr, dy.data(), x.data(), nullptr,
-                           mean.data(), rstd.data(), 3, 20);
-  layerNormBackward<float>(stream, b.data(), nullptr, nullptr, dy.data(), x.data(), ones.data(),
-                           mean.data(), rstd.data(), 3, 20);
+  layerNormBackward<float>(stream, a.data(), nullptr, nullptr, nullptr, dy.data(), x.data(),
+                           nullptr, mean.data(), rstd.data(), 3, 20);
+  layerNormBackward<float>(stream, b.data(), nullptr, nullptr, nullptr, dy.data(), x.data(),
+                           ones.data(), mean.data(), rstd.data(), 3, 20);
   EXPECT_EQ(a, b);
   EXPECT_EQ(errorOf([&] {
-              layerNormBackward<float>(stream, a.data(), ones.data(), nullptr, dy.data(), x.data(),
-                                       nullptr, mean.data(), rstd.data(), 3, 20);
+              layerNormBackward<float>(stream, a.data(), ones.data(), nullptr, nullptr, dy.data(),
+                                       x.data(), nullptr, mean.data(), rstd.data(), 3, 20);
             }),
-            "normBackward: 160 bytes of scratch memory, but the stream has 0");
+            "normBackward: 80 bytes of scratch memory, but the stream has 0");
 }
 
 } // namespace

@@ -82,17 +82,18 @@ template <typename T>
 void layerNormForward(const Stream &stream, T *y, float *mean, float *rstd, const T *x,
                       FloatOr<const T> weight, FloatOr<const T> bias, int64_t rows, int64_t width,
                       float epsilon);
-/// Scratch: normBackwardScratch(rows, width), unless neither dweight nor dbias is wanted.
+/// Scratch: normBackwardScratch(rows, width, 3, 2, 1 or 0), by the last that is wanted of dweight,
+/// dbias and sums.
 template <typename T>
 void layerNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, FloatOr<T> dbias,
-                       const T *dy, const T *x, FloatOr<const T> weight, const float *mean,
-                       const float *rstd, int64_t rows, int64_t width, Write write = Write::Set,
-                       Write dxWrite = Write::Set);
+                       FloatOr<T> sums, const T *dy, const T *x, FloatOr<const T> weight,
+                       const float *mean, const float *rstd, int64_t rows, int64_t width,
+                       Write write = Write::Set, Write dxWrite = Write::Set);
 
 template <typename T>
 void rmsNormForward(const Stream &stream, T *y, float *rstd, const T *x, FloatOr<const T> weight,
                     int64_t rows, int64_t width, float epsilon);
-/// Scratch: normBackwardScratch(rows, width), unless dweight is not wanted.
+/// Scratch: normBackwardScratch(rows, width, 1), unless dweight is not wanted.
 template <typename T>
 void rmsNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, const T *dy, const T *x,
                      FloatOr<const T> weight, const float *rstd, int64_t rows, int64_t width,

@@ -60,10 +60,10 @@ constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
 }
 
 /// Column sums: a block has 32 packs of columns and 8 rows at a time. Partial sums are added by
-/// blocks of 4 packs and 32 parts at a time: there are few of them, and more blocks are sooner
-/// done.
+/// blocks of 4 packs, a line of memory, and 64 parts at a time: there are few of them, and a launch
+/// waits for memory, not for its bandwidth.
 constexpr int kColumnPacks = 32, kColumnRows = 8;
-constexpr int kPartPacks = 4, kPartRows = 32;
+constexpr int kPartPacks = 4, kPartRows = 64;
 constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
   int64_t across = most(1, ceilDiv(width, kColumnPacks * kPack));
   return most(1, least(ceilDiv(rows, kColumnRows * 8), ceilDiv(8 * kMultiprocessors, across)));
@@ -72,11 +72,12 @@ constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
 constexpr int64_t columnSumScratch(int64_t rows, int64_t width) {
   return columnBlocks(rows, width) * width * 4;
 }
-/// Of layerNormBackward and rmsNormBackward.
-constexpr int64_t normBackwardScratch(int64_t rows, int64_t width) {
+/// Of layerNormBackward and rmsNormBackward, where so many of dweight, dbias and the sums of dx are
+/// wanted: all up to the last one.
+constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t arrays) {
   bool held = backwardShape(width).held;
   int64_t parts = held ? normBackwardBlocks(rows, width) : columnBlocks(rows, width);
-  return 2 * parts * width * 4;
+  return arrays * parts * width * 4;
 }
 
 /// Elements of a block of squareSum, the CPU's number.
