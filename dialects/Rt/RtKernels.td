@@ -41,9 +41,10 @@ def Rt_GemmBiasGeluOp : Rt_Call<"gemm_bias_gelu", "gemmBiasGelu",
 }
 def Rt_GemmGeluGradOp : Rt_Call<"gemm_gelu_grad", "gemmGeluGrad",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
-     "getB()", "getLdb()", "getAux()", "getLdAux()", "getC()", "getLdc()"]> {
-  let summary = "c = op(a) op(b) times the GELU's slope at aux";
-  let arguments = (ins B:$c, B:$a, B:$b, B:$aux, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
+     "getB()", "getLdb()", "getAux()", "getLdAux()", "getC()", "getLdc()", "orNull(getSums())"], [],
+    "getSums() ? columnSumScratch(getM(), getN()) : 0"> {
+  let summary = "c = op(a) op(b) times the GELU's slope at aux, and the sums of c's columns";
+  let arguments = (ins B:$c, Optional<B>:$sums, B:$a, B:$b, B:$aux, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
 }
 def Rt_GemmAddOp : Rt_Call<"gemm_add", "gemmAdd",

@@ -17,7 +17,7 @@ struct FusedProduct {
   mlir::Operation *product = nullptr;
   GeluTanhOp gelu;      ///< of the product, which has a bias
   GeluTanhGradOp slope; ///< times the product
-  ReduceSumOp rowSums;  ///< of the operand of the product that is a cotangent
+  ReduceSumOp rowSums;  ///< of the operand of the product that is a cotangent, or of the slope's result
 
   /// What the product and the sums of rows are in the end, widened or added to what was there.
   mlir::Value sum, rowSum;
@@ -32,6 +32,8 @@ struct FusedProduct {
   mlir::Value input(mlir::Value argument) const;
   /// The op's operand that result number `result` is added to; null if it is to none.
   mlir::Value addedTo(unsigned result) const;
+  /// Is it a gradient of a weight, perhaps with its bias's?
+  bool isWeightGradient() const { return mlir::isa<MatMulTNOp>(product); }
   /// Are the rows that are summed up those of the product's first operand?
   bool sumsFirst() { return rowSums && rowSums.getX() == product->getOperand(0); }
 };

@@ -105,7 +105,7 @@ private:
       parts.sum = inner->getResult(0);
       return {};
     }
-    bool isGradient = isa_and_nonnull<MatMulTNOp>(parts.product);
+    bool isGradient = parts.product && parts.isWeightGradient();
     if (auto gelu = dyn_cast<GeluTanhOp>(inner);
         gelu && isa_and_nonnull<MatMulBiasOp, MatMulNTBiasOp>(parts.product) && !parts.gelu &&
         !parts.soFar && gelu.getX() == parts.sum) {
@@ -118,20 +118,24 @@ private:
       parts.slope = slope;
       return {};
     }
-    if (auto rows = dyn_cast<ReduceSumOp>(inner); rows && isGradient && !parts.rowSums)
+    if (auto rows = dyn_cast<ReduceSumOp>(inner);
+        rows && (isGradient || parts.slope) && !parts.rowSums)
       return readRowSums(rows);
     if (isGradient ? isa<CastOp, AddOp>(inner) : isa<AddOp>(inner) && !parts.gelu && !parts.slope)
       return readAddition(inner);
     return cannot(inner);
   }
 
-  /// All rows of one of the product's operands.
+  /// All rows of one of the product's operands, or of what the slope results in.
   std::string readRowSums(ReduceSumOp rows) {
-    bool first = rows.getX() == parts.product->getOperand(0),
-         second = rows.getX() == parts.product->getOperand(1);
-    if ((!first && !second) || rows.getType().getRank() != 1 ||
+    Value x = rows.getX();
+    bool fits = parts.slope ? x == parts.slope.getResult()
+                            : llvm::is_contained(parts.product->getOperands(), x);
+    if (!fits || rows.getType().getRank() != 1 ||
         llvm::is_contained(rows.getDims(), rows.getX().getType().getRank() - 1))
-      return "its region sums up something else than the rows of one of the product's operands";
+      return parts.slope
+                 ? "its region sums up something else than the rows of the slope's result"
+                 : "its region sums up something else than the rows of one of the product's operands";
     parts.rowSums = rows;
     parts.rowSum = rows.getResult();
     return {};
@@ -160,7 +164,8 @@ private:
     if (parts.gelu)
       made = {parts.gelu.getResult(), parts.sum};
     else if (parts.slope)
-      made = {parts.slope.getResult()};
+      made = parts.rowSums ? SmallVector<Value>{parts.slope.getResult(), parts.rowSum}
+                           : SmallVector<Value>{parts.slope.getResult()};
     else if (parts.rowSums)
       made = {parts.sum, parts.rowSum};
     else if (parts.soFar)
@@ -189,7 +194,7 @@ private:
       return element(argument) == (isSum(argument) ? sum : one);
     });
     same &= !parts.rowSum || element(parts.rowSum) == sum;
-    bool wide = sum.isF32() && (one.isF16() || one.isBF16()) && isa<MatMulTNOp>(parts.product);
+    bool wide = sum.isF32() && (one.isF16() || one.isBF16()) && parts.isWeightGradient();
     return same && (sum == one || wide) ? "" : "its kernel has no such types of elements";
   }
 

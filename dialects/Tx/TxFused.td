@@ -45,7 +45,8 @@ def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove
         // a matmul times the slope of what it is the cotangent of
         %dy = tx.matmul_nt %g, %w                      // or matmul
         %dx = tx.gelu_tanh_grad %pre, %dy
-        tx.fused %dx
+        %db = tx.reduce_sum %dx [0]                    // not always there: of all rows
+        tx.fused %dx, %db
         // a matmul, perhaps with a bias, added to what is there: a residual, the matmul of another operand
         %y = tx.matmul_bias %a, %b plus %bias          // or any other but matmul_tn
         %sum = tx.add %so_far, %y

@@ -43,7 +43,7 @@ struct Addition {
 bool isGradient(Operation *op) {
   if (auto fused = dyn_cast_or_null<tx::FusedProductOp>(op)) {
     auto parts = tx::FusedProduct::of(fused);
-    return parts.rowSums && !parts.soFar;
+    return parts.isWeightGradient() && parts.rowSums && !parts.soFar;
   }
   return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedProductOp>(op->getParentOp());
 }

@@ -1,7 +1,7 @@
 //===- FuseEpilogues.cpp - fuses ops behind a matmul into its kernel --------------------------===//
 //
-// Three patterns: a GELU, the slope of a GELU, and a bias's gradient next to the gradient of its
-// weight. Reshapes in between are looked through. The fused op is placed where all of its operands
+// Three patterns: a GELU, the slope of a GELU, perhaps with the gradient of the bias in front of it,
+// and a bias's gradient next to the gradient of its weight. Reshapes in between are looked through. The fused op is placed where all of its operands
 // are defined and no result has been used yet.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -63,11 +63,30 @@ bool fuseSlope(tx::GeluTanhGradOp slope) {
       !sameElements({slope.getX(), slope.getDy(), slope.getResult(), product->getOperand(0),
                      product->getOperand(1)}))
     return false;
-  OpBuilder builder(slope);
-  Location loc = builder.getFusedLoc({product->getLoc(), slope.getLoc()});
-  auto fused = fuseProduct(builder, loc, {product, slope}, slope->getResults());
-  slope.getResult().replaceAllUsesWith(fused.getResult(0));
-  eraseUnused({product, slope});
+  OpBuilder builder(slope->getContext());
+  builder.setInsertionPointAfter(slope);
+  SmallVector<Location> locs = {product->getLoc(), slope.getLoc()};
+  SmallVector<Operation *> ops = {product, slope};
+  SmallVector<Value> results = {slope.getResult()};
+  // The gradient of the bias in front of the GELU: this kernel has the cotangent in registers, while
+  // that of the weight's gradient reads it.
+  tx::ReduceSumOp sums = rowSumsOf(slope.getResult(), slope->getBlock());
+  if (sums && (isAddedWider(sums) || !sameElements({sums.getResult(), slope.getResult()})))
+    sums = {};
+  if (sums) {
+    auto rows = llvm::to_vector(llvm::seq<int64_t>(0, slope.getType().getRank() - 1));
+    ops.push_back(
+        tx::ReduceSumOp::create(builder, sums.getLoc(), sums.getType(), slope.getResult(), rows));
+    locs.push_back(sums.getLoc());
+    results.push_back(ops.back()->getResult(0));
+  }
+  auto fused = fuseProduct(builder, builder.getFusedLoc(locs), ops, results);
+  slope.getResult().replaceUsesWithIf(
+      fused.getResult(0), [&](OpOperand &use) { return !llvm::is_contained(ops, use.getOwner()); });
+  if (sums)
+    sums.getResult().replaceAllUsesWith(fused.getResult(1));
+  eraseUnused({sums});
+  eraseUnused(ops);
   return true;
 }
 

@@ -135,6 +135,19 @@ func.func @columns(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>) -> (tensor<4x8xf32
 
 // -----
 
+func.func @columns_of_slope(%g: tensor<6x4xf32>, %w: tensor<6x4xf32>, %x: tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
+  // expected-error @+1 {{its region sums up something else than the rows of the slope's result}}
+  %0:2 = tx.fused_product (%a = %g, %b = %w, %c = %x) : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
+    %1 = tx.matmul_nt %a, %b : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x6xf32>
+    %2 = tx.gelu_tanh_grad %c, %1 : (tensor<6x6xf32>, tensor<6x6xf32>) -> tensor<6x6xf32>
+    %3 = tx.reduce_sum %1 [0] : tensor<6x6xf32> -> tensor<6xf32>
+    tx.fused %2, %3 : tensor<6x6xf32>, tensor<6xf32>
+  }
+  return %0#0, %0#1 : tensor<6x6xf32>, tensor<6xf32>
+}
+
+// -----
+
 func.func @mixed(%x: tensor<8x4xbf16>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>) -> tensor<4x6xf32> {
   // expected-error @+1 {{its kernel has no such types of elements}}
   %0 = tx.fused_product (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xbf16>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-epilogues | FileCheck %s
 // RUN: partita-opt %s --fuse-epilogues -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir gelu flat slope bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
+// RUN: bash %S/equal.sh %s %t.mlir gelu flat slope slope_bias slope_wide bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
 // RUN: partita-opt %s --fuse-epilogues --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's runtime has no such kernels.
 // RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_product
@@ -50,6 +50,43 @@ module attributes {rt.target = "cuda"} {
     %0 = tx.matmul_nt %g, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
     %1 = tx.gelu_tanh_grad %x, %0 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
     return %1 : tensor<8x6xf32>
+  }
+
+  // The gradient of the bias in front of the GELU: with the slope, not with the gradient of the weight.
+  // CHECK-LABEL: func.func @slope_bias(
+  // CHECK: %[[F:.*]]:2 = tx.fused_product (%[[G:.*]] = %arg0, %[[W:.*]] = %arg1, %[[PRE:.*]] = %arg2) : {{.*}} {
+  // CHECK-NEXT:   %[[DY:.*]] = tx.matmul_nt %[[G]], %[[W]]
+  // CHECK-NEXT:   %[[DX:.*]] = tx.gelu_tanh_grad %[[PRE]], %[[DY]]
+  // CHECK-NEXT:   %[[DB:.*]] = tx.reduce_sum %[[DX]] [0, 1]
+  // CHECK-NEXT:   tx.fused %[[DX]], %[[DB]]
+  // CHECK: %[[FLAT:.*]] = tx.reshape %[[F]]#0
+  // CHECK: %[[DW:.*]] = tx.matmul_tn %{{.*}}, %[[FLAT]]
+  // CHECK: return %[[F]]#0, %[[DW]], %[[F]]#1
+  // RT-LABEL: func.func @slope_bias(
+  // RT: rt.gemm_gelu_grad %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} {k = 4 : i64, ldAux = 6 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 6 : i64, m = 8 : i64, n = 6 : i64, transA = false, transB = true}
+  func.func @slope_bias(%g: tensor<2x4x4xf32>, %w: tensor<6x4xf32>, %x: tensor<2x4x6xf32>, %in: tensor<8x3xf32>) -> (tensor<2x4x6xf32>, tensor<3x6xf32>, tensor<6xf32>) {
+    %0 = tx.matmul_nt %g, %w : (tensor<2x4x4xf32>, tensor<6x4xf32>) -> tensor<2x4x6xf32>
+    %1 = tx.gelu_tanh_grad %x, %0 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+    %2 = tx.reshape %1 : tensor<2x4x6xf32> -> tensor<8x6xf32>
+    %3 = tx.matmul_tn %in, %2 : (tensor<8x3xf32>, tensor<8x6xf32>) -> tensor<3x6xf32>
+    %4 = tx.reduce_sum %2 [0] : tensor<8x6xf32> -> tensor<6xf32>
+    return %1, %3, %4 : tensor<2x4x6xf32>, tensor<3x6xf32>, tensor<6xf32>
+  }
+
+  // 16-bit sums that are added in 32 bits: with the gradient of the weight, which need not round them before (fuse-accumulation).
+  // CHECK-LABEL: func.func @slope_wide(
+  // CHECK: tx.gelu_tanh_grad
+  // CHECK-NEXT: tx.fused
+  // CHECK: tx.matmul_tn
+  // CHECK-NEXT: tx.reduce_sum
+  func.func @slope_wide(%g: tensor<8x4xbf16>, %w: tensor<6x4xbf16>, %x: tensor<8x6xbf16>, %in: tensor<8x3xbf16>, %sum: tensor<6xf32>) -> (tensor<3x6xbf16>, tensor<6xf32>) {
+    %0 = tx.matmul_nt %g, %w : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xbf16>
+    %1 = tx.gelu_tanh_grad %x, %0 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    %2 = tx.matmul_tn %in, %1 : (tensor<8x3xbf16>, tensor<8x6xbf16>) -> tensor<3x6xbf16>
+    %3 = tx.reduce_sum %1 [0] : tensor<8x6xbf16> -> tensor<6xbf16>
+    %4 = tx.cast %3 : tensor<6xbf16> -> tensor<6xf32>
+    %5 = tx.add %sum, %4 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    return %2, %5 : tensor<3x6xbf16>, tensor<6xf32>
   }
 
   // Where the first of the two stood; what is summed up is the product's operand, in the shape that the product has it in.

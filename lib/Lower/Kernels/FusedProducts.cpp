@@ -29,7 +29,7 @@ struct Sizes {
   }
 };
 
-bool isGradient(const tx::FusedProduct &parts) { return isa<tx::MatMulTNOp>(parts.product); }
+bool isGradient(const tx::FusedProduct &parts) { return parts.isWeightGradient(); }
 
 /// Matrices may have any stride between rows; vectors, and what a gradient is added to, are dense.
 struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProductOp> {
@@ -58,7 +58,7 @@ struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProd
     if (parts.gelu)
       return number == 0 ? "gelu" : "pre_gelu";
     if (parts.slope)
-      return "gelu_grad";
+      return number == 0 ? "gelu_grad" : "gelu_grad_sums";
     return parts.soFar && !isGradient(parts) ? "sum" : "";
   }
 
@@ -95,9 +95,12 @@ private:
   }
 
   static void lowerSlope(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
-    Value aux = parts.input(parts.slope.getX()), c = l.op->getResult(0);
-    l.create<GemmGeluGradOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), l.buffer(aux), s.transA,
-                             s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, c), stride(l, aux));
+    Value aux = parts.input(parts.slope.getX()), c = l.op->getResult(0), sums;
+    if (parts.rowSums)
+      sums = l.buffer(l.op->getResult(1));
+    l.create<GemmGeluGradOp>(l.buffer(c), sums, l.buffer(s.a), l.buffer(s.b), l.buffer(aux),
+                             s.transA, s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, c),
+                             stride(l, aux));
   }
 
   /// Where the addend died, its place is the result's.

@@ -227,14 +227,20 @@ void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, i
 template <typename T>
 void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *aux, int64_t ldAux,
-                  T *c, int64_t ldc) {
-  if (m == 0 || n == 0)
+                  T *c, int64_t ldc, OrNull<T *> sums) {
+  if (n == 0 || (m == 0 && !sums))
     return;
+  if (m == 0)
+    return columnSum(stream, sums, c, m, n, ldc);
   ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
-  shape.epilogue = Epilogue::GeluGrad;
+  shape.epilogue = sums ? Epilogue::GeluGradSums : Epilogue::GeluGrad;
   shape.ldAux = ldAux;
-  multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, nullptr, const_cast<T *>(aux)},
+  multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, sums, const_cast<T *>(aux)},
              [=](const Stream &on) {
+               if (sums) { // the slope perhaps with the product all the same
+                 gemmGeluGrad(on, transA, transB, m, n, k, a, lda, b, ldb, aux, ldAux, c, ldc);
+                 return columnSum(on, sums, c, m, n, ldc);
+               }
                gemm(on, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
                geluGradRows(on, c, ldc, aux, ldAux, m, n);
              });
@@ -310,7 +316,8 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   template void gemmBiasGelu(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
                              int64_t, const T *, int64_t, const T *, T *, int64_t, T *, int64_t);  \
   template void gemmGeluGrad(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
-                             int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t);       \
+                             int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t,        \
+                             OrNull<T *>);                                                         \
   template void gemmAdd(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,        \
                         int64_t, const T *, int64_t, OrNull<const T *>, const T *, int64_t, T *,   \
                         int64_t);

@@ -40,6 +40,8 @@ cublasLtEpilogue_t epilogueOf(Epilogue epilogue) {
     return CUBLASLT_EPILOGUE_BGRADB; // our A is its B
   case Epilogue::SumB:
     return CUBLASLT_EPILOGUE_BGRADA;
+  case Epilogue::GeluGradSums:
+    return CUBLASLT_EPILOGUE_DGELU_BGRAD;
   case Epilogue::None:
     break;
   }
@@ -47,8 +49,13 @@ cublasLtEpilogue_t epilogueOf(Epilogue epilogue) {
 }
 
 const char *nameOf(Epilogue epilogue) {
-  const char *names[] = {
-      "", ", bias", ", bias and gelu", ", gelu gradient", ", sums of a", ", sums of b"};
+  const char *names[] = {"",
+                         ", bias",
+                         ", bias and gelu",
+                         ", gelu gradient",
+                         ", sums of a",
+                         ", sums of b",
+                         ", gelu gradient and its sums"};
   return names[int(epilogue)];
 }
 
@@ -56,7 +63,8 @@ bool hasVector(Epilogue epilogue) {
   return epilogue != Epilogue::None && epilogue != Epilogue::GeluGrad;
 }
 bool hasAux(Epilogue epilogue) {
-  return epilogue == Epilogue::BiasGelu || epilogue == Epilogue::GeluGrad;
+  return epilogue == Epilogue::BiasGelu || epilogue == Epilogue::GeluGrad ||
+         epilogue == Epilogue::GeluGradSums;
 }
 
 /// Has cuBLASLt no kernel for this epilogue here? (A mistake of ours would show without it.)
@@ -172,7 +180,8 @@ Products::Products(void *workspace, int64_t workspaceBytes)
     : workspace(workspace), workspaceBytes(workspaceBytes) {
   cudaDeviceProp properties = currentDevice();
   multiprocessors = properties.multiProcessorCount;
-  device = std::string(properties.name) + ", " + std::to_string(multiprocessors) + " multiprocessors";
+  device =
+      std::string(properties.name) + ", " + std::to_string(multiprocessors) + " multiprocessors";
   check(cublasLtCreate(&handle), "cublasLtCreate", "");
 }
 
@@ -222,9 +231,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &p
 cublasStatus_t Products::checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
                                         size_t &workspace) const {
   cublasLtMatmulHeuristicResult_t result{};
-  cublasStatus_t status = cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle,
-                                                  plan.a.handle, plan.addend.handle, plan.c.handle,
-                                                  &algorithm, &result);
+  cublasStatus_t status =
+      cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
+                              plan.addend.handle, plan.c.handle, &algorithm, &result);
   workspace = result.workspaceSize;
   return status;
 }

@@ -29,11 +29,12 @@ namespace partita_rt::cuda {
 /// What is done to a product before it is stored, by the same kernel.
 enum class Epilogue : uint8_t {
   None,
-  Bias,     ///< + vector[n]
-  BiasGelu, ///< aux = + vector[n]; C = GELU(aux), in the tanh form
-  GeluGrad, ///< times the GELU's derivative at aux
-  SumA,     ///< vector[m] = sums of op(A)'s rows
-  SumB,     ///< vector[n] = sums of op(B)'s columns
+  Bias,         ///< + vector[n]
+  BiasGelu,     ///< aux = + vector[n]; C = GELU(aux), in the tanh form
+  GeluGrad,     ///< times the GELU's derivative at aux
+  SumA,         ///< vector[m] = sums of op(A)'s rows
+  SumB,         ///< vector[n] = sums of op(B)'s columns
+  GeluGradSums, ///< GeluGrad; vector[n] = sums of C's columns
 };
 
 /// What an algorithm is chosen for. Matrices are row-major, sizes and strides in elements.

@@ -184,6 +184,17 @@ TYPED_TEST(CudaEpilogues, Gelu) {
     gemmGeluGrad(stream, Trans::No, Trans::No, m, n, k, left.in(), k, right.in(), n, aux.in(), n,
                  d.data(), n);
     EXPECT_NEAR_ALL(d, Floats(expected.begin(), expected.end()), this->kTolerance);
+
+    Floats d0 = d.floats(), columns(static_cast<size_t>(n));
+    partita_rt::columnSum(columns.data(), d0.data(), m, n, n);
+    Tensor<T> again(m * n), made(n);
+    gemmGeluGrad(stream, Trans::No, Trans::No, m, n, k, left.in(), k, right.in(), n, aux.in(), n,
+                 again.data(), n, made.data());
+    EXPECT_NEAR_ALL(again, d0, this->kTolerance);
+    EXPECT_NEAR_ALL(made, columns, this->kTolerance);
+    gemmGeluGrad<T>(stream, Trans::No, Trans::No, 0, n, k, nullptr, k, right.in(), n, nullptr, n,
+                    nullptr, n, made.data());
+    EXPECT_BITS(made, Floats(size_t(n)));
   }
 }
 
@@ -341,8 +352,7 @@ class Tuning : public testing::Test {
 protected:
   Tuning() : left(integers(128, "a")), right(integers(128, "b")), c(64) {}
   ~Tuning() override {
-    for (simulated::Algorithm each :
-         {simulated::kAligned, simulated::kSplit, simulated::kAnywhere})
+    for (simulated::Algorithm each : {simulated::kAligned, simulated::kSplit, simulated::kAnywhere})
       simulated::slowDown(each, 0);
     std::remove(path.c_str());
   }
@@ -493,8 +503,7 @@ TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
     gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
          8);
   });
-  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'matmul float32[4, 16] by 16 * "),
-            0u)
+  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'matmul float32[4, 16] by 16 * "), 0u)
       << message;
   EXPECT_NE(message.find("' is refused by cuBLASLt: "), std::string::npos) << message;
 }

@@ -72,7 +72,9 @@ bool hasBias(uint32_t epilogue) {
   return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_DGELU;
 }
 bool hasAux(uint32_t epilogue) { return (epilogue & 128) != 0; }
-bool hasSums(uint32_t epilogue) { return epilogue >= CUBLASLT_EPILOGUE_BGRADA; }
+bool hasSums(uint32_t epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD || epilogue >= CUBLASLT_EPILOGUE_BGRADA;
+}
 
 cublasStatus_t checkLayout(const char *name, const Layout &layout) {
   if (layout.rows == 0 || layout.cols == 0)
@@ -140,7 +142,7 @@ int64_t alignmentOf(const Layout &layout) {
              : alignment;
 }
 
-/// Sums of operands exist where tensor cores do, and so does a bias next to another matrix than D.
+/// Sums exist where tensor cores do, and so does a bias next to another matrix than D.
 /// (Of NVIDIA's, too, not every one exists.)
 bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, const Layout &c,
             const Layout &d) {

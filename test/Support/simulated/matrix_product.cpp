@@ -56,7 +56,7 @@ float finish(const Product &p, float x, int64_t i, int64_t j) {
     setElement(operation.aux, p.d.type, at, x);
     return 0.5f * x * (1.0f + geluTanh(x));
   }
-  if (epilogue == CUBLASLT_EPILOGUE_DGELU) {
+  if (epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD) {
     float v = elementOf(operation.aux, p.d.type, at), t = geluTanh(v);
     float slope = 0.5f * (1.0f + t) +
                   0.5f * v * (1.0f - t * t) * 0.7978845608028654f * (1.0f + 0.134145f * v * v);
@@ -83,6 +83,7 @@ void multiplyOne(const Product &p, int64_t which, int parts) {
       widened(p.bData, p.b, which * p.b.stride, p.operation.transB != CUBLAS_OP_N, k, n);
   int64_t half = parts > 1 ? (k + 1) / 2 : k;
   std::vector<float> sums[2] = {std::vector<float>(size_t(m)), std::vector<float>(size_t(m))};
+  std::vector<float> rowSums(static_cast<size_t>(m));
   for (int64_t j = 0; j < n; ++j) {
     for (auto &each : sums)
       std::fill(each.begin(), each.end(), 0.0f);
@@ -98,9 +99,14 @@ void multiplyOne(const Product &p, int64_t which, int parts) {
       float x = p.alpha * (sums[0][size_t(i)] + sums[1][size_t(i)]);
       if (p.beta != 0.0f)
         x += p.beta * elementOf(p.cData, p.c.type, which * p.c.stride + j * p.c.ld + i);
-      setElement(p.dData, p.d.type, at, finish(p, x, i, j));
+      x = finish(p, x, i, j);
+      setElement(p.dData, p.d.type, at, x);
+      rowSums[size_t(i)] += x; // before it is rounded, which NVIDIA's says nothing about
     }
   }
+  if (p.operation.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
+    for (int64_t i = 0; i < m; ++i)
+      setElement(p.operation.bias, p.d.type, i, rowSums[size_t(i)]);
   if (p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADA)
     sumOperand(p, a, m);
   if (p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADB)

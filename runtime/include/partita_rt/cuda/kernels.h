@@ -54,13 +54,14 @@ template <typename T>
 void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
                   int64_t ldc, T *aux, int64_t ldAux);
-/// c[m, n] = op(A) op(B) gelu'(aux[m, n]).
+/// A pointer that may be given as nullptr: no type is deduced from it.
+template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
+/// c[m, n] = op(A) op(B) gelu'(aux[m, n]), and the sums of its columns unless null. Scratch with
+/// sums: columnSumScratch(m, n).
 template <typename T>
 void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *aux, int64_t ldAux,
-                  T *c, int64_t ldc);
-/// A pointer that may be given as nullptr: no type is deduced from it.
-template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
+                  T *c, int64_t ldc, OrNull<T *> sums = nullptr);
 /// c[m, n] = op(A) op(B) + addend[m, n], and bias[n] unless it is null. c may be the addend, with
 /// the same stride between rows.
 template <typename T>
