@@ -26,7 +26,33 @@ namespace partita_rt::cuda {
 
 namespace {
 
-template <typename T, int kHeld, bool kCentered>
+/// A norm's weight or bias, or none. kWhole: packs are whole and aligned, and nobody asks again.
+template <bool kWhole, typename T>
+__device__ void loadParameter(float (&w)[kPack], const FloatOrArray<const T> &parameter,
+                              int64_t first, int count) {
+  if constexpr (!kWhole)
+    return parameter.loadAt(w, first, count);
+  if (parameter.isFloat) {
+    Pack<float, kPack> bits;
+    loadAligned(bits, parameter.floats() + first);
+    widen(w, bits);
+  } else {
+    Pack<T, kPack> bits;
+    loadAligned(bits, parameter.others() + first);
+    widen(w, bits);
+  }
+}
+
+template <typename T> __device__ void storeWhole(T *p, const float (&x)[kPack]) {
+  Pack<T, kPack> bits;
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    bits.values[i] = x[i];
+  storeAligned(p, bits);
+}
+
+/// kWhole: rows are whole packs, and all arrays aligned to them.
+template <typename T, int kHeld, bool kWhole, bool kCentered>
 __global__ void __launch_bounds__(kMostRowThreads)
     normForward(T *y, float *mean, float *rstd, const T *x, FloatOrArray<const T> weight,
                 FloatOrArray<const T> bias, int64_t rows, int64_t width, float epsilon) {
@@ -34,7 +60,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= rows) // whole warps, in blocks of rows that need no barrier
     return;
-  Row<T, kHeld> in(x + row * width, width);
+  Row<T, kHeld, kWhole> in(x + row * width, width);
   in.widen();
   float m = 0.0f;
   if constexpr (kCentered) {
@@ -51,7 +77,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
     float(&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
-      if (i < count)
+      if (kWhole || i < count)
         squares += (v[i] - m) * (v[i] - m);
   });
   float s = 1.0f / sqrtf(overRow<Sum>(squares, space) / float(width) + epsilon);
@@ -59,9 +85,9 @@ __global__ void __launch_bounds__(kMostRowThreads)
     float(&v)[kPack] = in.pack(k, first, count);
     float w[kPack], b[kPack] = {};
     if (weight)
-      weight.loadAt(w, first, count);
+      loadParameter<kWhole>(w, weight, first, count);
     if (bias)
-      bias.loadAt(b, first, count);
+      loadParameter<kWhole>(b, bias, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       float value = (v[i] - m) * s;
@@ -69,7 +95,10 @@ __global__ void __launch_bounds__(kMostRowThreads)
         value *= w[i];
       v[i] = bias ? value + b[i] : value;
     }
-    store(y + row * width + first, v, count);
+    if constexpr (kWhole)
+      storeWhole(y + row * width + first, v);
+    else
+      store(y + row * width + first, v, count);
   });
   if (threadIdx.x == 0) {
     if (mean)
@@ -86,10 +115,21 @@ void launchNormForward(const Stream &stream, T *y, float *mean, float *rstd, con
   if (rows == 0 || width == 0)
     return;
   RowShape shape = forwardShape(width);
+  bool whole = width % kPack == 0;
+  for (const void *each :
+       {static_cast<const void *>(y), static_cast<const void *>(x),
+        static_cast<const void *>(weight.data), static_cast<const void *>(bias.data)})
+    whole = whole && reinterpret_cast<uintptr_t>(each) % 16 == 0;
   withHeld<kHeldPacks>(shape.held, [&](auto held) {
-    PARTITA_RT_LAUNCH((normForward<T, held(), kCentered>), gridOf(ceilDiv(rows, shape.rows)),
-                      blockOf(shape), 0, stream, y, mean, rstd, x, weight, bias, rows, width,
-                      epsilon);
+    auto launch = [&](auto isWhole) {
+      PARTITA_RT_LAUNCH((normForward<T, held(), isWhole(), kCentered>),
+                        gridOf(ceilDiv(rows, shape.rows)), blockOf(shape), 0, stream, y, mean, rstd,
+                        x, weight, bias, rows, width, epsilon);
+    };
+    if (whole && held() > 0)
+      launch(std::bool_constant<(held() > 0)>());
+    else
+      launch(std::false_type());
   });
 }
 

@@ -43,10 +43,10 @@ template <int kHeld, typename Body> __device__ inline void forPacks(int64_t widt
 
 /// The packs of a row that are its thread's, zeros behind the row. One question for all of them:
 /// are they whole and aligned? And no use of any, so that all are under way before the first
-/// arrives.
-template <typename T, int kHeld>
+/// arrives. kWhole: the caller knows that they are.
+template <bool kWhole, typename T, int kHeld>
 __device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, int64_t width) {
-  if (width % kPack == 0 && isAligned<kAccess<T, kPack>>(data))
+  if (kWhole || (width % kPack == 0 && isAligned<kAccess<T, kPack>>(data)))
     forPacks<kHeld>(width, [&](int k, int64_t first, int) { loadAligned(packs[k], data + first); });
   else
     forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
@@ -56,7 +56,7 @@ __device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, in
 
 /// A row's elements as floats: in registers, or read anew in every sweep where kHeld is 0. The
 /// constructor has them loaded, widen() waits for them: other rows are loaded in between.
-template <typename T, int kHeld> struct Row {
+template <typename T, int kHeld, bool kWhole = false> struct Row {
   const T *data;
   int64_t width;
   Pack<T, kPack> bits[kHeld > 0 ? kHeld : 1] = {};
@@ -64,7 +64,7 @@ template <typename T, int kHeld> struct Row {
 
   __device__ Row(const T *data, int64_t width) : data(data), width(width) {
     if constexpr (kHeld > 0)
-      loadRow(bits, data, width);
+      loadRow<kWhole>(bits, data, width);
   }
   __device__ void widen() {
     if constexpr (kHeld > 0)
@@ -89,7 +89,7 @@ template <typename T, int kHeld> struct RowBits {
 
   __device__ RowBits(const T *data, int64_t width) : data(data), width(width) {
     if constexpr (kHeld > 0)
-      loadRow(bits, data, width);
+      loadRow<false>(bits, data, width);
   }
   __device__ void read(float (&x)[kPack], int k, int64_t first, int count) {
     if constexpr (kHeld == 0)
