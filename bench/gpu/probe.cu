@@ -2,7 +2,8 @@
 // suggestion, its fastest one with the epilogue, the fastest product with kernels of their own for
 // what follows, and TFLOP/s of the better. Of the classifier four vocabularies: as it is, which
 // leaves an odd column over, and padded; its products are compared with two that leave one column
-// to the second.
+// to the second. Behind them the kernels that memory bounds: microseconds, and GB/s of what each must
+// read and write.
 //
 //   probe [TOKENS WIDTH VOCABULARY HEAD_ROWS]     (32768 768 50257 4096: GPT-2 124M, 32 x 1,024)
 //
@@ -34,6 +35,16 @@ struct Matrix {
   }
   ~Matrix() { cudaFree(at); }
   Matrix(const Matrix &) = delete;
+};
+
+template <typename T> struct Zeros {
+  T *at = nullptr;
+  explicit Zeros(int64_t size) {
+    check(cudaMalloc(reinterpret_cast<void **>(&at), size_t(size) * sizeof(T)), "cudaMalloc");
+    check(cudaMemset(at, 0, size_t(size) * sizeof(T)), "cudaMemset");
+  }
+  ~Zeros() { cudaFree(at); }
+  Zeros(const Zeros &) = delete;
 };
 
 struct Operands {
@@ -88,6 +99,11 @@ public:
           gemm(stream, Trans::No, Trans::Yes, rows, l.in, l.out, 1.0f, o.dy.at, l.out, o.w.at,
                l.out, 0.0f, o.y.at, l.in);
       });
+      if (down)
+        time(l.name + std::string(" dx, gelu's gradient, its sums"), flops, [&] {
+          gemmGeluGrad(stream, Trans::No, Trans::Yes, rows, l.in, l.out, o.dy.at, l.out, o.w.at,
+                       l.out, o.aux.at, l.in, o.y.at, l.in, o.sums.at);
+        });
       time(l.name + std::string(" dw, bias's gradient"), flops, [&] {
         gemmBiasGrad(stream, Cotangent::B, l.in, l.out, rows, o.x.at, l.in, o.dy.at, l.out, o.y.at,
                      l.out, o.sums.at);
@@ -126,12 +142,63 @@ public:
     head(o.padded, o.padded, " padded to 64");
   }
 
+  /// Norms of all rows, sums of columns, and the cross-entropy of a block of rows.
+  void kernels() {
+    Zeros<float> mean(rows), rstd(rows), loss(headRows), dloss(1);
+    Zeros<int64_t> labels(headRows);
+    int64_t n = rows * width, stride = (vocabulary + 7) / 8 * 8;
+    BFloat16 *x = o.x.at, *dy = o.dy.at, *y = o.y.at, *w = o.w.at, *dw = o.sums.at;
+    measure("layer norm forward", 4 * n, [&] {
+      layerNormForward<BFloat16>(stream, y, mean.at, rstd.at, x, w, o.bias.at, rows, width, 1e-5f);
+    });
+    for (bool sums : {false, true})
+      measure(sums ? "layer norm backward, added, its sums" : "layer norm backward, added", 8 * n,
+              [&] {
+                layerNormBackward<BFloat16>(stream, y, dw, o.aux.at, sums ? o.bias.at : nullptr, dy,
+                                            x, w, mean.at, rstd.at, rows, width, Write::Set,
+                                            Write::Add);
+              });
+    for (int64_t times : {1, 3, 4})
+      measure("sums of " + std::to_string(times * width) + " columns", 2 * times * n, [&] {
+        columnSum(stream, dw, dy, rows, times * width, times * width);
+      });
+    measure("cross-entropy and its gradient", 4 * headRows * vocabulary, [&] {
+      crossEntropyLossGrad(stream, loss.at, y, dloss.at, 0, labels.at, headRows, vocabulary, stride,
+                           -100, 0);
+    });
+  }
+
 private:
   static constexpr int64_t kScratch = 64 << 20;
+  static constexpr int kRuns = 15;
   Stream stream;
   void *workspace = nullptr;
   std::unique_ptr<Products> products;
   Operands o;
+
+  /// The median of some runs, each on what the one before left in the caches.
+  template <typename Run> void measure(const std::string &name, int64_t bytes, Run run) {
+    cudaEvent_t begin, end;
+    check(cudaEventCreate(&begin), "cudaEventCreate");
+    check(cudaEventCreate(&end), "cudaEventCreate");
+    std::vector<float> times;
+    for (int i = -2; i < kRuns; ++i) {
+      check(cudaEventRecord(begin, stream.handle), "cudaEventRecord");
+      run();
+      check(cudaEventRecord(end, stream.handle), "cudaEventRecord");
+      check(cudaEventSynchronize(end), name.c_str());
+      float ms = 0.0f;
+      check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+      if (i >= 0)
+        times.push_back(ms);
+    }
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+    printf("%-44s %8.1f %8.0f\n", name.c_str(), times[kRuns / 2] * 1e3,
+           double(bytes) / times[kRuns / 2] * 1e-6);
+    fflush(stdout);
+  }
 
   /// Tunes what `run` multiplies, and prints a row. The last choice is the product's own.
   template <typename Run> void time(const std::string &name, double flops, Run run) {
@@ -171,4 +238,6 @@ int main(int argc, char **argv) {
   printf("%-44s %8s %8s %8s %10s %6s\n", "microseconds", "first", "one", "apart", "TFLOP/s", "splits");
   probe.layers();
   probe.heads();
+  printf("%-44s %8s %8s\n", "bound by memory", "us", "GB/s");
+  probe.kernels();
 }
