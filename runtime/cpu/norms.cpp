@@ -8,13 +8,15 @@
 
 namespace partita_rt {
 
-void squareSum(double *sums, std::initializer_list<Elements> arrays) {
-  for (const Elements &array : arrays)
+void squareSum(double *sums, const Elements *arrays, size_t count) {
+  for (const Elements *at = arrays; at != arrays + count; ++at) {
+    const Elements &array = *at;
     *sums++ = array.dtype == DType::Float16
                   ? sumOfSquares(static_cast<const Half *>(array.data), array.count)
               : array.dtype == DType::BFloat16
                   ? sumOfSquares(static_cast<const BFloat16 *>(array.data), array.count)
                   : sumOfSquares(static_cast<const float *>(array.data), array.count);
+  }
 }
 
 void rootOfSum(float *norm, std::initializer_list<Squares> squares) {
@@ -25,14 +27,12 @@ void rootOfSum(float *norm, std::initializer_list<Squares> squares) {
   *norm = float(std::sqrt(total));
 }
 
-void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,
-                    std::initializer_list<int> parameters) {
+void firstNonfinite(Rank &rank, const Squares *squares, size_t count, const int *parameters) {
   int first = -1;
-  const int *parameter = parameters.begin();
-  for (const Squares &each : squares)
-    for (int64_t i = 0; i < each.count; ++i, ++parameter)
-      if (!std::isfinite(each.sums[i]) && (first < 0 || *parameter < first))
-        first = *parameter;
+  for (const Squares *each = squares; each != squares + count; ++each)
+    for (int64_t i = 0; i < each->count; ++i, ++parameters)
+      if (!std::isfinite(each->sums[i]) && (first < 0 || *parameters < first))
+        first = *parameters;
   rank.report.firstNonfinite = first;
 }
 

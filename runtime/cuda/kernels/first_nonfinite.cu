@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(kSums) findNonfinite(int32_t *report, Sums all
 
 } // namespace
 
-void firstNonfinite(const Stream &stream, int32_t *report, std::initializer_list<Squares> squares,
-                    std::initializer_list<int> parameters) {
+void firstNonfinite(const Stream &stream, int32_t *report, const Squares *squares, size_t count,
+                    const int *parameters) {
   Sums some;
   bool first = true;
   auto launch = [&] {
@@ -43,13 +43,12 @@ void firstNonfinite(const Stream &stream, int32_t *report, std::initializer_list
     some.count = 0;
     first = false;
   };
-  const int *parameter = parameters.begin();
-  for (const Squares &each : squares)
-    for (int64_t i = 0; i < each.count; ++i, ++parameter) {
+  for (const Squares *each = squares; each != squares + count; ++each)
+    for (int64_t i = 0; i < each->count; ++i, ++parameters) {
       if (some.count == kSums)
         launch();
-      some.sums[some.count] = each.sums + i;
-      some.parameters[some.count++] = *parameter;
+      some.sums[some.count] = each->sums + i;
+      some.parameters[some.count++] = *parameters;
     }
   if (some.count > 0 || first)
     launch();

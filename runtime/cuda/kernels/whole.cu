@@ -13,13 +13,13 @@ namespace partita_rt::cuda {
 
 namespace {
 
-constexpr int kThreads = 256, kArrays = 128;
+constexpr int kThreads = 256, kArrays = 160; // 3.8 KiB of arguments
 
 /// Arrays whose blocks are numbered through: those of array i begin at firstBlock[i].
 template <typename T> struct Arrays {
   const T *data[kArrays];
-  int64_t elements[kArrays], firstBlock[kArrays];
-  int target[kArrays]; // the number of its sum
+  int64_t elements[kArrays];
+  int firstBlock[kArrays], target[kArrays]; // the number of its sum
   int count = 0;
 
   __device__ int holding(int64_t block) const {
@@ -77,7 +77,7 @@ public:
     some.data[some.count] = data;
     some.elements[some.count] = elements;
     some.target[some.count] = target;
-    some.firstBlock[some.count++] = blocks;
+    some.firstBlock[some.count++] = int(blocks); // if it is one: gridOf
     blocks += ceilDiv(elements, kWholeBlock);
   }
   void launch() {
@@ -101,23 +101,20 @@ private:
 
 /// Of the arrays that are stored in T.
 template <typename T>
-void squareSumOf(const Stream &stream, double *sums, std::initializer_list<Elements> arrays) {
+void squareSumOf(const Stream &stream, double *sums, const Elements *arrays, size_t count) {
   ArraySums<T> some(stream, sums);
-  int number = 0;
-  for (const Elements &array : arrays) {
-    if (array.dtype == kDTypeOf<T>)
-      some.add(static_cast<const T *>(array.data), array.count, number);
-    ++number;
-  }
+  for (size_t i = 0; i < count; ++i)
+    if (arrays[i].dtype == kDTypeOf<T>)
+      some.add(static_cast<const T *>(arrays[i].data), arrays[i].count, int(i));
   some.launch();
 }
 
 } // namespace
 
-void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays) {
-  squareSumOf<float>(stream, sums, arrays);
-  squareSumOf<Half>(stream, sums, arrays);
-  squareSumOf<BFloat16>(stream, sums, arrays);
+void squareSum(const Stream &stream, double *sums, const Elements *arrays, size_t count) {
+  squareSumOf<float>(stream, sums, arrays, count);
+  squareSumOf<Half>(stream, sums, arrays, count);
+  squareSumOf<BFloat16>(stream, sums, arrays, count);
 }
 
 } // namespace partita_rt::cuda

@@ -22,9 +22,12 @@
 
 #include "partita_rt/half.h"
 #include "partita_rt/loss_scaler.h"
+#include "partita_rt/tensors.h"
 #include "partita_rt/types.h"
 
+#include <initializer_list>
 #include <type_traits>
+#include <vector>
 
 namespace partita_rt {
 
@@ -399,8 +402,25 @@ struct Elements {
   Elements(const T *data, int64_t count) : data(data), count(count), dtype(kDTypeOf<T>) {}
 };
 
+/// The tensors of a column of a table.
+template <int kColumns, typename T>
+std::vector<Elements> elementsOf(const TensorRows<kColumns> &rows, int column, const T *base) {
+  std::vector<Elements> arrays;
+  for (const TensorRow<kColumns> &row : rows)
+    arrays.emplace_back(moved(base, row.places[column]), row.elements);
+  return arrays;
+}
+
 /// sums[i]: of array i, by sumOfSquares.
-void squareSum(double *sums, std::initializer_list<Elements> arrays);
+void squareSum(double *sums, const Elements *arrays, size_t count);
+inline void squareSum(double *sums, std::initializer_list<Elements> arrays) {
+  squareSum(sums, arrays.begin(), arrays.size());
+}
+template <int kColumns, typename T>
+void squareSum(double *sums, const TensorRows<kColumns> &rows, int column, const T *base) {
+  std::vector<Elements> arrays = elementsOf(rows, column, base);
+  squareSum(sums, arrays.data(), arrays.size());
+}
 
 /// Sums of squares, so many.
 struct Squares {
@@ -414,8 +434,23 @@ void rootOfSum(float *norm, std::initializer_list<Squares> squares);
 /// The rank reports the least of the parameters whose sum of squares is not finite, if there is
 /// one: its gradient has an element, on some rank, that is infinite or no number. `parameters` has
 /// the number in the program for each of the sums, in their order.
-void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,
-                    std::initializer_list<int> parameters);
+void firstNonfinite(Rank &rank, const Squares *squares, size_t count, const int *parameters);
+inline void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,
+                           std::initializer_list<int> parameters) {
+  firstNonfinite(rank, squares.begin(), squares.size(), parameters.begin());
+}
+/// The parameters of a table's rows, with a sum for each.
+template <int kColumns> std::vector<int> parametersOf(const TensorRows<kColumns> &rows) {
+  std::vector<int> parameters;
+  for (const TensorRow<kColumns> &row : rows)
+    parameters.push_back(row.parameter);
+  return parameters;
+}
+template <int kColumns>
+void firstNonfinite(Rank &rank, const double *sums, const TensorRows<kColumns> &rows) {
+  Squares squares{sums, rows.count};
+  firstNonfinite(rank, &squares, 1, parametersOf(rows).data());
+}
 
 /// *scale: what gradients of this norm are multiplied by so that it is at most maxNorm:
 /// 1 / max(1, (norm + 1e-6) / maxNorm), as PyTorch and DeepSpeed have it; 1 where maxNorm is 0.

@@ -35,6 +35,7 @@
 
 #include "partita_rt/collectives.h"
 #include "partita_rt/half.h"
+#include "partita_rt/tensors.h"
 #include "partita_rt/types.h"
 #include <vector>
 
@@ -453,6 +454,14 @@ void exposeGradient(Rank &rank, int parameter, const Half *gradient,
                     std::initializer_list<int> flatOver = {});
 void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
                     std::initializer_list<int> flatOver = {});
+
+/// The tensors of a column of a table, gradients of the rows' parameters.
+template <int kColumns, typename T>
+void exposeGradients(Rank &rank, const TensorRows<kColumns> &rows, int column, const T *base,
+                     std::initializer_list<int> flatOver = {}) {
+  for (const TensorRow<kColumns> &row : rows)
+    exposeGradient(rank, row.parameter, moved(base, row.places[column]), flatOver);
+}
 
 /// The main() of an emitted program: options, ranks, data, training loop, checkpoints, summary.
 /// Returns the exit code: 0 only when all that was asked was done.

@@ -180,6 +180,53 @@ TEST(Updates, ScalarsComeFromMemory) {
       }
 }
 
+/// At element 0, 257 (which is not aligned), 9260 and 13400: p, m, what p is rounded to, g.
+constexpr TensorRow<4> rowAt(int64_t element, int64_t elements, int step) {
+  return {{4 * element, 4 * element, 2 * element, 2 * element}, elements, step, 0};
+}
+static constexpr TensorRow<4> kRows[] = {
+    rowAt(0, 255, 1), rowAt(257, 9001, 0), rowAt(9258, 0, 1), rowAt(9260, 4096, 2),
+    rowAt(13400, 1, 0)};
+static __device__ const TensorTable kRowsOnDevice(kRows);
+
+TEST(Updates, RowsOfATable) {
+  constexpr int64_t n = 13401;
+  Rank rank;
+  rank.seed = 42;
+  rank.update = 3;
+  Control control{0.01f, 3, 3, rank.seed, {}};
+  float applies = 1, skips = 0;
+  auto step = [&](double rate, const float *applied, double first) {
+    return momentum_step{Scalar(&control.learningRate, rate), &control.hyper.beta1, applied,
+                         Scalar::roundingKey(&control, 3, applied), first};
+  };
+  std::initializer_list<momentum_step> steps = {step(0.5, &applies, 7.0), step(0.25, &applies, 0.0),
+                                                step(0.5, &skips, 1.0)};
+  Floats p = randomFloats(n, "p"), m = randomFloats(n, "m"), g = randomExact<BFloat16>(n, "g");
+  for (auto [first, count] : {std::pair(0, 5), {1, 3}, {2, 1}}) {
+    // One launch for each row: the same bits.
+    Tensor<float> oneP(p), oneM(m);
+    Tensor<BFloat16> oneG(g), oneRounded(p);
+    SimulatedStream stream;
+    for (const TensorRow<4> &row : tensorRows(kRows, first, count))
+      updateElements(stream, row.elements, steps.begin()[row.step],
+                     updated(moved(oneP.data(), row.places[0])),
+                     updated(moved(oneM.data(), row.places[1])),
+                     each(moved(oneRounded.data(), row.places[2])),
+                     each(moved(oneG.in(), row.places[3])));
+    inEveryOrder([&] {
+      Tensor<float> allP(p), allM(m);
+      Tensor<BFloat16> allG(g), allRounded(p);
+      updateAll(stream, tensorRows(kRows, kRowsOnDevice, first, count), steps,
+                updated(allP.data()), updated(allM.data()), each(allRounded.data()),
+                each(allG.in()));
+      EXPECT_BITS(allP, oneP.floats());
+      EXPECT_BITS(allM, oneM.floats());
+      EXPECT_BITS(allRounded, oneRounded.floats());
+    });
+  }
+}
+
 TEST(Updates, PowersOfAStepsNumber) {
   for (double base : {0.0, 0.9, 0.95, 0.999, 1.0})
     for (double t : {0.0, 1.0, 2.0, 7.0, 1000.0, 123456.0, 1e9})

@@ -254,13 +254,33 @@ void reduceMax(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n,
 //===-- Scalars of a step -------------------------------------------------------------------===//
 
 /// Scratch: the sum of wholeScratch(count) over the arrays.
-void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays);
+void squareSum(const Stream &stream, double *sums, const Elements *arrays, size_t count);
+inline void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays) {
+  squareSum(stream, sums, arrays.begin(), arrays.size());
+}
+template <int kColumns, typename T>
+void squareSum(const Stream &stream, double *sums, const TensorRows<kColumns> &rows, int column,
+               const T *base) {
+  std::vector<Elements> arrays = elementsOf(rows, column, base);
+  squareSum(stream, sums, arrays.data(), arrays.size());
+}
 /// Scratch: 8 bytes.
 void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares);
 /// *report, in memory that both share: the least of the parameters whose sum of squares is not
 /// finite; -1: none.
-void firstNonfinite(const Stream &stream, int32_t *report, std::initializer_list<Squares> squares,
-                    std::initializer_list<int> parameters);
+void firstNonfinite(const Stream &stream, int32_t *report, const Squares *squares, size_t count,
+                    const int *parameters);
+inline void firstNonfinite(const Stream &stream, int32_t *report,
+                           std::initializer_list<Squares> squares,
+                           std::initializer_list<int> parameters) {
+  firstNonfinite(stream, report, squares.begin(), squares.size(), parameters.begin());
+}
+template <int kColumns>
+void firstNonfinite(const Stream &stream, int32_t *report, const double *sums,
+                    const TensorRows<kColumns> &rows) {
+  Squares squares{sums, rows.count};
+  firstNonfinite(stream, report, &squares, 1, parametersOf(rows).data());
+}
 void clipScale(const Stream &stream, float *scale, const float *norm, Scalar maxNorm);
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
                 double most);

@@ -68,6 +68,7 @@ template <int kLoops> struct PackPlace {
   int64_t first; ///< in the innermost loop
   int count;
 
+  __device__ PackPlace(int64_t first, int count) : outer(), first(first), count(count) {}
   __device__ PackPlace(const LoopNest<kLoops> &nest, int64_t pack, int packed) {
     int64_t row = kLoops == 1 ? 0 : nest.packs.quotient(pack);
     first = (pack - row * nest.packs) * packed;

@@ -23,12 +23,18 @@
 #include "partita_rt/cuda/block_sum.cuh"
 #include "partita_rt/cuda/device.h"
 #include "partita_rt/cuda/map.cuh"
+#include "partita_rt/cuda/table.cuh"
+
+#include <initializer_list>
+#include <new>
+#include <utility>
 
 namespace partita_rt::cuda {
 
 constexpr int kUpdatePack = 4, kUpdatePacks = 4;
 constexpr int64_t kUpdateBlock = int64_t(kElementwiseThreads) * kUpdatePack * kUpdatePacks;
 static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum");
+static_assert(kUpdateBlock == kTensorBlock, "and one of a table's tensor");
 
 /// base to the power of a step's number, by squares: a dozen multiplications, which IEEE rounds,
 /// where all threads of a block would wait microseconds for pow of doubles. Of other exponents pow.
@@ -78,6 +84,96 @@ void updateElements(const Stream &stream, int64_t n, const Step &step,
   if (n > 0)
     PARTITA_RT_LAUNCH((updateBlocks<Step, Operands...>), gridOf(ceilDiv(n, kUpdateBlock)),
                       kElementwiseThreads, 0, stream, updateNest(n), step, operands...);
+}
+
+//===-- All tensors of a table --------------------------------------------------------------===//
+//
+//     updateAll(stream, tensorRows(kUpdates, kUpdatesOnDevice, 0, 148), {adamw_step{rate, ...}},
+//               updated(p), updated(m), updated(v), each(g));
+//
+// One launch, of as many blocks as the GPU has at a time: each prepares all steps once and goes
+// through every gridDim.x-th block of the rows, of which it searches the tensor from the last one's
+// on. An element is computed as by updateElements. Memory moved: as there.
+
+/// Blocks that a multiprocessor has at a time: 48 registers per thread.
+constexpr int kUpdateBlocks = 5;
+
+/// The steps that rows choose from, as an argument of the kernel.
+template <typename Step> class UpdateSteps {
+public:
+  static constexpr int kMost = 3072 / int(sizeof(Step));
+  static_assert(kMost > 0 && kMost <= kElementwiseThreads, "a thread prepares a step");
+  static_assert(sizeof(Scalar) == 32, "gather-updates gives a call 96 of them");
+
+  UpdateSteps(std::initializer_list<Step> steps) {
+    if (steps.size() > size_t(kMost))
+      fail("an update with %zu lists of scalars; a kernel takes %d", steps.size(), kMost);
+    for (const Step &step : steps)
+      new (bytes + sizeof(Step) * count++) Step(step);
+  }
+  __device__ const Step &operator[](unsigned i) const {
+    return reinterpret_cast<const Step *>(bytes)[i];
+  }
+
+  unsigned count = 0;
+
+private:
+  alignas(Step) unsigned char bytes[kMost * sizeof(Step)];
+};
+
+template <typename Operand> __device__ Operand movedBy(Operand operand, int64_t bytes) {
+  operand.data = moved(operand.data, bytes);
+  return operand;
+}
+
+/// Elements [begin, begin + kUpdateBlock) of a tensor of n.
+template <typename Element, typename... Operands>
+__device__ void updateBlock(const Element &element, int64_t n, int64_t begin,
+                            Operands... operands) {
+  int left = int(least(n - begin, kUpdateBlock));
+  for (int i = 0; i < kUpdatePacks; ++i) {
+    int first = (i * kElementwiseThreads + int(threadIdx.x)) * kUpdatePack;
+    if (first >= left)
+      return;
+    PackPlace<1> place(begin + first, int(least(left - first, kUpdatePack)));
+    updatePack(element, place.first, place.count, Held<kUpdatePack, Operands>(operands, place)...);
+  }
+}
+
+template <typename Element, int kColumns, size_t... kColumn, typename... Operands>
+__device__ void updateRow(const Element &element, const TensorRow<kColumns> &row, int64_t begin,
+                          std::index_sequence<kColumn...>, const Operands &...bases) {
+  updateBlock(element, row.elements, begin, movedBy(bases, row.places[kColumn])...);
+}
+
+template <typename Step, int kColumns, typename... Operands>
+__global__ void __launch_bounds__(kElementwiseThreads, kUpdateBlocks)
+    updateTensors(const TensorRow<kColumns> *rows, const int64_t *firstBlocks, int64_t blocks,
+                  const UpdateSteps<Step> steps, Operands... bases) {
+  __shared__ typename Step::Element elements[UpdateSteps<Step>::kMost];
+  if (threadIdx.x < steps.count)
+    elements[threadIdx.x] = steps[threadIdx.x].prepare();
+  __syncthreads();
+  int64_t end = firstBlocks[0] + blocks;
+  int row = 0;
+  for (int64_t block = firstBlocks[0] + blockIdx.x; block < end; block += gridDim.x) {
+    while (block >= firstBlocks[row + 1])
+      ++row;
+    updateRow(elements[rows[row].step], rows[row], (block - firstBlocks[row]) * kUpdateBlock,
+              std::make_index_sequence<kColumns>(), bases...);
+  }
+}
+
+/// element(i, value, states..., gradient) for all elements of all rows.
+template <typename Step, int kColumns, typename... Operands>
+void updateAll(const Stream &stream, const DeviceRows<kColumns> &rows,
+               std::initializer_list<Step> steps, const Operands &...bases) {
+  static_assert(sizeof...(Operands) == kColumns, "an operand for each of the table's columns");
+  if (rows.blocks > 0)
+    PARTITA_RT_LAUNCH((updateTensors<Step, kColumns, Operands...>),
+                      gridOf(least(rows.blocks, kMultiprocessors * kUpdateBlocks)),
+                      kElementwiseThreads, 0, stream, rows.rows, rows.firstBlocks, rows.blocks,
+                      UpdateSteps<Step>(steps), bases...);
 }
 
 //===-- Sums of squares ---------------------------------------------------------------------===//
