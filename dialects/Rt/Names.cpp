@@ -126,6 +126,19 @@ std::string rt::channelName(int64_t source, int64_t target, int64_t number) {
   return number == 0 ? name : name + "Value" + std::to_string(number);
 }
 
+std::string rt::camelCase(StringRef symbol) {
+  std::string type;
+  bool up = true;
+  for (char c : symbol) {
+    if (c != '_')
+      type += up ? toUpper(c) : c;
+    up = c == '_';
+  }
+  return type;
+}
+
+std::string rt::tableName(StringRef symbol) { return "k" + camelCase(symbol); }
+
 std::string rt::modulePath(StringRef name) {
   auto [path, node] = name.rsplit('/');
   if (node.empty() || path.empty())

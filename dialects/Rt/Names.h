@@ -32,6 +32,11 @@ std::string stagesName(llvm::ArrayRef<int64_t> stages);
 /// kStage0To1: the row of the runtime's channels between two stages; kStage0To1Value2 is number 2 of them.
 std::string channelName(int64_t source, int64_t target, int64_t number);
 
+/// An array of the program's text that belongs to a symbol: "h_forward" -> "kHForward".
+std::string tableName(llvm::StringRef symbol);
+/// "h_forward" -> "HForward".
+std::string camelCase(llvm::StringRef symbol);
+
 /// The part of an ONNX node's name that names its module: "/transformer/h.0/attn/MatMul" ->
 /// "transformer.h.0.attn"; "" where the name has no path.
 std::string modulePath(llvm::StringRef name);

@@ -340,6 +340,53 @@ def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
     int64_t getScratchBytes();
   }];
 }
+/// A call over rows [first, first + count) of a table of tensors.
+class Rt_OverTensors<string mnemonic, string callee, list<Trait> traits = []>
+    : Rt_Op<mnemonic, traits # [CallInterface, DataInterface, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  string declaration = Rt_Data<["first"]>.declaration # [{
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
+  }] # !if(!empty(callee), "", [{
+    ::llvm::StringRef getCallee() { return "}] # callee # [{"; }
+  }]);
+  let extraClassDeclaration = declaration;
+}
+def Rt_UpdateAllOp : Rt_OverTensors<"update_all", ""> {
+  let summary = "an optimizer's step for all these tensors, in one call of its kernel";
+  let description = [{
+    The table's columns are the kernel's values. Each of `steps` is a list of the kernel's scalars, as C++ of the target in which each `{}` stands
+    for the next of `pointers`; a row says which of them is its own. Created by `gather-updates` from `rt.update`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$tensors, I64Attr:$first, I64Attr:$count, ArrayAttr:$steps,
+                       Variadic<B>:$pointers);
+  let assemblyFormat = [{
+    $kernel `over` $tensors $first $count `with` $steps `at` `(` $pointers `)` attr-dict (`:` type($pointers)^)?
+  }];
+  let extraClassDeclaration = declaration # [{
+    ::llvm::StringRef getCallee();
+    /// Of the function that has the kernel's arithmetic over a table, and of the struct of its scalars.
+    static ::std::string calleeOf(::llvm::StringRef kernel) { return (kernel + "_all").str(); }
+    static ::std::string stepOf(::llvm::StringRef kernel) { return (kernel + "_step").str(); }
+  }];
+  let hasVerifier = 1;
+}
+def Rt_SquareSumAllOp : Rt_OverTensors<"square_sum_all", "squareSum"> {
+  let summary = "of each tensor in a column of the table, the sum of its elements' squares";
+  let arguments = (ins B:$sum, FlatSymbolRefAttr:$tensors, I64Attr:$column, I64Attr:$first, I64Attr:$count);
+  let assemblyFormat = "$sum `of` $tensors $column $first $count attr-dict `:` type($sum)";
+  let extraClassDeclaration = declaration # [{
+    int64_t getScratchBytes();
+  }];
+}
+def Rt_FirstNonfiniteAllOp : Rt_OverTensors<"first_nonfinite_all", "firstNonfinite"> {
+  let summary = "the rank reports the first of the rows' parameters whose number among `squares` is not finite";
+  let arguments = (ins B:$squares, FlatSymbolRefAttr:$tensors, I64Attr:$first, I64Attr:$count);
+  let assemblyFormat = "$squares `for` $tensors $first $count attr-dict `:` type($squares)";
+}
+def Rt_ExposeGradientsOp : Rt_OverTensors<"expose_gradients", "exposeGradients"> {
+  let summary = "shows the tensors of a column, complete gradients of the rows' parameters, to the host (--grads)";
+  let arguments = (ins FlatSymbolRefAttr:$tensors, I64Attr:$column, I64Attr:$first, I64Attr:$count, DenseI64ArrayAttr:$flatOver);
+  let assemblyFormat = "$tensors $column $first $count `flat` $flatOver attr-dict";
+}
 def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
   let summary = "of each buffer, with so many elements, the sum of their squares";
   let arguments = (ins B:$sum, Variadic<B>:$values, DenseI64ArrayAttr:$counts);

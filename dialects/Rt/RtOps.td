@@ -180,6 +180,37 @@ def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
     (`squares` $squares^)? attr-dict
   }];
 }
+def Rt_TensorAttr : AttrDef<Rt_Dialect, "Tensor"> {
+  let mnemonic = "tensor";
+  let summary = "a row of a table of tensors: its place in bytes in every column, and its elements";
+  let description = [{
+    `step` is which of an update's lists of scalars is its own, `parameter` the number of the program's parameter that it belongs to, -1 where it
+    belongs to none. The name is for the reader.
+
+        #rt.tensor<"ln_f_weight" at [1024, 2048, 0] elements 768>
+        #rt.tensor<"ln_f_weight" at [1024, 2048, 0] elements 768 step 1 parameter 146>
+  }];
+  let parameters = (ins StringRefParameter<>:$name, ArrayRefParameter<"int64_t">:$places, "int64_t":$elements,
+                        DefaultValuedParameter<"int64_t", "0">:$step, DefaultValuedParameter<"int64_t", "-1">:$parameter);
+  let assemblyFormat = "`<` $name `at` `[` $places `]` `elements` $elements (`step` $step^)? (`parameter` $parameter^)? `>`";
+}
+def Rt_TensorsOp : Rt_Op<"tensors", [Symbol]> {
+  let summary = "a table of tensors: calls work on all of its rows, or on some";
+  let description = [{
+    A column has elements of one type in one memory space: `homes` says which, `arena` or `persistent`. Created by `gather-updates`;
+    `rt-to-emitc` makes it an array of the program's text.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$homes, TypeArrayAttr:$types,
+                       TypedArrayAttrBase<Rt_TensorAttr, "rows of a table of tensors">:$rows);
+  let assemblyFormat = "$sym_name `in` $homes $types $rows attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The pointer that the places of a column are counted from, as C++: `rank.at<BFloat16>(0)`.
+    ::std::string getBase(int64_t column);
+    /// Row `index`.
+    ::partita::rt::TensorAttr getRow(int64_t index);
+  }];
+}
 def Rt_LaunchOp : Rt_Op<"launch"> {
   let summary = "runs an elementwise kernel";
   let description = [{

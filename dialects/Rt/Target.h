@@ -93,6 +93,9 @@ public:
   /// A hyperparameter: a literal, or the rank's, which the command line may change, where there is
   /// no value.
   CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value) const;
+  /// Rows of a table of tensors (rt.tensors), `count` from `first` on: `tensorRows(kUpdates, 0, 12)`.
+  virtual std::string tensorRows(const std::string &table, const std::string &first,
+                                 int64_t count) const = 0;
   /// A field of what a step reports.
   virtual CallArgument reported(llvm::StringRef field) const = 0;
   /// A number at a pointer `{}`, times a factor, as a kernel's scalar.

@@ -178,6 +178,7 @@ static constexpr StringLiteral kSync[] = {
 
 static constexpr StringLiteral kLower[] = {
     "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}}",
+    "gather-updates",
     "outline-layers",
     "rt-to-emitc",
     "verify-phase{after=lower}",

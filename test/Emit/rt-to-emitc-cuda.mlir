@@ -80,4 +80,26 @@ func.func @table() {
 func.func @none() {
   return
 }
+// Of a table of tensors the GPU has a copy; a kernel takes rows of it, in one launch. One tensor alone has no function here.
+// CHECK: emitc.verbatim "struct sgd_step {"
+// CHECK-NOT: emitc.func @sgd(
+// CHECK: emitc.func @sgd_all(%[[STREAM:.*]]: !emitc.opaque<"const Stream &">, %[[P:.*]]: !emitc.ptr<!emitc.opaque<"float">>, %[[G:.*]]: !emitc.ptr<!emitc.opaque<"const BFloat16">>, %[[ROWS:.*]]: !emitc.opaque<"const DeviceRows<2> &">, %[[STEPS:.*]]: !emitc.opaque<"std::initializer_list<sgd_step>">)
+// CHECK: verbatim "updateAll({}, {}, {}, updated({}), each({}));" args %[[STREAM]], %[[ROWS]], %[[STEPS]], %[[P]], %[[G]]
+// CHECK: emitc.verbatim "static constexpr TensorRow<2> kUpdates[] = {"
+// CHECK: emitc.verbatim "static __device__ const TensorTable kUpdatesOnDevice(kUpdates);" {rt.layer
+// CHECK: call_opaque "squareSum"(%[[S:.*]], %{{.*}}) {args = [0{{.*}} : index, 1 : index, #emitc.opaque<"tensorRows(kUpdates, kUpdatesOnDevice, 0, 2)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">]}
+// CHECK: call_opaque "firstNonfinite"(%[[S]], %{{.*}}) {args = [0{{.*}} : index, #emitc.opaque<"&rank.device->report->firstNonfinite">, 1 : index, #emitc.opaque<"tensorRows(kUpdates, kUpdatesOnDevice, 0, 2)">]}
+// CHECK: call_opaque "exposeGradients"() {args = [#emitc.opaque<"rank">,
+// CHECK: verbatim "sgd_all({}, rank.persistent(0), rank.at<BFloat16>(0), tensorRows(kUpdates, kUpdatesOnDevice, 1, 1), {{[{][{]}}sgd_step{{[{][{]}}{}, 0.1}, sgd_step{{[{][{]}}{}, 0.0}});" args %[[S]],
+rt.update_kernel @sgd ["p", "g"] [f32, bf16] scalars ["rate", "decay"] prepares [] factors ["rate", "decay"] computes ["float p_i = p[i];", "p[i] = p_i - rate_f * g[i];"]
+rt.tensors @updates in ["persistent", "arena"] [f32, bf16] [#rt.tensor<"wte" at[0, 1024] elements 8 parameter 1>, #rt.tensor<"ln_f" at[64, 0] elements 4 step 1 parameter 2>]
+func.func @over_tensors() {
+  %squares = rt.arena 2048 [2] : <f64>
+  %rate = rt.control "learningRate" : <f32>
+  rt.square_sum_all %squares of @updates 1 0 2 : <f64>
+  rt.first_nonfinite_all %squares for @updates 0 2 : <f64>
+  rt.expose_gradients @updates 1 0 2 flat [0]
+  rt.update_all @sgd over @updates 1 1 with [["{}", "0.1"], ["{}", "0.0"]] at(%rate, %rate) : !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}
 }

@@ -88,3 +88,32 @@ func.func @layers() {
   rt.call @h_forward 1 times 2(%mask : !rt.buffer<f32>) pending ["p"] copies ["q"]
   return
 }
+
+// Calls over a table of tensors: an array of the text, and for each kernel that takes one a loop over its rows.
+// CHECK: emitc.verbatim "struct sgd_step {"
+// CHECK-NEXT: emitc.verbatim "  double rate, decay;"
+// CHECK: emitc.func @sgd_all(%[[P:.*]]: !emitc.ptr<!emitc.opaque<"float">>, %[[G:.*]]: !emitc.ptr<!emitc.opaque<"const BFloat16">>, %[[ROWS:.*]]: !emitc.opaque<"TensorRows<2>">, %[[STEPS:.*]]: !emitc.opaque<"std::initializer_list<sgd_step>">)
+// CHECK: verbatim "for (const TensorRow<2> &row : {}) {{[{][{]}}" args %[[ROWS]]
+// CHECK-NEXT: verbatim "  const sgd_step &step = {}.begin()[row.step];" args %[[STEPS]]
+// CHECK-NEXT: verbatim "  sgd(moved({}, row.places[0]), moved({}, row.places[1]), row.elements, step.rate, step.decay);" args %[[P]], %[[G]]
+// CHECK: emitc.verbatim "static constexpr TensorRow<2> kUpdates[] = {" {rt.layer
+// CHECK-NEXT: emitc.verbatim "  {{[{][{]}}0, 1024}, 8, 0, 1}," {rt.comment = "wte", rt.layer
+// CHECK-NEXT: emitc.verbatim "  {{[{][{]}}64, 0}, 4, 1, 2}," {rt.comment = "ln_f", rt.layer
+// CHECK-NEXT: emitc.verbatim "};"
+// CHECK-NOT: OnDevice
+// CHECK: emitc.func @over_tensors
+// CHECK: call_opaque "squareSum"(%{{.*}}) {args = [0{{.*}} : index, #emitc.opaque<"tensorRows(kUpdates, 0, 2)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">]}
+// CHECK: call_opaque "firstNonfinite"(%{{.*}}) {args = [#emitc.opaque<"rank">, 0{{.*}} : index, #emitc.opaque<"tensorRows(kUpdates, 0, 2)">]}
+// CHECK: call_opaque "exposeGradients"() {args = [#emitc.opaque<"rank">, #emitc.opaque<"tensorRows(kUpdates, 0, 2)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">, #emitc.opaque<"{0}">]}
+// CHECK: verbatim "sgd_all(rank.persistent(0), rank.at<BFloat16>(0), tensorRows(kUpdates, 1, 1), {{[{][{]}}sgd_step{{[{][{]}}*{}, 0.1}, sgd_step{{[{][{]}}*{}, 0.0}});" args
+rt.update_kernel @sgd ["p", "g"] [f32, bf16] scalars ["rate", "decay"] prepares [] factors ["rate", "decay"] computes ["float p_i = p[i];", "p[i] = p_i - rate_f * g[i];"]
+rt.tensors @updates in ["persistent", "arena"] [f32, bf16] [#rt.tensor<"wte" at[0, 1024] elements 8 parameter 1>, #rt.tensor<"ln_f" at[64, 0] elements 4 step 1 parameter 2>]
+func.func @over_tensors() {
+  %squares = rt.arena 2048 [2] : <f64>
+  %rate = rt.control "learningRate" : <f32>
+  rt.square_sum_all %squares of @updates 1 0 2 : <f64>
+  rt.first_nonfinite_all %squares for @updates 0 2 : <f64>
+  rt.expose_gradients @updates 1 0 2 flat [0]
+  rt.update_all @sgd over @updates 1 1 with [["*{}", "0.1"], ["*{}", "0.0"]] at(%rate, %rate) : !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}

@@ -43,6 +43,10 @@ public:
     return rows + (q.getElementType().isF32() ? 0 : groups * q.getDimSize(1) * width);
   }
 
+  std::string tensorRows(const std::string &table, const std::string &first,
+                         int64_t count) const override {
+    return "tensorRows(" + table + ", " + first + ", " + std::to_string(count) + ")";
+  }
   CallArgument reported(StringRef) const override { return "rank"; }
   std::string scalar(double factor) const override {
     return factor == 1 ? "*{}" : "*{} * " + doubleLiteral(factor);

@@ -53,6 +53,12 @@ public:
     return 2 * rows;
   }
 
+  /// The host counts the rows' blocks, the kernel reads its own copy of the table.
+  std::string tensorRows(const std::string &table, const std::string &first,
+                         int64_t count) const override {
+    return "tensorRows(" + table + ", " + table + "OnDevice, " + first + ", " +
+           std::to_string(count) + ")";
+  }
   CallArgument reported(StringRef field) const override {
     return ("&rank.device->report->" + field).str();
   }

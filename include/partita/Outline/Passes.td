@@ -1,9 +1,53 @@
-//===- Passes.td - layers as functions over tables --------------------------------------------------===//
+//===- Passes.td - updates and layers over tables --------------------------------------------------===//
 
 #ifndef PARTITA_OUTLINE_PASSES
 #define PARTITA_OUTLINE_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
+  let summary = "updates of one kind become one call over a table of tensors, which sums of their gradients' squares read";
+  let description = [{
+    Phase: lower.
+
+    Most of a model's tensors are so small that launching a kernel for each takes longer than its work. Updates that follow each other with
+    nothing in between but pointers and gradients shown to the host become one `rt.update_all` over a table, `rt.tensors`, if they have the same
+    kernel, memory spaces and, per row, one of a few lists of scalars (weight decay or none). Its rows are the tensors' places; those of one call are
+    in the order of the program's parameters. No update crosses another op that does anything: what waits for different collectives, or starts them, stays
+    in different calls, each of some rows, so overlap remains as it was planned. On targets that do not poll collectives a poll is nothing, and the copy of
+    a rank's shard (ZeRO without masters) may come first if it touches other memory.
+
+    An update keeps its own call where it is alone in its place, where the host makes it, where another op stands between it and the
+    next (LAMB's ratios), and where an update before it reads or writes the same memory, which the planner may have given to both in turn.
+    A kernel takes few scalars: updates that all have different ones (keys of stochastic rounding) are several calls.
+
+    `rt.square_sum` and the report of overflows read the same rows, or a table of their own.
+
+    ```mlir
+    func.func @train_step() {
+      ...
+      rt.expose_gradient %g0 {flatOver = array<i64>, index = 0 : i64}
+      %w0 = rt.persistent 0 [8] : <f32>
+      %m0 = rt.persistent 64 [8] : <f32>
+      rt.update @momentum(%w0, %m0, %g0) 8 with ["*{}", "0.1"] at (%rate) tile 0 on_host false rounds false
+      rt.expose_gradient %g1 {flatOver = array<i64>, index = 1 : i64}
+      %w1 = rt.persistent 128 [4] : <f32>
+      %m1 = rt.persistent 192 [4] : <f32>
+      rt.update @momentum(%w1, %m1, %g1) 4 with ["*{}", "0.0"] at (%rate) tile 0 on_host false rounds false
+    // becomes
+    rt.tensors @updates in ["persistent", "persistent", "arena"] [f32, f32, f32] [#rt.tensor<"w0" at[0, 64, 0] elements 8 parameter 0>, #rt.tensor<"w1" at[128, 192, 64] elements 4 step 1 parameter 1>]
+    func.func @train_step() {
+      ...
+      rt.expose_gradients @updates 2 0 2 flat []
+      rt.update_all @momentum over @updates 0 2 with [["*{}", "0.1"], ["*{}", "0.0"]] at (%rate, %rate)
+    ```
+  }];
+  let statistics = [
+    Statistic<"gathered", "gathered", "updates that became rows">,
+    Statistic<"sums", "sums", "sums of squares that became rows">,
+  ];
+  let dependentDialects = ["::partita::rt::RtDialect"];
+}
 
 def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
   let summary = "layers that differ in data alone become one function over a table";

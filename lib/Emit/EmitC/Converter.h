@@ -24,6 +24,8 @@ public:
   mlir::LogicalResult convert(mlir::func::FuncOp function);
   /// A function of a row of its table, of buffers, and of what it begins or waits for.
   mlir::LogicalResult convert(LayerOp layer);
+  /// An array of the program's text.
+  void convert(TensorsOp tensors);
 
 protected:
   //===-- A target's own --------------------------------------------------------------------===//
@@ -34,6 +36,8 @@ protected:
   virtual llvm::StringRef controlPrefix() const = 0;
   /// A constant array.
   virtual void emit(TableOp op) = 0;
+  /// A line of text behind a table of tensors; "" where none is needed.
+  virtual std::string behindTensors(llvm::StringRef /*table*/) const { return ""; }
   virtual void emit(ReportOp op) = 0;
   virtual void emit(IotaOp op) = 0;
   virtual void emit(CountLabelsOp op) = 0;

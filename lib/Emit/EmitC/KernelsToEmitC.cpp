@@ -51,10 +51,9 @@ struct KernelText {
 
 } // namespace
 
-emitc::FuncOp rt::makeKernelFunction(OpBuilder &b, Operation *kernel, ArrayRef<Type> types,
-                                     ArrayRef<std::string> names) {
-  auto function = emitc::FuncOp::create(b, kernel->getLoc(), SymbolTable::getSymbolName(kernel),
-                                        b.getFunctionType(types, {}));
+emitc::FuncOp rt::makeKernelFunction(OpBuilder &b, Location loc, StringRef name,
+                                     ArrayRef<Type> types, ArrayRef<std::string> names) {
+  auto function = emitc::FuncOp::create(b, loc, name, b.getFunctionType(types, {}));
   function.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
   Block *body = function.addEntryBlock();
   for (auto [argument, name] : llvm::zip(body->getArguments(), names))
@@ -92,7 +91,10 @@ static void convert(KernelOp kernel) {
       types.push_back(b.getI64Type());
       argumentNames.push_back(name.str() + "_" + counter(loop));
     }
-  Block *body = &makeKernelFunction(b, kernel, types, argumentNames).getBody().front();
+  Block *body =
+      &makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, argumentNames)
+           .getBody()
+           .front();
 
   size_t buffers = text.names.size();
   std::string inner = counter(loops - 1);
@@ -184,7 +186,9 @@ void rt::convertKernel(UpdateKernelOp kernel) {
     names.push_back(scalar.str());
     types.push_back(emitc::OpaqueType::get(b.getContext(), "double"));
   }
-  Block &body = makeKernelFunction(b, kernel, types, names).getBody().front();
+  Block &body = makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, names)
+                    .getBody()
+                    .front();
   auto line = [&](const Twine &text) {
     addKernelLine(b, kernel.getLoc(), text.str(), names, body);
   };
@@ -224,9 +228,69 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   kernel.erase();
 }
 
+//===------------------------------------------------------------------------------------------===//
+// Updates over tables of tensors
+//===------------------------------------------------------------------------------------------===//
+
+llvm::StringSet<> rt::kernelsOverTensors(ModuleOp module) {
+  llvm::StringSet<> names;
+  module.walk([&](UpdateAllOp update) { names.insert(update.getKernel()); });
+  return names;
+}
+
+Type rt::stepsType(UpdateKernelOp kernel) {
+  return emitc::OpaqueType::get(kernel.getContext(), "std::initializer_list<" +
+                                                         UpdateAllOp::stepOf(kernel.getSymName()) +
+                                                         ">");
+}
+
+/// The struct of its scalars, and a function that calls the kernel for each row of a table: behind
+/// the kernel's own.
+static void addKernelOverTensors(UpdateKernelOp kernel) {
+  OpBuilder b(kernel->getContext());
+  b.setInsertionPointAfter(kernel);
+  Location loc = kernel.getLoc();
+  auto text = [&](const Twine &line) { emitc::VerbatimOp::create(b, loc, b.getStringAttr(line)); };
+  std::string name = kernel.getSymName().str(), step = UpdateAllOp::stepOf(name), scalars, passed;
+  for (StringRef scalar : kernel.getScalars().getAsValueRange<StringAttr>()) {
+    scalars += (scalars.empty() ? "" : ", ") + scalar.str();
+    passed += ", step." + scalar.str();
+  }
+  text("struct " + step + " {");
+  text("  double " + scalars + ";");
+  text("};");
+  SmallVector<Type> types;
+  SmallVector<std::string> names;
+  std::string moved;
+  size_t count = kernel.getValues().size();
+  for (auto [i, value, type] : llvm::enumerate(kernel.getValues(), kernel.getTypes())) {
+    names.push_back(cast<StringAttr>(value).getValue().str());
+    types.push_back(cppPointer(cast<TypeAttr>(type).getValue(), i + 1 == count));
+    moved += "moved(" + names.back() + ", row.places[" + std::to_string(i) + "]), ";
+  }
+  std::string row = "TensorRow<" + std::to_string(count) + ">";
+  names.push_back("rows");
+  types.push_back(emitc::OpaqueType::get(b.getContext(),
+                                         "TensorRows<" + std::to_string(count) + ">"));
+  names.push_back("steps");
+  types.push_back(stepsType(kernel));
+  Block &body =
+      makeKernelFunction(b, loc, UpdateAllOp::calleeOf(name), types, names).getBody().front();
+  auto line = [&](const Twine &each) { addKernelLine(b, loc, each.str(), names, body); };
+  line("for (const " + row + " &row : rows) {");
+  line("  const " + step + " &step = steps.begin()[row.step];");
+  line("  " + name + "(" + moved + "row.elements" + passed + ");");
+  line("}");
+  emitc::ReturnOp::create(b, loc, Value());
+}
+
 void rt::convertKernelsToLoops(ModuleOp module) {
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
     convert(kernel);
-  for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))
+  llvm::StringSet<> overTensors = kernelsOverTensors(module);
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>())) {
+    if (overTensors.contains(kernel.getSymName()))
+      addKernelOverTensors(kernel);
     convertKernel(kernel);
+  }
 }

@@ -1,4 +1,4 @@
-//===- LayersToEmitC.cpp - layers as functions, their tables as structures --------------------===//
+//===- LayersToEmitC.cpp - layers as functions; tables of layers and tensors ------------------===//
 
 #include "lib/Emit/EmitC/Converter.h"
 #include "dialects/Interfaces/Provenance.h"
@@ -8,22 +8,8 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-/// "HForward"
-static std::string camelCase(StringRef function) {
-  std::string type;
-  bool up = true;
-  for (char c : function) {
-    if (c != '_')
-      type += up ? llvm::toUpper(c) : c;
-    up = c == '_';
-  }
-  return type;
-}
-
 /// The type of a row of the table that the function `h_forward` takes: "HForwardRow".
 static std::string tableType(StringRef function) { return camelCase(function) + "Row"; }
-/// The table: "kHForward".
-static std::string tableName(StringRef function) { return "k" + camelCase(function); }
 
 static bool isText(Attribute column) { return isa<ArrayAttr>(column); }
 
@@ -137,6 +123,36 @@ LogicalResult Converter::convert(LayerOp layer) {
     return failure();
   layer.erase();
   return success();
+}
+
+/// static constexpr TensorRow<2> kUpdates[] = {
+///   {{1024, 0}, 256, 0, 3}, // wte
+/// };
+void Converter::convert(TensorsOp tensors) {
+  b.setInsertionPoint(tensors);
+  auto line = [&](const Twine &text, StringRef comment = "") {
+    auto made =
+        emitc::VerbatimOp::create(b, tensors.getLoc(), b.getStringAttr(text), ValueRange());
+    made->setAttr(RtDialect::kLayer, b.getUnitAttr());
+    if (!comment.empty())
+      made->setAttr("rt.comment", b.getStringAttr(commentText(comment)));
+  };
+  std::string table = tableName(tensors.getSymName());
+  line("// Places in bytes, elements, number of the scalars, number of the parameter.");
+  line("static constexpr TensorRow<" + Twine(tensors.getTypes().size()) + "> " + table + "[] = {");
+  for (auto row : tensors.getRows().getAsRange<TensorAttr>()) {
+    std::string places;
+    for (int64_t place : row.getPlaces())
+      places += (places.empty() ? "" : ", ") + std::to_string(place);
+    line("  {{" + places + "}, " + Twine(row.getElements()) + ", " + Twine(row.getStep()) + ", " +
+             Twine(row.getParameter()) + "},",
+         row.getName());
+  }
+  line("};");
+  if (std::string behind = behindTensors(table); !behind.empty())
+    line(behind);
+  line("");
+  tensors.erase();
 }
 
 /// h_forward(rank, kHForward[3], buffers..., variables...); of several rows in a loop.

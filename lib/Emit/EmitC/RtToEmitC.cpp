@@ -27,6 +27,9 @@ struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
     for (auto layer : llvm::make_early_inc_range(getOperation().getOps<LayerOp>()))
       if (++functions; failed(converter->convert(layer)))
         return signalPassFailure();
+    // Calls ask their table what is in it.
+    for (auto tensors : llvm::make_early_inc_range(getOperation().getOps<TensorsOp>()))
+      converter->convert(tensors);
   }
 };
 

@@ -43,6 +43,9 @@ protected:
     values[op.getBuffer()] = emitc::LiteralOp::create(
         b, op.getLoc(), pointerType(op.getBuffer(), true), "deviceTable(" + name + ")");
   }
+  std::string behindTensors(StringRef table) const override {
+    return ("static __device__ const TensorTable " + table + "OnDevice(" + table + ");").str();
+  }
   void emit(ReportOp op) override {
     SmallVector<Value> numbers = {mapped(op.getValue())};
     if (op.getDivisor())

@@ -23,7 +23,7 @@ class CudaKernel {
 public:
   explicit CudaKernel(Operation *kernel)
       : kernel(kernel), b(kernel), name(SymbolTable::getSymbolName(kernel).getValue()) {
-    argument(emitc::OpaqueType::get(b.getContext(), "const Stream &"), "stream");
+    begin();
   }
 
   void line(const Twine &text) {
@@ -33,19 +33,26 @@ public:
     types.push_back(type);
     names.push_back(called.str());
   }
-  /// The function: one statement, in which words that are arguments become them.
-  void finish(StringRef statement) {
-    Block &body = makeKernelFunction(b, kernel, types, names).getBody().front();
+  /// A function: one statement, in which words that are arguments become them.
+  void addFunction(StringRef called, StringRef statement) {
+    Block &body =
+        makeKernelFunction(b, kernel->getLoc(), called, types, names).getBody().front();
     addKernelLine(b, kernel->getLoc(), statement, names, body);
     emitc::ReturnOp::create(b, kernel->getLoc(), Value());
-    kernel->erase();
+    b.setInsertionPoint(kernel);
+    types.clear();
+    names.clear();
+    begin();
   }
+  void erase() { kernel->erase(); }
 
   Operation *kernel;
   OpBuilder b;
   StringRef name;
 
 private:
+  void begin() { argument(emitc::OpaqueType::get(b.getContext(), "const Stream &"), "stream"); }
+
   SmallVector<Type> types;
   SmallVector<std::string> names;
 };
@@ -134,8 +141,9 @@ static void convertForCuda(KernelOp kernel) {
     call += std::string(", ") + (kernel.getSteps()[i] ? "each(" : "same(") + operand.name +
             (strides.empty() ? "" : ", {" + strides + "}") + ")";
   }
-  made.finish("mapElements(stream, {" + sizes + "}, " + made.name.str() + "_element()" + call +
-              ");");
+  made.addFunction(made.name, "mapElements(stream, {" + sizes + "}, " + made.name.str() +
+                                  "_element()" + call + ");");
+  made.erase();
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -157,8 +165,9 @@ public:
     rounds = llvm::any_of(values, [](auto &value) { return value.first == "rounded"; });
   }
 
-  void convert() {
-    made.line("struct " + made.name + "_step {");
+  /// With functions for one tensor, for all of a table, or both.
+  void convert(bool ofOne, bool overTensors) {
+    made.line("struct " + UpdateAllOp::stepOf(made.name) + " {");
     printScalars();
     made.line("");
     made.line("  struct Element {");
@@ -172,7 +181,11 @@ public:
     printPreparation();
     made.line("  }");
     made.line("};");
-    printFunction();
+    if (ofOne)
+      printFunction();
+    if (overTensors)
+      printFunctionOverTensors();
+    made.erase();
   }
 
 private:
@@ -273,25 +286,43 @@ private:
     made.line("    return {" + result + "};");
   }
 
-  void printFunction() {
-    if (squares)
-      made.argument(cppPointer(made.b.getF64Type()), "sums");
-    std::string operands, list;
+  /// ", updated(p), each(g)", which become arguments.
+  std::string addOperands() {
+    std::string operands;
     for (auto [i, value] : llvm::enumerate(values)) {
       bool isRead = squares || i + 1 == values.size();
       made.argument(cppPointer(value.second, isRead), value.first);
       operands += std::string(isRead || value.first == "rounded" ? ", each(" : ", updated(") +
                   value.first.str() + ")";
     }
+    return operands;
+  }
+
+  void printFunctionOverTensors() {
+    std::string operands = addOperands();
+    made.argument(emitc::OpaqueType::get(made.b.getContext(),
+                                         "const DeviceRows<" + std::to_string(values.size()) +
+                                             "> &"),
+                  "rows");
+    made.argument(stepsType(kernel), "steps");
+    made.addFunction(UpdateAllOp::calleeOf(made.name),
+                     "updateAll(stream, rows, steps" + operands + ");");
+  }
+
+  void printFunction() {
+    if (squares)
+      made.argument(cppPointer(made.b.getF64Type()), "sums");
+    std::string operands = addOperands(), list;
     made.argument(made.b.getI64Type(), "n");
     for (StringRef scalar : scalars) {
       made.argument(emitc::OpaqueType::get(made.b.getContext(), "Scalar"), scalar);
       list += (list.empty() ? "" : ", ") + scalar.str();
     }
-    std::string step = made.name.str() + "_step{" + list + "}";
-    made.finish(squares ? "sumSquares<" + std::to_string(squares.size()) + ">(stream, sums, n, " +
-                              step + operands + ");"
-                        : "updateElements(stream, n, " + step + operands + ");");
+    std::string step = UpdateAllOp::stepOf(made.name) + "{" + list + "}";
+    made.addFunction(made.name,
+                     squares ? "sumSquares<" + std::to_string(squares.size()) +
+                                   ">(stream, sums, n, " + step + operands + ");"
+                             : "updateElements(stream, n, " + step + operands + ");");
   }
 
   mutable UpdateKernelOp kernel;
@@ -323,6 +354,11 @@ void rt::convertKernelsToCuda(ModuleOp module) {
   addHostKernels(module);
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
     convertForCuda(kernel);
-  for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))
-    CudaUpdate(kernel).convert();
+  llvm::StringSet<> overTensors = kernelsOverTensors(module), ofOne;
+  module.walk([&](UpdateOp update) { ofOne.insert(update.getKernel()); });
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>())) {
+    bool isOverTensors = overTensors.contains(kernel.getSymName());
+    CudaUpdate(kernel).convert(!isOverTensors || ofOne.contains(kernel.getSymName()),
+                               isOverTensors);
+  }
 }

@@ -21,6 +21,17 @@ static void sgd(float *p, const float *g, int64_t n, double rate, double decay) 
   }
 }
 
+struct sgd_step {
+  double rate, decay;
+};
+static void sgd_all(float *p, const float *g, TensorRows<2> rows,
+    std::initializer_list<sgd_step> steps) {
+  for (const TensorRow<2> &row : rows) {
+    const sgd_step &step = steps.begin()[row.step];
+    sgd(moved(p, row.places[0]), moved(g, row.places[1]), row.elements, step.rate, step.decay);
+  }
+}
+
 static void adamw(float *p, float *m, float *v, const float *g, int64_t n, double rate, double t,
     double beta1, double beta2, double epsilon, double decay, double bias_correction) {
   const double keep1 = 1.0 - beta1;
@@ -104,6 +115,12 @@ static void init(Rank &rank) {
   fill(head_weight_v, 0.0f, 128);
 }
 
+// Places in bytes, elements, number of the scalars, number of the parameter.
+static constexpr TensorRow<2> kUpdates[] = {
+  {{0, 0}, 128, 0, 0}, // table
+  {{1024, 1280}, 16, 1, 2}, // head_bias
+};
+
 // One update of the parameters from the micro-batches in the inputs.
 static void train_step(Rank &rank) {
   beginWork(rank, Work::Forward);
@@ -180,10 +197,9 @@ static void train_step(Rank &rank) {
   adamw(head_weight, head_weight_m, head_weight_v, head_weight_grad, 128, *learning_rate,
       *step_number, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon, rank.hyper.weightDecay,
       1.0);
-  exposeGradient(rank, 2, head_bias_grad);
-  sgd(head_bias, head_bias_grad, 16, *learning_rate, 0.0);
-  exposeGradient(rank, 0, table_grad);
-  sgd(table, table_grad, 128, *learning_rate, rank.hyper.weightDecay);
+  exposeGradients(rank, tensorRows(kUpdates, 0, 2), 1, rank.at(0));
+  sgd_all(rank.persistent(0), rank.at(0), tensorRows(kUpdates, 0, 2),
+      {sgd_step{*learning_rate, rank.hyper.weightDecay}, sgd_step{*learning_rate, 0.0}});
   rank.report.loss = *model_head_mul;
 }
 

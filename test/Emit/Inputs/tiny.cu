@@ -29,9 +29,9 @@ struct sgd_step {
     return {float(rate), float(decay)};
   }
 };
-static void sgd(const Stream &stream, float *p, const float *g, int64_t n, Scalar rate,
-    Scalar decay) {
-  updateElements(stream, n, sgd_step{rate, decay}, updated(p), each(g));
+static void sgd_all(const Stream &stream, float *p, const float *g, const DeviceRows<2> &rows,
+    std::initializer_list<sgd_step> steps) {
+  updateAll(stream, rows, steps, updated(p), each(g));
 }
 
 struct adamw_step {
@@ -146,6 +146,13 @@ static void init(Rank &rank) {
   fill(stream, head_weight_v, 0.0f, 128);
 }
 
+// Places in bytes, elements, number of the scalars, number of the parameter.
+static constexpr TensorRow<2> kUpdates[] = {
+  {{0, 0}, 128, 0, 0}, // table
+  {{1024, 1280}, 16, 1, 2}, // head_bias
+};
+static __device__ const TensorTable kUpdatesOnDevice(kUpdates);
+
 // One update of the parameters from the micro-batches in the inputs.
 static void train_step(Rank &rank) {
   const Stream &stream = rank.device->stream;
@@ -223,10 +230,10 @@ static void train_step(Rank &rank) {
   adamw(stream, head_weight, head_weight_m, head_weight_v, head_weight_grad, 128, learning_rate,
       step_number, &rank.device->control->hyper.beta1, &rank.device->control->hyper.beta2,
       &rank.device->control->hyper.epsilon, &rank.device->control->hyper.weightDecay, 1.0);
-  exposeGradient(rank, 2, head_bias_grad);
-  sgd(stream, head_bias, head_bias_grad, 16, learning_rate, 0.0);
-  exposeGradient(rank, 0, table_grad);
-  sgd(stream, table, table_grad, 128, learning_rate, &rank.device->control->hyper.weightDecay);
+  exposeGradients(rank, tensorRows(kUpdates, kUpdatesOnDevice, 0, 2), 1, rank.at(0));
+  sgd_all(stream, rank.persistent(0), rank.at(0), tensorRows(kUpdates, kUpdatesOnDevice, 0, 2),
+      {sgd_step{learning_rate, &rank.device->control->hyper.weightDecay}, sgd_step{learning_rate,
+      0.0}});
   report(stream, &rank.device->report->loss, model_head_mul);
 }
 
