@@ -77,6 +77,8 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
       if (failed(plan))
         return signalPassFailure();
       assignOffsets(*plan);
+      if (rt::Target::of(module).queuesWork())
+        keepForUpdates(function, *plan);
       int64_t &largest =
           trains && train::is(function, train::EntryPoint::Forward) ? forwardArena : arena;
       largest = std::max(largest, plan->arenaBytes);

@@ -18,6 +18,8 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
       function does not read is computed there, so @init needs no arena.
     - Everything else gets an offset in the arena by its lifetime, largest first, into the tightest gap. An operand of an asynchronous
       collective lives until its wait.
+    - On a target that queues work, what updates between two waits read lives until the last of them, if the arena is no larger for it:
+      then `gather-updates` makes them one launch.
     - The host reads the results of @forward: its return names a place in the arena for each result, and results that are an input,
       a parameter or a view of one are copied there.
 

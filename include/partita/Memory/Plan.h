@@ -69,6 +69,10 @@ int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space, unsigned 
 /// Gives all storages of a function, and what its micro-batches in flight keep, their offsets.
 void assignOffsets(FunctionPlan &plan);
 
+/// Where updates can be one launch, what they read lives until the last of them, if the arena is no
+/// larger for it: gives the storages offsets anew.
+void keepForUpdates(mlir::func::FuncOp function, FunctionPlan &plan);
+
 /// Tells gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
 
