@@ -37,7 +37,8 @@ PLANS = [
     ("gpt_neox", 5, "stages=2", "gpipe", "mesh=fsdp=2 zero-stage=3 clip=1"),
     ("bert", 5, "stages=2", "1f1b", "mesh=dp=4"),
     ("roberta", 5, "stages=2", "zb-h2", "mesh=tp=2 recompute=block"),
-    ("vit", 5, "stages=2", "zb-h1", "mesh=dp=2 clip=1"),
+    # SGD: a key's bias has no gradient but rounding, which Adam divides by its own size.
+    ("vit", 5, "stages=2", "zb-h1", "mesh=dp=2 clip=1 optimizer=sgd"),
     ("t5", 4, "stages=2", "interleaved", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
     (4, 2, "stages=2", "wave", "optimizer=lamb mesh=tp=2"),  # both ends of the model on one stage
     (6, 4, "stages=2 chunks=3", "interleaved", "clip=1 mesh=dp=2 zero-stage=2"),
