@@ -1,8 +1,8 @@
 //===- FuseEpilogues.cpp - fuses ops behind a matmul into its kernel --------------------------===//
 //
 // Three patterns: a GELU, the slope of a GELU, perhaps with the gradient of the bias in front of it,
-// and a bias's gradient next to the gradient of its weight. Reshapes in between are looked through. The fused op is placed where all of its operands
-// are defined and no result has been used yet.
+// and a bias's gradient next to the gradient of its weight. Reshapes in between are looked through.
+// The fused op is placed where all of its operands are defined and no result has been used yet.
 //
 //===------------------------------------------------------------------------------------------===//
 
