@@ -90,11 +90,13 @@ void FunctionPrinter::define(Value value, std::string expression, unsigned depth
 static constexpr StringLiteral kWord = "0123456789_abcdefghijklmnopqrstuvwxyz"
                                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Adds every word of `text` that an opening parenthesis follows.
+/// Adds every word of `text` that an opening parenthesis follows, but for members (`rank.at(`), which
+/// no variable hides.
 static void addCalled(StringRef text, llvm::StringSet<> &names) {
   for (size_t at = text.find('('); at != StringRef::npos; at = text.find('(', at + 1)) {
-    StringRef before = text.take_front(at);
-    names.insert(before.drop_front(before.rtrim(kWord).size()));
+    StringRef called = text.take_front(at), before = called.rtrim(kWord);
+    if (!before.ends_with(".") && !before.ends_with("->"))
+      names.insert(called.drop_front(before.size()));
   }
 }
 
