@@ -251,6 +251,31 @@ __device__ inline void correct(float (&sums)[kTiles][kColumns][4],
         sums[i][j][e] *= correction[i][e / 2];
 }
 
+/// Divides a warp's sums by the totals of their rows, and writes the log-sum-exp of these, of a head
+/// with so many queries, unless nobody wants it. A query that sees no key has zeros and -inf. first:
+/// of the warp's rows.
+template <int kTiles, int kColumns>
+__device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softmax<kTiles> &softmax,
+                                 float *logSumExp, int first, int queries) {
+  int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float total = overRowOfC<Sum>(softmax.total[i][half]);
+      bool hidden = total == 0.0f; // every score is -inf, or there is none
+      float inverse = 1.0f / total;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e)
+          sums[i][j][e] = hidden ? 0.0f : sums[i][j][e] * inverse;
+      int row = first + 16 * i + 8 * half + lane / 4;
+      if (logSumExp && lane % 4 == 0 && row < queries)
+        logSumExp[row] = hidden ? Largest::kNone : softmax.largest[i][half] * kLn2 + logf(total);
+    }
+}
+
 /// Writes a warp's rows of C, rounded to T, to a head, by way of `rows` of a tile that are the
 /// warp's own, so that a row's elements are written side by side. first: of the warp's rows.
 template <int kTilesA, int D, typename T>

@@ -75,23 +75,9 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
 
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < kTilesOfWarp; ++i)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float total = overRowOfC<Sum>(softmax.total[i][half]);
-      bool hidden = total == 0.0f; // every score is -inf, or there is none
-      float inverse = 1.0f / total;
-#pragma unroll
-      for (int j = 0; j < D / 8; ++j)
-#pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e)
-          out[i][j][e] = hidden ? 0.0f : out[i][j][e] * inverse;
-      int row = first + 16 * i + 8 * half + lane / 4;
-      if (call.logSumExp && lane % 4 == 0 && row < sight.queries)
-        call.logSumExp[(b * shape.heads + h) * shape.sequence + row] =
-            hidden ? Largest::kNone : softmax.largest[i][half] * kLn2 + logf(total);
-    }
+  float *logSumExp =
+      call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;
+  normalize(out, softmax, logSumExp, first, sight.queries);
   storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, sight.queries,
                                 int(shape.valueDim), call.outPacks);
 }

@@ -21,29 +21,6 @@ template <typename T> struct Forward {
   AttentionShape shape;
 };
 
-/// Normalizes a warp's sums, and writes the log-sum-exp of its rows. first: the warp's.
-template <typename T, int kColumns>
-__device__ void finish(const Forward<T> &call, float (&out)[1][kColumns][4],
-                       const Softmax<1> &softmax, int first) {
-  int lane = int(threadIdx.x) % kWarp;
-  const AttentionShape &shape = call.shape;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float total = overRowOfC<Sum>(softmax.total[0][half]);
-    bool hidden = total == 0.0f; // every score is -inf, or there is none
-    float inverse = 1.0f / total;
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j)
-#pragma unroll
-      for (int e = 2 * half; e < 2 * half + 2; ++e)
-        out[0][j][e] = hidden ? 0.0f : out[0][j][e] * inverse;
-    int row = first + 8 * half + lane / 4;
-    if (call.logSumExp && lane % 4 == 0 && row < shape.sequence)
-      call.logSumExp[(blockIdx.z * shape.heads + blockIdx.y) * shape.sequence + row] =
-          hidden ? Largest::kNone : softmax.largest[0][half] * kLn2 + logf(total);
-  }
-}
-
 /// out of a tile of queries (x) of a head (y).
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
@@ -134,7 +111,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   }
   while (step <= tiles) // those of other groups
     next();
-  finish(call, out, softmax, first);
+  float *logSumExp =
+      call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;
+  normalize(out, softmax, logSumExp, first, sight.queries);
   storePanels<kQueries, D>(headOf(call.out, b, h), out[0], queries, row, first, sight.queries);
 }
 
