@@ -59,20 +59,28 @@ __device__ void updatePack(const Element &element, int64_t first, int count, Pac
   (packs.storeResult(count), ...);
 }
 
+/// Elements [begin, begin + kUpdateBlock) of a tensor of n.
+template <typename Element, typename... Operands>
+__device__ void updateBlock(const Element &element, int64_t n, int64_t begin,
+                            Operands... operands) {
+  int left = int(least(n - begin, kUpdateBlock));
+  for (int i = 0; i < kUpdatePacks; ++i) {
+    int first = (i * kElementwiseThreads + int(threadIdx.x)) * kUpdatePack;
+    if (first >= left)
+      return;
+    PackPlace<1> place(begin + first, int(least(left - first, kUpdatePack)));
+    updatePack(element, place.first, place.count, Held<kUpdatePack, Operands>(operands, place)...);
+  }
+}
+
 template <typename Step, typename... Operands>
 __global__ void __launch_bounds__(kElementwiseThreads)
-    updateBlocks(LoopNest<1> nest, Step step, Operands... operands) {
+    updateBlocks(int64_t n, Step step, Operands... operands) {
   __shared__ typename Step::Element element;
   if (threadIdx.x == 0)
     element = step.prepare();
   __syncthreads();
-  for (int i = 0; i < kUpdatePacks; ++i) {
-    int64_t pack = (int64_t(blockIdx.x) * kUpdatePacks + i) * kElementwiseThreads + threadIdx.x;
-    if (pack >= nest.packs)
-      return;
-    PackPlace<1> place(nest, pack, kUpdatePack);
-    updatePack(element, place.first, place.count, Held<kUpdatePack, Operands>(operands, place)...);
-  }
+  updateBlock(element, n, int64_t(blockIdx.x) * kUpdateBlock, operands...);
 }
 
 inline LoopNest<1> updateNest(int64_t n) { return {{n}, ceilDiv(n, kUpdatePack)}; }
@@ -83,7 +91,7 @@ void updateElements(const Stream &stream, int64_t n, const Step &step,
                     const Operands &...operands) {
   if (n > 0)
     PARTITA_RT_LAUNCH((updateBlocks<Step, Operands...>), gridOf(ceilDiv(n, kUpdateBlock)),
-                      kElementwiseThreads, 0, stream, updateNest(n), step, operands...);
+                      kElementwiseThreads, 0, stream, n, step, operands...);
 }
 
 //===-- All tensors of a table --------------------------------------------------------------===//
@@ -124,20 +132,6 @@ private:
 template <typename Operand> __device__ Operand movedBy(Operand operand, int64_t bytes) {
   operand.data = moved(operand.data, bytes);
   return operand;
-}
-
-/// Elements [begin, begin + kUpdateBlock) of a tensor of n.
-template <typename Element, typename... Operands>
-__device__ void updateBlock(const Element &element, int64_t n, int64_t begin,
-                            Operands... operands) {
-  int left = int(least(n - begin, kUpdateBlock));
-  for (int i = 0; i < kUpdatePacks; ++i) {
-    int first = (i * kElementwiseThreads + int(threadIdx.x)) * kUpdatePack;
-    if (first >= left)
-      return;
-    PackPlace<1> place(begin + first, int(least(left - first, kUpdatePack)));
-    updatePack(element, place.first, place.count, Held<kUpdatePack, Operands>(operands, place)...);
-  }
 }
 
 template <typename Element, int kColumns, size_t... kColumn, typename... Operands>
