@@ -35,17 +35,7 @@ struct Queue {
 };
 thread_local std::vector<Queue> queues;
 
-Queue &queueOfThread() {
-  unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-  if (queues.size() <= thread)
-    queues.resize(thread + 1);
-  Queue &queue = queues[thread];
-  if (queue.block != blocksBegun()) {
-    queue = {}; // a launch may have ended with an error
-    queue.block = blocksBegun();
-  }
-  return queue;
-}
+Queue &queueOfThread() { return ownOfThread(queues); }
 
 template <typename T>
 void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Where where) {

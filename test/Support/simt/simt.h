@@ -32,6 +32,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 //===-- The language ------------------------------------------------------------------------===//
 
@@ -114,6 +115,23 @@ Given give(const void *value, size_t bytes, Where where);
 void throwInKernel(const char *message);
 /// Blocks that have begun on this thread of the operating system, this one included.
 int64_t blocksBegun();
+/// Of the thread, in its block.
+inline unsigned threadNumber() {
+  return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+}
+/// The thread's own of what all threads of a block have, made anew when a block begins: a launch may
+/// have ended with an error. Own has `int64_t block = -1`.
+template <typename Own> Own &ownOfThread(std::vector<Own> &all) {
+  unsigned thread = threadNumber();
+  if (all.size() <= thread)
+    all.resize(thread + 1);
+  Own &own = all[thread];
+  if (own.block != blocksBegun()) {
+    own = {};
+    own.block = blocksBegun();
+  }
+  return own;
+}
 /// Called by every thread that is done, from now on, on this thread of the operating system.
 void onThreadEnd(void (*check)());
 /// Does an asynchronous operation happen when it is issued, or when it is waited for?

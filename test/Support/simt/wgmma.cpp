@@ -52,10 +52,6 @@ struct Written {
 };
 thread_local Written written;
 
-unsigned threadNumber() {
-  return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-}
-
 std::vector<uint16_t> &unfenced() {
   if (written.block != blocksBegun()) {
     written.block = blocksBegun();
@@ -64,17 +60,7 @@ std::vector<uint16_t> &unfenced() {
   return written.unfenced;
 }
 
-Queue &queueOfThread() {
-  unsigned thread = threadNumber();
-  if (queues.size() <= thread)
-    queues.resize(thread + 1);
-  Queue &queue = queues[thread];
-  if (queue.block != blocksBegun()) {
-    queue = {}; // a launch may have ended with an error
-    queue.block = blocksBegun();
-  }
-  return queue;
-}
+Queue &queueOfThread() { return ownOfThread(queues); }
 
 /// An operand's place, as the hardware finds it.
 struct Operand {
