@@ -13,6 +13,7 @@ import time
 import gpu
 import installed
 import llmc
+import prebuilt
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUNTIME = HERE.parents[1] / "runtime"
@@ -43,7 +44,7 @@ class Bench:
         self.cublas, _, self.cudnn = installed.find(nvcc)
         self.end = time.monotonic() + seconds
         # By whoever packed: test/gpu/run has unpacked it.
-        self.prebuilt = json.loads((pack / "pack.json").read_text()).get("compiled") == architecture
+        self.prebuilt = prebuilt.is_for(pack, architecture)
         self.built = {}  # what was built, or why not, by the function that does it
         self.build_seconds = 0.0
 

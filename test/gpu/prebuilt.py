@@ -1,6 +1,7 @@
 """Programs that test/gpu/pack --compile ARCH has compiled, so that no minute on a GPU goes to nvcc: one archive in the pack, with paths
 from the pack's folder (programs/) and from the folder of builds (build/). Standard library only."""
 
+import json
 import lzma
 import os
 import pathlib
@@ -48,12 +49,16 @@ def write(out, architecture, content):
         return table.failed()
 
 
+def is_for(folder, architecture):
+    """Has the pack there what it wants built, for such a GPU?"""
+    return (folder / ARCHIVE).exists() and json.loads((folder / "pack.json").read_text()).get("compiled") == architecture
+
+
 def unpack(pack):
-    """Whether what this pack wants built is there, for this GPU."""
-    path = pack.folder / ARCHIVE
-    if not path.exists() or pack.content.get("compiled") != pack.architecture:
+    """Puts all of it where it would be built. False: it is for no such GPU."""
+    if not is_for(pack.folder, pack.architecture):
         return False
-    with tarfile.open(path) as archive:
+    with tarfile.open(pack.folder / ARCHIVE) as archive:
         for member in archive.getmembers():
             first, _, rest = member.name.partition("/")
             target = pack.build / rest if first == "build" else pack.folder / member.name
