@@ -3,11 +3,9 @@
 // gives the same bits; then time and TFLOP/s, forward and backward, of GPT-2's and LLaMA's shapes.
 // Needs nvcc, a driver and runtime/ alone; begun as bench/gpu/attention [DEVICE].
 //
+//   make -C runtime/cuda OUT=$PWD/lib ARCH=sm_90
 //   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention \
-//     bench/gpu/attention.cu runtime/cuda/attention/*.cu runtime/cuda/attention/*.cpp runtime/common/types.cpp -ldl
-//
-// -gencode arch=compute_90a,code=sm_90a -DPARTITA_RT_SM90A in place of -arch is for an H100 or H200
-// (runtime/cuda/attention/wgmma.cuh).
+//     bench/gpu/attention.cu lib/libpartita_rt_cuda_sm_90.a -ldl
 //
 // Work is counted as FlashAttention's benchmarks do: 4 b h s s d operations forward, half of it
 // causal, backward 2.5 times as many, although the own dQ's launch makes 3.5 of them.

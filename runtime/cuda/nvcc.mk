@@ -9,10 +9,11 @@ endif
 ifeq ($(NVCC),)
 $(error nvcc is neither in the PATH nor in /usr/local/cuda; set CUDA_HOME, or NVCC)
 endif
-# 1675: what is for g++ alone (GCC optimize) is no news
-# Sources of instructions that Hopper alone has are compiled for sm_90a; for other GPUs nothing of them is.
+# Sources with instructions that only Hopper has are compiled for sm_90a; for other GPUs they compile to nothing. Nothing else
+# says so: whatever needs these kernels builds them by this file.
 comma := ,
 TARGET = $(if $(and $(filter sm_90,$(ARCH)),$(findstring _wgmma_,$<)),-gencode arch=compute_90a$(comma)code=sm_90a -DPARTITA_RT_SM90A,-arch=$(ARCH))
+# 1675: a pragma for g++ alone (GCC optimize)
 NVCCFLAGS = -std=c++17 -O3 $(TARGET) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas $(LIBRARY_INCLUDES)
 CUDA_LIBS = $(CUBLAS_LIBS) $(NCCL_LIBS) $(CUDNN_LIBS) -lpthread -ldl
 

@@ -39,10 +39,8 @@ class Pack:
         return self.prebuilt and os.access(path, os.X_OK)
 
     def flags(self):
-        target = [f"-arch={self.architecture}"]
-        if self.architecture == "sm_90":  # with Hopper's own instructions (runtime/cuda/attention/wgmma.cuh)
-            target = ["-gencode", "arch=compute_90a,code=sm_90a", "-DPARTITA_RT_SM90A"]
-        return ["-std=c++17", "-O3", *target, "-diag-suppress=1675", *self.cublas.flags(), *self.nccl.flags(),
+        """For sources that contain no kernels of the runtime: runtime/cuda/nvcc.mk knows what those need."""
+        return ["-std=c++17", "-O3", f"-arch={self.architecture}", "-diag-suppress=1675", *self.cublas.flags(), *self.nccl.flags(),
                 *self.cudnn.flags(), "-I", self.folder / "runtime/include", "-I", self.folder / "runtime"]
 
     def make(self, where, *words):

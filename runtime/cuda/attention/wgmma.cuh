@@ -30,8 +30,8 @@
 #include <without_nvcc/wgmma.h>
 #endif
 
-// PARTITA_RT_SM90A: what sources that include this are compiled with, beside -gencode
-// arch=compute_90a,code=sm_90a, if the GPU is to be an sm_90. Without it, nvcc compiles none of it.
+// nvcc.mk defines PARTITA_RT_SM90A for sources of wgmma if they are compiled for Hopper. Without it,
+// nvcc compiles none of this.
 #if !defined(__CUDACC__) || defined(PARTITA_RT_SM90A)
 #define PARTITA_RT_WGMMA
 #endif
