@@ -16,8 +16,11 @@ std::string rt::readableName(Operation *op) {
 
 static bool isWord(char c) { return isAlnum(c) || c == '_'; }
 
+/// What `identifier` gives a `_`, besides whole classes of names: dialects/Rt/README.md ("Names are
+/// untrusted") says which names of the runtime have to be here.
 static const llvm::StringSet<> &reservedWords() {
   static const llvm::StringSet<> words = {
+      // C++17, and what C++20 adds
       "alignas",      "alignof",      "and",           "and_eq",
       "asm",          "auto",         "bitand",        "bitor",
       "bool",         "break",        "case",          "catch",
@@ -28,27 +31,33 @@ static const llvm::StringSet<> &reservedWords() {
       "explicit",     "export",       "extern",        "false",
       "float",        "for",          "friend",        "goto",
       "if",           "inline",       "int",           "long",
-      "main",         "mutable",      "namespace",     "new",
-      "noexcept",     "not",          "not_eq",        "nullptr",
-      "operator",     "or",           "or_eq",         "private",
-      "protected",    "public",       "register",      "reinterpret_cast",
-      "requires",     "return",       "short",         "signed",
+      "mutable",      "namespace",    "new",           "noexcept",
+      "not",          "not_eq",       "nullptr",       "operator",
+      "or",           "or_eq",        "private",       "protected",
+      "public",       "register",     "requires",      "return",
+      "reinterpret_cast",             "short",         "signed",
       "sizeof",       "static",       "static_assert", "static_cast",
       "struct",       "switch",       "template",      "this",
       "thread_local", "throw",        "true",          "try",
       "typedef",      "typeid",       "typename",      "union",
       "unsigned",     "using",        "virtual",       "void",
       "volatile",     "wchar_t",      "while",         "xor",
-      "xor_eq",       "std",          "unix",          "linux",
-      "errno",        "NULL",         "NAN",           "INFINITY",
+      "xor_eq",
+      // C's library: macros, types, and what GNU's compilers define
+      "NAN",          "NULL",         "INFINITY",      "assert",
+      "errno",        "int32_t",      "int64_t",       "linux",
+      "main",         "size_t",       "std",           "stderr",
+      "stdin",        "stdout",       "uint64_t",      "uint8_t",
+      "unix",
+      // the emitted program's own functions, tables and parameters
+      "forward",      "initialize",   "partita_rt",    "program",
+      "stage",
+      // functions of the runtime, all in lower case: math.h, kernels.h, comm.h
       "accumulate",   "barrier",      "broadcast",     "fail",
-      "fill",         "gemm",         "initialize",    "iota",
-      "maximum",      "minimum",      "nameOf",        "program",
-      "select",       "sigmoid",      "sign",          "wait",
-      "int32_t",      "int64_t",      "uint8_t",       "uint64_t",
-      "size_t",       "forward",      "partita_rt",    "gelu_tanh_slope",
-      "silu_slope",   "assert",       "stdin",         "stdout",
-      "stderr",       "stage"};
+      "fill",         "gelu_tanh_slope",               "gemm",
+      "iota",         "maximum",      "minimum",       "modulo",
+      "nameOf",       "quotient",     "rest",          "select",
+      "sigmoid",      "sign",         "silu_slope",    "wait"};
   return words;
 }
 
