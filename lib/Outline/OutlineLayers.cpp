@@ -43,13 +43,14 @@ public:
 
 private:
   void addBlock(Block &block, func::FuncOp function, std::string path);
-  static LayerLabel labelOf(const Step &step);
+  static LayerLabel labelOf(Operation *op);
 };
 
-/// What the comment says, else what the first pointer that belongs to a layer is called.
-LayerLabel Steps::labelOf(const Step &step) {
-  LayerLabel label = LayerLabel::of(step.path);
-  for (Value operand : step.op->getOperands())
+/// Of the first operand whose name is of a layer. Names are provenance (provenance::kName), and nothing
+/// but names of the emitted program follows from them.
+LayerLabel Steps::labelOf(Operation *op) {
+  LayerLabel label;
+  for (Value operand : op->getOperands())
     if (label.isNone())
       label = LayerLabel::of(provenance::nameIn(operand.getLoc()));
   return label;
@@ -75,7 +76,7 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
     step.part = part;
     if (auto layer = train::LayerAttr::of(&op))
       step.layer = layer.getNumber();
-    step.label = labelOf(step);
+    step.label = labelOf(&op);
     step.key = keyOf(&op);
     comment.clear();
     if (StringAttr name = pendingName(&op))

@@ -117,7 +117,7 @@ func.func @forward() {
 // -----
 
 // What a layer begins and another one waits for is declared by their caller; what it waits for itself is its own. Why something is
-// exchanged is a column of text.
+// exchanged is a column of text. Comments name nothing: the function is called after its tensors.
 // CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["why", "previous_mlp", "mlp_weight"]
 // CHECK-SAME: {{[[][[]}}"g0", "g1", "g2"], {{.*}} pending ["started", "awaited"] copies []
 // CHECK: rt.all_gather "started"
@@ -137,7 +137,7 @@ func.func @forward() {
 func.func @train_step() {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.all_gather "p0" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "first" : !rt.buffer<f32> to !rt.buffer<f32>
-  rt.comment "h.0.mlp"
+  rt.comment "other.0.mlp"
   rt.all_gather "p1" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g0" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.wait "p0"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
@@ -150,7 +150,7 @@ func.func @train_step() {
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.all_reduce "q0" %y0 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
   rt.wait "q0"
-  rt.comment "h.1.mlp"
+  rt.comment "other.1.mlp"
   rt.all_gather "p2" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g1" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.wait "p1"
   %y1 = rt.arena 128 [4, 4] : <f32> loc("h_1_mlp")
@@ -163,7 +163,7 @@ func.func @train_step() {
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.all_reduce "q1" %y1 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
   rt.wait "q1"
-  rt.comment "h.2.mlp"
+  rt.comment "other.2.mlp"
   rt.all_gather "p3" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g2" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.wait "p2"
   %y2 = rt.arena 192 [4, 4] : <f32> loc("h_2_mlp")
