@@ -9,7 +9,8 @@ An op that the example shows before and not after must be gone, unless its last 
 test/*/PASS-errors.mlir, and the command fails with that message. Every other pass counts what it changed: one of its statistics is
 above zero after its example.
 
-The description begins with `Phase: NAME.`, the phase under which partita-opt --help lists the pass.
+The description begins with `Phase: NAME.`, the phase under which partita-opt --help lists the pass. grep finds the pass's flag in
+ROOT/lib/Phases/Phases.cpp: it is not broken over two string literals.
 """
 
 import collections
@@ -189,8 +190,10 @@ def ops(text):
     return {found[1] for found in map(OP.match, map(without_comment, text.splitlines())) if found}
 
 
-def check(root, one, phase):
-    """What is wrong with the pass's description, or nothing."""
+def check(root, one, phase, lists):
+    """What is wrong with the pass's description, or nothing; `lists` is the text of the phases' lists."""
+    if not re.search(rf'["(]{one.flag}["{{)]', lists):
+        return "is no word of lib/Phases/Phases.cpp"
     if not one.description.strip().startswith(f"Phase: {phase}.\n"):
         return f"its description does not begin with 'Phase: {phase}.'"
     parts = example(one.description)
@@ -223,11 +226,12 @@ def check(root, one, phase):
 def main():
     root = pathlib.Path(sys.argv[1])
     wrong, count, phase_of = [], 0, phases()
+    lists = (root / "lib/Phases/Phases.cpp").read_text()
     for one in passes(root):
         if len(sys.argv) > 2 and one.flag not in sys.argv[2:]:
             continue
         count += 1
-        if problem := check(root, one, phase_of.get(one.flag, "none")):
+        if problem := check(root, one, phase_of.get(one.flag, "none"), lists):
             wrong.append(f"{one.flag}: {problem}")
     if wrong:
         sys.exit("\n".join(wrong) + f"\n{len(wrong)} of {count} descriptions are wrong")
