@@ -179,7 +179,7 @@ void train::set(Operation *function, EntryPoint what) {
 }
 
 FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
-  // Through ops of one tensor: a piece that is taken, a copy, the wait for one (beside its token).
+  // Through ops of one tensor: a shard that is taken, a copy, the wait for one (beside its token).
   auto source = [](Operation *op) {
     SmallVector<Value> tensors = llvm::filter_to_vector(
         op->getOperands(), [](Value value) { return isa<RankedTensorType>(value.getType()); });

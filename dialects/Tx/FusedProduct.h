@@ -1,6 +1,6 @@
 //===- FusedProduct.h - the parts of a tx.fused_product -----------------------------*- C++ -*-===//
 //
-// A product's kernel does few things along with it, which TxFused.td lists. What is not among them
+// A matmul's kernel does few things along with it, which TxFused.td lists. What is not among them
 // the op's verifier refuses, so whoever asks finds one of them.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -15,11 +15,11 @@ namespace partita::tx {
 /// Ops and values of the region; null where it has none such.
 struct FusedProduct {
   mlir::Operation *product = nullptr;
-  GeluTanhOp gelu;      ///< of the product, which has a bias
-  GeluTanhGradOp slope; ///< times the product
-  ReduceSumOp rowSums;  ///< of the operand of the product that is a cotangent, or of the slope's result
+  GeluTanhOp gelu;      ///< of the matmul, which has a bias
+  GeluTanhGradOp slope; ///< times the matmul
+  ReduceSumOp rowSums;  ///< of the matmul's operand that is a cotangent, or of the slope's result
 
-  /// What the product and the sums of rows are in the end, widened or added to what was there.
+  /// What the matmul and the sums of rows are in the end, widened or added to what was there.
   mlir::Value sum, rowSum;
   /// The arguments that they are added to: none, or one for each.
   mlir::Value soFar, rowsSoFar;
@@ -34,7 +34,7 @@ struct FusedProduct {
   mlir::Value addedTo(unsigned result) const;
   /// Is it a gradient of a weight, perhaps with its bias's?
   bool isWeightGradient() const { return mlir::isa<MatMulTNOp>(product); }
-  /// Are the rows that are summed up those of the product's first operand?
+  /// Are the rows that are summed up those of the matmul's first operand?
   bool sumsFirst() { return rowSums && rowSums.getX() == product->getOperand(0); }
 };
 

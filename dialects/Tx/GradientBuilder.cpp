@@ -19,7 +19,7 @@ Value GradientBuilder::sumTo(Value value, Type type) {
   RankedTensorType result = par::cotangentType(type);
   auto from = cast<RankedTensorType>(value.getType());
   int64_t added = from.getRank() - result.getRank();
-  // What is repeated has size one as a whole; a rank's piece of more may have size one too.
+  // What is repeated has size one as a whole; a rank's shard of more may have size one too.
   par::Layout whole = par::Layout::of(result), kept;
   SmallVector<int64_t> dims;
   for (int64_t i = 0; i < from.getRank(); ++i)
@@ -47,7 +47,7 @@ Value GradientBuilder::sumTo(Value value, Type type) {
 }
 
 Value GradientBuilder::spread(Value value, Type type, ArrayRef<int64_t> dims) {
-  // The pieces are those of `type`; a partial sum stays one.
+  // The shards are those of `type`; a partial sum stays one.
   par::Layout placed = par::Layout::of(type).valueOnly();
   placed.partial = par::Layout::of(value.getType()).partial;
   RankedTensorType result = par::withLayout(type, placed);

@@ -1,6 +1,6 @@
 //===- TxForms.cpp - the ops to put in the place of ops that cannot be split as they are ------===//
 //
-// splitForm of ShardInterface: whole values, which partitioning places like all others.
+// splitForm of ShardInterface: full values, which partitioning places like all others.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace partita::tx;
 // Reductions over a split dimension
 //===------------------------------------------------------------------------------------------------===//
 
-/// What ranks exchange for an op has a name of its own where that is told.
+/// What ranks communicate for an op has a name of its own in reports.
 static Location named(Location loc, StringRef otherwise, StringRef what) {
   auto name = loc->findInstanceOf<NameLoc>();
   std::string whole = (name ? name.getName().str() : otherwise.str()) + ", " + what.str();
@@ -80,7 +80,7 @@ public:
       rows = op<AddOp>({rows, splat(rows.getType(), value - rounded)});
     return op<AddOp>({rows, splat(rows.getType(), rounded)});
   }
-  /// Of each row; `what` names what the ranks exchange for it.
+  /// Of each row; `what` names what the ranks communicate for it.
   Value mean(Value x, StringRef what) {
     auto of = RankedTensorType::get(row, type.getElementType());
     Value sum = ReduceSumOp::create(builder, named(loc, "norm", what), of, x,
@@ -140,7 +140,7 @@ SmallVector<Value> LayerNormOp::splitForm(OpBuilder &builder, int64_t parts) {
 
 /// What is repeated along a dimension of its own, which then joins the one in front (key heads,
 /// written out for all queries that share them): where `parts` divide the joint dimension and not
-/// the one in front, every rank has all of that and repeats what its own piece holds.
+/// the one in front, every rank has all of that and repeats what its own shard holds.
 SmallVector<Value> ReshapeOp::splitForm(OpBuilder &builder, int64_t parts) {
   auto spread = getX().getDefiningOp<BroadcastOp>();
   RankedTensorType type = getType();

@@ -11,7 +11,7 @@ using namespace partita::tx;
 // First indices
 //===------------------------------------------------------------------------------------------------===//
 
-/// Gives the op the index at which this rank's piece of dimension `dim` of a value begins, if it is
+/// Gives the op the index at which this rank's shard of dimension `dim` of a value begins, if it is
 /// split.
 static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, unsigned dim) {
   par::Layout layout = par::Layout::of(type);
@@ -47,7 +47,7 @@ void TokenLossOp::localize() {
 }
 
 //===------------------------------------------------------------------------------------------------===//
-// Offsets within a rank's piece
+// Offsets within a rank's shard
 //===------------------------------------------------------------------------------------------------===//
 
 /// Every block shrinks alike, so an offset, a multiple of a block, shrinks with the dimension.
@@ -64,10 +64,10 @@ void SliceOp::localize() { setOffsets(localOffsets(getOffsets(), getX().getType(
 void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
 
 //===------------------------------------------------------------------------------------------------===//
-// Values of which a rank has a piece
+// Values of which a rank has a shard
 //===------------------------------------------------------------------------------------------------===//
 
-/// A splat is a smaller splat. Of other values every rank has all, and takes its piece of them,
+/// A splat is a smaller splat. Of other values every rank has all, and takes its shard of them,
 /// axis by axis: which one is known when the program runs.
 void ConstantOp::localize() {
   RankedTensorType piece = getType();

@@ -35,8 +35,8 @@ private:
 
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
-/// The dimensions of a slice: `whole` is cut into `part`. One taken whole keeps its letter; of one
-/// that the part is several neighbours of it is a part, and split where the whole is split within
+/// The dimensions of a slice: `whole` is cut into `part`. One taken in full keeps its letter; one
+/// whose part is several neighbours is a part of it, and split where the full one is split within
 /// it; else there are two letters that are never split.
 std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
                                             ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
@@ -52,7 +52,7 @@ std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
       continue;
     }
     std::string b = letters.next();
-    // Offsets are those of a rank's piece as soon as the result is one.
+    // Offsets are those of a rank's shard as soon as the result is one.
     int64_t first = resultLocal > 0 ? offset * (resultWhole / resultLocal) : -1;
     bool isPart = stride == 1 && piece > 1 && first >= 0 && first + piece <= size;
     wholeDims.push_back(isPart ? (b + "[" + Twine(first) + "/" + Twine(size) + "]").str()
@@ -201,14 +201,14 @@ std::string ConcatOp::getShardRule() {
   };
   if (llvm::all_of(getInputs(),
                    [&](Value input) { return sizeOf(input) == sizeOf(getInputs()[0]); })) {
-    // Equal pieces are the blocks of the result, and split alike.
+    // Equal operands are the blocks of the result, and split alike.
     common[getDim()] = "y";
     patterns.assign(getInputs().size(), "~~" + join(common));
     common[getDim()] = "(z^ y)";
     return llvm::join(patterns, ", ") + " -> " + join(common);
   }
   for (size_t k = 0; k < getInputs().size(); ++k) {
-    // The pieces' sizes differ: in each, the dimension is a letter of its own that is never split.
+    // The operands' sizes differ: each one's dimension is a letter of its own, never split.
     common[getDim()] = std::string(1, static_cast<char>(k < 26 ? 'A' + k : 'Z')) + "^";
     patterns.push_back("~~" + join(common));
   }
@@ -216,7 +216,7 @@ std::string ConcatOp::getShardRule() {
   return llvm::join(patterns, ", ") + " -> " + join(common);
 }
 
-/// The rank's own part of what is repeated follows from where its piece begins.
+/// The rank's own part of what is repeated follows from where its shard begins.
 static std::string repeatRule(int64_t rank, int64_t dim, StringRef few, StringRef many,
                               bool isSum) {
   Letters letters;
@@ -339,8 +339,8 @@ bool AttentionGradOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actu
   return par::sameValues(inferred, actual);
 }
 
-/// Localized, a split dimension is the pieces times what is in one; `first` has one number per
-/// piece.
+/// Localized, a split dimension is the shards times what is in one; `first` has one number per
+/// shard.
 std::string DropoutOp::getShardRule() {
   Letters letters;
   std::string x, first;
@@ -350,7 +350,7 @@ std::string DropoutOp::getShardRule() {
     bool inPieces = getFirst() && !split.empty();
     if (inPieces)
       first += letter + " ";
-    // A piece's elements are numbered from its first one on.
+    // A shard's elements are numbered from its first one on.
     x += (inPieces ? "(" + letter + " " + letters.next() + ")" : letter + (getKey() ? "|" : "")) +
          " ";
   }

@@ -12,7 +12,7 @@ using namespace partita::tx;
 #include "dialects/Tx/TxStructure.cpp.inc"
 
 //===------------------------------------------------------------------------------------------------===//
-// Verifiers: on one rank's shapes; the rule checks the whole
+// Verifiers: on one rank's shapes; the rule checks the full ones
 //===------------------------------------------------------------------------------------------------===//
 
 static LogicalResult verifySameElement(Operation *op) {
@@ -33,7 +33,7 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
-/// `few` repeated is `many`, of which a rank may have a piece.
+/// `few` repeated is `many`, of which a rank may have a shard.
 static LogicalResult verifyRepeat(Operation *op, RankedTensorType few, RankedTensorType many,
                                   int64_t dim, int64_t times) {
   SmallVector<int64_t> from = par::Layout::of(few).shape, to = par::Layout::of(many).shape;

@@ -1,4 +1,4 @@
-//===- Algebra.cpp - what sums, pieces and wholes make of one another -------------------------===//
+//===- Algebra.cpp - what sums, shards and full values make of one another --------------------===//
 
 #include "dialects/Zero/Zero.h"
 
@@ -18,7 +18,7 @@ static par::AllReduceOp sumOf(Value value, StringAttr axis, bool other) {
   return sum;
 }
 
-/// The all-reduce `sum`, of `value`, which is a piece of what it summed up.
+/// The all-reduce `sum`, of `value`, which is a shard of what it summed up.
 static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value value) {
   Layout layout = Layout::of(value.getType());
   layout.set(sum.getAxisAttr(), Kind::Invariant);
@@ -27,15 +27,15 @@ static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value v
       .getResult(0);
 }
 
-/// The piece's type, with the placement that `whole` has over `axis`.
+/// The shard's type, with the placement that `whole` has over `axis`.
 static Type withKindOf(Type piece, Type whole, StringAttr axis) {
   Layout layout = Layout::of(piece);
   layout.set(axis, Layout::of(whole).kind(axis));
   return par::withLayout(piece, layout);
 }
 
-/// The piece of a sum: a reduce-scatter. Of a sum over other ranks: the sum of the pieces. Of what
-/// was gathered: the piece that was there.
+/// The shard of a sum: a reduce-scatter. Of a sum over other ranks: the sum of the shards. Of what
+/// was gathered: the shard that was there.
 LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   if (auto gather = op.getValue().getDefiningOp<GatherOp>();
       gather && gather.getAxisAttr() == op.getAxisAttr()) {
@@ -64,7 +64,7 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   return failure();
 }
 
-/// The wholes of what every rank cut out of them.
+/// The full values of what every rank cut out of them.
 LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
   if (op.getPieces().size() != 1)
     return failure();
@@ -76,7 +76,7 @@ LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Of what is summed up over other ranks too: pieces are summed up over them, not wholes.
+/// Of what is summed up over other ranks too: shards are summed up over them, not full values.
 LogicalResult ReduceScatterOp::canonicalize(ReduceScatterOp op, PatternRewriter &rewriter) {
   if (op.getValues().size() != 1)
     return failure();

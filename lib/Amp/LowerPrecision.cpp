@@ -83,7 +83,7 @@ private:
       store(op);
   }
 
-  /// Between the last product and the loss, what is of 32 bits is not rounded again, and a loss
+  /// Between the last matmul and the loss, what is of 32 bits is not rounded again, and a loss
   /// that is written out is computed in them from the first op on.
   bool staysWide(Operation *op) {
     if (lossOnly.contains(op))

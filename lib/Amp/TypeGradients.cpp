@@ -22,7 +22,7 @@ using namespace partita;
 
 namespace {
 
-/// An op that sums one value up over ranks, or takes a piece of it, and changes no number else.
+/// An op that sums one value up over ranks, or takes a shard of it, and changes nothing else.
 bool passesOn(Operation *op) {
   return isa_and_nonnull<par::AllReduceOp, zero::ReduceScatterOp, zero::ShardOp>(op) &&
          op->getNumOperands() == 1;
@@ -119,7 +119,7 @@ private:
                : FloatType();
   }
 
-  /// What each micro-batch exchanges before it is added up.
+  /// What each micro-batch communicates before it is added up.
   void settleYield(train::AccumulateOp loop, unsigned number) {
     OpOperand &part = loop.getPart(number);
     Value before = part.get();

@@ -1,4 +1,4 @@
-//===- CollectiveReasons.cpp - why ranks exchange, in words -----------------------------------===//
+//===- CollectiveReasons.cpp - why ranks communicate, in words --------------------------------===//
 //
 // Two tables: what a role of a cause says, and what a seed is called and how it is taken back. A
 // new role, or kind of seed, is one row, and one of the table in its attribute's definition
@@ -37,7 +37,7 @@ struct Role {
   constexpr Role chosen(StringLiteral says) const { return with(&Role::choice, says); }
   /// What of the mathematics requires it, where it is the batch that is split.
   constexpr Role required(StringLiteral says) const { return with(&Role::need, says); }
-  /// Exchanged when there is time: reported apart from the layers, under one name.
+  /// Communicated when there is time: reported apart from the layers, under one name.
   constexpr Role reportedAt(Place at, StringLiteral as) const {
     Role role = with(&Role::title, as);
     role.place = at;
@@ -178,7 +178,7 @@ bool isMove(const Collective &c) { return !c.row().inPlace; }
 
 /// A sum that a residual stream waits for, in either direction: in a layer, of the embedding in
 /// front of the first one or of the head's input behind the last. (Behind that the loss's sums.) Of
-/// a product or a table, whose rule has several operands: what is summed along a row, or spread
+/// a matmul or a table, whose rule has several operands: what is summed along a row, or spread
 /// over one (a norm's factor), is needed where the whole row is.
 bool hasPair(const Collective &c, const Role &role) {
   bool isStream = c.place >= 0 || (c.layers > 0 && c.place == (c.backward ? After : Before));

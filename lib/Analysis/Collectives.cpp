@@ -1,4 +1,4 @@
-//===- Collectives.cpp - what ranks exchange --------------------------------------------------===//
+//===- Collectives.cpp - what ranks communicate -----------------------------------------------===//
 
 #include "partita/Analysis/Collectives.h"
 #include "dialects/Interfaces/Provenance.h"

@@ -3,7 +3,7 @@
 // A rule's letters are the dimensions of the space that an op works on. A letter that is summed
 // away and stands in two operands makes it a contraction: two operations per point. Of the others
 // those count that compute: elementwise ops and reductions, by what they read. The composite whose
-// products its rule does not tell is attention.
+// matmuls its rule does not tell is attention.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -129,8 +129,8 @@ private:
 };
 } // namespace
 
-/// Products of the backward pass: of each contraction one per operand whose gradient is needed; of
-/// attention, whose products depend on one another, all.
+/// Matmuls of the backward pass: of each contraction one per operand whose gradient is needed; of
+/// attention, whose matmuls depend on one another, all.
 static double backwardOf(Operation *op, double products, const Trained &trained) {
   auto needs = [&](Value value) { return trained.contains(value); };
   if (products == 0)

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace partita;
 
-/// The first op of the module, or of what is in it, that the error is told at.
+/// The first op of the module, or of what is in it, that the error is located at.
 template <typename Wrong> static LogicalResult expectNone(ModuleOp module, Wrong tell) {
   return failure(module
                      .walk<WalkOrder::PreOrder>([&](Operation *op) {

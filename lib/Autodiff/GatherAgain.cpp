@@ -1,8 +1,8 @@
 //===- GatherAgain.cpp - the backward pass gathers for itself ---------------------------------===//
 //
 // A gathered value (an activation, a parameter) on the list of saved values of train.accumulate lives
-// from the forward pass to the backward pass. Its piece is a rank's share of it: the backward pass gets
-// the piece and a gather of its own, right before the first use, marked `again` so that nothing joins
+// from the forward pass to the backward pass. Its shard is a rank's share of it: the backward pass gets
+// the shard and a gather of its own, right before the first use, marked `again` so that nothing joins
 // it with the forward pass's, unless the first use comes before the backward pass needs any
 // other parameter (the classifier's weights). So is what norms made of a gathered activation (of a
 // block whose branches run side by side): the backward pass computes it again from its own gather.
@@ -70,13 +70,13 @@ private:
       if (gather && gather.gathersParameters() && !isKept(&op))
         parameters.push_back(&op);
     }
-    // What is computed again reads parameters in the backward pass.
+    // What is recomputed reads parameters in the backward pass.
     llvm::for_each(activations, [&](Operation *op) { split(loop, op); });
     llvm::for_each(parameters, [&](Operation *op) { split(loop, op); });
     loop.simplifySaved();
   }
 
-  /// A gather of one parameter's pieces, perhaps through `f`s of other axes.
+  /// A gather of one parameter's shards, perhaps through `f`s of other axes.
   bool isKept(Operation *gather) {
     if (strategy == "shard-grad-op" || kept.empty())
       return strategy == "shard-grad-op";
@@ -121,7 +121,7 @@ private:
     return arguments;
   }
 
-  /// Splits a gather, with what is computed again of it, where both passes use it.
+  /// Splits a gather, with what is recomputed of it, where both passes use it.
   void split(train::AccumulateOp loop, Operation *op) {
     SmallVector<Operation *> made{op};
     bool forward = false;
@@ -157,7 +157,7 @@ private:
     ++gathered;
   }
 
-  /// Is a forward op made of a gathered value and of what is small beside it, and no product?
+  /// Is a forward op made of a gathered value and of what is small beside it, and no matmul?
   static bool isCheap(Operation *op, Operation *gather) {
     std::string error;
     if (!isa<ShardInterface>(op) || isa<pipe::PipeDialect>(op->getDialect()) || !isPure(op) ||

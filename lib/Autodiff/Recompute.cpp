@@ -98,7 +98,7 @@ public:
     return bytes;
   }
 
-  /// Of what enters layers, how much this rank keeps a piece of.
+  /// How many of the values that enter layers this rank keeps only a shard of.
   int64_t pieceCount() const {
     return llvm::count_if(pieces, [](auto &entry) { return bool(entry.second); });
   }
@@ -276,8 +276,8 @@ private:
            par::Layout::of(f.getValue().getType()).kind(partitionOver) == par::Kind::Invariant;
   }
 
-  /// What of the backward pass uses the whole itself, as the gradient of a norm does, uses what is
-  /// gathered: else the whole would live as long.
+  /// What of the backward pass uses the full value itself, as a norm's gradient does, uses what is
+  /// gathered: else the full value would live as long.
   void useGathered(Value whole, Value gathered) {
     for (Value kept : keptOf(whole))
       kept.replaceUsesWithIf(gathered, [&](OpOperand &use) {
@@ -286,8 +286,8 @@ private:
       });
   }
 
-  /// This rank's piece of a value that all ranks of tp have, taken where it is made; null where
-  /// they have pieces anyhow, or nobody asked for it.
+  /// This rank's shard of a value that all ranks of tp have, taken where it is made; null where
+  /// they have shards anyhow, or nobody asked for it.
   Value pieceOf(Value whole) {
     auto type = cast<RankedTensorType>(whole.getType());
     if (!partitionOver || !isa<FloatType>(type.getElementType()) ||

@@ -254,7 +254,7 @@ static std::vector<StringRef> untranslated() {
   return variables;
 }
 
-/// Runs make; its output is told where it failed. It goes into memory: the disk may be full.
+/// Runs make; its output is reported if it fails. It goes into memory: the disk may be full.
 static std::string build(const TemporaryFolder &folder) {
   llvm::ErrorOr<std::string> make = llvm::sys::findProgramByName("make");
   if (!make)

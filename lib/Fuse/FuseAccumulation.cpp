@@ -48,7 +48,7 @@ bool isGradient(Operation *op) {
   return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedProductOp>(op->getParentOp());
 }
 
-/// Does a product of such operands go into a sum of this type?
+/// Does a matmul of such operands go into a sum of this type?
 bool fits(Operation *gradient, Value sum) {
   Type one = getElementTypeOrSelf(gradient->getOperand(0).getType()),
        wide = getElementTypeOrSelf(sum.getType());

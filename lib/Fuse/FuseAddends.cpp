@@ -18,13 +18,13 @@ using namespace partita;
 
 namespace {
 
-/// One of the two that `add` adds up, a product with a bias or without.
+/// One of the two that `add` adds up, a matmul with a bias or without.
 struct Term {
   Value value;
   tx::AddOp bias;       ///< null where there is none
   BiasedProduct biased; ///< without a bias, without a row
 
-  /// Without a product if it is none, or if somebody else uses it.
+  /// Without a matmul if it is none, or if another op uses it.
   Term(Value operand, tx::AddOp add) : value(unshaped(operand)) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != add->getBlock() || usersOf(value).size() != 1)
@@ -39,7 +39,7 @@ struct Term {
   }
 };
 
-/// The first place behind the product at which all of these are there.
+/// The first place behind the matmul at which all of these are there.
 Operation *placeBehind(Operation *product, ArrayRef<Value> values) {
   Operation *last = product;
   for (Value value : values)

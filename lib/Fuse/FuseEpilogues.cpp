@@ -35,7 +35,7 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
           {argument, biased.row, biased.product->getOperand(0), biased.product->getOperand(1)}))
     return false;
   if (llvm::all_of(usersOf(argument), [&](Operation *user) { return user == gelu; }))
-    return false; // nobody wants the argument: one kernel behind the product writes one tensor less
+    return false; // nobody wants the argument: one kernel behind the matmul writes one tensor less
   OpBuilder builder(add);
   Location loc = builder.getFusedLoc({biased.product->getLoc(), add.getLoc(), gelu.getLoc()});
   Value sum = biased.create(builder, loc, add.getType());
@@ -119,7 +119,7 @@ bool fuseBiasGradient(tx::MatMulTNOp product) {
     if (!sums || !sameElements({product.getA(), product.getB(), product.getResult(), sums.getX(),
                                 sums.getResult()}))
       continue;
-    // The sums are made of the product's operand, in whatever shape others have it.
+    // The sums are made of the matmul's operand, in whatever shape others have it.
     Operation *place = meetingPoint(sums, product);
     if (!place || !isBefore(cotangent, place))
       continue;

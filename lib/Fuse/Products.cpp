@@ -1,4 +1,4 @@
-//===- Products.cpp - what passes that extend a product's kernel share ------------------------===//
+//===- Products.cpp - what passes that extend a matmul's kernel share -------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "lib/Fuse/Products.h"

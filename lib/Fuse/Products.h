@@ -1,4 +1,4 @@
-//===- Products.h - what passes that extend a product's kernel share ----------------*- C++ -*-===//
+//===- Products.h - what passes that extend a matmul's kernel share -----------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_FUSE_PRODUCTS_H
 #define PARTITA_LIB_FUSE_PRODUCTS_H
@@ -25,10 +25,10 @@ tx::ReduceSumOp rowSumsOf(mlir::Value matrix, mlir::Block *block);
 /// can be made too, rounds nothing before that.
 bool isAddedWider(tx::ReduceSumOp sums);
 
-/// Is it a product whose rows are rows of a result: tx.matmul or tx.matmul_nt?
+/// Is it a matmul whose rows are rows of a result: tx.matmul or tx.matmul_nt?
 bool isProduct(mlir::Operation *op);
 
-/// Such a product and the row that is added to it.
+/// Such a matmul and the row that is added to it.
 struct BiasedProduct {
   mlir::Operation *product = nullptr; ///< null where there is none
   mlir::Value row;
@@ -37,7 +37,7 @@ struct BiasedProduct {
   static BiasedProduct of(tx::AddOp add);
   /// Both as one op, with a result of the addition's type.
   mlir::Value create(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type) const;
-  /// Is the product of the addition's type?
+  /// Is the matmul of the addition's type?
   bool hasType(mlir::Type type) const { return product->getResult(0).getType() == type; }
 };
 
@@ -46,7 +46,7 @@ struct BiasedProduct {
 tx::FusedProductOp fuseProduct(mlir::OpBuilder &builder, mlir::Location loc,
                                llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
 
-/// Copies of the ops of a fused product, or of the op itself if it is none, where the builder
+/// Copies of the ops of a fused matmul, or of the op itself if it is none, where the builder
 /// stands, and what they result in there.
 struct Unfused {
   llvm::SmallVector<mlir::Operation *> ops;

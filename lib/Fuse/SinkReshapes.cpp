@@ -1,6 +1,6 @@
 //===- SinkReshapes.cpp - elementwise ops move in front of their operands' reshapes -----------===//
 //
-// An elementwise op with an operand reshape(x), where x is made by a product or another elementwise
+// An elementwise op with an operand reshape(x), where x is made by a matmul or another elementwise
 // op and has no other user, is done in x's shape: its other operands are reshaped (undoing a
 // reshape where they are one, repeating a row vector anew, a splat in the new shape), and so is its
 // result. Ops are visited in program order, so a chain follows.

@@ -34,7 +34,7 @@ static LogicalResult allReduceMax(Execution &execution, par::AllReduceMaxOp op, 
 
 static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, RankInputs,
                                 RankOutputs out) {
-  // The whole value: where each piece begins.
+  // The full value: where each shard begins.
   par::Layout layout = par::Layout::of(op.getType());
   Tensor whole(layout.shape, /*isReal=*/false);
   for (int64_t i = 0; i < whole.size(); ++i)
@@ -65,8 +65,8 @@ static LogicalResult firstElement(Execution &execution, par::FirstElementOp op, 
   return success();
 }
 
-/// Calls visit(element of the whole, element of the piece) for the piece of the group's rank number
-/// `position`.
+/// Calls visit(element of the full value, element of the shard) for the shard of the rank at
+/// `position` in the group.
 template <typename Op, typename Visit>
 static void forPiece(Execution &execution, Op op, int64_t position, Visit visit) {
   auto [blocks, count] = op.getInterleaving();
@@ -96,7 +96,7 @@ static LogicalResult allGather(Execution &execution, par::AllGatherOp op, RankIn
   return success();
 }
 
-/// Each rank's piece of what it holds whole.
+/// Each rank's shard of what it holds in full.
 template <typename Op>
 static void takePieces(Execution &execution, Op op, const RankTensors &wholes,
                        RankTensors &pieces) {

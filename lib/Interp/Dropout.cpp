@@ -9,7 +9,7 @@ using namespace partita;
 using namespace partita::interp;
 
 /// Without a key all elements stay. The number of an element is its row-major index in the whole
-/// tensor, of which this may be a piece that starts at `first`.
+/// tensor, of which this may be a shard that starts at `first`.
 static LogicalResult dropout(tx::DropoutOp op, Inputs in, Outputs out) {
   out[0].reals = in[0]->reals;
   if (!op.getKey())

@@ -150,7 +150,7 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
       continue;
     if (failed(checkToken(op, label, rows, i)))
       return failure();
-    double lse = in[2]->reals[i]; // of the whole row: a piece of the logits does not know it
+    double lse = in[2]->reals[i]; // of the whole row: a shard of the logits does not know it
     for (int64_t j = 0; j < std::min(n, rows.whole - rows.first); ++j)
       out[0].reals[i * n + j] =
           in[3]->reals[i] * (std::exp(x[j] - lse) - (j + rows.first == label));

@@ -1,7 +1,7 @@
 //===- Shards.cpp - kernels of the dialect zero -----------------------------------------------===//
 //
-// Flat pieces are what `cut` makes of a whole and `assemble` makes one of again, within each group
-// of ranks: so only positions are worked out here.
+// `cut` makes flat shards of a full value, `assemble` the full value of its shards, within each
+// group of ranks: only positions are worked out here.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ using namespace partita::interp;
 using RankInputs = ArrayRef<RankTensors>;
 using RankOutputs = MutableArrayRef<RankTensors>;
 
-/// Each rank's flat piece of what it holds whole.
+/// Each rank's flat shard of what it holds in full.
 static RankTensors piecesOf(Execution &execution, StringRef axis, const RankTensors &wholes,
                             RankedTensorType type) {
   RankTensors pieces;
@@ -29,7 +29,7 @@ static RankTensors piecesOf(Execution &execution, StringRef axis, const RankTens
   return pieces;
 }
 
-/// What each group's pieces make up; its ranks share it.
+/// What each group's shards make up; its ranks share it.
 static RankTensors wholesOf(Execution &execution, StringRef axis, const RankTensors &pieces,
                             RankedTensorType type) {
   RankTensors wholes(pieces.size());

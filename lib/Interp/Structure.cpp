@@ -98,7 +98,7 @@ static LogicalResult concat(tx::ConcatOp op, Inputs in, Outputs out) {
   return success();
 }
 
-/// Calls f(position in `few`, position in `many`) for every element of `many`, or of the piece of
+/// Calls f(position in `few`, position in `many`) for every element of `many`, or of the shard of
 /// it that begins at `first`.
 template <typename F>
 static void forRepeated(const Tensor &few, const Tensor &many, int64_t dim, int64_t times,

@@ -20,7 +20,7 @@ using RankOutputs = MutableArrayRef<RankTensors>;
 // Symbols
 //===------------------------------------------------------------------------------------------===//
 
-/// As it is stored, when the program reads what it wrote; through the whole value otherwise.
+/// As it is stored, when the program reads what it wrote; through the full value otherwise.
 static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, RankOutputs out) {
   Stored *stored = execution.find(op.getSymbol());
   if (!stored)

@@ -100,7 +100,7 @@ static LogicalResult squareSum(Execution &execution, train::SquareSumOp, RankInp
   return success();
 }
 
-/// Sums of squares are added up over the ranks that have other pieces of the same value.
+/// Sums of squares are added up over the ranks that have other shards of the same value.
 static RankTensors overPieces(Execution &execution, Type type, RankTensors sum) {
   for (StringAttr axis : par::splittingAxes(type))
     sum = sumOverGroups(execution.mesh(), axis, sum);
@@ -143,7 +143,7 @@ static LogicalResult clip(Execution &execution, train::ClipOp op, RankInputs in,
   return success();
 }
 
-/// LAMB's: the squares of a rank's piece of the value, and of the direction, which is what a step
+/// LAMB's: the squares of a rank's shard of the value, and of the direction, which is what a step
 /// of rate and ratio 1 takes away. Operands: value, gradient, m, v, t and perhaps a scale.
 static std::pair<double, double> directionSquares(DictionaryAttr hyper, RankInputs in,
                                                   int64_t rank) {

@@ -1,4 +1,4 @@
-//===- Verify.cpp - is the partitioned program the whole one? ---------------------------------===//
+//===- Verify.cpp - is the partitioned program equal to the unpartitioned one? ----------------===//
 
 #include "partita/Interp/Verify.h"
 #include "partita/Interp/Stages.h"

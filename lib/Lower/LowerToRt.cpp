@@ -310,7 +310,7 @@ private:
   }
 
   /// Where a training step's computation changes between the forward pass, the backward pass and
-  /// the updates; the runtime sees by itself what is exchanged and copied.
+  /// the updates; the runtime sees by itself what is communicated and copied.
   void markWork(Operation *op) {
     bool computes = isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
                     op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&

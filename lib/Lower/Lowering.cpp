@@ -143,7 +143,7 @@ Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, String
 }
 
 /// The value that another one has its memory from: a view's operand, what a wait was given, what a
-/// product was added to.
+/// matmul was added to.
 static Value sourceOf(Value tensor) {
   Operation *definer = tensor.getDefiningOp();
   if (!definer)

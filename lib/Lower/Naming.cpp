@@ -47,7 +47,7 @@ static CollectiveInterface gatherOf(Operation *op) {
              : CollectiveInterface();
 }
 
-/// The parameter that a value is, whole or in pieces, in whichever memory; "" where it is none.
+/// The parameter that a value is, full or sharded, in whichever memory; "" where it is none.
 static StringRef parameterOf(Value value) {
   while (Operation *definer = value.getDefiningOp()) {
     unsigned number = cast<OpResult>(value).getResultNumber();

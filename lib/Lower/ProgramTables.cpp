@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  /// The argument of a function that a value is a view, a piece or a micro-batch of, perhaps with
+  /// The argument of a function that a value is a view, a shard or a micro-batch of, perhaps with
   /// what is known put to its ends (labels moved by one).
   static BlockArgument sourceOf(Value value) {
     value = train::forwardOf(value);

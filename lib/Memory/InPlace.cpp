@@ -1,6 +1,6 @@
 //===- InPlace.cpp - memory that several values use -------------------------------------------===//
 //
-// Views of an operand's memory, pieces that are computed into their whole, results that overwrite
+// Views of an operand's memory, operands that are computed within a result, results that overwrite
 // an operand or a parameter, and the memory that collectives work in.
 //
 //===------------------------------------------------------------------------------------------===//

@@ -48,7 +48,7 @@ struct Held {
 };
 
 /// Bytes that a rank keeps and no tensor has: the average over the ranks of what fills a flat
-/// piece, and what fills a buffer up to its alignment.
+/// shard, and what fills a buffer up to its alignment.
 int64_t paddingOf(ModuleOp module, RankedTensorType type) {
   int64_t width = rt::elementBytes(type.getElementType()), bytes = type.getNumElements() * width;
   int64_t padding = alignPersistent(bytes) - bytes;

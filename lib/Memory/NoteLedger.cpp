@@ -145,11 +145,11 @@ static bool isFetchedParameter(Operation *op) {
          op->getOperand(0).getDefiningOp<train::ReadOp>();
 }
 
-/// What is gathered of flat pieces, or fetched from where it lives, is parameters.
+/// What is gathered of flat shards, or fetched from where it lives, is parameters.
 static void markGathered(func::FuncOp function, FunctionPlan &plan) {
   function.walk([&](Operation *op) {
     bool gathers = gathersShards(op) &&
-                   !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // an activation's pieces
+                   !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // an activation's shards
     if (!gathers && !isFetchedParameter(op))
       return;
     for (Value whole : op->getResults())

@@ -61,7 +61,7 @@ private:
   /// Gives operands of `op` that can be computed into its result their places there.
   void assignPieces(mlir::Operation *op);
   /// Walks up from an operand through views that it alone uses to the op that computes it; `source`
-  /// becomes that op's result, the view what the piece is in its shape. None when it cannot be
+  /// becomes that op's result, the view what the part is in its shape. None when it cannot be
   /// computed there.
   std::optional<rt::View> traceToProducer(mlir::Value &source, rt::View view,
                                           mlir::Operation *user);

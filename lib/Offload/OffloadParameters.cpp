@@ -70,7 +70,7 @@ private:
            llvm::all_of(train::stateSymbols(update), offload::livesOnHost);
   }
 
-  /// A piece that is taken is taken for an update.
+  /// A shard that is taken is taken for an update.
   static StringRef purposeOf(Operation *user) {
     if (isa<train::OptimizerInterface, zero::ShardOp>(user))
       return "update";

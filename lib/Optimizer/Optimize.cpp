@@ -2,7 +2,7 @@
 //
 // All updates stand after the backward pass, in the order of the parameters; the states are read
 // where they are used, and @init writes their first values. A gradient must be complete: the same
-// on every rank that holds the parameter's piece.
+// on every rank that holds the parameter's shard.
 //
 //===----------------------------------------------------------------------------------------------===//
 

@@ -39,7 +39,7 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   }
 
 private:
-  /// A piece that is only added to those of other micro-batches is no reason to close a bucket: the
+  /// A shard that is only added to those of other micro-batches is no reason to close a bucket: the
   /// sum moves down to where it is needed.
   static void sinkSum(zero::ReduceScatterOp op) {
     for (Operation *sum : op->getUsers()) {

@@ -71,7 +71,7 @@ struct OrderUpdates : partita::impl::OrderUpdatesPassBase<OrderUpdates> {
   }
 
 private:
-  /// A piece that is taken for an update, a copy on the device that is made for it.
+  /// A shard that is taken for an update, a copy on the device that is made for it.
   static void bringAlong(Value operand, Operation *before) {
     Operation *op = operand.getDefiningOp();
     if (!isa_and_nonnull<zero::ShardOp, offload::ToDeviceOp>(op) || !op->hasOneUse())

@@ -31,7 +31,7 @@ struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectiv
 
 private:
   /// The reduce-scatter behind this one: what this one reads is free where that one begins, at the
-  /// latest. Its pieces may wait for their use, the wholes are what must not pile up.
+  /// latest. Its shards may wait for their use, the full values are what must not pile up.
   static Operation *nextScatter(Operation *op) {
     auto scatters = [](Operation *op) {
       auto collective = dyn_cast<CollectiveInterface>(op);

@@ -27,14 +27,14 @@ public:
   void source(mlir::Value value);
   /// A value that is another one, in or behind a region.
   void same(mlir::Value value, mlir::Value as);
-  /// A gather or narrow: what splits the piece, the sequence's seed asked for.
+  /// A gather or narrow: what splits the shard, the sequence's seed asked for.
   void moved(par::ReshardInterface move);
   /// An op whose types are by its rule now.
   void placed(mlir::Operation *op, const ShardRule &rule);
 
   /// A conjugate was inserted: a sum's for what left `value` open ...
   void completes(mlir::Operation *inserted, mlir::Value value, mlir::StringAttr axis);
-  /// ... and f because `user` goes on with work of each rank's own; told of every such user.
+  /// ... and f because `user` goes on with work of each rank's own; reported for every such user.
   void enters(mlir::Operation *inserted, llvm::StringRef role, mlir::Operation *user,
               mlir::StringAttr axis);
 

@@ -36,7 +36,7 @@ llvm::SmallVector<FlowEdge> exitEdges(mlir::Operation *op);
 /// terminators)?
 bool hasRule(mlir::Operation *op);
 
-/// What a product makes of a partial sum and something whole could stay one, and so the gradient of
+/// What a matmul makes of a partial sum and a full value could stay one, and so the gradient of
 /// what it is multiplied with. Is the sum less than both?
 bool isBetterCompleted(mlir::Operation *op, const ShardRule &rule, mlir::StringAttr axis);
 

@@ -251,7 +251,7 @@ void Propagation::visitRule(Operation *op) {
 }
 
 /// Does `outer`, over so many parts, deal out whole blocks of `inner`? Then neither makes the
-/// other's pieces smaller.
+/// other's shards smaller.
 static bool dealsBlocks(const AxisSplit &outer, int64_t parts, const AxisSplit &inner) {
   return outer.blocks.count < inner.blocks.count &&
          inner.blocks.count / outer.blocks.count % parts == 0;

@@ -6,7 +6,7 @@
 //
 // A letter that cannot be split ('^'), or as a last resort alone ('^!'), an axis that already
 // splits another letter of the op, and a size that does not divide stop a split, unless all ops
-// that see it keep a piece's padding zero (par::unevenProblem). Those of the batch may stop:
+// that see it keep a shard's padding zero (par::unevenProblem). Those of the batch may stop:
 // materialization then says what is missing. A split that is only tried (`attempt`) is taken back
 // when it stops anywhere.
 //
@@ -47,13 +47,13 @@ struct Attempt {
   std::optional<Stop> stop;
   /// The same of the first of the attempts that this is the last of (attemptInBlocks).
   std::optional<Stop> first;
-  /// It would split a parameter that somebody keeps whole: a stop, unless a size is in the way too,
+  /// It would split a parameter that is to stay unsplit: a stop, unless a size is in the way too,
   /// and another form of an op may lead around both.
   std::optional<Stop> kept;
   /// A dimension of this size in `op` does not divide; 0 where all divide.
   int64_t indivisible = 0;
   mlir::Operation *indivisibleAt = nullptr;
-  /// A dimension of this size is split into pieces the last of which is shorter; 0 where none is.
+  /// A dimension of this size is split into shards the last of which is shorter; 0 where none is.
   int64_t uneven = 0;
   /// The ops one of whose letters it splits.
   llvm::SetVector<mlir::Operation *> ops;

@@ -38,7 +38,7 @@ public:
   mlir::LogicalResult
   plant(llvm::function_ref<mlir::FailureOr<llvm::SmallVector<Request>>()> collect);
 
-  /// Parameters that are kept whole (kKeepWhole), but not their blocks.
+  /// Parameters that stay unsplit (kKeepWhole), but not their blocks.
   llvm::DenseSet<mlir::StringAttr> wholeInMemory;
 
 private:

@@ -47,7 +47,7 @@ struct PartitionSeedAnnotated
       if (told.getSeverity() == DiagnosticSeverity::Error && isAnnotated)
         told.attachNote(module.getLoc())
             << "--configuration none leaves the annotations of the model's file aside";
-      return failure(); // to be told by the others
+      return failure(); // to be reported by the others
     });
     if (failed(choose(module)) || (chosen && failed(seed(module))))
       return signalPassFailure();

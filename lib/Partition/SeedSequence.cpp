@@ -23,7 +23,7 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
       return signalPassFailure();
     ModuleOp module = getOperation();
     if (!on) {
-      // Whoever asks for less memory or fewer bytes is told of it only where it can be had.
+      // Whoever asks for less memory or fewer bytes is offered it only where it can be had.
       ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
       if (par::MeshAttr::of(module).sizeOf("tp") > 1 && succeeded(split(module, /*apply=*/false)))
         module->setAttr(analysis::kMaySplitSequence, UnitAttr::get(&getContext()));

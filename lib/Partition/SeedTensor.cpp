@@ -216,7 +216,7 @@ private:
     return false;
   }
 
-  /// Are there slices of products of weights that are whole, whose blocks may be considered alone?
+  /// Are results of matmuls with unsplit weights sliced, whose blocks may be considered alone?
   bool separates(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
     if (separated || wholeWeights(propagation, reads).empty())
       return false;
@@ -229,7 +229,7 @@ private:
     return blocks.separate(getOperation(), axis, unsplit);
   }
 
-  /// Weights whose products every rank computes whole though nobody said so.
+  /// Weights whose matmuls every rank computes in full, although no request keeps them so.
   SmallVector<train::ParameterOp> wholeWeights(const Propagation &propagation,
                                                const llvm::DenseMap<StringAttr, Value> &reads) {
     SmallVector<train::ParameterOp> whole;
@@ -251,7 +251,7 @@ private:
     return stop;
   }
 
-  /// Tells of these, and what was in the way of the first.
+  /// Reports these, and what was in the way of the first.
   void tellWhole(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
     SmallVector<train::ParameterOp> whole = wholeWeights(propagation, reads);
     if (whole.empty())
@@ -268,7 +268,7 @@ private:
            << stops.find(whole.front().getSymNameAttr())->second.why;
   }
 
-  /// Is the value a factor of a product that tp does not split?
+  /// Is the value a factor of a matmul that tp does not split?
   bool isMultiplied(const Propagation &propagation, Value value) {
     return llvm::any_of(value.getUsers(), [&](Operation *op) {
       return hasRule(op) && isContraction(propagation.ruleOf(op)) &&

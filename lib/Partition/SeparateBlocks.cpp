@@ -59,7 +59,7 @@ static int cutDim(tx::SliceOp slice) {
   return found;
 }
 
-/// The products that nothing reads whole any more, which would tie the blocks together.
+/// Results of matmuls that nothing reads in full any more, which would tie the blocks together.
 static void removeDead(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
@@ -207,7 +207,7 @@ Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {
   }
   if (!anyHas && !isa<tx::BroadcastOp>(op))
     return {};
-  passedProduct |= anyHas && anyLacks; // a product with the sliced weight
+  passedProduct |= anyHas && anyLacks; // a matmul with the sliced weight
   OpBuilder builder(op);
   Operation *part = builder.clone(*op, mapping);
   SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());

@@ -25,7 +25,7 @@ class SeparateBlocks {
 public:
   /// Finds the blocks that an earlier pass has separated and left undecided.
   void find(mlir::ModuleOp module, mlir::StringAttr axis);
-  /// Of these parameters, blocks of whose products are sliced; are there any? The blocks are then
+  /// Are blocks of the results of these parameters' matmuls sliced? The blocks are then
   /// behind narrows (kUndecided) that nothing splits yet.
   bool separate(mlir::ModuleOp module, mlir::StringAttr axis,
                 const llvm::DenseSet<mlir::StringAttr> &parameters);
@@ -53,7 +53,7 @@ private:
   const llvm::DenseSet<mlir::StringAttr> *parameters = nullptr;
   llvm::SmallVector<par::NarrowOp> narrows;
   std::map<std::pair<void *, Cut>, mlir::Value> known;
-  /// While a slice is pushed up: what is built for it, and whether a product is among it.
+  /// While a slice is pushed up: what is built for it, and whether a matmul is among it.
   llvm::SmallVector<mlir::Operation *> built;
   bool passedProduct = false, reachedParameter = false;
 };

@@ -201,7 +201,7 @@ std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const Rul
   if (!letter)
     return {};
   const RuleLetter &description = rule.letters[letter->letter];
-  // A piece needs one first index, which pieces of several blocks do not have.
+  // A shard needs one first index, which shards of several blocks do not have.
   if (isOfPart(rule, letter->letter) || description.never || description.byForm ||
       description.max ||
       ((description.lacksFirstIndex || description.unbroken) && letter->blocks != 1))
@@ -276,7 +276,7 @@ LogicalResult SequenceSplit::backward(Operation *op) {
   return letter ? enter(op, *letter) : success();
 }
 
-/// The cut that an op wants of an operand; none where it wants it whole.
+/// The cut that an op wants of an operand; none where it wants it in full.
 SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   auto found = entered.find(use.getOwner());
   if (found == entered.end())
@@ -287,8 +287,8 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
 
 //===- what is better gathered earlier
 
-/// Takes the ops out that work on pieces of a value, and on nothing else that is cut, for others
-/// that want the whole of what they make: if their results are more bytes than the value, or it
+/// Takes the ops out that work on shards of a value, and on nothing else that is cut, for others
+/// that want all of what they make: if their results are more bytes than the value, or it
 /// is gathered anyway.
 void SequenceSplit::leaveBehind(Value value) {
   llvm::SetVector<Operation *> leaving;
@@ -303,7 +303,7 @@ void SequenceSplit::leaveBehind(Value value) {
     });
   };
   while (
-      true) { // the largest set that nobody wants pieces of, and all of whose pieces are its own
+      true) { // the largest set that nobody wants shards of, and all of whose shards are its own
     auto *wrong = llvm::find_if(leaving, [&](Operation *op) {
       return staysCut(op) || !llvm::all_of(op->getOperands(), comesFrom);
     });
@@ -328,7 +328,7 @@ void SequenceSplit::leaveBehind(Value value) {
   }
 }
 
-/// Ops on pieces that a value is used by, directly or through others; in the program's order.
+/// Ops on shards that a value is used by, directly or through others; in the program's order.
 void SequenceSplit::collectUsers(Value value, function_ref<bool(Value)> comesFrom,
                   llvm::SetVector<Operation *> &users) {
   SmallVector<Operation *> next(value.user_begin(), value.user_end());

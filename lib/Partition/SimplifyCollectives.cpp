@@ -7,7 +7,7 @@
 //   - f(op1(x)), f(op2(x)) = op1(f(x)), op2(f(x)), where what the ops read is less than what they
 //     make (the norms of such a block): one reduction of x's cotangent for both.
 //   - op(gather(x)) = gather(op(x)) where op makes less of what it gets and its rule lets it run on
-//     pieces: less is gathered.
+//     shards: less is gathered.
 //
 // Before differentiation, so that the backward halves are those of what is left.
 //

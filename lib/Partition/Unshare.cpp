@@ -29,7 +29,7 @@ namespace {
 /// Has a result a letter that no operand has: is it a constant, or repeated along it?
 bool repeats(Operation *op) {
   std::string error;
-  const ShardRule *rule = par::ruleOf(op, error); // a wrong one is told by propagation
+  const ShardRule *rule = par::ruleOf(op, error); // propagation reports a wrong one
   if (!rule)
     return false;
   for (unsigned letter = 0; letter < rule->letters.size(); ++letter) {

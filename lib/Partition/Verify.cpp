@@ -98,7 +98,7 @@ private:
     return error;
   }
 
-  /// What is beyond the end of a whole is zero in every piece, or nobody sees it.
+  /// What is beyond the end of a full value is zero in every shard, or nobody sees it.
   LogicalResult checkPadding(Operation *op) {
     SmallVector<par::Layout, 2> operands, results;
     for (Type type : op->getOperandTypes())

@@ -1,13 +1,13 @@
 //===- RaiseAttention.cpp - softmax(scale q k^T + mask) v becomes tx.attention ----------------===//
 //
-// For every softmax between two batched matrix products:
-//   1. the first product is found backward through elementwise ops and reshapes, the second
+// For every softmax between two batched matmuls:
+//   1. the first matmul is found backward through elementwise ops and reshapes, the second
 //   forward;
 //   2. what stands between scores and softmax is evaluated at every position: scale, mask (Mask.h);
 //      what depends on an input, or is no mask, becomes a bias (Bias.h);
 //   3. q, k, v are traced through transposes, reshapes and scales to values with one dimension each
 //      for batch, sequence, head and feature (Layout.h); k and v may have fewer heads, repeated;
-//   4. the whole, from q, k and v to the second product, is computed over a few elements per
+//   4. all of it, from q, k and v to the second matmul, is computed over a few elements per
 //      dimension and compared with the op that replaces it (NumericCheck.h).
 // Layers with the same structure are computed once.
 //
@@ -52,7 +52,7 @@ struct Match {
   tx::SoftmaxOp softmax;
   tx::BatchMatMulOp scores, product;
   Operand q, k, v;
-  Subgraph subgraph; // from the operands' sources and the bias's leaves to the product
+  Subgraph subgraph; // from the operands' sources and the bias's leaves to the matmul
   BiasRecipe recipe;
   SmallVector<Value> biasLeaves; // none where the mask is to be read by value
 };
@@ -128,7 +128,7 @@ bool sizesFit(const Match &match) {
          match.k.size(R::Sequence) == match.v.size(R::Sequence);
 }
 
-/// Fills `match` from its two products; a reason on failure.
+/// Fills `match` from its two matmuls; a reason on failure.
 std::string traceOperands(Match &match, const Independent &independent) {
   using R = Operand::Role;
   struct {
@@ -195,7 +195,7 @@ Value inLayout(OpBuilder &builder, Location loc, Value source, const Operand &op
   return createReshape(builder, loc, createTranspose(builder, loc, source, permutation), shape);
 }
 
-/// The replacement's value in place of the product's: [b, h, s, e], or [b * h, s, e].
+/// The replacement's value in place of the matmul's: [b, h, s, e], or [b * h, s, e].
 Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sources, Value bias,
             const AttentionOutcome &outcome, ArrayRef<int64_t> shape) {
   Value q = inLayout(builder, loc, sources[0], match.q),

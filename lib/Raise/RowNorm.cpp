@@ -134,7 +134,7 @@ RowNormRaiser::Outcome RowNormRaiser::compute(const Subgraph &subgraph, ArrayRef
   for (Roles roles : choices)
     if (auto error = errorOf(subgraph, roles, epsilon, {}); error && *error < best.error)
       best = Outcome{roles, *error, {}, *error <= allowed};
-  // No number at all may be one constant's fault too: a negative number to the power of 2.0001.
+  // A NaN may be one constant's fault too: a negative number to the power of 2.0001.
   bool numberless = best.roles.x < 0;
   if (numberless)
     best.roles = choices.front();

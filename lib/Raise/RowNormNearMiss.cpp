@@ -2,7 +2,7 @@
 //
 // Of a function of one tensor, without weight and bias: is it the norm along other dimensions, or
 // with something else than the mean of squares under its root? Both are computed and compared, so
-// that what is told is all that is other.
+// that all differences are reported.
 //
 //===------------------------------------------------------------------------------------------===//
 

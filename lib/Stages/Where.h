@@ -21,7 +21,7 @@
 
 namespace partita {
 
-/// Some positions (dialects/Pipe/Positions.h), and whether each has the whole value or a part of a sum.
+/// Some positions (dialects/Pipe/Positions.h); does each have the full value or part of a sum?
 struct Where {
   using Set = std::bitset<pipe::PipeDialect::kMaxPositions>;
   Set positions = Set().set();

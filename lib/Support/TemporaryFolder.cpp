@@ -39,7 +39,7 @@ void TemporaryFolder::watchSignals() {
   struct sigaction action = {};
   action.sa_handler = removeAndEnd;
   for (size_t i = 0; i < std::size(kSignals); ++i)
-    // What somebody ignores (nohup) stays ignored.
+    // A signal that is ignored (nohup) stays ignored.
     if (sigaction(kSignals[i], nullptr, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
       sigaction(kSignals[i], &action, nullptr);
 }

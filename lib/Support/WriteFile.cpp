@@ -13,7 +13,7 @@
 using namespace llvm;
 using namespace partita;
 
-/// Calls `write`; a stream's own error is told here: unread, it would end the process.
+/// Calls `write`; a stream's own error is reported here: unread, it would end the process.
 static std::string writeTo(raw_fd_ostream &os, StringRef path,
                            function_ref<std::string(raw_ostream &)> write) {
   std::string problem = write(os);

@@ -29,7 +29,7 @@ namespace {
 struct Bucket {
   SmallVector<zero::GatherOp> members;
   Operation *firstUse = nullptr;
-  int64_t bytes = 0; // of the wholes
+  int64_t bytes = 0; // of the full values
 };
 
 struct ZeroPrefetchParameters
@@ -120,7 +120,7 @@ private:
     });
   }
 
-  /// What reads the piece moves up with its gather: nothing is written before all is read.
+  /// What reads the shard moves up with its gather: nothing is written before all is read.
   static void bringBefore(Operation *op, Operation *before) {
     if (!op || op->getBlock() != before->getBlock() || op->isBeforeInBlock(before))
       return;

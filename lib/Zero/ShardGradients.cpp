@@ -44,7 +44,7 @@ private:
   void moveInto(train::AccumulateOp loop, OpResult sum) {
     if (!sum.hasOneUse())
       return;
-    // A sum in 32 bits is rounded before it is exchanged.
+    // A sum in 32 bits is rounded before it is communicated.
     auto cast = dyn_cast<tx::CastOp>(*sum.getUsers().begin());
     Value exchanged = cast ? cast.getResult() : Value(sum);
     if (!exchanged.hasOneUse())

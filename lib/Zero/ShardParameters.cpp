@@ -121,7 +121,7 @@ private:
       f.erase();
   }
 
-  /// The same cause, in the layer of the op that uses the whole first: there the gather stands, and
+  /// The same cause, in the layer that first uses the full value: there the gather is, and
   /// of there the gradient is, wherever the parameter's `f` stood.
   static Location inLayerOf(Operation *use, Location loc) {
     train::LayerAttr layer = train::LayerAttr::of(use);
@@ -135,7 +135,7 @@ private:
                                  layer.getCount(), cause.getSeed()));
   }
 
-  /// Where a use needs the whole: there, or in front of the loop that it is in.
+  /// Where a use needs the full value: there, or in front of the loop that it is in.
   Operation *needs(OpOperand *use, Value piece) const {
     Operation *owner = use->getOwner();
     return syncEach == "step" ? piece.getParentBlock()->findAncestorOpInBlock(*owner) : owner;
@@ -150,8 +150,8 @@ private:
     return op->isBeforeInBlock(otherOp);
   }
 
-  /// In each block that uses the whole, a gather before its first use: within a loop over
-  /// micro-batches nothing whole outlives a micro-batch.
+  /// In each block that uses the full value, a gather before its first use: within a loop over
+  /// micro-batches no full value outlives a micro-batch.
   void gatherForUses(OpBuilder &builder, Location loc, Value piece, ArrayRef<OpOperand *> uses,
                      Type whole) {
     llvm::MapVector<Block *, OpOperand *> firstUses;

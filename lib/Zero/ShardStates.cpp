@@ -104,7 +104,7 @@ private:
     updated.replaceAllUsesExcept(gathered.getResult(0), gathered);
   }
 
-  /// Of a value or gradient its update needs no more than a piece, nor do norms, which count each
+  /// Of a value or gradient its update needs no more than a shard, nor do norms, which count each
   /// element once.
   void takePiece(Value whole, RankedTensorType piece, train::OptimizerInterface update) {
     auto needsPiece = [&](Operation *op) {

@@ -70,7 +70,7 @@ namespace {
 constexpr char kEnd[] = ".tmp";
 constexpr size_t kDrawn = 6; ///< letters and digits that mkostemps puts before it
 
-/// ".BOOT-", or "." where the boot cannot be told.
+/// ".BOOT-", or "." where the boot is unknown.
 std::string ownersPrefix() {
   std::string boot = bootName();
   return boot.empty() ? "." : "." + boot + "-";

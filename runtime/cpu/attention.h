@@ -95,7 +95,7 @@ inline HeadRows<const float> tileRows(const HeadRows<const T> &in, int64_t first
   }
 }
 
-/// Zeros the part of a tile's row behind the `seen` keys that the products read: a group of rows is
+/// Zeros the part of a tile's row behind the `seen` keys that the matmuls read: a group of rows is
 /// read as far as its last row sees, less than kTileRows keys further than its first. Elements up
 /// to the next whole vector are left to the caller, who computes whole vectors.
 inline void clearBehind(float *row, int64_t seen, int64_t keys) {

@@ -27,7 +27,7 @@ template <typename T, typename B> struct HeadGradients {
   HeadScores<float> dbias;
 };
 
-/// A block of keys and values, packed as the products need them, and their gradients.
+/// A block of keys and values, packed as the matmuls need them, and their gradients.
 struct KeyBlock {
   int64_t first, count;
   alignas(64) float kT[kBlockElements]; ///< [headDim, keys]

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <vector>
 
-// What OpenBLAS's own products call. A library that exports neither (another build, another BLAS)
+// What OpenBLAS's own matmuls call. A library that exports neither (another build, another BLAS)
 // takes its memory by itself.
 extern "C" __attribute__((weak)) void *blas_memory_alloc(int);
 extern "C" __attribute__((weak)) void blas_memory_free(void *);

@@ -1,4 +1,4 @@
-// OpenBLAS's packing buffers. OpenBLAS maps one for every thread that is inside of a product, the
+// OpenBLAS's packing buffers. OpenBLAS maps one for every thread that is inside of a matmul, the
 // first time that there are so many, and tries again for ever where the system refuses: a run with
 // too little address space would stand still without a word.
 
@@ -18,7 +18,7 @@ void startWithoutBlasThreads();
 /// keep them. Throws Error where they do not fit.
 void takeBlasBuffers(int ranks, int threads);
 
-/// Bytes of these buffers that are in memory: what products have packed into them so far.
+/// Bytes of these buffers that are in memory: what matmuls have packed into them so far.
 int64_t blasBuffersResident();
 
 } // namespace partita_rt

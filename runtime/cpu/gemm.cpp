@@ -1,4 +1,4 @@
-// Matrix products on OpenBLAS.
+// Matmuls on OpenBLAS.
 //
 // It knows float alone (and sums of bfloat16 in another order): 16-bit operands are widened panel
 // by panel into 6 MiB that a thread keeps for it, a 16-bit result is rounded from there:
@@ -7,7 +7,7 @@
 //       for a panel of op(A)'s rows       [mb, k] -> float
 //         C[mb, nb] = sgemm, in float, then rounded
 //
-// The bits are those of the float product of the same numbers, rounded once, as long as B's columns
+// The bits are those of the float matmul of the same numbers, rounded once, as long as B's columns
 // are one panel (any 585 are; more of them if k is below 1344): rows are cut at multiples of 48,
 // where OpenBLAS's register tiles end, and k where its own blocks end. Where columns are cut, the
 // last ones of a panel are summed by another of OpenBLAS's kernels than those in the middle of a
@@ -155,7 +155,7 @@ int64_t partOf(int64_t n, int64_t most) {
   return ((n + parts - 1) / parts + 47) / 48 * 48;
 }
 
-/// The 16-bit result, if it is one: what a product starts with, and where it goes.
+/// The 16-bit result, if it is one: what a matmul starts with, and where it goes.
 template <typename C> struct Result {
   C *c;
   int64_t ldc;
@@ -291,7 +291,7 @@ void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const
   if constexpr (!kIsFloat<C>)
     return narrowGemm(m, n, k, 1.0f, stored(a, lda, transA), stored(b, ldb, transB), 1.0f,
                       stored(bias, 0), c, ldc);
-  // The bias is written first and added by the product itself, while its tile is in registers.
+  // The bias is written first and added by the matmul itself, while its tile is in registers.
   for (int64_t row = 0; row < m; ++row)
     convertArray(c + row * ldc, bias, n);
   gemm(transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 1.0f, c, ldc);

@@ -104,7 +104,7 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   body(rank);
   // The last collective of every group and a mark behind the last message of every channel, started
   // everywhere before they are waited for anywhere: a rank that waits in one more collective or one
-  // more message is told so.
+  // more message learns of it.
   std::vector<Pending> ends;
   std::vector<PendingMessage> messages;
   rank.forChannels(

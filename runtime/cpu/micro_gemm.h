@@ -1,5 +1,5 @@
-// Small matrix products for attention's tiles, whose operands are packed anyway: BLAS spends as
-// much time on packing and dispatch here as on the product (about 100 of 160 GFLOP/s at 64 x 256 x
+// Small matmuls for attention's tiles, whose operands are packed anyway: BLAS spends as
+// much time on packing and dispatch here as on the matmul (about 100 of 160 GFLOP/s at 64 x 256 x
 // 64).
 //
 //     C[m, n] (+)= A[m, k] * B[k, n]

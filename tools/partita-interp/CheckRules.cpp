@@ -3,7 +3,7 @@
 // For each op, on a mesh of one axis of two ranks: for each letter that may be split, and for each
 // set of operands that may be partial sums together (in random shares), cut the operands as the
 // rule says, run the localized op on each rank, put the results together as the rule says, and
-// compare with the whole op. Then the same with the op's gradient: the cotangents' placements are
+// compare with the full op. Then the same with the op's gradient: the cotangents' placements are
 // the duals.
 //
 // On two axes of two and three ranks, in either order: every pair of these, one per axis, also both
@@ -219,7 +219,7 @@ private:
       return other.isRight(placed, mesh({x}, {2}));
     };
     for (auto [letter, description] : llvm::enumerate(rule.letters)) {
-      // Where types do not follow from operands, attributes speak of whole sizes: not to be run.
+      // Where types do not follow from operands, attributes speak of full sizes: not to be run.
       if (!description.never || sizes[letter] % 2 != 0 || !isa<InferTypeOpInterface>(op))
         continue;
       ShardRule tried = rule;

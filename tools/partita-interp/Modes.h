@@ -48,7 +48,7 @@ mlir::LogicalResult checkGradients(mlir::ModuleOp module, const Run &run);
 /// The gradients that a differentiated function gives its parameters, against differences of its
 /// first result, the loss, on any number of ranks.
 mlir::LogicalResult checkUpdates(mlir::ModuleOp module, const Run &run);
-/// Every function holds one op: its rule, letter by letter, against the whole op. `rules` are
+/// Every function holds one op: its rule, letter by letter, against the full op. `rules` are
 /// OP=RULE, used instead of the op's own; with `dialect` set every op of it needs a function.
 /// `twoAxes`: also on meshes of two axes; `missing`: lists what a rule forbids without need.
 mlir::LogicalResult checkRules(mlir::ModuleOp module, const Run &run,

@@ -50,7 +50,7 @@ LogicalResult RuleTrial::compare(ArrayRef<Tensor> found, const std::string &how)
   return success();
 }
 
-/// The types of one rank's pieces, or failure after an error.
+/// The types of one rank's shards, or failure after an error.
 LogicalResult RuleTrial::localTypes(TypeRange types, ArrayRef<par::Layout> layouts,
                                     par::MeshAttr on, SmallVectorImpl<Type> &local) {
   for (auto [type, layout] : llvm::zip(types, layouts)) {
@@ -63,7 +63,7 @@ LogicalResult RuleTrial::localTypes(TypeRange types, ArrayRef<par::Layout> layou
   return success();
 }
 
-/// The whole results of the op placed so, and the whole cotangents of its operands.
+/// The full results of the op placed so, and the full cotangents of its operands.
 FailureOr<SmallVector<Tensor>> RuleTrial::evaluate(const Case &placed, par::MeshAttr on) {
   SmallVector<Type> operandTypes, resultTypes;
   if (failed(localTypes(op->getOperandTypes(), placed.operands, on, operandTypes)) ||

@@ -1,6 +1,6 @@
 //===- RuleTrial.h - an op placed by its rule, run, put together -------------------*- C++ -*-===//
 //
-// The operands of one op, drawn at random; the whole op's results and the cotangents of its
+// The operands of one op, drawn at random; the full op's results and the cotangents of its
 // operands; and the same of the op placed in some way on some mesh.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -27,7 +27,7 @@ public:
             const Run &run)
       : rule(std::move(rule)), isOwnRule(isOwnRule), function(function), op(op), run(run) {}
 
-  /// Draws the operands and runs the whole op.
+  /// Draws the operands and runs the full op.
   mlir::LogicalResult prepare();
   /// The op's split form, whole, is the op.
   mlir::LogicalResult checkForm(const RuleLetter &letter);

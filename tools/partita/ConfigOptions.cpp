@@ -104,7 +104,7 @@ std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOpti
   Plan settled; // by the phases that a module went through
   if (module)
     if (Attribute attribute = module->getAttr(train::TrainDialect::kPlan))
-      (void)settled.fromAttribute(attribute); // settlePlan tells what is wrong with it
+      (void)settled.fromAttribute(attribute); // settlePlan reports what is wrong with it
   readMesh(plan.isSet("mesh") ? plan.get("mesh") : settled.get("mesh"), facts);
   for (const PlanOption &option : planOptions())
     if (plan.isSet(option.name))

@@ -1,4 +1,4 @@
-//===- Expectations.h - --expect: contracts about what ranks exchange ---------------*- C++ -*-===//
+//===- Expectations.h - --expect: contracts about what ranks communicate ------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_EXPECTATIONS_H
 #define PARTITA_TOOLS_EXPECTATIONS_H

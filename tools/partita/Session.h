@@ -33,7 +33,7 @@ public:
   /// Has a diagnostic of severity error been printed?
   bool hasFailed() const { return failed; }
   int fail(const llvm::Twine &message);
-  /// From here on every error is told, and an import goes on after one.
+  /// From here on every error is reported, and an import goes on after one.
   void tellAllErrors() { tellsAll = true; }
 
   /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's

@@ -1,4 +1,4 @@
-//===- Collectives.h - what ranks exchange, and why ---------------------------------*- C++ -*-===//
+//===- Collectives.h - what ranks communicate, and why ------------------------------*- C++ -*-===//
 //
 // One record per collective of a program, with its cause (#par.cause):
 // what the runtime will count. From the ops while they are of tensors (phases 'differentiate' to
@@ -48,10 +48,10 @@ struct Collective {
   int64_t others = 0;      ///< further splits that a bucket of gradients has tensors of
   bool mayScatter = false; ///< --sequence-parallel, which the plan lacks, would split the rows
 
-  /// What it is called wherever it is told of: in `explain`, the manifest, the emitted program and
+  /// What it is called wherever it is reported: in `explain`, the manifest, the emitted program and
   /// its census.
   std::string name() const;
-  /// Why ranks exchange anything here, which split made them, and what would remove it.
+  /// Why ranks communicate here, which split made them, and what would remove it.
   std::string why() const;
   std::string seedText() const;
   std::string removal() const;
@@ -85,7 +85,7 @@ llvm::Expected<std::vector<Collective>> collectivesIn(const llvm::json::Array *r
 /// made it necessary.
 std::string nameOf(mlir::Operation *op);
 
-/// Where collectives of a kind for a role of #par.cause are told, if not at their layer.
+/// Where collectives of a kind for a role of #par.cause are reported, if not at their layer.
 std::optional<Place> placeOfRole(llvm::StringRef role, CollectiveKind kind);
 
 /// What one rank issues in one call of a function under one name: a row of the program's census,

@@ -1,4 +1,4 @@
-//===- Contracts.h - what a program may exchange, checked before it is written ------*- C++ -*-===//
+//===- Contracts.h - what a program may communicate, checked before it is written ---*- C++ -*-===//
 //
 //     contract  := what operator number ["/" scope]
 //     what      := ["bytes."] kind ["@" axis] ["." direction]; "bytes" alone is bytes.total

@@ -1,11 +1,11 @@
 //===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
 //
-// For reports and the speed of a run, of a forward program on whole tensors. Of a primitive the
-// rule alone says all; attention makes two products, of its queries with the keys and of the scores
+// For reports and the speed of a run, of a forward program on full tensors. Of a primitive the
+// rule alone says all; attention makes two matmuls, of its queries with the keys and of the scores
 // with the values, all of them, masked or not. Work.h is for schedules: an estimate of one op of
 // any phase, and of its memory.
 //
-// Model FLOPs of a step are the forward program's products and those of the backward pass: for each
+// Model FLOPs of a step are the forward program's matmuls and those of the backward pass: for each
 // as many as operands have a gradient that a trained parameter needs, two where both do, which
 // makes three in all; none for frozen parameters and the model's inputs. What is recomputed counts
 // for nothing.
@@ -21,7 +21,7 @@
 
 namespace partita {
 
-/// Floating-point operations of a program on whole tensors, from the ops' rules.
+/// Floating-point operations of a program on full tensors, from the ops' rules.
 struct Flops {
   double products = 0;    ///< of contractions: a multiplication and an addition per point
   double elementwise = 0; ///< one per element of what elementwise ops and reductions read
@@ -35,7 +35,7 @@ Flops countFlops(mlir::Operation *root);
 struct LayerWork {
   int64_t place = 0;
   Flops forward;          ///< of all micro-batches of a step, all ranks
-  double backward = 0;    ///< products of the backward pass
+  double backward = 0;    ///< matmuls of the backward pass
   int64_t parameters = 0; ///< elements of those that are read here first
 };
 

@@ -26,7 +26,7 @@ struct Message {
 
   /// Of a stage, in order of first use.
   static std::vector<Message> of(mlir::ModuleOp stage);
-  /// What a message is called where it is told of: "h.3", after the layer or node that made it.
+  /// What a message is called in reports: "h.3", after the layer or node that made it.
   static std::string nameOf(mlir::Operation *op);
 
   rt::MessageAttr toAttr(mlir::MLIRContext *context) const;

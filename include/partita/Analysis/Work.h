@@ -15,7 +15,7 @@ namespace partita::analysis {
 /// One rank's work on an op, from its shard rule and its types.
 struct Work {
   /// Twice the points that two of its tensors span together: m * k * n of a matmul, queries * keys
-  /// * head size of an attention. Right for products; what an op does besides is a small factor.
+  /// * head size of an attention. Right for matmuls; what an op does besides is a small factor.
   int64_t flops = 0;
   /// Of its operands and results, each once; 0 for a view, which costs nothing.
   int64_t bytes = 0;

@@ -34,7 +34,7 @@ struct ExportParameter {
 
 struct ExportRequest {
   std::string model;   ///< the ONNX file that was compiled
-  std::string weights; ///< safetensors: float32, one tensor per parameter, whole shapes; empty:
+  std::string weights; ///< safetensors: float32, one tensor per parameter, full shapes; empty:
                        ///< values stay
   std::string output; ///< the ONNX file to write; weights that were outside the model, or that make
                       ///< it larger than 2 GB, go to `output`.data

@@ -29,7 +29,7 @@ struct InitialValues {
   std::string folder = ".";
 };
 
-/// The whole value that a parameter or state starts with; an error is located at it.
+/// The full value that a parameter or state starts with; an error is located at it.
 mlir::FailureOr<Tensor> initialValue(mlir::Operation *symbol, const InitialValues &values);
 
 /// Calls @init of the interpreter's module; where it has none, every parameter starts as its symbol

@@ -55,13 +55,13 @@ public:
   mlir::ModuleOp module() const { return theModule; }
   Options options;
 
-  /// Sets the whole value of a parameter or state; an error is located at its symbol.
+  /// Sets the full value of a parameter or state; an error is located at its symbol.
   mlir::LogicalResult setParameter(llvm::StringRef name, const Tensor &value);
-  /// The whole value of a parameter or state.
+  /// The full value of a parameter or state.
   mlir::FailureOr<Tensor> parameter(llvm::StringRef name);
 
-  /// Calls a function of the module with whole values, cut by the placements of its argument types,
-  /// and returns whole results. Writes to parameters and states take effect at the end.
+  /// Calls a function of the module with full values, cut by the placements of its argument types,
+  /// and returns full results. Writes to parameters and states take effect at the end.
   mlir::FailureOr<llvm::SmallVector<Tensor>> call(llvm::StringRef function,
                                                   llvm::ArrayRef<Tensor> inputs);
 

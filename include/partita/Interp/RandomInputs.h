@@ -12,7 +12,7 @@ namespace partita::interp {
 /// integers include both ends.
 inline constexpr llvm::StringLiteral kRange = "interp.range";
 
-/// Whole values for the function's arguments, reproducible: within `interp.range` where an argument
+/// Full values for the function's arguments, reproducible: within `interp.range` where an argument
 /// has one, else standard normal numbers and the integers 0 to 3. An argument that is no tensor of
 /// static shape is an error.
 mlir::FailureOr<llvm::SmallVector<Tensor>> randomInputs(mlir::func::FuncOp function, uint64_t seed);

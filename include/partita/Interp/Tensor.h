@@ -1,7 +1,7 @@
 //===- Tensor.h - the interpreter's values ------------------------------------------*- C++ -*-===//
 //
 // A host tensor in double precision, the list of what every rank holds of a value, and the two ways
-// between a whole value and its ranks' pieces.
+// between a full value and its ranks' shards.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -78,15 +78,15 @@ std::string indexText(llvm::ArrayRef<int64_t> shape, int64_t linear);
 using ErrorFn = llvm::function_ref<void(const llvm::Twine &)>;
 
 /// A tensor type that the interpreter can hold: static, of numbers, and the shape of one rank's
-/// piece is what the mesh makes of the whole one. Calls error where it is not.
+/// shard is what the mesh makes of the full one. Calls error where it is not.
 mlir::LogicalResult checkType(mlir::Type type, par::MeshAttr mesh, ErrorFn error);
 
-/// What each rank of `mesh` holds of `whole` by the placement in `type`: its piece, the same, or,
+/// What each rank of `mesh` holds of `whole` by the placement in `type`: its shard, the same, or,
 /// where the value is a partial sum, a random share (which depends on `seed`); the shares add up.
 mlir::FailureOr<RankTensors> cut(const Tensor &whole, mlir::Type type, par::MeshAttr mesh,
                                  uint64_t seed, ErrorFn error);
 
-/// The whole value: partial sums added in rank order, pieces put in their place. A value that two
+/// The full value: partial sums added in rank order, shards put in their place. A value that two
 /// ranks should share and do not is an error that names both.
 mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                  ErrorFn error);

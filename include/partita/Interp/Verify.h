@@ -1,4 +1,4 @@
-//===- Verify.h - is the partitioned program the whole one? -------------------------*- C++ -*-===//
+//===- Verify.h - is the partitioned program equal to the unpartitioned one? --------*- C++ -*-===//
 //
 // Design law 1, by running: both programs get the same parameters, tokens and labels (some ignored,
 // and unevenly: some samples have none that counts); loss, logits, every gradient, every parameter
@@ -34,7 +34,7 @@ struct VerifyReport {
     double error;           ///< the worst of all steps; infinite where only one side has the tensor
   };
   std::vector<Entry> entries; ///< the worst first
-  std::optional<double> loss; ///< of the whole program, last step; none without @train_step
+  std::optional<double> loss; ///< of the unpartitioned program, last step; none without @train_step
   /// Elements of so many parameters, of all steps, that differ by what rounding decides.
   int64_t undecidedElements = 0, undecidedParameters = 0;
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
@@ -48,7 +48,7 @@ struct VerifyReport {
 mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 
-/// Whole arguments for a function of a model by their `train.role`: tokens below the vocabulary of
+/// Full arguments for a function of a model by their `train.role`: tokens below the vocabulary of
 /// the tables they look into, labels with holes.
 mlir::FailureOr<llvm::SmallVector<Tensor>> modelInputs(mlir::func::FuncOp function, uint64_t seed);
 

@@ -22,7 +22,7 @@ public:
 
   /// A name, not yet an identifier.
   std::string of(mlir::Value tensor) const;
-  /// The model's module that an op belongs to, "h.0.attn.c_attn"; "" where nothing tells.
+  /// The model's module that an op belongs to, "h.0.attn.c_attn"; "" where nothing says so.
   std::string moduleOf(mlir::Operation *op) const;
 
 private:

@@ -18,8 +18,8 @@ namespace partita::memory {
 
 /// What memory is used for: one line here and one row in `kinds()` each. A buffer holds an
 /// activation unless the pass that makes or plans it says otherwise; what a gather of sequence
-/// parallelism makes is an activation of its layer, for the next product reads it like any other.
-/// Communication is what exists for the exchange alone: copies that are summed in place.
+/// parallelism makes is an activation of its layer, for the next matmul reads it like any other.
+/// Communication is what exists for collectives alone: copies that are summed in place.
 enum class Kind { Parameter, State, Gathered, Gradient, Activation, Communication, Workspace };
 constexpr size_t kKinds = 7;
 
@@ -61,7 +61,7 @@ struct Buffer {
   bool livesAt(int64_t op) const { return begin <= op && op <= end; }
 };
 
-/// Whose memory is told about: persistent memory and arena of the device, or persistent and pinned
+/// Whose memory is reported: persistent memory and arena of the device, or persistent and pinned
 /// memory of the host.
 enum class Side { Device, Host };
 
@@ -96,7 +96,7 @@ struct Ledger {
   /// The largest of what lives at the peak.
   std::vector<const Buffer *> holders(size_t most) const;
 
-  /// The function whose buffers are told one by one: train_step, where there is none forward.
+  /// The function whose buffers are reported one by one: train_step, where there is none forward.
   static std::optional<Ledger> of(mlir::ModuleOp module, llvm::StringRef function = "",
                                   Side side = Side::Device);
   /// From what `describe` wrote, or its entry "host"; nothing where that is no ledger.
@@ -110,7 +110,7 @@ struct Ledger {
 /// GPUs CUDA's context and the buffers of NCCL come on top (runtime/cuda/README.md).
 struct Part {
   llvm::StringLiteral key, title;
-  bool always; ///< is told of also where the entry is not there
+  bool always; ///< reported even where the entry is not there
 };
 llvm::ArrayRef<Part> deviceParts();
 /// Of what `describe` wrote.

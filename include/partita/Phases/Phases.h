@@ -42,7 +42,7 @@ int firstReader(llvm::StringRef option);
 void registerPhases();
 
 /// Runs the phases from `first` to `last` (places in phases()) one by one and records each on the
-/// module; `begins` is told of each before it runs. Errors are diagnostics.
+/// module; `begins` is called for each before it runs. Errors are diagnostics.
 mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const Plan &plan,
                               llvm::function_ref<void(const Phase &)> begins = nullptr);
 

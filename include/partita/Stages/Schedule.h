@@ -2,7 +2,7 @@
 //
 // A schedule is a table: for each stage the slots that it runs, one after the other. Whoever makes
 // one (the generators by name, or a user's file) makes nothing else; what follows from it - whether it
-// can run at all, when the stages exchange what, how many micro-batches are in flight, how long
+// can run at all, when the stages communicate what, how many micro-batches are in flight, how long
 // stages wait - is worked out here, for all alike.
 //
 // A rank of a stage has one or several chunks of layers, in the order that dialects/Pipe/Positions.h has.
@@ -78,7 +78,7 @@ std::optional<Slot> parseSlot(llvm::StringRef text);
 /// micro-batch stands once, and none waits for what comes behind it.
 std::string findProblem(const Schedule &schedule);
 
-/// What one stage does, with what it exchanges: a message is a chunk's output on its way to the next
+/// What one stage does and communicates: a message is a chunk's output on its way to the next
 /// position, or the cotangent on its way back.
 struct Step {
   enum Kind { Run, Send, Receive } kind;

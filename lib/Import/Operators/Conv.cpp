@@ -1,4 +1,4 @@
-//===- Conv.cpp - convolution as a product with patches ---------------------------------------===//
+//===- Conv.cpp - convolution as a matmul with patches ----------------------------------------===//
 //
 // A kernel that steps by its own size over an image that it divides (a vision Transformer's patch
 // embedding) is a reshape and a matmul. Any other one reads each of the kernel's positions as a
@@ -150,7 +150,7 @@ LogicalResult conv(Node &node) {
     Value flat = node.reshape(patches, {batch, *places, width});
     product =
         node.emit<tx::MatMulNTOp>({flat, node.reshape(node.value(weight), {features, width})});
-  } else { // one product for every group: [n, places, g, width] x [g, features / g, width]
+  } else { // one matmul for every group: [n, places, g, width] x [g, features / g, width]
     int64_t each = features / groups;
     Value rows = node.transpose(node.reshape(patches, {batch * *places, groups, width}), {1, 0, 2});
     Value table =

@@ -224,7 +224,7 @@ LogicalResult concat(Node &node) {
   return failed(joined) ? failure() : node.set(0, *joined);
 }
 
-/// Tile repeats whole tensors: [n] -> [1, n] -> [r, n] -> [r n], for all dimensions at once.
+/// Tile repeats tensors: [n] -> [1, n] -> [r, n] -> [r n], for all dimensions at once.
 LogicalResult tile(Node &node) {
   Shape repeats;
   if (failed(node.arity(2, 2)) || failed(node.knownInts(1, "the number of repeats", repeats)))

@@ -1,4 +1,4 @@
-//===- Collectives.cpp - sums over ranks, pieces and wholes -----------------------------------===//
+//===- Collectives.cpp - sums over ranks, shards and full values ------------------------------===//
 //
 // A collective works in the memory that `plan-memory` chose, its operands' own wherever nobody else
 // looks at it; where it is another, the operand is copied first.

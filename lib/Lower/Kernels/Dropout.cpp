@@ -1,4 +1,4 @@
-//===- Dropout.cpp - dropout, and where a rank's piece begins ---------------------------------===//
+//===- Dropout.cpp - dropout, and where a rank's shard begins ---------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"

@@ -11,12 +11,12 @@ using namespace partita::rt;
 
 namespace {
 
-/// The whole value's size along a dimension.
+/// The full value's size along a dimension.
 int64_t wholeSize(Value tensor, unsigned dim) {
   return par::wholeType(tensor.getType()).getDimSize(dim);
 }
 
-/// The buffer of an operand that says where a rank's piece begins; null where there is none.
+/// The buffer of an operand that says where a rank's shard begins; null where there is none.
 Value firstIndex(Lowering &l, unsigned operand) {
   return operand < l.op->getNumOperands() ? l.operand(operand) : Value();
 }

@@ -1,4 +1,4 @@
-//===- Gemm.cpp - matrix products -------------------------------------------------------------===//
+//===- Gemm.cpp - matmuls ---------------------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

@@ -28,7 +28,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachTokenKernels(context);
         attachUpdates(context);
       });
-  // An extension waits for all its dialects: most programs have no pieces.
+  // An extension waits for all its dialects: most programs have no shards.
   registry.addExtension(+[](MLIRContext *context, zero::ZeroDialect *) { attachShards(context); });
   registry.addExtension(
       +[](MLIRContext *context, offload::OffloadDialect *) { attachTransfers(context); });

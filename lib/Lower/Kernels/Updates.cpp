@@ -188,7 +188,7 @@ LogicalResult checkFloats(Operation *op, ValueRange gradients) {
   return success();
 }
 
-/// The number of a piece's first element, as C++: those of a rank's whole share are numbered on, so
+/// The number of a shard's first element, as C++: those of a rank's whole share are numbered on, so
 /// that it does not matter how data-parallel ranks divide it.
 std::string firstElementText(Type piece, Operation *op) {
   par::MeshAttr mesh = par::MeshAttr::of(op);
@@ -211,7 +211,7 @@ std::string firstElementText(Type piece, Operation *op) {
   }
   for (const auto &splits : share.splits)
     for (const par::AxisSplit &split : splits) {
-      text += add(number(split.axis), elements); // more than a share has: no number twice
+      text += add(number(split.axis), elements); // more than a share has: no number occurs twice
       elements *= mesh.sizeOf(split.axis);
     }
   return text;

@@ -1,4 +1,4 @@
-//===- Shards.cpp - flat pieces: taken, gathered, reduced ------------------------------------===//
+//===- Zero.cpp - flat shards: taken, gathered, reduced ---------------------------------------===//
 //
 // One call of the runtime each, for a bucket; nothing is copied together: the runtime takes lists.
 //

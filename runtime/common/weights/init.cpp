@@ -50,7 +50,7 @@ private:
 
 namespace {
 
-/// forRuns over this rank's piece of a parameter.
+/// forRuns over this rank's shard of a parameter.
 template <typename Visit> void forPiece(const Rank &rank, const Parameter &parameter, Visit visit) {
   forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }

@@ -8,7 +8,7 @@
 // so that memory sees one read and one write, 2 * sizeof(T) bytes per logit. Two rows of 50,257
 // 16-bit logits fit into a multiprocessor of an H100: one is read while the other is written. A row
 // that is not aligned, or is larger than a block's shared memory, is read twice; the bits are the
-// same. The backward pass begins with the rows that the forward pass, or the matrix product, has
+// same. The backward pass begins with the rows that the forward pass, or the matmul, has
 // written last.
 //
 // Memory is the bound as long as a logit costs no more than some 20 instructions (of both sweeps):

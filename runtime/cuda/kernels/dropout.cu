@@ -1,4 +1,4 @@
-// Dropout by counter-based random numbers: element number n of the whole tensor is dropped when
+// Dropout by counter-based random numbers: element number n of the full tensor is dropped when
 // mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32, the CPU's rule, so masks are equal bit by
 // bit however the tensor is cut. x, y of `shape` in T. Moves 2 * sizeof(T) bytes per element; no
 // mask is stored, the backward pass draws it again.
@@ -14,7 +14,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Numbers of a piece's elements: runs of consecutive ones, at strides of the whole.
+/// Numbers of a shard's elements: runs of consecutive ones, at strides of the full tensor.
 struct Numbers {
   ElementAt first;
   Divisor run;

@@ -35,7 +35,7 @@ __global__ void rotateHalves(T *y, const T *x, int64_t rows, int64_t half, Divis
   store(y + half, a, count);
 }
 
-/// Pairs 2i and 2i + 1, of a whole tensor.
+/// Pairs 2i and 2i + 1, of a full tensor.
 template <typename T> struct RotateInterleaved {
   T *y;
   const T *x;

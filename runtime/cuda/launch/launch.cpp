@@ -141,7 +141,7 @@ void checkFits(const std::vector<MemoryPart> &needs) {
        grouped(int64_t(free)).c_str());
 }
 
-/// All ranks make their products by rank 0's choices, so that equal products have equal bits.
+/// All ranks make their matmuls by rank 0's choices, so that equal matmuls have equal bits.
 void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
   cuda::Gpu &gpu = cuda::Gpu::of(rank);
   std::string path = productsPath(*rank.options), text, error;

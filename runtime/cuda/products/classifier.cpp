@@ -1,8 +1,8 @@
 // A classifier's loss without the logits of all tokens (kernels.h): as many rows as scratch memory
-// has room for get their logits by a product, x w^T, rounded to T as a tensor of logits would be;
-// cross_entropy.cu makes the loss and, in place, the logits' gradient of them; two more products
+// has room for get their logits by a matmul, x w^T, rounded to T as a tensor of logits would be;
+// cross_entropy.cu makes the loss and, in place, the logits' gradient of them; two more matmuls
 // make dx of it and add to dw. Per row 2 * vocabulary * sizeof(T) bytes are written and read,
-// thrice with gradients. A 16-bit dw is the only product's result where all rows fit, else it is
+// thrice with gradients. A 16-bit dw is the only matmul's result where all rows fit, else it is
 // added up in float: rounded block by block, sums lose what is small beside them.
 
 #include "partita_rt/cuda/kernels.h"
@@ -20,18 +20,18 @@ template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, int64_t v
   if (fit == 0)
     fail("a classifier's loss: %lld floats of scratch memory have no room for a row of %lld logits",
          (long long)floats, (long long)vocabulary);
-  // Rows in multiples of 8 keep the columns of the transposed logits' products even.
+  // Rows in multiples of 8 keep the columns of the transposed logits' matmuls even.
   fit = std::min(fit, rows);
   return fit >= rows || fit < 8 ? fit : fit / 8 * 8;
 }
 
-/// Columns of the vocabulary that products take at once.
+/// Columns of the vocabulary that matmuls take at once.
 struct Columns {
   int64_t first, count;
 };
 
 /// Tensor cores are at their best with rows of whole 16 bytes (cuBLAS documentation, "Tensor Core
-/// Usage"), which a stride alone does not make of GPT-2's 50,257: what is over is a product of its
+/// Usage"), which a stride alone does not make of GPT-2's 50,257: what is over is a matmul of its
 /// own, the first one, so that sums of both are rounded when the large one is added.
 template <typename T> std::vector<Columns> columnsOf(int64_t vocabulary) {
   constexpr int64_t kEven = 16 / int64_t(sizeof(T));

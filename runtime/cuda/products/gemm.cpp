@@ -1,9 +1,9 @@
-// gemm, gemmBias, gemmBatched and products with what follows them (kernels.h): each is one call of
+// gemm, gemmBias, gemmBatched and matmuls with what follows them (kernels.h): each is one call of
 // cuBLASLt (products.h), but for
 //   * types that it does not multiply: operands are widened into scratch memory and multiplied as
 //     floats, a 16-bit result is rounded from there;
 //   * sums over nothing (k == 0), which it refuses: C = beta C + bias by a kernel;
-//   * epilogues that it has no kernel for at a shape, or a slower one: the product, then a kernel.
+//   * epilogues that it has no kernel for at a shape, or a slower one: the matmul, then a kernel.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -124,7 +124,7 @@ void gemmInFloat(const Stream &stream, Scratch &scratch, Trans transA, Trans tra
     convertRows(stream, c, ldc, result, ld, m, n);
 }
 
-/// The bias in T, which its product has.
+/// The bias in T, which its matmul has.
 template <typename T, typename V>
 const T *biasIn(const Stream &stream, Scratch &scratch, const V *bias, int64_t n) {
   if constexpr (std::is_same_v<T, V>) {
@@ -237,7 +237,7 @@ void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, i
   shape.ldAux = ldAux;
   multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, sums, const_cast<T *>(aux)},
              [=](const Stream &on) {
-               if (sums) { // the slope perhaps with the product all the same
+               if (sums) { // the slope perhaps with the matmul all the same
                  gemmGeluGrad(on, transA, transB, m, n, k, a, lda, b, ldb, aux, ldAux, c, ldc);
                  return columnSum(on, sums, c, m, n, ldc);
                }

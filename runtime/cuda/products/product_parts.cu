@@ -1,4 +1,4 @@
-// Around matrix products (product_parts.h): casts of matrices, a product over nothing, the bias and
+// Around matmuls (product_parts.h): casts of matrices, a product over nothing, the bias and
 // the GELU where cuBLASLt has no epilogue for the shape. A thread has a pack of one row. Moves each
 // matrix once: at most 2 * sizeof(T) bytes read and sizeof(T) written per element.
 

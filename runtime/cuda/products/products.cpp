@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt (products.h): descriptors, algorithms, the call.
+// Matmuls by cuBLASLt (products.h): descriptors, algorithms, the call.
 //
 // cuBLASLt's matrices are column-major: a row-major matrix is its transpose to it, with the same
 // leading dimension. So it is asked for C^T = op(B)^T op(A)^T: its A is our B and its B is our A.

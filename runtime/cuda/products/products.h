@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt: which algorithm a product is made with, and the call.
+// Matmuls by cuBLASLt: which algorithm a matmul is made with, and the call.
 //
 // Each shape's descriptors and algorithm are found once and kept. The algorithm is the tuning
 // file's if that has the shape, else the first of cuBLASLt's suggestions that needs no more than
@@ -26,7 +26,7 @@
 
 namespace partita_rt::cuda {
 
-/// What is done to a product before it is stored, by the same kernel.
+/// What is done to a matmul before it is stored, by the same kernel.
 enum class Epilogue : uint8_t {
   None,
   Bias,         ///< + vector[n]
@@ -64,7 +64,7 @@ struct ProductOperands {
   const void *addend = nullptr;           ///< where the shape has one
 };
 
-/// A product and what follows it by kernels of their own, on the same operands.
+/// A matmul and what follows it by kernels of their own, on the same operands.
 using Apart = std::function<void(const Stream &)>;
 
 /// An algorithm for a shape.
@@ -80,7 +80,7 @@ struct Choice {
 
 class Products {
 public:
-  /// On the current device. workspace: device memory, 256-byte aligned, for products of one stream
+  /// On the current device. workspace: device memory, 256-byte aligned, for matmuls of one stream
   /// at a time; kProductsWorkspace bytes.
   Products(void *workspace, int64_t workspaceBytes);
   ~Products();
@@ -96,7 +96,7 @@ public:
 
   //===-- Tuning ----------------------------------------------------------------------------===//
 
-  /// From here on the products made are remembered, with their operands.
+  /// From here on the matmuls made are remembered, with their operands.
   void beginRecording();
   /// The fastest of cuBLASLt's suggestions for each of them, and of the kernels apart, by the median
   /// of `repetitions` measurements (at least one), in use from now on. Waits, and may not be

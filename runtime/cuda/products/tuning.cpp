@@ -124,7 +124,7 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
 }
 
 std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
-  // The products of those that are made apart are tuned as well, and first; so are theirs.
+  // The matmuls of those that are made apart are tuned as well, and first; so are theirs.
   for (size_t known = 0; known < recorded.size();) {
     known = recorded.size();
     for (const auto &[shape, product] : std::map<ProductShape, Recorded>(recorded))

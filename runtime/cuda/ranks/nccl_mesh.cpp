@@ -119,7 +119,7 @@ ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::strin
 Communicators makeCommunicators(Rank &rank, const Program &program, Rendezvous &rendezvous,
                                 const Device &device) {
   Communicators all;
-  // Sums that the switch makes (NVLS) have other bits in every call; unless somebody wants them.
+  // Sums that the switch makes (NVLS) have other bits in every call; off unless asked for.
   if (!std::getenv("NCCL_ALGO"))
     setenv("NCCL_NVLS_ENABLE", "0", 0);
   // Collectives of several communicators are in one order on all ranks; a graph's branches have

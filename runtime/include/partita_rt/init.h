@@ -46,7 +46,7 @@ struct FileSource {
   bool transposed = false; ///< the file holds the transpose of the matrix
 };
 
-/// Emitted `init` calls it for each parameter: writes this rank's piece of parameter number `index`
+/// Emitted `init` calls it for each parameter: writes this rank's shard of parameter number `index`
 /// to `values`. Without --init the value comes from `source`, with `--init seed:N` from `fill`,
 /// with
 /// `--init FILE` from that file or index of files. Throws Error: a parameter without a value, a
@@ -55,7 +55,7 @@ struct FileSource {
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source = {});
-/// The same in float, unrounded: the piece that this rank keeps of optimizer state number `state`,
+/// The same in float, unrounded: the shard that this rank keeps of optimizer state number `state`,
 /// the master of a 16-bit parameter.
 void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source = {});
 /// What the stochastic rounding of parameter number `parameter` depends on, 53 bits of it: the

@@ -13,7 +13,7 @@
 // Gradients of parameters take `Write`: Set overwrites, Add accumulates (micro-batches, tied
 // weights). Every kernel is deterministic: its result depends on its arguments alone, on no thread
 // count and no alignment. Workspace is on the stack, below 1 MiB; attention also keeps two floats
-// per query (for a 16-bit result 256 KiB more), and matrix products have packing buffers of a fixed
+// per query (for a 16-bit result 256 KiB more), and matmuls have packing buffers of a fixed
 // size per thread (of 16-bit operands 6 MiB more). Elementwise operations are emitted as loops by
 // the compiler (math.h), not found here.
 
@@ -52,7 +52,7 @@ template <typename T>
 using FloatOr =
     std::conditional_t<std::is_same_v<std::remove_const_t<T>, float>, T *, FloatOrPointer<T>>;
 
-//===-- Matrix products ---------------------------------------------------------------------===//
+//===-- Matmuls -----------------------------------------------------------------------------===//
 
 enum class Trans : uint8_t { No, Yes };
 
@@ -69,7 +69,7 @@ template <typename A, typename B, typename V, typename C>
 void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a, int64_t lda,
               const B *b, int64_t ldb, const V *bias, C *c, int64_t ldc);
 
-/// `batch` products; matrix i of A starts strideA elements after matrix i - 1 (0: shared).
+/// `batch` matmuls; matrix i of A starts strideA elements after matrix i - 1 (0: shared).
 template <typename A, typename B, typename C>
 void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n, int64_t k,
                  float alpha, const A *a, int64_t lda, int64_t strideA, const B *b, int64_t ldb,
@@ -432,7 +432,7 @@ struct Squares {
 void rootOfSum(float *norm, std::initializer_list<Squares> squares);
 
 /// The rank reports the least of the parameters whose sum of squares is not finite, if there is
-/// one: its gradient has an element, on some rank, that is infinite or no number. `parameters` has
+/// one: its gradient has an element, on some rank, that is infinite or NaN. `parameters` has
 /// the number in the program for each of the sums, in their order.
 void firstNonfinite(Rank &rank, const Squares *squares, size_t count, const int *parameters);
 inline void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,

@@ -100,7 +100,7 @@ struct Channel {
 /// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
 /// number `axis`. Several entries with the same dim: fewer blocks first, among equals the outermost
 /// split first. A split of dimension kFlat, behind all others, is of what they leave, as if it had
-/// one dimension: equal pieces of its elements, in their order; the last ones' rest is padding.
+/// one dimension: equal shards of its elements, in their order; the last ones' rest is padding.
 constexpr int kFlat = -1;
 struct Split {
   int dim = 0;
@@ -446,7 +446,7 @@ struct Rank {
 
 /// Emitted code calls this for each trainable parameter once its gradient is complete (reduced over
 /// all ranks and micro-batches, not clipped), before the memory may be reused. Does nothing unless
-/// --grads asked for gradients. `gradient` has the parameter's local shape, or is a flat piece of
+/// --grads asked for gradients. `gradient` has the parameter's local shape, or is a flat shard of
 /// it over these mesh axes.
 void exposeGradient(Rank &rank, int parameter, const float *gradient,
                     std::initializer_list<int> flatOver = {});

@@ -96,7 +96,7 @@ void forSlices(const std::vector<int64_t> &shape, const Slices &slices, Visit vi
   SliceWalk<Visit>(shape, slices, visit);
 }
 
-/// What is wrong with slices that somebody wrote of a tensor of this shape; "" when nothing is.
+/// What is wrong with slices that were written for a tensor of this shape; "" when nothing is.
 inline std::string problemOf(const std::vector<int64_t> &shape, const Slices &slices) {
   if (slices.dims.size() != shape.size())
     return "its slices are of " + std::to_string(slices.dims.size()) +

@@ -18,7 +18,7 @@ namespace partita_rt {
 enum class Work : uint8_t {
   Data,        ///< filling the inputs
   Forward,     ///< and what belongs to neither pass
-  Backward,    ///< with what is computed again for it
+  Backward,    ///< with what is recomputed for it
   Update,      ///< of parameters and optimizer states
   Collectives, ///< starting, polling and waiting for them
   Transfers    ///< waiting for copies between device and host

@@ -1,4 +1,4 @@
-//===- ExplainText.cpp - why ranks exchange, for a reader -------------------------------------===//
+//===- ExplainText.cpp - why ranks communicate, for a reader ----------------------------------===//
 
 #include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Program.h"
@@ -91,7 +91,7 @@ void partita::tool::printCensus(raw_ostream &os, const Census &census) {
 //===----------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Collectives that are told as one.
+/// Collectives that are reported as one.
 struct Told {
   Collective first;
   int64_t calls = 0, bytes = 0, tensors = 0, others = 0;

@@ -1,4 +1,4 @@
-//===- ExplainText.h - why ranks exchange, for a reader -----------------------------*- C++ -*-===//
+//===- ExplainText.h - why ranks communicate, for a reader --------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_EXPLAIN_TEXT_H
 #define PARTITA_TOOLS_EXPLAIN_TEXT_H

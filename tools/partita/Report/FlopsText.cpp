@@ -1,4 +1,4 @@
-//===- FlopsText.cpp - what each layer computes, holds and exchanges --------------------------===//
+//===- FlopsText.cpp - what each layer computes, holds and communicates -----------------------===//
 
 #include "tools/partita/Report/FlopsText.h"
 #include "dialects/Train/Train.h"

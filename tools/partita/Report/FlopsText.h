@@ -1,4 +1,4 @@
-//===- FlopsText.h - what each layer computes, holds and exchanges ------------------*- C++ -*-===//
+//===- FlopsText.h - what each layer computes, holds and communicates ---------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_FLOPS_TEXT_H
 #define PARTITA_TOOLS_FLOPS_TEXT_H

@@ -1,6 +1,6 @@
 //===- HtmlReport.cpp - a program and its run as one page -------------------------------------===//
 //
-// Names come from model files and command lines: whatever is no number of ours goes through
+// Names come from model files and command lines: whatever is not a number of ours goes through
 // printHTMLEscaped. The page's policy forbids it to load anything.
 //
 //===------------------------------------------------------------------------------------------===//

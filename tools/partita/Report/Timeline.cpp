@@ -11,7 +11,7 @@ using stages::Schedule;
 using stages::Slot;
 using stages::SlotCosts;
 
-/// More than this is no picture, and a manifest that somebody has changed.
+/// More slots than this make no picture; only an edited manifest has them.
 static constexpr int64_t kMostSlots = 1 << 22;
 
 double Timeline::end(int stage, size_t slot) const {

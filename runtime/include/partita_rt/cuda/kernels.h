@@ -23,7 +23,7 @@
 
 namespace partita_rt::cuda {
 
-//===-- Matrix products ---------------------------------------------------------------------===//
+//===-- Matmuls -----------------------------------------------------------------------------===//
 
 /// By cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32.
 /// Stored matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on
@@ -43,7 +43,7 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
                  const B *b, int64_t ldb, int64_t strideB, float beta, C *c, int64_t ldc,
                  int64_t strideC);
 
-/// The same with what follows a product in a step, in one kernel where cuBLASLt has one (a GELU's
+/// The same with what follows a matmul in a step, in one kernel where cuBLASLt has one (a GELU's
 /// wants ldAux a multiple of 8 and aux at a 16-byte address), in two where it has none or tuning
 /// found two faster: what is stored in between is rounded then. All of one type T, and gradients of
 /// parameters (gemmBiasGrad) in T or float.

@@ -99,7 +99,7 @@ struct DropoutAt {
   DropoutAt(double ratio, int64_t id, Whole key) : ratio(ratio), id(id), key(key) {}
 };
 
-/// The number of an element: that of a micro-batch's first one, and of a piece's within it.
+/// The number of an element: that of a micro-batch's first one, and of a shard's within it.
 struct ElementAt {
   Whole micro;
   int64_t elements; ///< of a micro-batch

@@ -99,7 +99,7 @@ constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
   return 4 * aligned(n * 4) + ceilDiv(n, kSortBlock) * 1024 + ceilDiv(n, kSumTile) * 2 * width * 4;
 }
 
-/// Memory of Products (cuBLASLt's workspace), for each stream that makes matrix products.
+/// Memory of Products (cuBLASLt's workspace), for each stream that makes matmuls.
 constexpr int64_t kProductsWorkspace = 32 << 20;
 
 /// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), where it is used.
@@ -110,7 +110,7 @@ constexpr bool isDirect(DType a, DType b, DType c) {
   return a == b && (c == a || c == DType::Float32);
 }
 /// Of gemm, gemmBias and gemmBatched, C[m, n] with a sum over k: nothing if isDirect, else the
-/// operands (of one product of the batch) in float. bias: another type than C's adds a copy.
+/// operands (of one matmul of the batch) in float. bias: another type than C's adds a copy.
 constexpr int64_t gemmScratch(DType a, DType b, DType c, int64_t m, int64_t n, int64_t k) {
   if (isDirect(a, b, c))
     return 0;

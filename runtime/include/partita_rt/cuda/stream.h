@@ -38,7 +38,7 @@ struct Stream {
   void *scratch = nullptr;
   int64_t scratchBytes = 0;
   Products *products =
-      nullptr; ///< matrix products on this stream: cuBLASLt, its workspace, algorithms
+      nullptr; ///< matmuls on this stream: cuBLASLt, its workspace, algorithms
   FusedAttention *attention = nullptr; ///< attention by cuDNN where it can; null: own kernels
   KernelTimes *times = nullptr;        ///< called around each launch; null: nobody times them
 };
