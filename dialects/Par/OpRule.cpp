@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
-/// The ranks of the whole values: a flat piece has one dimension, whatever it is a piece of.
+/// The ranks of the full values: a flat shard has one dimension, whatever it is a shard of.
 static SmallVector<int64_t> ranksOf(TypeRange types) {
   SmallVector<int64_t> ranks;
   for (Type type : types) {
@@ -56,10 +56,10 @@ bool partita::par::letterSizes(const ShardRule &rule, Operation *op,
 //===----------------------------------------------------------------------------------------------===//
 // Padding
 //
-// What lies beyond the end of the whole in the last rank's piece is zero in every value, and an op
+// What lies beyond the full value's end in the last rank's shard is zero in every value, and an op
 // keeps it so where it
 //
-//   - knows the first index of its piece, and with it where the whole ends;
+//   - knows the first index of its shard, and with it where the full value ends;
 //   - is linear in all operands that have the letter;
 //   - is a function of one number that is zero at zero, and not too steep there for its gradient.
 //
@@ -179,7 +179,7 @@ static std::string missingFirstIndex(const ShardRule &rule, ArrayRef<Layout> ope
       for (unsigned letter : dim.letters)
         if (rule.letters[letter].lacksFirstIndex && !axes.empty())
           return llvm::formatv("letter {0} is split over {1}, so the op needs the first index of "
-                               "this rank's piece (par.first_index)",
+                               "this rank's shard (par.first_index)",
                                rule.letters[letter].name, axes.front().axis.getValue());
     return {};
   };
@@ -297,7 +297,7 @@ static SmallVector<int64_t> shapeOf(const RulePattern &pattern, ArrayRef<int64_t
   return shape;
 }
 
-/// A flat result's piece is as large as the operands' are.
+/// A flat result's shard is as large as the operands' are.
 static RankedTensorType flatPieceLike(ValueRange operands, const Layout &result, Type element) {
   if (!result.flat.empty())
     for (Value operand : operands)
@@ -368,7 +368,7 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
          llvm::zip(pattern.dims, cast<RankedTensorType>(operand.getType()).getShape()))
       if (dim.letters.size() == 1)
         local[dim.letters.front()] = size;
-  // An inner factor is on every rank what it is in the whole.
+  // An inner factor is on every rank what it is in the full value.
   for (auto [size, whole] : llvm::zip(local, sizes))
     size = size < 0 ? whole : size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {

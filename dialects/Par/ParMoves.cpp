@@ -1,4 +1,4 @@
-//===- ParMoves.cpp - from pieces to wholes and back ------------------------------------------===//
+//===- ParMoves.cpp - from shards to full values and back -------------------------------------===//
 //
 // Placements of all_gather, reduce_scatter and narrow, their conjugates, and the algebra by which
 // they and the sums over ranks replace one another.
@@ -39,7 +39,7 @@ static bool isUnplaced(RankedTensorType a, RankedTensorType b) {
   return !a.getEncoding() && !b.getEncoding();
 }
 
-/// `whole`, which `kind`s allow over the axis, and the piece of it must agree.
+/// `whole`, which `kind`s allow over the axis, and the shard of it must agree.
 template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kinds) {
   RankedTensorType wholeType = op.getWhole(), pieceType = op.getPiece();
   StringAttr axis = op.getAxisAttr();
@@ -69,16 +69,16 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
   Value wholeValue = op.getWhole() == op.getValue().getType() ? op.getValue() : op.getResult();
   Value pieceValue = wholeValue == op.getValue() ? op.getResult() : op.getValue();
   if (!llvm::is_contained(kinds, whole.kind(axis)))
-    return refuse(wholeValue, " wants a whole value that is ", toString(kinds.front()), ", it is ",
+    return refuse(wholeValue, " expects a full value that is ", toString(kinds.front()), ", it is ",
                   toString(whole.kind(axis)), ": ", wholeType);
   if (piece.dimOf(axis) != dim || piece.blocksOf(axis) != blocks)
-    return refuse(pieceValue, " wants a piece that is sharded along dimension ", dim, " in ",
+    return refuse(pieceValue, " expects a shard that is split along dimension ", dim, " in ",
                   blocks, " blocks, it is ", pieceType);
   ArrayRef<AxisSplit> splits = piece.splits[dim];
   const AxisSplit *own =
       llvm::find_if(splits, [&](const AxisSplit &split) { return split.axis == axis; });
   if (own + 1 != splits.end() && own[1].blocks == own->blocks)
-    return op.emitOpError() << "over " << axis << " cannot move pieces that " << own[1].axis
+    return op.emitOpError() << "over " << axis << " cannot move shards that " << own[1].axis
                             << " splits again: " << pieceType;
   whole.set(axis, Kind::Invariant);
   piece.set(axis, Kind::Invariant);
@@ -122,7 +122,7 @@ static AllGatherOp gather(OpBuilder &builder, Location loc, Type type, Value pie
 }
 
 /// What ranks that go on with different work bring back is the row's conjugate; where all go on
-/// alike, each takes its piece.
+/// alike, each takes its shard.
 static_assert(partita_rt::rowOf(AllGatherOp::kKind).conjugate == ReduceScatterOp::kKind);
 SmallVector<Value> AllGatherOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   if (Layout::of(getResult().getType()).kind(getAxisAttr()) == Kind::Replicated)
@@ -172,8 +172,8 @@ static Value summedUp(Operation *op, StringAttr axis) {
   return {};
 }
 
-/// Is a sum over ranks cut alone, and its piece used as one? Then it is a reduce-scatter's, and the
-/// whole, which is as many bytes again, is gathered where it is needed and not kept.
+/// Is a sum over ranks cut alone, and its shard used as one? Then it is a reduce-scatter's, and the
+/// full value, which is as many bytes again, is gathered where it is needed and not kept.
 static bool isScattered(NarrowOp narrow) {
   return summedUp(narrow.getValue().getDefiningOp(), narrow.getAxisAttr()) &&
          narrow.getValue().hasOneUse() && llvm::any_of(narrow->getUsers(), [&](Operation *user) {
@@ -182,7 +182,7 @@ static bool isScattered(NarrowOp narrow) {
          });
 }
 
-/// A gather of what every rank cut out of the whole: the whole.
+/// A gather of what every rank cut out of the full value: that value.
 LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewriter) {
   auto narrow = op.getValue().getDefiningOp<NarrowOp>();
   if (!narrow || !sameCut(op, narrow) || isScattered(narrow))
@@ -199,8 +199,8 @@ LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewrite
   return success();
 }
 
-/// The piece of what an op makes, element by element, of a sum over ranks that nothing else uses:
-/// the op on pieces, so that the sum is a reduce-scatter.
+/// The shard of what an op makes, element by element, of a sum over ranks that nothing else uses:
+/// the op on shards, so that the sum is a reduce-scatter.
 static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
   Operation *definer = op.getValue().getDefiningOp();
   Type whole = op.getWhole();
@@ -234,8 +234,8 @@ static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Of a sum over ranks of which only pieces are used: a reduce-scatter. Of what was gathered: the
-/// piece that was there.
+/// Of a sum over ranks of which only shards are used: a reduce-scatter. Of what was gathered: the
+/// shard that was there.
 LogicalResult NarrowOp::canonicalize(NarrowOp op, PatternRewriter &rewriter) {
   Operation *definer = op.getValue().getDefiningOp();
   if (auto gathered = dyn_cast_or_null<AllGatherOp>(definer))

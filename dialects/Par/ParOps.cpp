@@ -31,7 +31,7 @@ static LogicalResult verifyChange(Operation *op, Value value, Type to, StringAtt
     return failure();
   if (layout.kind(axis) != before) {
     InFlightDiagnostic error = op->emitOpError();
-    error << "over " << axis << " wants a value that is " << toString(before) << ", it is "
+    error << "over " << axis << " expects a value that is " << toString(before) << ", it is "
           << toString(layout.kind(axis)) << ": " << from;
     attachReasons(error, "it", axis, traceReasons(value, axis));
     return error;
@@ -69,7 +69,7 @@ LogicalResult FirstIndexOp::verify() {
   Layout layout = Layout::of(getType());
   if (cast<RankedTensorType>(getType()).getDimSize(0) != 1 || layout.splits[0].empty() ||
       !pieceSize(getSize(), layout.shape[0]))
-    return emitOpError() << "wants one element per rank of the axes that split a dimension of "
+    return emitOpError() << "expects one element per rank of the axes that split a dimension of "
                          << getSize() << ", its type is " << getType();
   return success();
 }
@@ -79,7 +79,7 @@ SmallVector<std::pair<StringAttr, int64_t>> FirstElementOp::strides() {
   MeshAttr mesh = MeshAttr::of(*this);
   auto piece = cast<RankedTensorType>(getOf());
   Layout layout = Layout::of(piece);
-  int64_t inner = 1; // elements of the whole per step along the dimension
+  int64_t inner = 1; // elements of the full value per step along the dimension
   for (int64_t dim = piece.getRank() - 1; dim >= 0; --dim) {
     int64_t step = inner * piece.getDimSize(dim);
     for (const AxisSplit &split : llvm::reverse(layout.splits[dim])) { // the innermost axis first

@@ -203,7 +203,7 @@ private:
     bool isFirstIndex = pattern.firstIndexOf == static_cast<int>(split.letter);
     if (isFirstIndex && split.blocks != 1)
       return refuse(-1, axis, Kind::Invariant,
-                    llvm::formatv("letter {0} cannot be split in blocks, for its pieces need one "
+                    llvm::formatv("letter {0} cannot be split in blocks, for its shards need one "
                                   "first index",
                                   l.name));
     int dim = isFirstIndex ? 0 : pattern.dimOf(split.letter);
@@ -334,7 +334,7 @@ private:
 
 } // namespace
 
-/// Of the blocks of the whole dimension those that make up the part.
+/// Of the blocks of the full dimension those that make up the part.
 static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &blocks,
                                             int64_t size) {
   int64_t begin = 0;

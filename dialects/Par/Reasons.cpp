@@ -87,7 +87,7 @@ private:
     if (auto collective = dyn_cast<CollectiveInterface>(op))
       return collective.getRow().does;
     return isa<FOp>(op)        ? "lets every rank go on with work of its own"
-           : isa<NarrowOp>(op) ? "leaves each rank its piece"
+           : isa<NarrowOp>(op) ? "leaves each rank its shard"
            : isa<GOp>(op)      ? partita_rt::rowOf(CollectiveKind::AllReduce).does
                                : "makes it so";
   }

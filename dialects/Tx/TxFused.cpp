@@ -47,7 +47,7 @@ LogicalResult FusionOp::verify() {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Products
+// Matmuls
 //===------------------------------------------------------------------------------------------===//
 
 ParseResult FusedProductOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -87,20 +87,20 @@ public:
       if (std::string problem = readOp(&inner); !problem.empty())
         return problem;
     if (!parts.product)
-      return "its region has no product";
+      return "its region has no matmul";
     return checkResults(block.getTerminator()->getOperands());
   }
 
 private:
   static std::string cannot(Operation *inner) {
     return "'" + inner->getName().getStringRef().str() +
-           "' is nothing that a product's kernel does along with this product";
+           "' is nothing that a matmul's kernel does along with this matmul";
   }
 
   std::string readOp(Operation *inner) {
     if (isa<MatMulOp, MatMulNTOp, MatMulTNOp, MatMulBiasOp, MatMulNTBiasOp>(inner)) {
       if (parts.product)
-        return "its region has two products";
+        return "its region has two matmuls";
       parts.product = inner;
       parts.sum = inner->getResult(0);
       return {};
@@ -126,7 +126,7 @@ private:
     return cannot(inner);
   }
 
-  /// All rows of one of the product's operands, or of what the slope results in.
+  /// All rows of one of the matmul's operands, or of what the slope results in.
   std::string readRowSums(ReduceSumOp rows) {
     Value x = rows.getX();
     bool fits = parts.slope ? x == parts.slope.getResult()
@@ -135,13 +135,13 @@ private:
         llvm::is_contained(rows.getDims(), rows.getX().getType().getRank() - 1))
       return parts.slope
                  ? "its region sums up something else than the rows of the slope's result"
-                 : "its region sums up something else than the rows of one of the product's operands";
+                 : "its region sums up something else than the rows of one of the matmul's operands";
     parts.rowSums = rows;
     parts.rowSum = rows.getResult();
     return {};
   }
 
-  /// A cast of the product or the sums of rows, or their addition to an argument.
+  /// A cast of the matmul or the sums of rows, or their addition to an argument.
   std::string readAddition(Operation *inner) {
     for (auto [sum, soFar] :
          {std::pair(&parts.sum, &parts.soFar), std::pair(&parts.rowSum, &parts.rowsSoFar)}) {
@@ -171,12 +171,12 @@ private:
     else if (parts.soFar)
       made = {parts.sum};
     else
-      return "its region does nothing along with its product";
+      return "its region does nothing along with its matmul";
     if (!llvm::equal(results, made))
       return "its results are not what its region makes, in that order";
     for (Value so : {parts.soFar, parts.rowsSoFar}) // is written while these are read
       if (so && llvm::is_contained(parts.product->getOperands(), so))
-        return "it adds to an operand of its product";
+        return "it adds to an operand of its matmul";
     if (parts.soFar && parts.soFar == parts.rowsSoFar)
       return "it adds two sums to the same one";
     if (parts.rowSums && bool(parts.soFar) != bool(parts.rowsSoFar))
@@ -186,7 +186,7 @@ private:
 
   static Type element(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-  /// One type of numbers for all, but sums of 16-bit products may be of 32 bits.
+  /// One type of numbers for all, but sums of 16-bit matmuls may be of 32 bits.
   std::string checkTypes() {
     Type one = element(parts.product->getOperand(0)), sum = element(parts.sum);
     auto isSum = [&](Value value) { return value == parts.soFar || value == parts.rowsSoFar; };

@@ -62,18 +62,18 @@ LogicalResult DropoutOp::verify() {
     return emitOpError() << "needs both a key and a micro-batch, or neither";
   if (getFirst() &&
       (!getWhole() || static_cast<int64_t>(getWhole()->size()) != getX().getType().getRank()))
-    return emitOpError() << "needs the whole shape of " << getX().getType()
-                         << " where it is a piece";
+    return emitOpError() << "needs the full shape of " << getX().getType()
+                         << " where it is a shard";
   for (const auto &split : par::Layout::of(getX().getType()).splits)
     for (const par::AxisSplit &part : split)
       if (part.blocks != 1)
-        return emitOpError() << "numbers the elements of one piece, " << getX().getType()
+        return emitOpError() << "numbers the elements of one shard, " << getX().getType()
                              << " is several, one in each block; choose a mesh without "
                              << part.axis;
   return success();
 }
 
-/// The numbers of a piece's elements follow from the first one's and the whole shape.
+/// The numbers of a shard's elements follow from the first one's and the full shape.
 void DropoutOp::localize() {
   par::Layout layout = par::Layout::of(getX().getType()), numbers;
   for (auto &split : layout.splits)

@@ -1,4 +1,4 @@
-//===- Zero.cpp - flat pieces: types, conjugates ----------------------------------------------===//
+//===- Zero.cpp - flat shards: types, conjugates ----------------------------------------------===//
 
 #include "dialects/Zero/Zero.h"
 #include "dialects/Par/Reasons.h"
@@ -53,14 +53,14 @@ static bool hasCotangents(Operation *op) {
   return !function || !function->hasAttr(par::ParDialect::kNoCotangents);
 }
 
-/// `whole`, which is one of `kinds` over the axis, and the flat piece of it must agree. `given` is
+/// `whole`, which is one of `kinds` over the axis, and the flat shard of it must agree. `given` is
 /// the one of the two that the op is given.
 static LogicalResult verifyPiece(Operation *op, StringAttr axis, Value given, Type wholeType,
                                  Type pieceType, ArrayRef<Kind> kinds) {
   Layout whole = Layout::of(wholeType), piece = Layout::of(pieceType);
   auto refuse = [&](Kind wanted, Kind is, Type type) -> LogicalResult {
     InFlightDiagnostic error = op->emitOpError();
-    error << "over " << axis << " wants " << (type == wholeType ? "a whole value" : "a piece")
+    error << "over " << axis << " expects " << (type == wholeType ? "a full value" : "a shard")
           << " that is " << toString(wanted) << ", it is " << toString(is) << ": " << type;
     if (given.getType() == type)
       par::attachReasons(error, "it", axis, par::traceReasons(given, axis));
@@ -86,7 +86,7 @@ static LogicalResult verifyPiece(Operation *op, StringAttr axis, Value given, Ty
   return error;
 }
 
-/// A bucket, from or to wholes.
+/// A bucket, from or to full values.
 static LogicalResult verifyBucket(Operation *op, StringAttr axis, ValueRange operands,
                                   ValueRange results, bool gathers) {
   if (operands.size() != results.size() || operands.empty())

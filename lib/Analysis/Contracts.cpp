@@ -1,4 +1,4 @@
-//===- Contracts.cpp - what a program may exchange --------------------------------------------===//
+//===- Contracts.cpp - what a program may communicate -----------------------------------------===//
 
 #include "partita/Analysis/Contracts.h"
 #include "dialects/Par/Par.h"
@@ -84,7 +84,8 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !is_contained(par::kAxes, axis))
     return wrong("there is no mesh axis '" + axis.str() + "'");
   if (!parseNumber(number.trim(), contract.bytes, contract.number))
-    return wrong("'" + number + "' is no " + (contract.bytes ? "number of bytes" : "whole number"));
+    return wrong("'" + number + "' is not a " +
+                 (contract.bytes ? "number of bytes" : "whole number"));
   return {};
 }
 
@@ -113,7 +114,7 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
   bool exchanges =
       llvm::any_of(collectives, [&](const Collective &c) { return c.function == function; });
   if (contract.perLayer && layers == 0 && !exchanges && contract.allows(0))
-    return std::nullopt; // on one rank, what is allowed to exchange nothing
+    return std::nullopt; // on one rank, what is allowed to communicate nothing
   if (contract.perLayer && layers == 0)
     return Breach{"there is no layer to count in: nothing is communicated, or no sequence of ops with "
                   "weights repeats itself",

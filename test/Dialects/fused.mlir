@@ -43,7 +43,7 @@ func.func @narrow(%x: tensor<3x4xbf16>) -> tensor<4xf32> {
 // -----
 
 func.func @nothing(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
-  // expected-error @+1 {{its region does nothing along with its product}}
+  // expected-error @+1 {{its region does nothing along with its matmul}}
   %0 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     tx.fused %1 : tensor<8x6xf32>
@@ -54,7 +54,7 @@ func.func @nothing(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> 
 // -----
 
 func.func @other(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
-  // expected-error @+1 {{'tx.silu' is nothing that a product's kernel does along with this product}}
+  // expected-error @+1 {{'tx.silu' is nothing that a matmul's kernel does along with this matmul}}
   %0 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %2 = tx.silu %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -66,7 +66,7 @@ func.func @other(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
 // -----
 
 func.func @no_bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
-  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a product's kernel does along with this product}}
+  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a matmul's kernel does along with this matmul}}
   %0:2 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -90,7 +90,7 @@ func.func @only_activation(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<
 // -----
 
 func.func @no_product(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a product's kernel does along with this product}}
+  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a matmul's kernel does along with this matmul}}
   %0 = tx.fused_product (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
     %1 = tx.gelu_tanh %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
     tx.fused %1 : tensor<8x4xf32>
@@ -101,7 +101,7 @@ func.func @no_product(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @empty(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{its region has no product}}
+  // expected-error @+1 {{its region has no matmul}}
   %0 = tx.fused_product (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
     tx.fused %a : tensor<8x4xf32>
   }
@@ -124,7 +124,7 @@ func.func @one_added(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf
 // -----
 
 func.func @columns(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
-  // expected-error @+1 {{its region sums up something else than the rows of one of the product's operands}}
+  // expected-error @+1 {{its region sums up something else than the rows of one of the matmul's operands}}
   %0:2 = tx.fused_product (%a = %x, %b = %dy) : (tensor<8x4xf32>, tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
     %1 = tx.matmul_tn %a, %b : (tensor<8x4xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     %2 = tx.reduce_sum %b [1] : tensor<8x8xf32> -> tensor<8xf32>
@@ -162,7 +162,7 @@ func.func @mixed(%x: tensor<8x4xbf16>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>
 // -----
 
 func.func @onto_itself(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{it adds to an operand of its product}}
+  // expected-error @+1 {{it adds to an operand of its matmul}}
   %0 = tx.fused_product (%x = %a) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
     %1 = tx.matmul_tn %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     %2 = tx.add %x, %1 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -182,7 +182,7 @@ func.func @rounded_angles(%x: tensor<2x4xbf16>, %cos: tensor<2x4xbf16>, %sin: te
 // -----
 
 func.func @gelu_of_sum(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %s: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
-  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a product's kernel does along with this product}}
+  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a matmul's kernel does along with this matmul}}
   %0:2 = tx.fused_product (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
     %2 = tx.add %d, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -195,7 +195,7 @@ func.func @gelu_of_sum(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf3
 // -----
 
 func.func @added_gelu(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %s: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
-  // expected-error @+1 {{'tx.add' is nothing that a product's kernel does along with this product}}
+  // expected-error @+1 {{'tx.add' is nothing that a matmul's kernel does along with this matmul}}
   %0:2 = tx.fused_product (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
     %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -208,7 +208,7 @@ func.func @added_gelu(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32
 // -----
 
 func.func @wide_sum(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %s: tensor<8x6xf32>) -> tensor<8x6xf32> {
-  // expected-error @+1 {{'tx.cast' is nothing that a product's kernel does along with this product}}
+  // expected-error @+1 {{'tx.cast' is nothing that a matmul's kernel does along with this matmul}}
   %0 = tx.fused_product (%a = %x, %b = %w, %c = %s) : (tensor<8x4xbf16>, tensor<4x6xbf16>, tensor<8x6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul %a, %b : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
     %2 = tx.cast %1 : tensor<8x6xbf16> -> tensor<8x6xf32>

@@ -71,7 +71,7 @@ func.func @square(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
 // Reduced twice.
 func.func @twice(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
   %y = par.g %x over "tp" : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<4xf32>
-  // expected-error@+1 {{over "tp" wants a value that is partial, it is invariant}}
+  // expected-error@+1 {{over "tp" expects a value that is partial, it is invariant}}
   %z = par.g %y over "tp" : tensor<4xf32> -> tensor<4xf32>
   return
 }
@@ -103,7 +103,7 @@ func.func @axis_twice(%x: tensor<4x2xf32, #par.place<[8 @dp, 4 @dp]>>)
 
 // A gather of a value that every rank has whole.
 func.func @gather_whole(%x: tensor<4xf32>) {
-  // expected-error@+1 {{over "tp" wants a piece that is sharded along dimension 0 in 1 blocks, it is 'tensor<4xf32>'}}
+  // expected-error@+1 {{over "tp" expects a shard that is split along dimension 0 in 1 blocks, it is 'tensor<4xf32>'}}
   %y = par.all_gather %x over "tp" along 0 : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [tp]>>
   return
 }
@@ -113,7 +113,7 @@ func.func @gather_whole(%x: tensor<4xf32>) {
 // Along another dimension than it is split.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @other_dimension(%x: tensor<2x4xf32, #par.place<[4 @tp, 4]>>) {
-  // expected-error@+1 {{over "tp" wants a piece that is sharded along dimension 1 in 1 blocks, it is 'tensor<2x4xf32, #par.place<[4 @tp, 4]>>'}}
+  // expected-error@+1 {{over "tp" expects a shard that is split along dimension 1 in 1 blocks, it is 'tensor<2x4xf32, #par.place<[4 @tp, 4]>>'}}
   %y = par.all_gather %x over "tp" along 1 : tensor<2x4xf32, #par.place<[4 @tp, 4]>> -> tensor<4x4xf32>
   return
 }
@@ -124,7 +124,7 @@ func.func @other_dimension(%x: tensor<2x4xf32, #par.place<[4 @tp, 4]>>) {
 // A reduce-scatter of what is no sum: every rank's piece would be that many times too large.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @no_sum(%x: tensor<4xf32>) {
-  // expected-error@+1 {{over "tp" wants a whole value that is partial, it is invariant: 'tensor<4xf32>'}}
+  // expected-error@+1 {{over "tp" expects a full value that is partial, it is invariant: 'tensor<4xf32>'}}
   %y = par.reduce_scatter %x over "tp" along 0 : tensor<4xf32> -> tensor<2xf32, #par.place<[4 @tp]>>
   return
 }
@@ -135,7 +135,7 @@ func.func @no_sum(%x: tensor<4xf32>) {
 // Its piece of a partial sum, of which a rank has its own share alone.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @piece_of_a_share(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
-  // expected-error@+1 {{over "tp" wants a whole value that is invariant, it is partial}}
+  // expected-error@+1 {{over "tp" expects a full value that is invariant, it is partial}}
   %y = par.narrow %x over "tp" along 0 : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<2xf32, #par.place<[4 @tp]>>
   return
 }
@@ -146,7 +146,7 @@ func.func @piece_of_a_share(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
 // Pieces that another axis splits again lie apart.
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 func.func @apart(%x: tensor<2xf32, #par.place<[8 @dp @tp]>>) {
-  // expected-error@+1 {{over "dp" cannot move pieces that "tp" splits again}}
+  // expected-error@+1 {{over "dp" cannot move shards that "tp" splits again}}
   %y = par.all_gather %x over "dp" along 0 : tensor<2xf32, #par.place<[8 @dp @tp]>> -> tensor<4xf32, #par.place<[8 @tp]>>
   return
 }

@@ -92,7 +92,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @reduced_twice(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
   // expected-note@+1 {{it is invariant over tp: 'par.g' completes the sum}}
   %y = par.g %x over "tp" : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<4xf32>
-  // expected-error@+1 {{over "tp" wants a value that is partial, it is invariant}}
+  // expected-error@+1 {{over "tp" expects a value that is partial, it is invariant}}
   %z = par.g %y over "tp" : tensor<4xf32> -> tensor<4xf32>
   return
 }
@@ -116,7 +116,7 @@ func.func @long_way(%x: tensor<4xf32, #par.place<[8 @tp]>>) {
   %6 = tx.exp %5 : (tensor<4xf32, #par.place<[8 @tp]>>) -> tensor<4xf32, #par.place<[8 @tp]>>
   // expected-note@+1 {{it is sharded(0) over tp}}
   %7 = tx.exp %6 : (tensor<4xf32, #par.place<[8 @tp]>>) -> tensor<4xf32, #par.place<[8 @tp]>>
-  // expected-error@+1 {{over "tp" wants a value that is invariant, it is sharded}}
+  // expected-error@+1 {{over "tp" expects a value that is invariant, it is sharded}}
   %8 = par.f %7 over "tp" : tensor<4xf32, #par.place<[8 @tp]>> -> tensor<4xf32, #par.place<[8 @tp]>>
   return
 }

@@ -13,7 +13,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @partial(%x: tensor<4xf32, #par.place<[4], partial [dp]>>) {
     // expected-note @-1 {{it is partial over dp: it is argument 0 of @partial}}
-    // expected-error @+1 {{over "dp" wants a whole value that is invariant, it is partial}}
+    // expected-error @+1 {{over "dp" expects a full value that is invariant, it is partial}}
     %y = zero.shard %x over "dp" : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<2xf32, #par.place<[4], flat [dp]>>
     return
   }
@@ -24,7 +24,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @notSummed(%x: tensor<4xf32>) {
     // expected-note @-1 {{it is invariant over dp: it is argument 0 of @notSummed}}
-    // expected-error @+1 {{over "dp" wants a whole value that is partial, it is invariant}}
+    // expected-error @+1 {{over "dp" expects a full value that is partial, it is invariant}}
     %y = zero.reduce_scatter %x over "dp" : tensor<4xf32> -> tensor<2xf32, #par.place<[4], flat [dp]>>
     return
   }
@@ -35,7 +35,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @twoAxes(%x: tensor<1xf32, #par.place<[4], flat [dp, tp]>>) {
     // expected-note @-1 {{it is flat over dp: it is argument 0 of @twoAxes}}
-    // expected-error @+1 {{over "dp" wants a piece that is flat, it is flat}}
+    // expected-error @+1 {{over "dp" expects a shard that is flat, it is flat}}
     %y = zero.gather %x over "dp" : tensor<1xf32, #par.place<[4], flat [dp, tp]>> -> tensor<2xf32, #par.place<[4], flat [tp]>>
     return
   }

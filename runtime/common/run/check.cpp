@@ -239,7 +239,7 @@ void checkProgram(const Program &program) {
     unique(state.name);
     std::string what = std::string("scalar state ") + state.name;
     if (state.countsSkipped && state.dtype != DType::Int64)
-      fail("%s counts skipped steps and is no Int64", what.c_str());
+      fail("%s counts skipped steps and is not Int64", what.c_str());
     forStages(program, what, {}, [&](const Stage &stage) {
       checkOffset(what, state.offset, sizeOf(state.dtype), stage.persistentBytes,
                   "persistent memory");

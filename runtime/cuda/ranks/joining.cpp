@@ -414,7 +414,7 @@ private:
     connection->send({FrameKind::Hello, 0, textOf(own)});
     connection->flush();
     std::optional<Frame> frame;
-    problem = "whoever listens there is no rank 0";
+    problem = "whoever listens there is not rank 0";
     try {
       frame = waitForFrame(std::min(seconds, 3.0));
       if (!frame && open)
