@@ -1,6 +1,7 @@
 // Copies and fills. What CUDA leaves undefined, or does synchronously without a word (a copy of
 // pageable memory), is an error here.
 
+#include "simulated/record.h"
 #include "simulated/runtime.h"
 
 #include <cstring>
@@ -94,6 +95,8 @@ cudaError_t begin(const Copy &copy, cudaStream_t stream) {
       return cudaSuccess;
     if (cudaError_t error = check(copy); error != cudaSuccess)
       return error;
+    if (recording())
+      record("{\"copy\": " + std::to_string(copy.toRows.width * copy.toRows.height) + "}");
     return put(stream, std::make_shared<const Work>(
                            Work{nameOf(copy.kind), [copy] { perform(copy); }, {}, false}));
   });
@@ -114,6 +117,8 @@ cudaError_t fill(void *devPtr, int value, size_t count, cudaStream_t stream, boo
     if (!reachable(devPtr, count))
       return misuse(cudaErrorInvalidValue, "cudaMemset of %zu bytes, which begin %s", count,
                     describe(devPtr).c_str());
+    if (recording())
+      record("{\"fill\": " + std::to_string(count) + "}");
     return put(stream, std::make_shared<const Work>(
                            Work{"fill", [=] { std::memset(devPtr, value, count); }, {}, false}));
   });

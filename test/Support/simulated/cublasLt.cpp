@@ -6,6 +6,7 @@
 #include "simulated/cublaslt_types.h"
 #include "simulated/matrix_product.h"
 #include "simulated/queue.h"
+#include "simulated/record.h"
 
 #include <algorithm>
 #include <atomic>
@@ -166,6 +167,15 @@ size_t bytesOf(const Layout &layout) {
   int64_t elements = (layout.batch - 1) * layout.stride + (int64_t(layout.cols) - 1) * layout.ld +
                      int64_t(layout.rows);
   return size_t(elements * sizeOf(layout.type));
+}
+
+void recordProduct(const Product &p) {
+  record("{\"matmul\": [" + std::to_string(p.m()) + ", " + std::to_string(p.n()) + ", " +
+         std::to_string(p.k()) + "], \"batch\": " + std::to_string(p.d.batch) + ", \"bytes\": [" +
+         std::to_string(sizeOf(p.a.type)) + ", " + std::to_string(sizeOf(p.b.type)) + ", " +
+         std::to_string(sizeOf(p.d.type)) +
+         "], \"epilogue\": " + std::to_string(p.operation.epilogue) +
+         ", \"adds\": " + (p.beta != 0.0f ? "true" : "false") + "}");
 }
 
 /// Is everything that the product reads and writes the device's?
@@ -446,6 +456,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   if (stream)
     if (cublasStatus_t status = checkMemory(product, workspace, workspaceBytes))
       return status;
+  if (recording())
+    recordProduct(product);
   return enqueue(stream, "cublasLtMatmul", [product] { run(product); }) == cudaSuccess
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -1,6 +1,7 @@
 // Captures and graphs. A stream in a capture is to its nodes what it otherwise is to tasks: the
 // ones that its next entry waits for.
 
+#include "simulated/record.h"
 #include "simulated/runtime.h"
 
 #include <algorithm>
@@ -126,6 +127,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     capture->thread = std::this_thread::get_id();
     stream->capture = capture.get();
     runtime().captures[capture->id] = std::move(capture);
+    if (recording())
+      record("{\"capture\": true}");
     return cudaSuccess;
   });
 }
@@ -156,6 +159,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) {
       return misuse(cudaErrorStreamCaptureUnjoined,
                     "the end of a capture while other streams have entries in it that its stream "
                     "does not wait for");
+    if (recording())
+      record("{\"capture\": false}");
     *pGraph = new CUgraph_st{std::move(nodes)};
     runtime().graphs.insert(*pGraph);
     return cudaSuccess;

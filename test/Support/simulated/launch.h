@@ -6,6 +6,7 @@
 
 #include "simt/simt.h"
 #include "simulated/queue.h"
+#include "simulated/record.h"
 
 #include <tuple>
 #include <type_traits>
@@ -42,6 +43,11 @@ void launch(const simt::Launch &shape, cudaStream_t stream, void (*kernel)(P...)
     wrong |= misuse(cudaErrorInvalidConfiguration, "%s: %s", shape.kernel, why.c_str());
   if (wrong)
     return;
+  if (recording()) {
+    LaunchLine line(shape, reinterpret_cast<const void *>(kernel));
+    std::apply([&](const auto &...each) { (line.add(each), ...); }, values);
+    return line.write();
+  }
   enqueue(stream, shape.kernel,
           [shape, kernel, values] { simt::runGrid(shape, [&] { std::apply(kernel, values); }); });
 }

@@ -6,6 +6,7 @@
 // every entry would almost never let it: what a forgotten event would have held back then runs too
 // early, or too late.
 
+#include "simulated/record.h"
 #include "simulated/runtime.h"
 
 #include <algorithm>
@@ -80,7 +81,7 @@ void complete(Task &task) {
 }
 
 void run(const Work &work) {
-  if (!work.run)
+  if (!work.run || (recording() && !work.ofHost))
     return;
   Running here(work);
   try {
@@ -208,6 +209,8 @@ cudaError_t put(cudaStream_t stream, std::shared_ptr<const Work> work) {
       return error;
     if (cudaError_t error = wait(work->name, [&] { return isReady(*work); }); error != cudaSuccess)
       return error;
+    if (recording() && !work->ofHost)
+      return cudaSuccess;
     DeviceAccess open;
     Running here(*work);
     work->run();
