@@ -72,6 +72,12 @@ bool isDeterministic(const CudnnLibrary &library, const CudnnDescriptor &config)
 
 } // namespace
 
+// What NVIDIA's own front end refuses before it asks cuDNN for an engine (cudnn-frontend 1.18.0).
+// Forward, node/sdpa_support_surface.h: GPUs before 8.0. Backward, pre_validate_node of node/
+// scaled_dot_product_flash_attention.h's CompositeSDPABackwardNode: one query with one key; heads of
+// more than 256 elements on 9.0, of more than 128 elsewhere; deterministic gradients on 10.0 before
+// cuDNN 9.18, from which on it names their engine. Both: heads that are no multiples of 8.
+// whyNotFused has what holds for all GPUs.
 const char *whyNotCudnn(const FusedShape &shape, int capability) {
   if (capability < 80)
     return "compute capability 8.0 is needed";
