@@ -1,0 +1,257 @@
+"""What each kernel of a training step computes and moves, from its launch's arguments: elements, bytes, FLOPs.
+
+A row of KERNELS is a kernel's name without template arguments. The shapes are those of the launch, bytes what has to be read and
+written once; what stays in a cache for the next kernel is counted as if it did not.
+"""
+
+import dataclasses
+import re
+from typing import Callable, Optional
+
+import sass
+
+SIZES = {"partita_rt::BFloat16": 2, "partita_rt::Half": 2, "float": 4, "double": 8, "long": 8, "int": 4}
+
+
+class Launch:
+    """A recorded launch, with its instance's template arguments."""
+
+    def __init__(self, line):
+        self.symbol, self.grid, self.block = line["symbol"], line["grid"], line["block"]
+        self.shared, self.arguments = line["shared"], line["arguments"]
+        name, _, rest = self.symbol.replace("(anonymous namespace)", "anonymous").partition("<")
+        self.name = name.split("(")[0].split("::")[-1]
+        self.instance = rest[:rest.rfind(">(")] if rest else ""
+
+    def __getitem__(self, number):
+        return self.arguments[number]
+
+    def threads(self):
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def blocks(self):
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def first_type(self):
+        """Bytes of an element of the first template argument."""
+        return SIZES[top_level(self.instance)[0]]
+
+
+def top_level(text):
+    """Template arguments, split at the outermost commas."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+class Operand:
+    """partita_rt::cuda::Operand<T, step, outer, updated> of emitted kernels."""
+
+    def __init__(self, text):
+        type_, self.step, self.outer, updated = top_level(re.search(r"Operand<(.*)>", text)[1])
+        self.size = SIZES[type_.removesuffix(" const")]
+        self.moves = 1 if type_.endswith(" const") else 2 if updated == "true" else 1
+
+
+def operands_of(launch):
+    return [Operand(each) for each in top_level(launch.instance) if "::Operand<" in each]
+
+
+# Emitted kernels, and those without neighbours.
+
+def map_sizes(launch):
+    loops = int(top_level(launch.instance)[1])
+    return [size & 0xffffffffffffffff for size in launch[0][0:2 * loops:2]]
+
+
+def map_elements(launch):
+    product = 1
+    for size in map_sizes(launch):
+        product *= size
+    return product
+
+
+def map_bytes(launch):
+    """An operand with a stride of 0 in an outer loop is read once for all of that loop's rows."""
+    total = 0
+    for operand, words in zip(operands_of(launch), launch.arguments[3:]):
+        elements = map_sizes(launch)[-1] if operand.step == "1" else 1
+        for size, stride in zip(map_sizes(launch)[:-1], words[1:1 + int(operand.outer)]):
+            elements *= size if stride else 1
+        total += elements * operand.size * operand.moves
+    return total
+
+
+def of_types(count):
+    return lambda types: sum(SIZES[each] for each in types[:count])
+
+
+BODIES = {"Iota": of_types(1), "Fill": of_types(1), "Convert": of_types(2)}
+
+
+def elementwise_bytes(launch):
+    body = re.fullmatch(r"(?:\w+::)*(\w+)<(.*?)>", top_level(launch.instance)[1])
+    if not body or body[1] not in BODIES:
+        raise sass.Problem(f"kernel_costs.py does not know the bytes of elementwise<{launch.instance}>")
+    return launch[0] * BODIES[body[1]](top_level(body[2]))
+
+
+# Rows.
+
+def norm_backward_bytes(launch):
+    rows, width = launch[3][4:6]
+    reads = 2 + (launch[5] == 1)  # dy, x, and dx where it is added to
+    return rows * width * launch.first_type() * (reads + 1) + 8 * rows + 4 * launch[2] * launch.grid[0] * width
+
+
+FORWARD_SHAPE, BACKWARD_SHAPE = 17, 34  # words before the shape in Forward and in PreparedBackward
+
+
+def attention_shape(launch, first):
+    """(batch * heads, sequence, keys, dim, groups, causal) of the call's AttentionShape."""
+    batch, heads, sequence, keys, dim, value_dim, groups, flags = launch[0][first:first + 8]
+    plan = int(re.search(r"GroupPlan<(\d+)", launch.instance)[1])
+    if {dim, value_dim} != {plan}:
+        raise sass.Problem(f"{launch.name}: heads of {dim} by its arguments, of {plan} by its template: kernel_costs.py reads another word")
+    return batch * heads, sequence, keys, dim, groups, bool(flags & 1)
+
+
+def attention_flops(first, products):
+    """Of so many matmuls of queries and keys; causal: half of it, as everywhere."""
+    def flops(launch):
+        heads, sequence, keys, dim, _, causal = attention_shape(launch, first)
+        return products * 2 * heads * sequence * keys * dim / (2 if causal else 1)
+    return flops
+
+
+def attention_bytes(first, of_queries, of_keys, numbers):
+    """So many arrays of [heads, sequence, dim], of keys, and floats per query."""
+    def bytes_(launch):
+        heads, sequence, keys, dim, groups, _ = attention_shape(launch, first)
+        rows = of_queries * heads * sequence + of_keys * heads // groups * keys
+        return rows * dim * launch.first_type() + 4 * numbers * heads * sequence
+    return bytes_
+
+
+def scores(first):
+    def elements(launch):
+        heads, sequence, keys, _, _, causal = attention_shape(launch, first)
+        return heads * sequence * keys // (2 if causal else 1)
+    return elements
+
+
+def pointer(number):
+    """What a pointer's argument is in a trace: memory of its own, aligned to anything."""
+    return number + 1 << 33
+
+
+# What loads give where a loop or a branch depends on it.
+
+def rows_of_updates(launch):
+    """A table of one endless tensor: its first block is 0, all other numbers of both arguments are 2^48."""
+    rows, first_blocks = pointer(0), pointer(1)
+    return lambda address: 1 << 16 if rows <= address < pointer(2) and address % 8 == 4 and address != first_blocks + 4 else 0
+
+
+def distinct(launch):
+    """Each id another one: embeddings of random tokens hardly repeat."""
+    return lambda address: 1 << 20 | address // 4 & 0x7ffff
+
+
+@dataclasses.dataclass
+class Cost:
+    group: str
+    elements: Callable
+    bytes: Callable
+    flops: Optional[Callable] = None
+    memory: Optional[Callable] = None
+
+
+def attention(group, first, products, of_queries, of_keys, numbers):
+    return Cost(group, scores(first), attention_bytes(first, of_queries, of_keys, numbers), attention_flops(first, products))
+
+
+def update_bytes(launch):
+    return launch[2] * BLOCK * sum(each.size * each.moves for each in operands_of(launch))
+
+
+def number(*factors):
+    """The product of arguments."""
+    def product(launch):
+        result = 1
+        for factor in factors:
+            result *= launch[factor]
+        return result
+    return product
+
+
+def of_blocks(per_block):
+    return lambda launch: launch.blocks() * per_block
+
+
+def tiny(group):
+    return Cost(group, lambda launch: 1, lambda launch: 64)
+
+
+FORWARD, BACKWARD, LOSS = "attention forward", "attention backward", "cross-entropy and its gradient"
+SUMS, ADAMW, OTHERS = "gradients of biases and of norms", "AdamW", "embeddings, norm of the gradients, others"
+BLOCK = 4096  # kWholeBlock
+
+KERNELS = {
+    "forwardByGroups": attention(FORWARD, FORWARD_SHAPE, products=2, of_queries=2, of_keys=2, numbers=1),
+    # Of five products dQ's kernel has one to itself: scores and their gradients are counted with the keys'.
+    "queryGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, products=1, of_queries=4, of_keys=2, numbers=3),
+    "keyGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, products=4, of_queries=2, of_keys=4, numbers=2),
+    "crossEntropyOfHeldRows": Cost(LOSS, lambda l: l.grid[0] * l[5], lambda l: 2 * l.first_type() * l.grid[0] * l[5]),
+    "reduceRows": Cost(LOSS, number(2, 3, 4), lambda l: 4 * l[2] * l[3] * l[4]),
+    "normForward": Cost("layer norm forward", number(6, 7), lambda l: l[6] * (2 * l[7] * l.first_type() + 8)),
+    "normBackward": Cost("layer norm backward", lambda l: l[3][4] * l[3][5], norm_backward_bytes),
+    "addPartials": Cost(SUMS, lambda l: l[2] * l[3] * l.grid[1], lambda l: 4 * l[2] * l[3] * l.grid[1]),
+    "partialSums": Cost(SUMS, number(2, 3), lambda l: l[2] * l[3] * l.first_type() + 4 * l.grid[1] * l[3]),
+    "updateTensors": Cost(ADAMW, lambda l: l[2] * BLOCK, update_bytes, memory=rows_of_updates),
+    "sumBlocks": Cost(OTHERS, of_blocks(BLOCK), lambda l: l.blocks() * (BLOCK * l.first_type() + 8)),
+    "addBlocks": Cost(OTHERS, number(3), lambda l: 8 * l[3]),
+    "copyRowsFrom": Cost(OTHERS, number(1, 2), lambda l: 2 * l.first_type() * l[1] * l[2]),
+    "mapPacks": Cost(OTHERS, map_elements, map_bytes),
+    "elementwise": Cost(OTHERS, number(0), elementwise_bytes),
+    "listAdditions": Cost(OTHERS, number(2), lambda l: 16 * l[2]),
+    "countDigits": Cost(OTHERS, number(2), lambda l: 4 * l[2]),
+    "scanCounts": Cost(OTHERS, number(1), lambda l: 8 * l[1]),
+    "scatterDigits": Cost(OTHERS, number(3), lambda l: 16 * l[3]),
+    "sumTiles": Cost(OTHERS, number(4, 5), lambda l: 3 * l.first_type() * l[4] * l[5], memory=distinct),
+    "joinTiles": Cost(OTHERS, number(3), lambda l: 4 * l[3], memory=distinct),
+    "countLabelsOnce": Cost(OTHERS, number(2), lambda l: 8 * l[2]),
+    "addScalars": tiny(OTHERS), "findNonfinite": tiny(OTHERS), "writeField": tiny(OTHERS), "computeClipScale": tiny(OTHERS),
+    "writeStepNumber": tiny(OTHERS),
+}
+
+
+def cost_of(launch):
+    if launch.name not in KERNELS:
+        raise sass.Problem(f"the program launches {launch.name}, which kernel_costs.py has no row for")
+    return KERNELS[launch.name]
+
+
+# Matmuls, which are cuBLASLt's: no code of theirs is read.
+
+def matmul_flops(line):
+    m, n, k = line["matmul"]
+    return 2 * m * n * k * line["batch"]
+
+
+GELU_AUX = 128  # the bit of an epilogue that reads or writes an auxiliary matrix of D's shape
+
+
+def matmul_output_bytes(line):
+    m, n, _ = line["matmul"]
+    return m * n * line["batch"] * line["bytes"][2] * (1 + line["adds"] + bool(line["epilogue"] & GELU_AUX))
+
+
+def matmul_bytes(line):
+    m, n, k = line["matmul"]
+    return line["batch"] * (m * k * line["bytes"][0] + k * n * line["bytes"][1]) + matmul_output_bytes(line)
