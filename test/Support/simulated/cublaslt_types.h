@@ -3,8 +3,10 @@
 //
 // Source: cuBLAS 13 Library User Guide (and 12.x, where it is the same), cublasLtMatmul(), the table
 // "When A, B, C, and D are regular column- or row-major matrices", rows of CUBLAS_COMPUTE_32F with
-// a scale of CUDA_R_32F and non-default epilogues. Auxiliary matrices (cublasLt.h 13.1.0,
-// CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD): a leading dimension divisible by 8, at least D's rows.
+// a scale of CUDA_R_32F and non-default epilogues; openxla/xla's gemm_rewriter.cc
+// (TypesAreSupportedByCublasLt) has the same rows from there. A bias is of D's type: cublasLt.h 13.1.0,
+// CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE. Auxiliary matrices: the same,
+// CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: a leading dimension divisible by 8, at least D's rows.
 
 #ifndef PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
 #define PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
