@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/AtenOperations.h"
+#include "lib/Import/File/ProgramValues.h"
 #include "lib/Import/Weights/WeightNotes.h"
-#include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace partita::importer {
@@ -48,22 +48,13 @@ public:
 
   RemovedAdditions(const onnx::GraphProto &graph,
                    llvm::function_ref<bool(llvm::StringRef)> isTrained)
-      : graph(graph) {
-    for (const auto *values : {&graph.input(), &graph.value_info(), &graph.output()})
-      for (const onnx::ValueInfoProto &value : *values)
-        if (std::optional<DType> type = dtypeFromOnnx(value.type().tensor_type().elem_type());
-            type && isFloat(*type))
-          floats.insert(value.name());
-    for (const onnx::TensorProto &tensor : graph.initializer()) {
-      known.insert(tensor.name());
+      : graph(graph), program(graph) {
+    for (const onnx::TensorProto &tensor : graph.initializer())
       if (!isTrained(tensor.name()))
-        floats.erase(tensor.name()); // constants are folded and merged
-    }
+        constants.insert(tensor.name()); // they are folded and merged
     for (const onnx::NodeProto &node : graph.node())
-      for (const std::string &output : node.output()) {
-        known.insert(output);
+      for (const std::string &output : node.output())
         makers[output] = &node;
-      }
   }
 
   std::vector<Removed> find() const {
@@ -74,9 +65,9 @@ public:
       auto isThere = [](llvm::StringRef text) { return !text.empty(); };
       if (!call || llvm::count_if(call->texts, isThere) != node.input_size())
         continue;
-      for (const ProgramCall::Argument &argument : call->arguments)
+      for (const ProgramCall::Argument &argument : program.missing(*call))
         if (argument.place < node.input_size() && isSum(argument.name) &&
-            !known.contains(argument.name) && isSummand(node.input(argument.place)) &&
+            isSummand(node.input(argument.place)) &&
             llvm::none_of(found, [&](const Removed &each) { return each.sum == argument.name; }))
           found.push_back({argument.name, node.name()});
     }
@@ -88,11 +79,13 @@ private:
   bool isSummand(llvm::StringRef value) const {
     const onnx::NodeProto *maker = makers.lookup(value);
     std::optional<ProgramCall> call = maker ? callOf(*maker) : std::nullopt;
-    return floats.contains(value) && !(call && isSum(call->operation));
+    return !constants.contains(value) && !program.isDiscrete(value) &&
+           !(call && isSum(call->operation));
   }
 
   const onnx::GraphProto &graph;
-  llvm::StringSet<> floats, known;
+  ProgramValues program;
+  llvm::StringSet<> constants;
   llvm::StringMap<const onnx::NodeProto *> makers;
 };
 

@@ -2,8 +2,7 @@
 
 #include "lib/Import/Weights/DroppedParameters.h"
 #include "lib/Import/File/ExporterNames.h"
-#include "partita/Import/ExportRecord.h"
-#include "partita/Import/HostTensor.h"
+#include "lib/Import/File/ProgramValues.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace partita::importer {
@@ -54,7 +53,7 @@ class DroppedFinder {
 public:
   DroppedFinder(const onnx::GraphProto &graph, const Origins &origins,
                 llvm::ArrayRef<std::string> nowhere)
-      : graph(graph), origins(origins), nowhere(nowhere) {}
+      : graph(graph), origins(origins), nowhere(nowhere), program(graph) {}
 
   DroppedParameters run() {
     readValues();
@@ -80,20 +79,6 @@ public:
 
 private:
   void readValues() {
-    if (const std::string *signature = valueOf(graph.metadata_props(), signatureKey))
-      forInputLines(*signature, [&](llvm::StringRef line) {
-        const char *problem = nullptr;
-        if (std::optional<ProgramInput> input = parseInput(line, problem))
-          targets[input->name] = input->target;
-      });
-    auto note = [&](const onnx::ValueInfoProto &value) {
-      std::optional<DType> type = dtypeFromOnnx(value.type().tensor_type().elem_type());
-      if (type && !isFloat(*type))
-        others.insert(value.name());
-    };
-    llvm::for_each(graph.value_info(), note);
-    llvm::for_each(graph.input(), note);
-    llvm::for_each(graph.output(), note);
     for (const onnx::ValueInfoProto &input : graph.input())
       paths[input.name()] = model;
     for (const onnx::ValueInfoProto &output : graph.output())
@@ -111,11 +96,6 @@ private:
     }
   }
 
-  /// Is it missing in the file, though the program has it?
-  bool isGone(llvm::StringRef value) const {
-    return !paths.contains(value) && !tensors.contains(value) && !targets.contains(value);
-  }
-
   void findRemoved(const onnx::NodeProto &node) {
     std::optional<ProgramCall> call = callOf(node);
     if (!call)
@@ -123,25 +103,25 @@ private:
     auto instead = llvm::find_if(
         node.input(), [&](const std::string &input) { return isUnnamed(input, *call); });
     if (instead != node.input().end())
-      for (const ProgramCall::Argument &argument : call->arguments)
-        if (isGone(argument.name) && operationMaking(argument.name).hasNeutralNumber())
+      for (const ProgramCall::Argument &argument : program.missing(*call))
+        if (operationMaking(argument.name).hasNeutralNumber())
           operations.push_back({argument.name, paths.lookup(*instead), pathOf(node)});
     for (const std::string &output : node.output())
-      if (results.contains(output) && output != call->result && !others.contains(output) &&
+      if (results.contains(output) && output != call->result && !program.isDiscrete(output) &&
           operationMaking(output).hasNeutralNumber())
         operations.push_back({output, pathOf(node), model});
   }
 
   /// Does the node read a float value of the program, or a parameter, which its call does not name?
   bool isUnnamed(llvm::StringRef value, const ProgramCall &call) const {
-    if (!paths.contains(value) || others.contains(value))
+    if (!paths.contains(value) || program.isDiscrete(value))
       return false;
     if (isInnerName(value) && !tensors.contains(value)) // made by the same call
       return false;
     const std::vector<std::string> &parameters = origins.of(value).parameters;
     return llvm::none_of(call.arguments, [&](const ProgramCall::Argument &argument) {
       return argument.name == value ||
-             llvm::is_contained(parameters, targets.lookup(argument.name));
+             llvm::is_contained(parameters, program.targetOf(argument.name));
     });
   }
 
@@ -169,10 +149,9 @@ private:
   const onnx::GraphProto &graph;
   const Origins &origins;
   llvm::ArrayRef<std::string> nowhere;
-  llvm::StringMap<llvm::StringRef> targets; ///< by the name of an input of the program
-  llvm::StringMap<Path> paths;              ///< of where values are made; not of constants
+  ProgramValues program;
+  llvm::StringMap<Path> paths; ///< of where values are made; not of constants
   llvm::StringSet<> tensors, results, modules;
-  llvm::StringSet<> others; ///< values that are not floats
   llvm::StringSet<> tied;
   std::vector<Removed> operations;
 };
