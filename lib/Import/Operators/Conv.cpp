@@ -166,7 +166,7 @@ LogicalResult conv(Node &node) {
 }
 
 const OpRow convRows[] = {
-    OpRow{"Conv", "", 1, anyLater, conv}.biased(2),
+    OpRow{"Conv", "", 1, anyLater, conv}.weighted(0).biased(2),
 };
 
 } // namespace

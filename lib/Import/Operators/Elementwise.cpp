@@ -354,9 +354,9 @@ LogicalResult castLike(Node &node) {
 const OpRow elementwiseRows[] = {
     // Before opset 7 operands broadcast by an attribute.
     {"Add", "", 7, anyLater, binary<tx::AddOp, scalars::add>, OpEffect::Adds},
-    {"Sub", "", 7, anyLater, binary<tx::SubOp, scalars::sub>, OpEffect::Adds},
+    OpRow{"Sub", "", 7, anyLater, binary<tx::SubOp, scalars::sub>, OpEffect::Adds}.inverting(),
     {"Mul", "", 7, anyLater, binary<tx::MulOp, scalars::mul>, OpEffect::Scales},
-    {"Div", "", 7, anyLater, divide, OpEffect::Scales},
+    OpRow{"Div", "", 7, anyLater, divide, OpEffect::Scales}.inverting(),
     {"Mod", "", 10, anyLater, modulo, OpEffect::Combines},
     {"Pow", "", 7, anyLater, power, OpEffect::Powers},
     {"Max", "", 8, anyLater, extremes<tx::MaxOp, scalars::maximum>, OpEffect::Bounds},

@@ -190,8 +190,8 @@ LogicalResult fusedGemm(Node &node) {
 }
 
 const OpRow linearRows[] = {
-    {"MatMul", "", 1, anyLater, matMul, OpEffect::Contracts},
-    OpRow{"Gemm", "", 7, anyLater, gemm}.biased(2),
+    OpRow{"MatMul", "", 1, anyLater, matMul, OpEffect::Contracts}.weighted(1),
+    OpRow{"Gemm", "", 7, anyLater, gemm}.weighted(1).biased(2),
     {"FusedMatMul", "com.microsoft", 1, anyLater, fusedMatMul},
     {"FusedGemm", "com.microsoft", 1, anyLater, fusedGemm},
 };

@@ -60,6 +60,8 @@ struct OpRow {
   uint32_t fixedOperands = 0; ///< bits: operands that are never trained, by the operator's definition
   int maskOperand = -1;       ///< what an attention adds to its scores
   int biasOperand = -1;       ///< a layer's bias
+  int outputDim = -1;         ///< of operand 1, a layer's weight: the dimension with its outputs
+  bool inverts = false;       ///< subtracts the second operand, or divides by it
   bool takesSequences = false; ///< of tensors (Sequences.cpp)
 
   constexpr OpRow fixed(std::initializer_list<int> operands) const {
@@ -76,6 +78,16 @@ struct OpRow {
   constexpr OpRow biased(int operand) const {
     OpRow row = *this;
     row.biasOperand = operand;
+    return row;
+  }
+  constexpr OpRow weighted(int dim) const {
+    OpRow row = *this;
+    row.outputDim = dim;
+    return row;
+  }
+  constexpr OpRow inverting() const {
+    OpRow row = *this;
+    row.inverts = true;
     return row;
   }
   constexpr OpRow takingSequences() const {

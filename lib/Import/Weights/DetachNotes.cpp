@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/File/ProgramValues.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/WeightNotes.h"
-#include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -24,18 +24,7 @@ class DetachFinder {
 public:
   DetachFinder(const onnx::GraphProto &graph, const Origins &origins,
                llvm::function_ref<bool(llvm::StringRef)> isTrained)
-      : graph(graph), origins(origins), isTrained(isTrained) {
-    if (const std::string *signature = valueOf(graph.metadata_props(), signatureKey))
-      forInputLines(*signature, [&](llvm::StringRef line) {
-        const char *problem = nullptr;
-        if (std::optional<ProgramInput> input = parseInput(line, problem))
-          targets[input->name] = input->target;
-      });
-    for (const onnx::TensorProto &tensor : graph.initializer())
-      known.insert(tensor.name());
-    for (const onnx::NodeProto &node : graph.node())
-      known.insert_range(node.output());
-  }
+      : graph(graph), origins(origins), isTrained(isTrained), program(graph) {}
 
   void run() {
     for (const onnx::NodeProto &node : graph.node()) {
@@ -60,7 +49,7 @@ private:
   static bool stopsGradients(const onnx::NodeProto &node) {
     OpEffect effect = effectOf(node);
     return effect == OpEffect::Tests || effect == OpEffect::Finds ||
-           effect == OpEffect::Measures || node.op_type() == "NonZero";
+           effect == OpEffect::Measures;
   }
 
   void add(llvm::StringRef value) {
@@ -77,9 +66,8 @@ private:
       return;
     }
     bool isDetachGone = false, isOtherGone = false;
-    for (const ProgramCall::Argument &argument : call.arguments)
-      if (!known.contains(argument.name) && !targets.contains(argument.name))
-        (isDetached(argument.name) ? isDetachGone : isOtherGone) = true;
+    for (const ProgramCall::Argument &argument : program.missing(call))
+      (isDetached(argument.name) ? isDetachGone : isOtherGone) = true;
     if (!isDetachGone)
       return;
     for (const std::string &input : node.input()) {
@@ -95,7 +83,7 @@ private:
   /// By its own name, or by that which the program has for the parameter.
   int64_t timesNamed(llvm::StringRef value, const ProgramCall &call) const {
     return llvm::count_if(call.arguments, [&](const ProgramCall::Argument &argument) {
-      llvm::StringRef target = targets.lookup(argument.name);
+      llvm::StringRef target = program.targetOf(argument.name);
       return argument.name == value || target == value ||
              llvm::is_contained(origins.of(value).parameters, target);
     });
@@ -104,8 +92,8 @@ private:
   const onnx::GraphProto &graph;
   const Origins &origins;
   llvm::function_ref<bool(llvm::StringRef)> isTrained;
-  llvm::StringMap<llvm::StringRef> targets; ///< by the name of an input of the program
-  llvm::StringSet<> known, computed;        ///< computed: from parameters, with a gradient
+  ProgramValues program;
+  llvm::StringSet<> computed; ///< from parameters, with a gradient
 };
 
 /// Nodes x + (y - x) and x - (x - y), where x is computed from a parameter.
@@ -121,11 +109,12 @@ std::vector<std::string> straightThrough(const onnx::GraphProto &graph,
       computed.insert_range(node.output());
     if (node.input_size() != 2 || node.output_size() != 1)
       continue;
-    if (node.op_type() == "Sub")
-      differences[node.output(0)] = &node;
-    bool isSum = node.op_type() == "Add";
-    if (!isSum && node.op_type() != "Sub")
+    const OpRow &facts = factsOf(node);
+    bool isSum = !facts.inverts;
+    if (facts.effect != OpEffect::Adds)
       continue;
+    if (!isSum)
+      differences[node.output(0)] = &node;
     for (int at : {0, 1}) {
       const std::string &x = node.input(at);
       const onnx::NodeProto *difference = differences.lookup(node.input(1 - at));

@@ -52,8 +52,8 @@ private:
   }
 
   void look(const onnx::NodeProto &node) {
-    OpEffect effect = effectOf(node);
-    bool subtractsOrDivides = node.op_type() == "Sub" || node.op_type() == "Div";
+    const OpRow &facts = factsOf(node);
+    OpEffect effect = facts.effect;
     for (const auto &[i, input] : llvm::enumerate(node.input())) {
       if (node.op_type() == "PRelu" && i == 1) // a slope is learned, whatever its name
         uses.try_emplace(input);
@@ -62,7 +62,7 @@ private:
       if (found == uses.end())
         continue;
       found->second.computes |= computes(effect);
-      found->second.isSubtrahendOrDivisor |= subtractsOrDivides && i == 1;
+      found->second.isSubtrahendOrDivisor |= facts.inverts && i == 1;
       if (i == 0 && keepsElements(effect))
         for (const std::string &output : node.output())
           aliases[output] = found->first().str();

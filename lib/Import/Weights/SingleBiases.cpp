@@ -19,8 +19,7 @@ public:
   llvm::StringSet<> run() {
     for (const onnx::NodeProto &node : graph.node()) {
       countUses(node);
-      if (canonicalDomain(node.domain()).empty())
-        look(node);
+      look(node);
     }
     for (const onnx::ValueInfoProto &output : graph.output())
       ++uses[output.name()];
@@ -42,40 +41,43 @@ private:
   }
 
   void look(const onnx::NodeProto &node) {
-    llvm::StringRef op = node.op_type();
-    if (op == "Transpose" && node.input_size() == 1 && node.output_size() == 1) {
-      if (const onnx::TensorProto *matrix = tensorOf(node.input(0)); matrix && hasOneRow(*matrix))
+    const OpRow &facts = factsOf(node);
+    if (node.input_size() == 0 || node.output_size() != 1)
+      return;
+    if (facts.effect == OpEffect::Reshapes) {
+      if (const onnx::TensorProto *matrix = tensorOf(node.input(0)); matrix && isRow(*matrix))
         columns.insert(node.output(0));
-    } else if (op == "MatMul" && node.input_size() == 2 && node.output_size() == 1 &&
-               isColumn(node.input(1))) {
-      products.insert(node.output(0));
-    } else if (op == "Add" && node.input_size() == 2) {
+    } else if (facts.effect == OpEffect::Adds && !facts.inverts && node.input_size() == 2) {
       for (int i : {0, 1})
         if (products.contains(node.input(1 - i)))
           take(node.input(i));
-    } else if (op == "Gemm" && node.input_size() == 3) {
-      bool transposed = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
-        return each.name() == "transB" && each.i() != 0;
-      });
-      const onnx::TensorProto *matrix = tensorOf(node.input(1));
-      if (transposed ? matrix && hasOneRow(*matrix) : isColumn(node.input(1)))
-        take(node.input(2));
-    } else if (op == "Conv" && node.input_size() == 3) {
-      if (const onnx::TensorProto *kernels = tensorOf(node.input(1));
-          kernels && kernels->dims_size() > 2 && kernels->dims(0) == 1)
-        take(node.input(2));
+    } else if (hasOneOutput(node, facts)) {
+      if (facts.biasOperand >= 0 && facts.biasOperand < node.input_size())
+        take(node.input(facts.biasOperand));
+      else
+        products.insert(node.output(0));
     }
+  }
+
+  /// Is it a layer whose weight has one output?
+  bool hasOneOutput(const onnx::NodeProto &node, const OpRow &facts) const {
+    if (facts.outputDim < 0 || node.input_size() < 2)
+      return false;
+    bool transposed = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
+      return each.name() == "transB" && each.i() != 0;
+    });
+    const onnx::TensorProto *weight = tensorOf(node.input(1));
+    if (!weight)
+      return !transposed && columns.contains(node.input(1));
+    int dim = transposed ? 1 - facts.outputDim : facts.outputDim;
+    return weight->dims_size() > 1 && (weight->dims_size() == 2 || facts.outputDim == 0) &&
+           weight->dims(dim) == 1;
   }
 
   const onnx::TensorProto *tensorOf(llvm::StringRef name) const { return tensors.lookup(name); }
 
-  static bool hasOneRow(const onnx::TensorProto &tensor) {
+  static bool isRow(const onnx::TensorProto &tensor) {
     return tensor.dims_size() == 2 && tensor.dims(0) == 1;
-  }
-
-  bool isColumn(llvm::StringRef name) const {
-    const onnx::TensorProto *matrix = tensorOf(name);
-    return columns.contains(name) || (matrix && matrix->dims_size() == 2 && matrix->dims(1) == 1);
   }
 
   void take(llvm::StringRef name) {
@@ -86,7 +88,8 @@ private:
 
   const onnx::GraphProto &graph;
   llvm::StringMap<const onnx::TensorProto *> tensors;
-  llvm::StringSet<> columns, products;
+  llvm::StringSet<> columns; ///< matrices of one row, in another shape
+  llvm::StringSet<> products; ///< of one output, without a bias
   llvm::StringMap<int64_t> uses, biases; ///< how often each name is read, and as a bias
 };
 
