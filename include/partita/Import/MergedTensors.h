@@ -13,7 +13,8 @@
 // So the node gets a tensor of its own with the same values: 'second.weight' again, or what the
 // exporter had computed from it. Which of a call's arguments a node reads follows from other calls
 // of the operation whose tensors were not merged, or from the operation. Buffers are merged with
-// parameters too, and so are ones and zeros that the exporter creates for a norm without weights.
+// parameters too, and so are ones and zeros that the exporter creates for a norm without weights,
+// numbers of the program (mul(%x, 0.5)) and tensors that it creates (mul(%x, %ones)).
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_MERGEDTENSORS_H
@@ -56,6 +57,12 @@ struct MergedTensors {
     std::string tensor, first, second;
   };
   std::vector<Several> several;
+  /// Parameters that a node reads although its call names neither them nor anything that the file lacks:
+  /// a constant inside an operation may have been merged with them.
+  struct Unnamed {
+    std::string tensor, node, operation;
+  };
+  std::vector<Unnamed> unnamed;
   /// Parameters, and buffers, that neither the file nor a call names.
   std::vector<std::string> nowhere, nowhereBuffers;
   /// Parameters of calls whose nodes do not read them: an exporter removes biases of zeros.

@@ -22,7 +22,9 @@ enum class Decomposed {
 struct AtenOperation {
   enum Effect {
     Computes,
+    Creates, ///< its result has numbers of the program, whatever its operands are
     Moves,   ///< its result has elements of its operand, each at most once
+    Copies,  ///< moves all; the program reads its constants through it
     Joins,   ///< its result has elements of its operands, of each operand each at most once
     LooksUp, ///< its result has the rows of a table that indices name
     Shifts,  ///< adds or subtracts
@@ -35,7 +37,7 @@ struct AtenOperation {
     Decomposed how = Decomposed::Unknown;
   };
 
-  bool movesElements() const { return effect == Moves || effect == Joins; }
+  bool movesElements() const { return effect == Moves || effect == Copies || effect == Joins; }
   /// Is its result its operand if the other one is the number 0, or 1?
   bool hasNeutralNumber() const { return effect == Shifts || effect == Scales; }
 

@@ -175,6 +175,7 @@ void NoteFinder::noteLost() {
          {});
   noteMadeBiases();
   noteSeveral(merged);
+  noteUnnamed(merged);
   noteDropped(merged);
 }
 
@@ -212,6 +213,26 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
                  (areBuffers ? "tensors" : "parameters") + ", which are then trained as one" +
                  unoptimized.str(),
              {apart->tensor});
+}
+
+/// Parameters that may also be constants inside an operation, such as the 0.5 of a GELU.
+void NoteFinder::noteUnnamed(const MergedTensors &merged) {
+  std::vector<const MergedTensors::Unnamed *> apart;
+  std::vector<std::string> tensors;
+  for (const MergedTensors::Unnamed &each : merged.unnamed)
+    if (const Tensor *tensor = weights.known(each.tensor); tensor && isTrainedApart(*tensor)) {
+      apart.push_back(&each);
+      tensors.push_back(each.tensor);
+    }
+  if (apart.empty())
+    return;
+  const MergedTensors::Unnamed &first = *apart.front();
+  noteBeside(oneOf(tensors, "parameter") + " is read by node " + quoted(first.node) +
+                 ", whose operation in the exported program (" + quoted(first.operation) +
+                 ") does not read it: the exporter may have merged a constant with it, and it gets "
+                 "a gradient from there too" +
+                 unoptimized.str(),
+             tensors);
 }
 
 /// Scales of 1 and shifts of 0 without dimensions.

@@ -4,6 +4,7 @@
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/File/Origins.h"
 #include "lib/Import/File/WireScanner.h"
+#include "lib/Import/Operators/Registry.h"
 #include "partita/Import/ExportRecord.h"
 #include "partita/Import/HostTensor.h"
 #include "llvm/ADT/SetOperations.h"
@@ -35,7 +36,9 @@ struct Reader {
   llvm::SmallVector<llvm::StringRef> unnamed; ///< arguments that are values of the program
   /// The name of each positional argument that may be a tensor; empty for None.
   llvm::SmallVector<llvm::StringRef> slots;
-  int inputs = 0; ///< how many the node has
+  int inputs = 0;              ///< how many the node has
+  int number = -1;             ///< the operand that the call has as a number
+  bool mayHaveNumbers = false; ///< elementwise, and its call names nothing that the file lacks
   bool readsComputed = false;  ///< numbers that come from no parameter, by the record
   llvm::StringSet<> computedFrom; ///< what they come from
 };
@@ -133,6 +136,7 @@ private:
           reader.unnamed.push_back(argument.name);
         }
       reader.inputs = node.input_size();
+      readNumbers(node, *call, reader);
       for (llvm::StringRef text : call->texts)
         if (text == "None" || text.consume_front("%"))
           reader.slots.push_back(text == "None" ? "" : text);
@@ -142,6 +146,35 @@ private:
       if (!reader.named.empty() || !reader.operands.empty())
         readers.push_back(std::move(reader));
     }
+  }
+
+  /// Which operand is a number of the program, or a tensor that it creates: where each argument is an
+  /// operand, and the file has all others.
+  void readNumbers(const onnx::NodeProto &node, const ProgramCall &call, Reader &reader) const {
+    static constexpr OpEffect elementwise[] = {OpEffect::Adds,   OpEffect::Scales,
+                                               OpEffect::Bounds, OpEffect::Powers,
+                                               OpEffect::Combines, OpEffect::Chooses};
+    reader.mayHaveNumbers = llvm::is_contained(elementwise, effectOf(node));
+    int arguments = 0, numbers = 0;
+    for (llvm::StringRef text : call.texts) {
+      double number;
+      arguments += !text.empty();
+      numbers += !text.empty() && !text.getAsDouble(number);
+    }
+    for (const ProgramCall::Argument &argument : call.arguments) {
+      auto target = targets.find(argument.name);
+      bool isLost = target != targets.end() && lost.contains(target->second);
+      if (!isLost && (target != targets.end() || taken.contains(argument.name)))
+        continue;
+      bool isCreated =
+          !isLost && operationMaking(argument.name).effect == AtenOperation::Creates;
+      reader.mayHaveNumbers &= isCreated;
+      numbers += isCreated ? 1 : node.input_size(); // too many
+    }
+    llvm::SmallVector<Operand> others = othersOf(reader);
+    if (arguments == node.input_size() && numbers == 1 && others.size() == 1 &&
+        origins.isParameter(others.front().target))
+      reader.number = others.front().index;
   }
 
   static bool isNamed(const Reader &reader, llvm::StringRef target) {
@@ -183,13 +216,18 @@ private:
   static llvm::SmallVector<Operand> othersOf(const Reader &reader) {
     llvm::SmallVector<Operand> others;
     llvm::copy_if(reader.operands, std::back_inserter(others),
-                  [&](const Operand &each) { return !isNamed(reader, each.target); });
+                  [&](const Operand &each) {
+                    return !isNamed(reader, each.target) && each.index != reader.number;
+                  });
     return others;
   }
 
   void place(const Reader &reader) {
     if (placeNumbers(reader))
       return;
+    for (const Operand &operand : reader.operands)
+      if (operand.index == reader.number)
+        assignNumber(reader, operand);
     llvm::SmallVector<Named> missing = missingOf(reader);
     if (missing.empty())
       return;
@@ -294,11 +332,19 @@ private:
     std::set<llvm::StringRef> found;
     for (const Reader &reader : readers)
       for (const Operand &operand : reader.operands) {
+        bool isOwn = operand.tensor == operand.target;
+        if (isOwn && mayBeNumber(reader, operand)) {
+          if (found.insert(operand.tensor).second)
+            result.unnamed.push_back({operand.tensor.str(), graph.node(reader.node).name(),
+                                      reader.operation.str()});
+          continue;
+        }
         std::optional<llvm::StringRef> name = nameOf(reader, operand);
         if (!name)
           continue;
-        bool isOwn = operand.tensor == operand.target;
-        if (isOwn ? !readAsItself.contains(operand.target) || !isComputed(*name)
+        bool isCopied = !result.nowhereBuffers.empty() &&
+                        operationMaking(*name).effect == AtenOperation::Copies;
+        if (isOwn ? !readAsItself.contains(operand.target) || !(isComputed(*name) || isCopied)
                   : result.nowhere.empty())
           continue;
         llvm::StringRef first =
@@ -308,6 +354,13 @@ private:
       }
     if (result.nowhere.empty() && result.nowhereBuffers.empty())
       result.several.clear();
+  }
+
+  /// Does the call leave open what this operand is, a parameter that another node reads as itself?
+  bool mayBeNumber(const Reader &reader, const Operand &operand) const {
+    return reader.mayHaveNumbers && operand.index != reader.number &&
+           origins.isParameter(operand.target) && readAsItself.contains(operand.target) &&
+           !isNamed(reader, operand.target);
   }
 
   /// By its operation, rather than its argument under another name.

@@ -33,6 +33,7 @@ private:
   void noteLost();
   void noteMadeBiases();
   void noteSeveral(const MergedTensors &merged);
+  void noteUnnamed(const MergedTensors &merged);
   void noteDropped(const MergedTensors &merged);
   void noteMergedByTorchScript();
   void noteRenamed(const Renamed &renamed);
