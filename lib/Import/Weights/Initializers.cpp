@@ -82,6 +82,8 @@ void Importer::noteGuesses() {
     entry.set("text", builder.getStringAttr(note.text));
     if (note.isOfParameters)
       entry.set("of_parameters", builder.getUnitAttr());
+    if (note.isOfForward)
+      entry.set("of_forward", builder.getUnitAttr());
     entries.push_back(entry.getDictionary(context()));
   }
   if (!entries.empty())

@@ -39,6 +39,7 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteDetached,
       &NoteFinder::noteScaledByFrequency,
       &NoteFinder::noteRemovedAdditions,
+      &NoteFinder::noteFormulas,
       &NoteFinder::noteTied,
       &NoteFinder::noteRepeated,
       &NoteFinder::noteScoreBiases,
@@ -58,9 +59,10 @@ void NoteFinder::note(std::string text, std::vector<std::string> tensors, bool i
   notes.push_back({std::move(text), std::move(tensors), /*isReported=*/false, isOfParameters});
 }
 
-void NoteFinder::noteBeside(std::string text, std::vector<std::string> tensors) {
+WeightNote &NoteFinder::noteBeside(std::string text, std::vector<std::string> tensors) {
   notes.push_back(
       {std::move(text), std::move(tensors), /*isReported=*/false, /*isOfParameters=*/true});
+  return notes.back();
 }
 
 /// How to export without folding, with the exporter that wrote the file; if unknown, with either.

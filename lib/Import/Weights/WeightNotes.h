@@ -49,6 +49,7 @@ private:
   void noteStraightThrough();
   void noteScaledByFrequency(); // CallNotes.cpp
   void noteRemovedAdditions();
+  void noteFormulas(); // FormulaNotes.cpp
   // By values and structure.
   void noteTied();
   void noteRepeated();
@@ -64,7 +65,7 @@ private:
   /// Later notes leave out the tensors of this one.
   void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
   /// Later notes may be about the same tensors, which are parameters.
-  void noteBeside(std::string text, std::vector<std::string> tensors);
+  WeightNote &noteBeside(std::string text, std::vector<std::string> tensors);
   bool isNoted(llvm::StringRef name) const { return noted.contains(name); }
   const Tensor &tensorOf(llvm::StringRef name) const { return *weights.known(name); }
   /// Is it trained, without an option that says so?

@@ -35,6 +35,7 @@ struct WeightNote {
   /// It is about how parameters are trained, not about what is a parameter: --trainable does not
   /// decide it.
   bool isOfParameters = false;
+  bool isOfForward = false; ///< inference depends on it too
 };
 
 /// A parameter's name and shape in the model, before an exporter folded it.
