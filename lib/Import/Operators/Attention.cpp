@@ -205,31 +205,61 @@ LogicalResult readMask(Node &node, AttentionParts &parts) {
   return success();
 }
 
-/// Keys of a cache that are there, by sample. Queries are the last ones of them, which is what a causal
-/// one sees its keys by: since onnx 1.23, which calls its earlier text (the first ones) an error.
-LogicalResult readLengths(Node &node, AttentionParts &parts, bool causal) {
-  Tensor *lengths = node.input(6);
-  if (!lengths)
+/// How far from its own position a query sees keys; -1: everything.
+LogicalResult readWindow(Node &node, llvm::StringRef name, int64_t &size) {
+  size = -1;
+  if (node.version < 25) // an older opset has no windows
     return success();
-  int64_t batch = shapeOf(parts.q)[0], queries = shapeOf(parts.q)[2], keys = shapeOf(parts.k)[2];
-  if (failed(checkIndexType(node, *lengths)))
+  if (failed(node.attribute(name, size)))
     return failure();
-  if (lengths->shape != Shape{batch})
+  if (size < -1)
+    return node.error() << "attribute " << quoted(name) << " is " << size
+                        << ", expected -1 or more";
+  return success();
+}
+
+/// The keys that a query sees: those of a cache that are there, by sample, no later ones (causal), and
+/// those in its window. Queries of a cache are its last keys: since onnx 1.23, which calls its
+/// earlier text (the first ones) an error.
+LogicalResult readReach(Node &node, AttentionParts &parts, int64_t past) {
+  int64_t causal = 0, left = -1, right = -1;
+  if (failed(node.attribute("is_causal", causal)) ||
+      failed(readWindow(node, "left_window_size", left)) ||
+      failed(readWindow(node, "right_window_size", right)))
+    return failure();
+  Tensor *lengths = node.input(6);
+  int64_t batch = shapeOf(parts.q)[0], queries = shapeOf(parts.q)[2], keys = shapeOf(parts.k)[2];
+  if (lengths && failed(checkIndexType(node, *lengths)))
+    return failure();
+  if (lengths && lengths->shape != Shape{batch})
     return node.error() << "has lengths that are " << typeText(*lengths) << ", expected " << batch;
   Math m(node);
-  Value each = node.reshape(m.cast(node.value(lengths), m.i64()), {batch, 1, 1, 1});
-  Value end = each; // of the keys that a query sees
+  int64_t rank = lengths ? 4 : 2;
+  auto key = [&] { return m.iota(m.i64(), rank, rank - 1, keys); };
+  auto keep = [&](Value that) { parts.keep = alsoKeep(node, that, parts.keep); };
+  Value position;
+  if (lengths) {
+    Value count = node.reshape(m.cast(node.value(lengths), m.i64()), {batch, 1, 1, 1});
+    position = m.add(count, m.iota(m.i64(), 4, 2, queries, -static_cast<double>(queries)));
+    keep(m.apply<tx::LessOp>(key(), count));
+  } else if (causal || left >= 0 || right >= 0) {
+    position = m.iota(m.i64(), 2, 0, queries, static_cast<double>(past));
+  }
   if (causal)
-    end = m.add(each, m.iota(m.i64(), 4, 2, queries, 1.0 - static_cast<double>(queries)));
-  parts.keep = alsoKeep(node, m.apply<tx::LessOp>(m.iota(m.i64(), 4, 3, keys), end), parts.keep);
+    keep(m.apply<tx::LessEqualOp>(key(), position));
+  if (left >= 0)
+    keep(m.apply<tx::LessEqualOp>(m.sub(position, static_cast<double>(left)), key()));
+  if (right >= 0)
+    keep(m.apply<tx::LessEqualOp>(key(), m.add(position, static_cast<double>(right))));
+  // A causal query sees itself; others may see nothing.
+  parts.zeroHidden = node.input(3) || lengths || left >= 0 || right >= 0;
   return success();
 }
 
 LogicalResult attention(Node &node) {
-  int64_t causal = 0, precision = 0, mode = 0;
+  int64_t precision = 0, mode = 0;
   float softcap = 0, scale = 0;
   if (failed(node.arity(3, node.version < 24 ? 6 : 7)) ||
-      failed(node.attribute("is_causal", causal)) ||
       failed(node.attribute("softmax_precision", precision)) ||
       failed(node.attribute("qk_matmul_output_mode", mode)) ||
       failed(node.attribute("softcap", softcap)) || failed(node.attribute("scale", scale)))
@@ -240,11 +270,8 @@ LogicalResult attention(Node &node) {
   if (failed(readHeads(node, parts, flat)))
     return failure();
   if (failed(readPast(node, parts, past)) || failed(checkAttention(node, parts)) ||
-      failed(readMask(node, parts)) || failed(readLengths(node, parts, causal)))
+      failed(readMask(node, parts)) || failed(readReach(node, parts, past)))
     return failure();
-  if (causal && !node.input(6))
-    parts.keep = alsoKeep(node, causalMask(node, shapeOf(parts.q)[2], shapeOf(parts.k)[2], past),
-                          parts.keep);
   parts.scale = node.has("scale") ? scale : 1 / std::sqrt(double(shapeOf(parts.q)[3]));
   parts.softcap = softcap;
   if (precision) {
@@ -253,7 +280,6 @@ LogicalResult attention(Node &node) {
       return node.error() << "has softmax in " << dtypeName(precision) << ", expected floats";
     parts.softmaxType = mlirType(*type, node.importer.context());
   }
-  parts.zeroHidden = node.input(3) || node.input(6); // a causal query sees itself
   AttentionScores scores;
   Value out = attend(node, parts, &scores);
   if (failed(node.set(0, flat ? joinHeads(node, out) : out)) || failed(node.set(1, parts.k)) ||
