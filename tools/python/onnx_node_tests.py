@@ -73,10 +73,20 @@ class Case:
             with open(settings) as file:
                 data = json.load(file)
             case.rtol, case.atol = data.get("rtol", case.rtol), data.get("atol", case.atol)
-        graph = case.model.graph
-        if all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in DTYPES
-               for v in list(graph.input) + list(graph.output)):
-            case.read(os.path.join(folder, "test_data_set_0"))
+        if case.has_tensors():
+            read = lambda name: onnx.load_tensor(os.path.join(folder, "test_data_set_0", name))  # noqa: E731
+            case.bind(lambda i: read(f"input_{i}.pb"), lambda i: read(f"output_{i}.pb"))
+        return case
+
+    @staticmethod
+    def of_test(test):
+        """From onnx 1.21 on, the tests are made when they are asked for, and no files."""
+        case = Case(test.name[len("test_"):], onnx.ModelProto())
+        case.model.CopyFrom(test.model)
+        case.rtol, case.atol = test.rtol, test.atol
+        if case.has_tensors():
+            inputs, outputs = test.data_sets[0]
+            case.bind(lambda i: tensor_of(inputs[i]), lambda i: tensor_of(outputs[i]))
         return case
 
     @staticmethod
@@ -89,12 +99,17 @@ class Case:
             case.outputs[key], case.dtypes[key] = wide(tensor), DTYPES[tensor.data_type]
         return case
 
-    def read(self, folder):
+    def has_tensors(self):
+        graph = self.model.graph
+        return all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in DTYPES
+                   for v in list(graph.input) + list(graph.output))
+
+    def bind(self, input_at, output_at):
         graph = self.model.graph
         bound = {node.input[i] for node in graph.node for i in SHAPES.get(node.op_type, [])
                  if i < len(node.input)}
         for i, value in reversed(list(enumerate(graph.input))):
-            tensor = onnx.load_tensor(os.path.join(folder, f"input_{i}.pb"))
+            tensor = input_at(i)
             if value.name in bound:
                 tensor.name = value.name
                 graph.initializer.append(tensor)
@@ -104,7 +119,7 @@ class Case:
         for i, value in enumerate(graph.output):
             if not value.name:
                 continue
-            tensor = onnx.load_tensor(os.path.join(folder, f"output_{i}.pb"))
+            tensor = output_at(i)
             self.outputs[value.name] = wide(tensor)
             self.dtypes[value.name] = DTYPES[tensor.data_type]
 
@@ -122,6 +137,10 @@ class Case:
         outputs = {name: [dtype, list(self.outputs[name].shape)] for name, dtype in self.dtypes.items()}
         return {"name": self.name, "inputs": self.prefixed(inputs), "outputs": self.prefixed(outputs),
                 "rtol": self.rtol, "atol": self.atol}
+
+
+def tensor_of(value):
+    return value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(value)
 
 
 def has_bfloat16(case):
@@ -393,6 +412,10 @@ def main():
     args = parser.parse_args()
     folders = sorted(glob.glob(os.path.join(args.data or DATA, "test_*")))
     cases = [Case.of_onnx(folder) for folder in folders if re.search(args.filter, os.path.basename(folder)[5:])]
+    if not folders and not args.data:
+        from onnx.backend.test.loader import load_model_tests
+        tests = sorted(load_model_tests(kind="node"), key=lambda test: test.name)
+        cases = [Case.of_test(test) for test in tests if re.search(args.filter, test.name[5:])]
     if not args.data:
         import onnxruntime_cases
         cases += [Case.of_onnxruntime(*each) for each in onnxruntime_cases.all_cases()
