@@ -80,7 +80,7 @@ class Case:
 
     @staticmethod
     def of_test(test):
-        """From onnx 1.21 on, the tests are made when they are asked for, and no files."""
+        """Newer versions of onnx (1.23) make the tests when they are asked for, and install no files."""
         case = Case(test.name[len("test_"):], onnx.ModelProto())
         case.model.CopyFrom(test.model)
         case.rtol, case.atol = test.rtol, test.atol
@@ -135,8 +135,9 @@ class Case:
     def entry(self):
         inputs = {name: [str(self.values[name].dtype), list(self.values[name].shape)] for name in self.inputs()}
         outputs = {name: [dtype, list(self.outputs[name].shape)] for name, dtype in self.dtypes.items()}
+        rtol = max(self.rtol, 2**-6) if "bfloat16" in self.dtypes.values() else self.rtol  # as onnx 1.23's own runner
         return {"name": self.name, "inputs": self.prefixed(inputs), "outputs": self.prefixed(outputs),
-                "rtol": self.rtol, "atol": self.atol}
+                "rtol": rtol, "atol": self.atol}
 
 
 def tensor_of(value):
