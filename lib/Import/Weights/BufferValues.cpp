@@ -197,6 +197,49 @@ bool isAlibi(const HostTensor &values) {
   return 2 * known * columns >= values.size();
 }
 
+bool areFrequencies(const HostTensor &values) {
+  if (withoutOnes(values.shape()).size() > 1)
+    return true;
+  bool rises = true, falls = true;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    double here = values.toDouble(i), before = values.toDouble(i > 0 ? i - 1 : 0);
+    if (!(here >= 0))
+      return false;
+    rises &= here >= before;
+    falls &= here <= before;
+  }
+  return rises || falls;
+}
+
+bool areSlopes(const HostTensor &values) {
+  int64_t heads = values.size();
+  if (heads == 1)
+    return true;
+  llvm::SmallVector<double> exponents;
+  for (int64_t i = 0; i < heads; ++i) {
+    double slope = values.toDouble(i);
+    if (!(std::abs(slope) > 0 && std::abs(slope) < 1) || (slope < 0) != (values.toDouble(0) < 0))
+      return false;
+    exponents.push_back(-std::log2(std::abs(slope)));
+  }
+  double largest = *llvm::max_element(exponents);
+  double tolerance = 3 * roundingOf(values.type()); // of an exponent: d log2(x) = 1.44 dx / x
+  // Where heads are no power of two, every second multiple is left out above some head.
+  for (int64_t most = heads; most <= 2 * heads; ++most) {
+    double unit = largest / static_cast<double>(most);
+    llvm::SmallVector<bool> taken(most + 1, false);
+    if (llvm::all_of(exponents, [&](double exponent) {
+          auto multiple = std::llround(exponent / unit);
+          bool isFree = multiple > 0 && !taken[multiple];
+          taken[multiple] = true;
+          return isFree &&
+                 std::abs(exponent - unit * static_cast<double>(multiple)) <= tolerance;
+        }))
+      return true;
+  }
+  return false;
+}
+
 bool isCounted(const HostTensor &values) {
   int64_t columns = values.rank() == 0 ? 0 : values.shape().back();
   if (columns < leastRow || values.size() == 0)

@@ -28,6 +28,15 @@ bool isAlibi(const HostTensor &values);
 /// in halves of the row or interleaved. One row may be zeros: that of the padding token.
 bool isSinusoidal(const HostTensor &values);
 
+/// What positions are multiplied with before a sine: numbers that are not negative and neither rise
+/// and fall; or a table of angles, in two dimensions or more. One number may be either.
+bool areFrequencies(const HostTensor &values);
+
+/// The slopes of ALiBi (Press et al., arXiv 2108.12409), one per head: powers of two whose exponents
+/// are different multiples, at most two for each head, of one number; all of one sign. One number may be
+/// a slope.
+bool areSlopes(const HostTensor &values);
+
 /// Positions: every row counts up or down by one.
 bool isCounted(const HostTensor &values);
 

@@ -55,9 +55,9 @@ bool selects(OpEffect effect) {
                                               OpEffect::Negates});
 }
 
-/// Does it compute angles from angles: multiplied with positions, in other shapes?
-bool handsAnglesOn(OpEffect effect) {
-  return selects(effect) || isOneOf(effect, {OpEffect::Scales, OpEffect::Contracts});
+/// Does it multiply its operands?
+bool multiplies(OpEffect effect) {
+  return isOneOf(effect, {OpEffect::Scales, OpEffect::Contracts});
 }
 
 /// Does it compute with its operands element by element?
@@ -154,10 +154,43 @@ llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::St
   return result;
 }
 
+/// Values that depend on rows looked up for the program's inputs, or on inputs that are floats.
+llvm::StringSet<> findActivations(const onnx::GraphProto &graph) {
+  llvm::StringSet<> floats, fromInputs, activations;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    if (isTensorOfNumbers(tensor))
+      floats.insert(tensor.name());
+  for (const onnx::ValueInfoProto &input : graph.input()) {
+    fromInputs.insert(input.name());
+    if (isFloatType(input.type().tensor_type().elem_type()))
+      activations.insert(input.name());
+  }
+  for (const onnx::NodeProto &node : graph.node()) {
+    OpEffect effect = effectOf(node);
+    if (effect == OpEffect::Measures)
+      continue;
+    auto any = [&](const llvm::StringSet<> &names) {
+      return llvm::any_of(node.input(),
+                          [&](const std::string &input) { return names.contains(input); });
+    };
+    bool isRow = effect == OpEffect::LooksUp && node.input_size() > 1 &&
+                 floats.contains(node.input(0)) && fromInputs.contains(node.input(1));
+    bool isActivation = isRow || any(activations), isFromInputs = any(fromInputs);
+    for (const std::string &output : node.output()) {
+      if (isActivation)
+        activations.insert(output);
+      if (isFromInputs)
+        fromInputs.insert(output);
+    }
+  }
+  return activations;
+}
+
 class BufferFinder {
 public:
   BufferFinder(const onnx::GraphProto &graph, const llvm::StringSet<> &counts)
-      : graph(graph), fromIntegers(findFromIntegers(graph, counts)) {}
+      : graph(graph), fromIntegers(findFromIntegers(graph, counts)),
+        activations(findActivations(graph)) {}
 
   /// A node comes after its operands. Walking backward, all uses of a name are known when the node that
   /// defines it is reached.
@@ -196,9 +229,9 @@ private:
     bool isAngle = effect == OpEffect::Turns;
     bool isScored = effect == OpEffect::Tests || (op == "Softmax" && weighs(node));
     Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(effect), isScored, isScored};
-    if (handsAnglesOn(effect) || handsScoresOn(effect)) {
+    if (handsAnglesOn(node) || handsScoresOn(effect)) {
       Uses after = ofOutputs(node);
-      here.angles = handsAnglesOn(effect) && after.angles;
+      here.angles = handsAnglesOn(node) && after.angles;
       here.fixed = reshapes(effect) ? after.fixed : here.angles;
       here.scored = handsScoresOn(effect) && after.scored;
       here.whole = handsScoresOn(effect) && effect != OpEffect::LooksUp && after.whole;
@@ -226,6 +259,16 @@ private:
     useInBranches(node);
   }
 
+  /// Does it compute angles from angles: in another shape, or multiplied with positions? A weight whose
+  /// product with activations goes into a sine is a layer's.
+  bool handsAnglesOn(const onnx::NodeProto &node) const {
+    OpEffect effect = effectOf(node);
+    return selects(effect) ||
+           (multiplies(effect) && llvm::none_of(node.input(), [&](const std::string &input) {
+              return activations.contains(input);
+            }));
+  }
+
   void useInBranches(const onnx::NodeProto &node) {
     for (const onnx::AttributeProto &attribute : node.attribute()) {
       for (const onnx::NodeProto &inner : attribute.g().node()) {
@@ -245,7 +288,7 @@ private:
   }
 
   const onnx::GraphProto &graph;
-  llvm::StringSet<> fromIntegers, weights;
+  llvm::StringSet<> fromIntegers, activations, weights;
   llvm::StringMap<Uses> uses;
 };
 
@@ -300,18 +343,23 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
   std::map<int64_t, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables; // by elements
   for (const onnx::TensorProto &proto : graph.initializer()) {
     Uses uses = finder->of(proto.name());
-    bool byUse = uses.fixed || uses.constant,
-         byValue = proto.dims_size() >= 2 && (uses.elementwise || uses.scored);
-    if (!isFloatType(proto.data_type()) || (!byUse && !byValue) || found.contains(proto.name()))
+    bool byValue =
+        uses.fixed || (proto.dims_size() >= 2 && (uses.elementwise || uses.scored));
+    if (!isFloatType(proto.data_type()) || !(uses.constant || byValue) ||
+        found.contains(proto.name()))
       continue;
-    if (byUse && values.has(proto))
-      found.insert(proto.name());
-    if (byUse)
+    if (uses.constant) {
+      if (values.has(proto))
+        found.insert(proto.name());
       continue;
+    }
     std::optional<HostTensor> table = values.read(proto);
     if (!table)
       continue;
-    if ((uses.elementwise && (isMask(*table) || isSinusoidal(*table))) ||
+    if (uses.fixed) {
+      if (uses.angles ? areFrequencies(*table) : areSlopes(*table))
+        found.insert(proto.name());
+    } else if ((uses.elementwise && (isMask(*table) || isSinusoidal(*table))) ||
         (uses.multiplied && isTurned(*table)) || (uses.scored && isAlibi(*table)))
       found.insert(proto.name());
     else if (uses.multiplied)

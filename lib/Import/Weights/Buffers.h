@@ -3,9 +3,11 @@
 // Exporters write a model's buffers as initializers, like its weights. These are recognized by their
 // use and, where that is not enough, by their values; never by name:
 //
-//   - frequencies of a rotary embedding: everything computed from them goes into a sine or cosine
+//   - frequencies of a rotary embedding: everything computed from them and from positions goes into a
+//     sine or cosine, and they neither rise and fall nor have a sign; or tables of such angles
 //   - slopes of ALiBi (Press et al., arXiv 2108.12409): they only scale numbers that are computed from
-//     integers (positions, masks), or from positions that an exporter has written as floats
+//     integers (positions, masks), or from positions that an exporter has written as floats, and are
+//     powers of two with evenly spaced exponents
 //   - operands that are never trained: class weights of a loss, cosines and sines of a rotary
 //     embedding, scales of a resize, mean and variance of a batch normalization for inference
 //   - biases of ALiBi that an exporter has computed: they are added to the scores of attention, and
