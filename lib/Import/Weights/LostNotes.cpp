@@ -13,11 +13,16 @@
 
 namespace partita::importer {
 
-/// By values: all elements are one number, and the tensor is read more often than any matrix. Other
-/// notes may be about these tensors too.
+/// By values: all elements are one number, and the tensor is read more often than any matrix. A record
+/// that finds every parameter in the file shows that none was merged. Other notes may be about these
+/// tensors too.
 void NoteFinder::noteMerged() {
   std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
-  llvm::erase_if(shared, [](const SharedWeight &each) { return !each.mergedValue; });
+  bool isComplete = origins.known() && origins.lost().empty();
+  llvm::erase_if(shared, [&](const SharedWeight &each) {
+    return !each.mergedValue ||
+           (isComplete && origins.of(each.name).kind == Origin::Parameter);
+  });
   WeightNote note;
   note.isReported = note.isOfParameters = true;
   for (const SharedWeight &each : shared)
