@@ -63,9 +63,9 @@ void parseInit(RunOptions &options, const std::string &text) {
 
 void parseResume(RunOptions &options, const std::string &text) {
   if (!text.empty() && text != "auto")
-    fail("--resume: '%s' is unknown; --resume alone needs a checkpoint, --resume auto takes one if "
-         "it is there",
-         text.c_str());
+    fail("--resume: expected nothing or 'auto', found '%s'; the folder is --checkpoint's: "
+         "--checkpoint '%s' --resume, or --resume auto, which starts anew if there is none",
+         text.c_str(), text.c_str());
   options.resume = text.empty();
   options.resumeIfThere = !text.empty();
 }
