@@ -10,6 +10,8 @@
 //   slice       array<i64: dimension, begin, size>: it is this part of the parameter
 //   origin      the model's parameter that it was computed from, where it is not that parameter
 //   folded      what the exporter did to parameters to make it, where it is none: "moved" their elements,
+//               or only a "part" of `origin`'s, perhaps "reshaped" into another number of dimensions (trained
+//               alike, but decayed by their own number of dimensions, and scaled by their own norm),
 //               "shifted" the one that is `origin`, perhaps negated, by a constant (trained alike, but
 //               decayed otherwise), or "computed" something else
 //
@@ -32,8 +34,13 @@ constexpr llvm::StringLiteral kNotes = "train.notes";
 
 /// What an exporter's constant folding has made a tensor by. A file of the model's weights (--init) holds
 /// at most the transpose of what it has moved, and nothing of what it has computed.
-enum class Folded { No, Moved, Shifted, Computed };
-constexpr llvm::StringLiteral foldedNames[] = {"", "moved", "shifted", "computed"};
+enum class Folded { No, Moved, Part, Reshaped, Shifted, Computed };
+constexpr llvm::StringLiteral foldedNames[] = {"",         "moved",   "part",
+                                               "reshaped", "shifted", "computed"};
+/// Are its elements a parameter's, unchanged?
+inline bool isMoved(Folded folded) {
+  return folded == Folded::Moved || folded == Folded::Part || folded == Folded::Reshaped;
+}
 
 /// A name that is none of these is of text that somebody has changed: nothing may be taken for it.
 inline Folded foldedOf(llvm::StringRef name) {

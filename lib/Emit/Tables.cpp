@@ -256,9 +256,9 @@ private:
   static std::string parameterTail(train::ParameterOp parameter, RankedTensorType type,
                                    const std::string &some) {
     train::Folded folded = train::tensorsOf(parameter).front().folded;
-    std::string text = folded == train::Folded::No      ? ""
-                       : folded == train::Folded::Moved ? ", Folded::Moved"
-                                                        : ", Folded::Computed";
+    std::string text = folded == train::Folded::No ? ""
+                       : train::isMoved(folded)    ? ", Folded::Moved"
+                                                   : ", Folded::Computed";
     if (!text.empty() || !some.empty())
       text = ", " + (some.empty() ? "{}" : some) + text;
     return homeText(parameter, type, /*isInFull=*/!text.empty()) + text;

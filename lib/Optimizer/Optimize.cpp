@@ -78,6 +78,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     }
     updateScale(last);
     warnOfShifted();
+    warnOfParts();
   }
 
 private:
@@ -272,27 +273,43 @@ private:
                                        APFloat(bounds[1]));
   }
 
-  /// Is it what an exporter has made of a parameter by adding a constant, as to Gemma's 1 + w? The
-  /// gradients are equal, but not what decays towards zero or depends on the norm.
-  void noteShifted(train::ParameterOp parameter, double decay, ArrayRef<StringRef> scalars) {
+  /// Is it what an exporter has made of a parameter by adding a constant, as to Gemma's 1 + w, or by
+  /// taking it apart? The gradients are equal, but not what decays towards zero or depends on the norm.
+  void noteFolded(train::ParameterOp parameter, double decay, ArrayRef<StringRef> scalars) {
     train::StoredTensor tensor = train::tensorsOf(parameter).front();
     usesNorms = llvm::is_contained(scalars, "ratio");
     if (tensor.folded == train::Folded::Shifted && (decay != 0 || usesNorms))
       shifted.push_back(std::move(tensor));
+    else if ((tensor.folded == train::Folded::Reshaped && weightDecay != 0) ||
+             (train::isMoved(tensor.folded) && tensor.folded != train::Folded::Moved && usesNorms))
+      parts.push_back(std::move(tensor));
+  }
+
+  void warnOfShifted() {
+    if (!shifted.empty())
+      warn(shifted, "parameter '" + shifted.front().origin +
+                        "' plus a constant that the exporter folded in, and " +
+                        (usesNorms ? std::string(kind) + " scales updates by the norm of the sum"
+                                   : "weight decay pulls the sum toward zero") +
+                        ", not the parameter");
+  }
+
+  void warnOfParts() {
+    if (!parts.empty())
+      warn(parts, "a part of parameter '" + parts.front().origin +
+                      "' that the exporter made a tensor of its own, and " +
+                      (usesNorms ? std::string(kind) + " scales its updates by its own norm"
+                                 : "weight decay, which leaves out vectors, goes by its own number "
+                                   "of dimensions"));
   }
 
   /// At compile and, like what import had to guess, at run.
-  void warnOfShifted() {
-    if (shifted.empty())
-      return;
-    const train::StoredTensor &first = shifted.front();
-    std::string others = ", one of " + std::to_string(shifted.size()) + ",";
-    std::string text = "tensor '" + first.name + "'" + (shifted.size() > 1 ? others : "") +
-                       " is parameter '" + first.origin +
-                       "' plus a constant that the exporter folded in, and " +
-                       (usesNorms ? std::string(kind) + " scales updates by the norm of the sum"
-                                  : "weight decay pulls the sum toward zero") +
-                       ", not the parameter; to train the parameter, export without constant "
+  void warn(ArrayRef<train::StoredTensor> tensors, const std::string &what) {
+    const train::StoredTensor &first = tensors.front();
+    std::string others = ", one of " + std::to_string(tensors.size()) + ",";
+    std::string text = "tensor '" + first.name + "'" + (tensors.size() > 1 ? others : "") +
+                       " is " + what +
+                       "; to train the parameter, export without constant "
                        "folding (torch.onnx.export: optimize=False)";
     getOperation().emitWarning() << text;
     Builder b(&getContext());
@@ -329,7 +346,7 @@ private:
       op.addAttribute("rate_scale", builder.getF64FloatAttr(group.rateScale));
     for (StringRef each : optimizer->getScalarNames())
       op.addOperands(control(builder, op, each));
-    noteShifted(parameter, group.decay, optimizer->getScalarNames());
+    noteFolded(parameter, group.decay, optimizer->getScalarNames());
     if (scale)
       op.addOperands(scale);
     if (applies)
@@ -360,6 +377,7 @@ private:
 
   llvm::StringSet<> parameterNames; // as symbols and in the model
   std::vector<train::StoredTensor> shifted; // whose values matter to their updates
+  std::vector<train::StoredTensor> parts;   // whose dimensions or norms matter to theirs
   bool usesNorms = false;                   // trust ratios
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio

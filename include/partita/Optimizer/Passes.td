@@ -15,7 +15,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     writes the states' first values too. With `clip` all updates follow the last gradient and take theirs times what
     brings the norm of all of them to `clip` at most. Where the loss is scaled (`scale-loss`), gradients are divided by the
     scale too, all updates have the predicate that every gradient is finite, and the scale is updated last.
-    Of a parameter that an exporter has shifted by a constant (`folded = "shifted"` in `train.tensors`), decay and trust ratios are warned of.
+    Of a parameter that an exporter has shifted by a constant or taken apart (`folded` in `train.tensors`), decay and trust ratios are warned of where they differ.
 
     ```mlir
     train.update @w, %w by %dw

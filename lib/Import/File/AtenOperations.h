@@ -22,13 +22,14 @@ enum class Decomposed {
 struct AtenOperation {
   enum Effect {
     Computes,
-    Creates, ///< its result has numbers of the program, whatever its operands are
-    Moves,   ///< its result has elements of its operand, each at most once
-    Copies,  ///< moves all; the program reads its constants through it
-    Joins,   ///< its result has elements of its operands, of each operand each at most once
-    LooksUp, ///< its result has the rows of a table that indices name
-    Shifts,  ///< adds or subtracts
-    Scales   ///< multiplies or divides
+    Creates,  ///< its result has numbers of the program, whatever its operands are
+    Moves,    ///< its result has elements of its operand, each at most once
+    Reshapes, ///< the same, perhaps in another number of dimensions
+    Copies,   ///< moves all; the program reads its constants through it
+    Joins,    ///< its result has elements of its operands, of each operand each at most once
+    LooksUp,  ///< its result has the rows of a table that indices name
+    Shifts,   ///< adds or subtracts
+    Scales    ///< multiplies or divides
   };
   /// A node of its decomposition that reads a parameter, as this operand (-1: as any).
   struct Reader {
@@ -37,7 +38,9 @@ struct AtenOperation {
     Decomposed how = Decomposed::Unknown;
   };
 
-  bool movesElements() const { return effect == Moves || effect == Copies || effect == Joins; }
+  bool movesElements() const {
+    return effect == Moves || effect == Reshapes || effect == Copies || effect == Joins;
+  }
   /// Is its result its operand if the other one is the number 0, or 1?
   bool hasNeutralNumber() const { return effect == Shifts || effect == Scales; }
 

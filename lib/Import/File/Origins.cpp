@@ -109,6 +109,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.inner = isInnerName(name);
   origin.moved = origin.inner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
+  origin.reshaped = own.effect == AtenOperation::Reshapes;
   origin.inside = origin.inner;
   origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
@@ -120,6 +121,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
     const AtenOperation &operation = operationMaking(each);
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;
+    origin.reshaped |= operation.effect == AtenOperation::Reshapes;
     origin.inside &= isInnerName(each);
   }
   origin.folded = true;

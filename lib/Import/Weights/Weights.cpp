@@ -154,9 +154,10 @@ train::Folded Weights::foldedBy(llvm::StringRef name) const {
     return train::Folded::Computed;
   if (origins.known())
     return origin.kind != Origin::Derived || original(name) ? train::Folded::No
-           : isMoved(*known(name)) || origin.lookedUp       ? train::Folded::Moved
-           : isShifted(name)                                ? train::Folded::Shifted
-                                                            : train::Folded::Computed;
+           : isPart(name)    ? (origin.reshaped ? train::Folded::Reshaped : train::Folded::Part)
+           : isMoved(*known(name)) || origin.lookedUp ? train::Folded::Moved
+           : isShifted(name)                          ? train::Folded::Shifted
+                                                      : train::Folded::Computed;
   return isFromPyTorch(file.model()) && isFoldedName(name) ? train::Folded::Moved
                                                            : train::Folded::No;
 }
@@ -174,6 +175,14 @@ void Weights::findMadeBiases() {
     remade.insert(node.input(bias));
     remade.insert(node.input(1));
   }
+}
+
+bool Weights::isPart(llvm::StringRef name) const {
+  const Origin &origin = origins.of(name);
+  if (origin.parameters.size() != 1 || origin.lookedUp || !isMoved(*known(name)))
+    return false;
+  auto group = groups.find(origin.parameters.front());
+  return group != groups.end() && group->second.size() > 1;
 }
 
 bool Weights::isShifted(llvm::StringRef name) const {

@@ -77,6 +77,8 @@ public:
   /// Biases that the exporter has made by folding what follows a layer into it (a BatchNorm into a
   /// Conv), in the order of the nodes. The weights of these layers are changed too.
   const std::vector<std::string> &madeBiases() const { return biasesMade; }
+  /// Is it one of several tensors that hold elements of one parameter?
+  bool isPart(llvm::StringRef name) const;
   /// Is it the only tensor of one parameter, and equal to it plus a constant (Origin::shifted)?
   bool isShifted(llvm::StringRef name) const;
   /// Tensors that are buffers by their use and values: constants, unless an option or the record
