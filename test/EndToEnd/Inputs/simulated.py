@@ -42,7 +42,7 @@ def built(program):
     """By g++, with the simulated CUDA beside the CUDA runtime's own sources."""
     name = json.load(open(program + "/manifest.json"))["program"]
     support, libraries = source + "/test/Support", build + "/lib/libpartita_rt_cuda_"
-    call("g++", "-std=c++17", "-O1", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-Wno-unknown-pragmas", "-xc++",
+    call("g++", "-fuse-ld=lld", "-std=c++17", "-O1", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-Wno-unknown-pragmas", "-xc++",
          program + "/model.cu", "-xnone", *("-I" + path for path in (source + "/runtime/include", support, support + "/simulated")),
          libraries + "process.a", libraries + "kernels.a", "-lpthread", "-o", program + "/" + name)
     return program
