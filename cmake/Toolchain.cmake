@@ -37,7 +37,7 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/cached)
 endif()
 find_program(LLD NAMES ld.lld-22 ld.lld)
 if(LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
