@@ -240,7 +240,7 @@ LogicalResult batchNorm(Node &node) {
   return node.set(0, m.add(m.mul(m.sub(node.value(x), mean), factor), bias));
 }
 
-/// x over the sum of its sizes, or over its length, along one axis.
+/// x over the sum of its sizes, or over its length, along one axis; zeros where that is zero.
 LogicalResult lpNorm(Node &node) {
   int64_t axis = -1, p = 2;
   if (failed(node.arity(1, 1)) || failed(node.attribute("axis", axis)) ||
@@ -257,7 +257,8 @@ LogicalResult lpNorm(Node &node) {
   Value value = node.value(x);
   Value size = p == 1 ? m.sum(m.apply<tx::AbsOp>(value), axis)
                       : m.apply<tx::SqrtOp>(m.sum(m.mul(value, value), axis));
-  return node.set(0, m.div(value, size));
+  Value isZero = m.apply<tx::EqualOp>(size, m.like(size, 0));
+  return node.set(0, m.div(value, m.select(isZero, m.like(size, 1), size)));
 }
 
 const OpRow normRows[] = {
