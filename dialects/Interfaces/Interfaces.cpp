@@ -13,14 +13,34 @@ int64_t partita::bytesOf(TypeRange tensors) {
   return bytes;
 }
 
+Value partita::handedOut(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  auto op = result ? dyn_cast<HandsOutInterface>(result.getOwner()) : HandsOutInterface();
+  Value inside = op ? op.getHandedOut(result) : Value();
+  return inside ? inside : value;
+}
+
+Value partita::behindRegion(Value value) {
+  if (!value.hasOneUse())
+    return value;
+  OpOperand &use = *value.use_begin();
+  auto op = use.getOwner()->hasTrait<OpTrait::IsTerminator>()
+                ? dyn_cast_or_null<HandsOutInterface>(use.getOwner()->getParentOp())
+                : HandsOutInterface();
+  OpResult result = op ? op.getHandingOut(use) : OpResult();
+  return result ? Value(result) : value;
+}
+
 LogicalResult partita::verifyStart(Operation *op) {
   auto start = cast<AsyncStartInterface>(op);
-  Value token = start.getToken();
+  Value token = behindRegion(start.getToken());
   Operation *wait = token.hasOneUse() ? *token.getUsers().begin() : nullptr;
-  bool isWaited = isa_and_nonnull<AsyncWaitInterface>(wait) && wait->getBlock() == op->getBlock();
+  bool isWaited = isa_and_nonnull<AsyncWaitInterface>(wait) &&
+                  wait->getBlock() == token.getParentBlock();
   bool isFilledForWait =
       start.worksInOperands() || llvm::all_of(start.getFilled(), [&](Value filled) {
-        return filled.hasOneUse() && *filled.getUsers().begin() == wait;
+        Value behind = behindRegion(filled);
+        return behind.hasOneUse() && *behind.getUsers().begin() == wait;
       });
   if (isWaited && isFilledForWait)
     return success();
@@ -31,10 +51,15 @@ LogicalResult partita::verifyStart(Operation *op) {
 LogicalResult partita::verifyWait(Operation *op) {
   auto wait = cast<AsyncWaitInterface>(op);
   AsyncStartInterface start = wait.getStart();
-  if (!start || start->getBlock() != op->getBlock() || start->getDialect() != op->getDialect())
+  bool isInside = handedOut(wait.getToken()) != wait.getToken();
+  if (!start || (start->getBlock() != op->getBlock() && !isInside) ||
+      start->getDialect() != op->getDialect())
     return op->emitOpError() << "waits for a token that no '" << op->getName().getDialectNamespace()
                              << "' op of this block started";
-  if (!llvm::equal(start.getFilled(), wait.getFilled()))
+  SmallVector<Value> filled(wait.getFilled());
+  if (isInside)
+    filled = llvm::map_to_vector(filled, [](Value value) { return handedOut(value); });
+  if (!llvm::equal(start.getFilled(), filled))
     return op->emitOpError() << "must take all that its start fills, in order";
   if (op->getNumResults() != wait.getFilled().size())
     return op->emitOpError() << "needs a result for each of the " << wait.getFilled().size()

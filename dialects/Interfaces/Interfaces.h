@@ -18,9 +18,14 @@ enum class Precision { Low, Follow, High, Exact };
 /// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp); reports why.
 mlir::LogicalResult verifyShardRule(mlir::Operation *op);
 
-/// Has the start one wait, in its block, for its token and all that it fills?
+/// The value of a region that a result of an op is which hands it out (HandsOutInterface); any other value itself.
+mlir::Value handedOut(mlir::Value value);
+/// What a value of a region is behind the op that hands it out, if its only use is that; any other value itself.
+mlir::Value behindRegion(mlir::Value value);
+
+/// Has the start one wait, in its block or behind what hands it out, for its token and all that it fills?
 mlir::LogicalResult verifyStart(mlir::Operation *start);
-/// Has the wait a start, in its block, and takes all that this fills?
+/// Has the wait a start, in its block or in a region that hands it out, and takes all that this fills?
 mlir::LogicalResult verifyWait(mlir::Operation *wait);
 
 /// Builds the wait of one class for the start of `op` (StartableInterface).

@@ -108,11 +108,25 @@ def PrecisionInterface : OpInterface<"PrecisionInterface"> {
   ];
 }
 
+def HandsOutInterface : OpInterface<"HandsOutInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op some of whose results are values of its regions, as the last run of the region leaves them: what begins in it may be waited for
+    behind the op.
+  }];
+  let methods = [
+    InterfaceMethod<"The value of a region that a result is; null where it is made in another way.",
+      "::mlir::Value", "getHandedOut", (ins "::mlir::OpResult":$result)>,
+    InterfaceMethod<"The result that an operand of a region's terminator is; null where it is none.",
+      "::mlir::OpResult", "getHandingOut", (ins "::mlir::OpOperand &":$yielded)>,
+  ];
+}
+
 def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    Begins a collective or copy that runs beside the computation; one AsyncWaitInterface in its block completes it and takes
-    its first result, the token. Until the wait, the operands must be neither written nor reused, and the buffers that the op fills
+    Begins a collective or copy that runs beside the computation; one AsyncWaitInterface in its block, or behind the op that hands
+    both out (HandsOutInterface), completes it and takes its first result, the token. Until the wait, the operands must be neither written nor reused, and the buffers that the op fills
     must not be read.
   }];
   let methods = [
@@ -135,14 +149,14 @@ def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
 def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    Completes what an AsyncStartInterface in its block has begun. Its operands are the token and all buffers that the start fills; each
+    Completes what an AsyncStartInterface has begun, in its block or in a region that hands it out. Its operands are the token and all buffers that the start fills; each
     result is the value of one of these from then on.
   }];
   let extraSharedClassDeclaration = [{
     ::mlir::Value getToken() { return $_op->getOperand(0); }
     /// Null where the token comes from no start.
     ::partita::AsyncStartInterface getStart() {
-      return ::llvm::dyn_cast_or_null<::partita::AsyncStartInterface>($_op->getOperand(0).getDefiningOp());
+      return ::llvm::dyn_cast_or_null<::partita::AsyncStartInterface>(::partita::handedOut($_op->getOperand(0)).getDefiningOp());
     }
     ::mlir::OperandRange getFilled() { return $_op->getOperands().drop_front(); }
     /// What a result was before it was complete.

@@ -116,7 +116,7 @@ Operation *AllReduceOp::buildWait(OpBuilder &builder, AsyncStartInterface start)
 }
 
 LogicalResult WaitOp::verify() {
-  auto start = cast<AllReduceStartOp>(getToken().getDefiningOp()); // by verifyWait
+  auto start = cast<AllReduceStartOp>(handedOut(getToken()).getDefiningOp()); // by verifyWait
   return verifyReduced(*this, getValues(), getResults(), start.getAxisAttr());
 }
 

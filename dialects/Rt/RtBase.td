@@ -54,6 +54,8 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
     /// On a function, by `lower-to-rt`, and on what stands for it: the entry point whose pass of a micro-batch it is, #train.entry_point.
     static constexpr ::llvm::StringLiteral kPassOf = "rt.pass_of";
+    /// Beside it: the variables of collectives that the pass begins in its last run and its caller waits for, strings.
+    static constexpr ::llvm::StringLiteral kPendings = "rt.pendings";
     /// On the module, by `lower-to-rt`: #rt.program, the program's tables.
     static constexpr ::llvm::StringLiteral kProgram = "rt.program";
   }];

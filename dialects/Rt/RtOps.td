@@ -78,8 +78,15 @@ def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
   let assemblyFormat = "$count $body attr-dict";
   let builders = [OpBuilder<(ins "int64_t":$count)>];
 }
-def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>]> {
-  let summary = "ends a loop's or a layer's region";
+def Rt_LastOp : Rt_Op<"last", [SingleBlockImplicitTerminator<"EndOp">]> {
+  let summary = "runs its region in the last run of a pass: that of micro-batch `number`";
+  let arguments = (ins I64:$micro, I64Attr:$number);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$micro `is` $number $body attr-dict";
+  let builders = [OpBuilder<(ins "::mlir::Value":$micro, "int64_t":$number)>];
+}
+def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LastOp", "LayerOp"]>]> {
+  let summary = "ends a region of a loop, of a layer, or of the last run of a pass";
   let assemblyFormat = "attr-dict";
 }
 
@@ -94,8 +101,9 @@ def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
 }
 def Rt_RunPassOp : Rt_Op<"run_pass"> {
   let summary = "runs the function of a pass on micro-batch `first`, or `first` + `time`";
-  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time);
-  let assemblyFormat = "$callee $first (`plus` $time^)? attr-dict";
+  let description = "`pendings` are variables of collectives that the pass begins, in its last run (RtDialect::kPendings), and that its caller waits for.";
+  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time, OptionalAttr<StrArrayAttr>:$pendings);
+  let assemblyFormat = "$callee $first (`plus` $time^)? (`pending` $pendings^)? attr-dict";
 }
 def Rt_AwaitSentOp : Rt_Op<"await_sent"> {
   let summary = "returns when all messages are sent that were begun over channel `number` of those between two stages";

@@ -417,7 +417,8 @@ LogicalResult AccumulateOp::verify() {
     return emitOpError() << "yields types that do not match its sums";
   return success(succeeded(verifyPasses(*this)) && succeeded(verifyGrown(*this)) &&
                  succeeded(verifyArguments(*this, getBody())) && succeeded(verifyLater(*this)) &&
-                 succeeded(verifyGrownTypes(*this)) && succeeded(verifyOrder(*this)));
+                 succeeded(verifyGrownTypes(*this)) && succeeded(verifyOrder(*this)) &&
+                 succeeded(verifyLast(*this)));
 }
 
 void YieldOp::build(OpBuilder &, OperationState &) {}

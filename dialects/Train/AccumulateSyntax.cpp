@@ -14,9 +14,18 @@ static ArrayAttr arrayOf(Builder builder, ArrayRef<PassName> passes) {
   }));
 }
 
+/// How many of the results are sums, and how many last values.
+static void addSegments(Builder builder, OperationState &state, size_t sums, size_t last) {
+  state.addAttribute(
+      AccumulateOp::getResultSegmentSizeAttr(),
+      builder.getDenseI32ArrayAttr({static_cast<int32_t>(sums), static_cast<int32_t>(last)}));
+}
+
 void AccumulateOp::build(OpBuilder &builder, OperationState &state, TypeRange sums,
-                         ValueRange batches, ArrayRef<PassName> later) {
+                         ValueRange batches, ArrayRef<PassName> later, TypeRange last) {
   state.addTypes(sums);
+  state.addTypes(last);
+  addSegments(builder, state, sums.size(), last.size());
   state.addOperands(batches);
   for (unsigned i = 0; i <= later.size(); ++i)
     (void)state.addRegion();
@@ -45,11 +54,14 @@ static ParseResult parseOnto(OpAsmParser &parser, OperationState &result, Argume
   });
 }
 
-/// Of a region that is parsed, but not checked.
+/// Of a region that is parsed, but not checked; null where it ends in something else.
+static YieldOp parsedYield(Region &region) {
+  return region.empty() || region.front().empty() ? YieldOp()
+                                                  : dyn_cast<YieldOp>(region.front().back());
+}
+
 static ValueRange savedIn(Region &region) {
-  auto yield = region.empty() || region.front().empty()
-                   ? YieldOp()
-                   : dyn_cast<YieldOp>(region.front().back());
+  YieldOp yield = parsedYield(region);
   return yield ? ValueRange(yield.getSaved()) : ValueRange();
 }
 
@@ -108,8 +120,14 @@ ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
   if (!grown.empty())
     result.addAttribute(getGrownAttrName(result.name),
                         parser.getBuilder().getDenseI64ArrayAttr(grown));
-  for (auto &region : result.regions)
+  size_t last = 0;
+  for (auto &region : result.regions) {
     ensureTerminator(*region, parser.getBuilder(), result.location);
+    if (YieldOp yield = parsedYield(*region))
+      last += yield.getLast().size();
+  }
+  last = std::min(last, result.types.size());
+  addSegments(parser.getBuilder(), result, result.types.size() - last, last);
   return success();
 }
 
@@ -134,5 +152,5 @@ void AccumulateOp::print(OpAsmPrinter &printer) {
     }
   };
   printBoundRegion(printer, *this, [&] { onto(getBody()); }, later,
-                   {getGrownAttrName(), getLaterPassesAttrName()});
+                   {getGrownAttrName(), getLaterPassesAttrName(), getResultSegmentSizeAttr()});
 }

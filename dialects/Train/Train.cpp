@@ -1,6 +1,6 @@
 //===- Train.cpp - parameters, states, updates ----------------------------------===//
 
-#include "dialects/Train/Train.h"
+#include "dialects/Train/RunningSums.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Reasons.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -151,6 +151,8 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
 }
 
 LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kLast)
+    return verifyLastAttribute(op, attribute.getValue());
   if (attribute.getName() != kEntryPoint)
     return success();
   if (!isa<FunctionOpInterface, SymbolOpInterface>(op) ||

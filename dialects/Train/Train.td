@@ -254,7 +254,8 @@ def Train_TokenCountOp : Train_Op<"token_count", [Pure, ShardInterface]> {
   let extraClassDeclaration = [{ ::std::string getShardRule() { return "*+ -> "; } }];
 }
 
-def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
+def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, AttrSizedResultSegments,
+                                                 DeclareOpInterfaceMethods<HandsOutInterface>]> {
   let summary = "runs the passes of each micro-batch and adds up what they yield";
   let description = [{
     Each of `batches` has the micro-batches along its first dimension; a region sees one at a time.
@@ -278,6 +279,10 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
 
     A sum that is listed in `grown` the region that yields it makes itself: it sees it as it is so far, zero at first, as an argument behind
     all others, and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a matmul).
+
+    A sum is complete in the last slot of the pass that yields it. What is to happen then, and beside what follows, stands in that
+    pass: ops with `train.last` run in its last slot only, and what the pass yields as `last` is a result of the loop, behind the sums
+    (`reduce-in-last-slot`: the reduction of gradients over ranks; `start-collectives`: its token, for a wait behind the loop).
     Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
@@ -305,14 +310,23 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
           ...
           train.yield %more : tensor<4x6xf32>
         } {order = #train.order<1 x (forward 0), 1 x (forward 1, backward 0, weights 0), 1 x (backward 1, weights 1)>}
+        %loss, %dw, %reduced = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> (tensor<f32>, tensor<4x6xf32>, tensor<4x6xf32>) {
+          ...
+          train.yield %part : tensor<f32> saves %h : tensor<8x128x4xf32>
+        } backward (%ids_again, %h_saved) onto (%so_far = 1) {
+          ...
+          %all = par.all_reduce %more over "dp" {train.last} : tensor<4x6xf32>
+          train.yield %more : tensor<4x6xf32> last %all : tensor<4x6xf32>
+        } {order = #train.order<1 x (forward 0, forward 1, backward 0, backward 1)>}
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<TypedArrayAttrBase<Train_PassAttr, "passes">>:$laterPasses,
                        OptionalAttr<DenseI64ArrayAttr>:$grown, OptionalAttr<Train_OrderAttr>:$order);
-  let results = (outs Variadic<AnyRankedTensor>:$sums);
+  let results = (outs Variadic<AnyRankedTensor>:$sums, Variadic<AnyType>:$last);
   let regions = (region SizedRegion<1>:$body, VariadicRegion<SizedRegion<1>>:$later);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$sums, "::mlir::ValueRange":$batches,
-                                 CArg<"::llvm::ArrayRef<::partita::train::PassName>", "{}">:$later)>];
+                                 CArg<"::llvm::ArrayRef<::partita::train::PassName>", "{}">:$later,
+                                 CArg<"::mlir::TypeRange", "{}">:$last)>];
   let hasCustomAssemblyFormat = 1;
   let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
@@ -346,8 +360,18 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     bool isUnscheduled() { return hasBackward() && !getOrder(); }
     /// Where the sum with this number is yielded, by whichever region.
     ::mlir::OpOperand &getPart(unsigned sum);
-    /// The number of the sum that a region's yield adds this operand to; none where it saves it.
+    /// The number of the sum that a region's yield adds this operand to; none where it saves it or hands it out.
     ::std::optional<unsigned> getSumOf(::mlir::OpOperand &yielded);
+
+    /// The pass's slot behind which it never runs again, as an index of the order.
+    unsigned getLastSlot(unsigned pass);
+    /// The micro-batch of that slot.
+    int64_t getLastMicroBatch(unsigned pass);
+    /// The passes, in the order of their last slots.
+    ::llvm::SmallVector<unsigned> getPassesByEnd();
+    /// A loop in this one's place that has these last values, of each pass, instead; its regions and sums are this one's. What uses the
+    /// last values of this one is the caller's.
+    AccumulateOp withLast(::mlir::OpBuilder &builder, ::llvm::ArrayRef<::llvm::SmallVector<::mlir::Value>> last);
 
     /// What a pass saves for later ones.
     ::mlir::OperandRange getSaved(unsigned pass = 0);
@@ -367,11 +391,13 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
 }
 
 def Train_YieldOp : Train_Op<"yield", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AccumulateOp"]>]> {
-  let summary = "a pass's contributions to the sums, and the values that it saves for later passes of the micro-batch";
-  let arguments = (ins Variadic<AnyRankedTensor>:$values, Variadic<AnyRankedTensor>:$saved);
-  let assemblyFormat = "attr-dict ($values^ `:` type($values))? (`saves` $saved^ `:` type($saved))?";
+  let summary = "a pass's contributions to the sums, the values that it saves for later passes of the micro-batch, and the loop's last values";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, Variadic<AnyRankedTensor>:$saved, Variadic<AnyType>:$last);
+  let assemblyFormat = [{
+    attr-dict ($values^ `:` type($values))? (`saves` $saved^ `:` type($saved))? (`last` $last^ `:` type($last))?
+  }];
   let builders = [OpBuilder<(ins), [{}]>,
-                  OpBuilder<(ins "::mlir::ValueRange":$values), [{ build($_builder, $_state, values, ::mlir::ValueRange()); }]>];
+                  OpBuilder<(ins "::mlir::ValueRange":$values), [{ build($_builder, $_state, values, ::mlir::ValueRange(), ::mlir::ValueRange()); }]>];
 }
 
 def Train_MinimizeOp : Train_Op<"minimize"> {

@@ -41,6 +41,9 @@ def Train_Dialect : Dialect {
     /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
     /// configuration.
     static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
+    /// On an op of a pass of a loop with an order, a unit: it runs in the pass's last slot only. What it makes is used by such ops, or is
+    /// a last value of the pass.
+    static constexpr ::llvm::StringLiteral kLast = "train.last";
     /// On a function: #train.entry_point; see entryPointOf.
     static constexpr ::llvm::StringLiteral kEntryPoint = "train.entry_point";
   }];

@@ -10,9 +10,10 @@ using namespace partita::analysis;
 
 int64_t analysis::timesOf(Operation *op) {
   int64_t times = 1;
-  for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
-       loop = loop->getParentOfType<train::AccumulateOp>())
-    times *= loop.getCount();
+  for (Operation *parent = op->getParentOp(); parent; op = parent, parent = op->getParentOp())
+    if (auto loop = dyn_cast<train::AccumulateOp>(parent);
+        loop && !op->hasAttr(train::TrainDialect::kLast))
+      times *= loop.getCount();
   return times;
 }
 

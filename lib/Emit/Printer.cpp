@@ -163,6 +163,13 @@ LogicalResult FunctionPrinter::printOp(Operation *op, unsigned depth) {
         return success();
       })
       .Case<emitc::ForOp>([&](auto loop) { return printFor(loop, depth); })
+      .Case<emitc::CmpOp>([&](auto compare) {
+        if (compare.getPredicate() != emitc::CmpPredicate::eq)
+          return compare.emitOpError() << "compares otherwise than by ==", failure();
+        define(compare, use(compare.getLhs()) + " == " + use(compare.getRhs()), depth);
+        return success();
+      })
+      .Case<emitc::IfOp>([&](auto branch) { return printIf(branch, depth); })
       .Default([](Operation *other) {
         return other->emitOpError() << "cannot be printed; run rt-to-emitc first";
       });
@@ -222,6 +229,14 @@ void FunctionPrinter::printVerbatim(emitc::VerbatimOp verbatim, unsigned depth) 
   size_t extra = result.size() - trimmed.size();
   auto remark = verbatim->getAttrOfType<StringAttr>("rt.comment");
   line(depth + static_cast<unsigned>(extra / 2), trimmed, remark ? remark.getValue() : "");
+}
+
+LogicalResult FunctionPrinter::printIf(emitc::IfOp branch, unsigned depth) {
+  line(depth, "if (" + use(branch.getCondition()) + ") {");
+  if (failed(printBlock(branch.getThenRegion().front(), depth + 1)))
+    return failure();
+  line(depth, "}");
+  return success();
 }
 
 LogicalResult FunctionPrinter::printFor(emitc::ForOp loop, unsigned depth) {

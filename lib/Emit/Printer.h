@@ -25,6 +25,7 @@ private:
   void printCall(mlir::emitc::CallOpaqueOp call, unsigned depth);
   void printVerbatim(mlir::emitc::VerbatimOp verbatim, unsigned depth);
   mlir::LogicalResult printFor(mlir::emitc::ForOp loop, unsigned depth);
+  mlir::LogicalResult printIf(mlir::emitc::IfOp branch, unsigned depth);
 
   /// No value may be called like a function that is called beside it.
   void reserveCalled(mlir::emitc::FuncOp function);

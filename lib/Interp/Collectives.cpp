@@ -129,7 +129,7 @@ static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankO
 static LogicalResult poll(Execution &, par::PollOp, RankInputs, RankOutputs) { return success(); }
 
 static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, RankOutputs out) {
-  auto started = cast<par::AllReduceStartOp>(op.getToken().getDefiningOp()); // by its verifier
+  auto started = cast<par::AllReduceStartOp>(op.getStart().getOperation()); // by its verifier
   for (auto [result, value] : llvm::zip(out, in.drop_front()))
     result = sumOverGroups(execution.mesh(), started.getAxis(), value);
   return success();

@@ -30,6 +30,8 @@ public:
   int depth; // of calls
   /// Rank 0's memory, where the module has a plan of it; null otherwise, and in called functions.
   std::unique_ptr<PlacedMemory> memory;
+  /// In the last slot of a pass: what has `train.last` runs there alone.
+  bool inLastSlot = false;
   /// Values of the frames that are being run; regions see those around them.
   llvm::DenseMap<mlir::Value, RankTensors> values;
 

@@ -8,6 +8,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Interp/Random.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 using namespace partita;
@@ -96,10 +97,14 @@ static RankTensors sumOf(const RankTensors &a, const RankTensors &b) {
 }
 
 /// In planned memory the sums stand where they are added up, from before the first micro-batch on;
-/// those that the region makes it has written there, or they are copied.
+/// those that the region makes it has written there, or they are copied. One that nobody wants behind the
+/// loop is, where its pass has ended, what the pass's last slot has made of it.
 static LogicalResult keepSums(Execution &execution, train::AccumulateOp op, RankOutputs before,
-                              RankOutputs after) {
+                              RankOutputs after, const llvm::BitVector &ended) {
   for (auto [i, sum] : llvm::enumerate(op.getSums())) {
+    Region &region = *op.getPart(i).getOwner()->getParentRegion();
+    if (op.getSoFar(i) && sum.use_empty() && ended[op.numberOf(region)])
+      continue;
     Tensor zero(cast<RankedTensorType>(sum.getType()));
     if (!before.empty() && !op.getSoFar(i) &&
         failed(execution.memory->check(op, sum, before[i].empty() ? zero : *before[i].front())))
@@ -123,18 +128,21 @@ static RankTensors zeros(Execution &execution, Type type) {
 class Passes {
 public:
   Passes(Execution &execution, train::AccumulateOp op, RankInputs in, RankOutputs out)
-      : execution(execution), op(op), in(in), out(out), saved(op.getCount()), done(op.getCount()) {}
+      : execution(execution), op(op), in(in), out(out), saved(op.getCount()), done(op.getCount()),
+        ended(op->getNumRegions()) {}
 
   LogicalResult run() {
-    if (execution.memory && failed(keepSums(execution, op, {}, out)))
+    if (execution.memory && failed(keepSums(execution, op, {}, out, ended)))
       return failure();
     MutableArrayRef<Region> regions = op->getRegions();
     if (std::optional<train::OrderAttr> order = op.getOrder()) {
-      for (train::OrderAttr::Slot slot : order->getSlots()) {
+      for (auto [time, slot] : llvm::enumerate(order->getSlots())) {
         Region &region = regions[*op.findPass(slot.pass)];
+        execution.inLastSlot = time == op.getLastSlot(op.numberOf(region));
         if (failed(awaitSent(region)) || failed(pass(region, slot.microBatch)))
           return failure();
       }
+      execution.inLastSlot = false;
       return success(llvm::all_of(regions, [&](Region &each) { return succeeded(awaitSent(each)); }));
     }
     for (int64_t i = 0; i < op.getCount(); ++i)
@@ -168,6 +176,11 @@ private:
     auto yield = cast<train::YieldOp>(block.getTerminator());
     for (auto [part, operand] : llvm::zip(*yielded, yield->getOpOperands())) {
       std::optional<unsigned> added = op.getSumOf(operand);
+      if (OpResult behind = op.getHandingOut(operand)) {
+        if (execution.inLastSlot)
+          out[behind.getResultNumber()] = part;
+        continue;
+      }
       if (!added) {
         saved[i][number].push_back(part);
         continue;
@@ -177,7 +190,8 @@ private:
     }
     if (++done[i] == op->getNumRegions())
       saved[i].clear();
-    return execution.memory ? keepSums(execution, op, before, out) : success();
+    ended[number] = ended[number] || execution.inLastSlot;
+    return execution.memory ? keepSums(execution, op, before, out, ended) : success();
   }
 
   /// In planned memory: the blocks of the micro-batch, and the saved values in them.
@@ -206,6 +220,7 @@ private:
   RankOutputs out;
   std::vector<SmallVector<SmallVector<RankTensors>>> saved; // by micro-batch and pass
   std::vector<unsigned> done;                               // passes of each micro-batch
+  llvm::BitVector ended;                                    // the passes that run no more
 };
 
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,

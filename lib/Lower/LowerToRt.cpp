@@ -141,12 +141,29 @@ private:
       markWork(&op);
       if (auto yield = dyn_cast<train::YieldOp>(op))
         addUp(yield, loop);
-      else if (failed(lowerOp(&op)))
+      else if (failed(op.hasAttr(train::TrainDialect::kLast) ? lowerLast(loop, region, &op)
+                                                             : lowerOp(&op)))
         return failure();
     }
     l.leaveLoop();
     forgetWork();
     return success();
+  }
+
+  /// In the region's last slot alone, along with such an op right in front of it.
+  LogicalResult lowerLast(train::AccumulateOp loop, Region &region, Operation *op) {
+    OpBuilder::InsertionGuard guard(builder);
+    Block &block = *builder.getInsertionBlock();
+    auto last = builder.getInsertionPoint() == block.begin()
+                    ? LastOp()
+                    : dyn_cast<LastOp>(&*std::prev(builder.getInsertionPoint()));
+    if (!last)
+      last = l.create<LastOp>(l.microBatch(), loop.getLastMicroBatch(loop.numberOf(region)));
+    builder.setInsertionPoint(last.getBody().front().getTerminator());
+    l.enterBranch();
+    LogicalResult result = lowerOp(op);
+    l.leaveBranch();
+    return result;
   }
 
   void addUp(train::YieldOp yield, train::AccumulateOp loop) {
@@ -166,13 +183,18 @@ private:
 
   LogicalResult lowerOrder(train::AccumulateOp loop) {
     SmallVector<StringRef> names; // by region
+    SmallVector<ArrayAttr> pendings;
     for (Region &region : loop->getRegions()) {
       FailureOr<StringRef> name = lowerPass(loop, region);
       if (failed(name))
         return failure();
       names.push_back(*name);
+      pendings.push_back(pendingsOf(region, l));
     }
     l.begin(loop);
+    for (ArrayAttr ofPass : pendings)
+      for (auto pending : rt::elementsOf<StringAttr>(ofPass))
+        l.create<PendingOp>(pending, /*copy=*/false);
     for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
       OpBuilder::InsertionGuard guard(builder);
       Value time;
@@ -182,11 +204,21 @@ private:
         builder.setInsertionPoint(repeated.getBody().front().getTerminator());
       }
       for (train::OrderAttr::Slot slot : run.slots)
-        l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, time);
+        l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, time,
+                            pendings[*loop.findPass(slot.pass)]);
     }
     for (Region &region : loop->getRegions())
       awaitSent(region);
     return success();
+  }
+
+  /// The variables, by a function's lowering, of what the region begins in its last slot; null where that is nothing.
+  static ArrayAttr pendingsOf(Region &region, Lowering &lowering) {
+    SmallVector<Attribute> names;
+    for (auto start : region.getOps<AsyncStartInterface>())
+      if (start->hasAttr(train::TrainDialect::kLast))
+        names.push_back(StringAttr::get(start->getContext(), lowering.pendingOf(start)));
+    return names.empty() ? ArrayAttr() : ArrayAttr::get(region.getContext(), names);
   }
 
   /// What a region computes, its words joined by `separator`.
@@ -211,6 +243,8 @@ private:
     if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
       made->setAttr(RtDialect::kPassOf, train::EntryPointAttr::get(at.getContext(), *entry));
     FunctionLowering pass(l.shared, from, made);
+    if (ArrayAttr pendings = pendingsOf(region, pass.l))
+      made->setAttr(RtDialect::kPendings, pendings);
     pass.l.begin(loop);
     Value micro = made.getArgument(0);
     pass.l.create<BeginPassOp>(micro, memory, nameOf(loop, region, " "));

@@ -42,9 +42,9 @@ AtAttr Lowering::at(Value tensor) const {
     return SymbolTable::lookupNearestSymbolFrom(read, read.getSymbolAttr())
         ->getAttrOfType<AtAttr>(RtDialect::kAt);
   auto places = definer->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
-  unsigned number = cast<OpResult>(tensor).getResultNumber();
-  if (!isa<RankedTensorType>(definer->getResult(0).getType()))
-    --number; // a token has no place
+  unsigned number = 0; // a token has no place
+  for (OpResult other : definer->getResults().take_front(cast<OpResult>(tensor).getResultNumber()))
+    number += isa<RankedTensorType>(other.getType());
   return cast<AtAttr>(places[number]);
 }
 
@@ -262,9 +262,13 @@ void Lowering::enterLoop(train::AccumulateOp loop, Region &region, Value micro) 
   outer.push_back(pointers);
 }
 
-void Lowering::leaveLoop() {
+void Lowering::leaveBranch() {
   pointers = std::move(outer.back());
   outer.pop_back();
+}
+
+void Lowering::leaveLoop() {
+  leaveBranch();
   micro = {};
   inFlight = {};
 }

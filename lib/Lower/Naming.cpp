@@ -123,6 +123,8 @@ void Naming::nameGradient(Value gradient, std::string name) {
       if (Value own = reducedOf(add))
         nameGradient(own, name);
     }
+    else if (Value inside = handedOut(gradient); inside != gradient)
+      gradient = inside;
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
       gradient = loop.getPart(number).get();
     else

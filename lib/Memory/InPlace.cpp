@@ -204,6 +204,18 @@ std::optional<Place> Planner::homeOf(Value result) {
 // Collectives
 //===----------------------------------------------------------------------------------------------===//
 
+bool Planner::staysInPlace(OpOperand &yielded, int storage) {
+  auto yield = dyn_cast<train::YieldOp>(yielded.getOwner());
+  if (!yield)
+    return false;
+  auto loop = cast<train::AccumulateOp>(yield->getParentOp());
+  if (loop.getHandingOut(yielded))
+    return true;
+  std::optional<unsigned> sum = loop.getSumOf(yielded);
+  BlockArgument soFar = sum ? loop.getSoFar(*sum) : BlockArgument();
+  return soFar && plan.places.lookup(soFar).storage == storage && loop.getSums()[*sum].use_empty();
+}
+
 bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
                                llvm::SmallDenseSet<int> &taken) {
   Place place = plan.places[operand];
@@ -211,7 +223,10 @@ bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
   if (storage.space != Space::Arena || !place.view.isDense() || !taken.insert(place.storage).second)
     return false;
   for (Value value : storage.values)
-    for (Operation *user : value.getUsers()) {
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (op->hasAttr(train::TrainDialect::kLast) && staysInPlace(use, place.storage))
+        continue;
       // What another one has begun to read it reads until its wait.
       Operation *ancestor =
           op->getBlock()->findAncestorOpInBlock(user == op ? *user : *endOf(user));
@@ -225,10 +240,7 @@ bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
 void Planner::planReduction(Operation *op) {
   SmallVector<int> into;
   llvm::SmallDenseSet<int> taken;
-  Operation *end = op;
-  if (op->getNumResults() == 1 && !tensorType(op->getResult(0)))
-    for (Operation *user : op->getUsers())
-      end = user;
+  Operation *end = endOf(op);
   for (Value operand : op->getOperands()) {
     if (mayReduceInPlace(operand, op, end, taken)) {
       into.push_back(plan.places[operand].storage);

@@ -9,6 +9,8 @@
 //      to the last one that reads it. What lives equally long is a block, and the blocks, a ring, live as
 //      long as the loop; micro-batches take them in turn. Offloaded activations have rings of pinned memory.
 //   3. What is sent may be read until its pass runs again.
+//   4. What begins in a pass's last slot (`train.last`) lives on, to its wait behind the loop: in the rest
+//      of the pass, and in passes that run later. In earlier ones its memory may be others'.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -111,7 +113,36 @@ LogicalResult Planner::planLoop(AccumulateOp loop) {
     keepSent(loop, region);
   }
   makeRings(loop);
+  placeLast(loop);
   return keepSums(loop);
+}
+
+void Planner::placeLast(AccumulateOp loop) {
+  for (OpResult result : loop.getLast()) {
+    Value inside = loop.getHandedOut(result);
+    if (auto found = plan.places.find(inside); found == plan.places.end())
+      continue; // a token
+    else if (Place from = found->second; from.storage < 0)
+      plan.places[result] = from;
+    else
+      place(result, from.storage, from.view);
+  }
+  if (loop.getLast().empty())
+    return;
+  auto beginOf = [&](unsigned pass) { return plan.number[&loop->getRegion(pass).front().front()]; };
+  auto endOf = [&](unsigned pass) {
+    return plan.number[loop->getRegion(pass).front().getTerminator()];
+  };
+  auto outlives = [&](const Storage &storage, unsigned pass) {
+    return storage.space != Space::InFlight && storage.first >= beginOf(pass) &&
+           storage.first <= endOf(pass) && storage.last > endOf(pass);
+  };
+  for (unsigned pass = 0; pass < loop->getNumRegions(); ++pass)
+    for (unsigned later = 0; later < pass; ++later) // it stands in front of the pass, but ends behind it
+      if (loop.getLastSlot(later) > loop.getLastSlot(pass))
+        for (Storage &storage : plan.storages)
+          if (outlives(storage, pass))
+            storage.first = std::min(storage.first, beginOf(later));
 }
 
 void Planner::placeMicroBatches(AccumulateOp loop, Region &region) {
@@ -123,7 +154,7 @@ void Planner::placeMicroBatches(AccumulateOp loop, Region &region) {
 }
 
 void Planner::placeSums(AccumulateOp loop) {
-  for (OpResult sum : loop->getResults()) {
+  for (OpResult sum : loop.getSums()) {
     BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
     if (soFar) // dies where the region makes it another one, which may take its place
       place(soFar, newStorage(Space::Arena, sum, bytesOf(tensorType(sum))),
@@ -205,12 +236,12 @@ void Planner::makeRings(AccumulateOp loop) {
 }
 
 LogicalResult Planner::keepSums(AccumulateOp loop) {
-  for (OpResult sum : loop->getResults()) {
+  for (OpResult sum : loop.getSums()) {
     BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
     if (!soFar)
       continue;
     int storage = plan.places[soFar].storage;
-    for (unsigned other = 0; other < loop->getNumResults(); ++other)
+    for (unsigned other = 0; other < loop.getSums().size(); ++other)
       if (other != sum.getResultNumber() &&
           plan.places.lookup(loop.getPart(other).get()).storage == storage)
         return loop.emitOpError() << "yields as sum number " << other

@@ -108,8 +108,9 @@ public:
       storage.kind = Kind::Gradient;
     Operation *op = value.getDefiningOp();
     if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
-      unsigned number = cast<OpResult>(value).getResultNumber();
-      return mark(loop.getPart(number).get());
+      Value inside = handedOut(value);
+      return mark(inside != value ? inside
+                                  : loop.getPart(cast<OpResult>(value).getResultNumber()).get());
     }
     if (isa_and_nonnull<par::ParDialect, zero::ZeroDialect>(op ? op->getDialect() : nullptr))
       return markExchanged(op, cast<OpResult>(value).getResultNumber());
@@ -168,7 +169,7 @@ void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
   });
   // A sum that is made in the backward pass is one too, whatever is done with it behind the loop.
   function.walk([&](train::AccumulateOp loop) {
-    for (OpResult sum : loop->getResults())
+    for (OpResult sum : loop.getSums())
       if (isBackward(loop.getPart(sum.getResultNumber()).get().getDefiningOp()))
         gradients.mark(sum);
   });

@@ -61,20 +61,26 @@ void Planner::number(Block &block) {
 }
 
 Operation *Planner::endOf(Operation *op) {
-  if (op->getNumResults() == 0 || tensorType(op->getResult(0)) || !op->getResult(0).hasOneUse())
+  if (op->getNumResults() == 0 || tensorType(op->getResult(0)))
     return op;
-  return *op->getResult(0).getUsers().begin();
+  Value token = behindRegion(op->getResult(0));
+  return token.hasOneUse() ? *token.getUsers().begin() : op;
 }
 
 int Planner::lastUse(Value value) {
   Operation *definer = value.getDefiningOp();
   int last = definer ? plan.number[definer] : 0;
-  for (Operation *user : value.getUsers()) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto loop = dyn_cast<train::AccumulateOp>(user->getParentOp()); loop && isa<train::YieldOp>(user))
+      if (OpResult behind = loop.getHandingOut(use))
+        last = std::max(last, lastUse(behind));
     if (auto loop = orderedLoopOf(user); loop && isa<pipe::SendOp>(user))
       last = std::max(last, ends[loop]); // complete before the pass runs again
     user = endOf(user);
     Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*user);
-    last = std::max(last, ancestor == user ? plan.number[user] : ends[ancestor]);
+    bool inLoop = ancestor && ancestor != user;
+    last = std::max(last, inLoop ? ends[ancestor] : plan.number[user]);
   }
   return last;
 }
@@ -188,7 +194,7 @@ void Planner::placeResults(KernelInterface kernel) {
 Operation *Planner::startOf(Operation *op) {
   if (op->getNumOperands() == 0)
     return nullptr;
-  Operation *start = op->getOperand(0).getDefiningOp();
+  Operation *start = handedOut(op->getOperand(0)).getDefiningOp();
   return start && !tensorType(op->getOperand(0)) && plan.operandsInto.count(start) ? start
                                                                                    : nullptr;
 }

@@ -91,6 +91,9 @@ private:
   /// Nobody else may look at it from the beginning on.
   bool mayReduceInPlace(mlir::Value operand, mlir::Operation *op, mlir::Operation *end,
                         llvm::SmallDenseSet<int> &taken);
+  /// Does a pass's yield leave the storage alone: because it hands the value out, or because it is a sum
+  /// that stands there already and that nobody wants behind the loop?
+  bool staysInPlace(mlir::OpOperand &yielded, int storage);
   /// A collective works in its operands' memory, or in copies of them.
   void planReduction(mlir::Operation *op);
   /// Results of a collective: the memory that it worked in.
@@ -121,6 +124,9 @@ private:
   void keepSent(train::AccumulateOp loop, mlir::Region &region);
   /// Those that live equally long have one ring.
   void makeRings(train::AccumulateOp loop);
+  /// What a loop hands out stands where its pass has left it; and what lives on behind a pass's last slot
+  /// does so in passes that run later.
+  void placeLast(train::AccumulateOp loop);
   /// The sums that the loop's region makes, after its ops: where the argument stands.
   mlir::LogicalResult keepSums(train::AccumulateOp loop);
 

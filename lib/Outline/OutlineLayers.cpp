@@ -81,6 +81,9 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
     comment.clear();
     if (StringAttr name = pendingName(&op))
       ++uses[{function, name}];
+    if (auto run = dyn_cast<RunPassOp>(op))
+      for (auto name : elementsOf<StringAttr>(run.getPendingsAttr()))
+        ++uses[{function, name}];
   }
   steps.emplace_back();
   for (Operation &op : block)

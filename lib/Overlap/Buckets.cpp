@@ -3,6 +3,7 @@
 #include "lib/Overlap/Buckets.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
 
 using namespace mlir;
 using namespace partita;
@@ -55,7 +56,8 @@ Buckets::Key Buckets::keyOf(Operation *op) {
   else if (cast<CollectiveInterface>(op).getRow().reduces)
     where = provenance::get(op, provenance::kLayer);
   return {op->getAttr("axis"), getElementTypeOrSelf(op->getOperand(0).getType()),
-          op->getName().getIdentifier(), ofParameters, where};
+          op->getName().getIdentifier(), ofParameters, where,
+          op->getAttr(train::TrainDialect::kLast)};
 }
 
 int64_t Buckets::sizeFor(int64_t total) const {

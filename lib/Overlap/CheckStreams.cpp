@@ -5,7 +5,8 @@
 // behind the wait begins when it is complete. The check walks a planned function once and keeps the
 // pending ops with the bytes they read and write; an access in between that touches these bytes is a
 // race, whichever pass placed the start, the wait or the memory. It does not rely on the planner: it
-// knows no lifetimes, only places.
+// knows no lifetimes, only places. Passes of a loop with an order are walked in the order in which they
+// end: what begins in a pass's last slot is pending in the rest of it and in those that run later.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -110,21 +111,46 @@ private:
       flights.erase(start);
       return success();
     }
-    for (Region &region : op->getRegions())
-      for (Block &block : region) {
+    Accesses accesses = accessesOf(op);
+    Attribute stream = streamOf(op);
+    if (failed(checkPairs(op, accesses, stream)))
+      return failure();
+    for (Region *region : regionsOf(op))
+      for (Block &block : *region) {
         for (BlockArgument argument : block.getArguments())
           noteArgument(argument);
         if (failed(checkBlock(block)))
           return failure();
       }
-    Accesses accesses = accessesOf(op);
-    Attribute stream = streamOf(op);
+    if (stream)
+      flights.insert({op, {op, stream, std::move(accesses)}});
+    auto loop = dyn_cast<train::AccumulateOp>(op);
+    return loop ? checkPairs(op, addedUpBy(loop), stream) : success();
+  }
+
+  LogicalResult checkPairs(Operation *op, const Accesses &accesses, Attribute stream) {
     for (auto &[start, flight] : flights)
       if (stream != flight.stream && failed(checkPair(op, accesses, flight)))
         return failure();
-    if (stream)
-      flights.insert({op, {op, stream, std::move(accesses)}});
     return success();
+  }
+
+  /// Those of a loop with an order as they end: a pass reads only what ends before it does.
+  static SmallVector<Region *> regionsOf(Operation *op) {
+    auto loop = dyn_cast<train::AccumulateOp>(op);
+    if (!loop || !loop.getOrder())
+      return llvm::map_to_vector(op->getRegions(), [](Region &region) { return &region; });
+    return llvm::map_to_vector(loop.getPassesByEnd(),
+                               [&](unsigned pass) { return &loop->getRegion(pass); });
+  }
+
+  /// Sums that a loop adds up behind its passes, also beside what began in one of them.
+  Accesses addedUpBy(train::AccumulateOp loop) {
+    Accesses accesses;
+    for (OpResult sum : loop.getSums())
+      if (!loop.getSoFar(sum.getResultNumber()))
+        add(accesses.writes, places.lookup(sum), sum.getType());
+    return accesses;
   }
 
   /// What is saved lies where the forward pass put it, and a micro-batch somewhere in its batch.
@@ -176,7 +202,7 @@ private:
       if (isa<RankedTensorType>(result.getType()) && number < buffers.size())
         places[result] = dyn_cast<rt::AtAttr>(buffers[number++]);
     if (auto loop = dyn_cast<train::AccumulateOp>(op))
-      for (OpResult sum : loop->getResults())
+      for (OpResult sum : loop.getSums())
         if (BlockArgument soFar = loop.getSoFar(sum.getResultNumber()))
           places[soFar] = places.lookup(sum);
   }
@@ -222,8 +248,9 @@ private:
     Accesses accesses;
     if (isView(op) || isa<train::ReadOp>(op))
       return accesses;
-    for (Value operand : op->getOperands())
-      add(accesses.reads, places.lookup(operand), placedType(operand));
+    for (OpOperand &operand : op->getOpOperands())
+      if (!staysInPlace(operand))
+        add(accesses.reads, places.lookup(operand.get()), placedType(operand.get()));
     auto buffers = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
     if (worksInOperands(op)) { // one per operand
       ArrayRef<Attribute> list = buffers ? buffers.getValue() : ArrayRef<Attribute>();
@@ -237,6 +264,18 @@ private:
     if (auto write = dyn_cast<train::WriteOp>(op))
       addSymbol(write, accesses);
     return accesses;
+  }
+
+  /// What a pass yields and nobody touches for it: it is handed out, or is a sum that stands where the loop has it.
+  bool staysInPlace(OpOperand &yielded) const {
+    auto yield = dyn_cast<train::YieldOp>(yielded.getOwner());
+    if (!yield)
+      return false;
+    auto loop = cast<train::AccumulateOp>(yield->getParentOp());
+    std::optional<unsigned> sum = loop.getSumOf(yielded);
+    return loop.getHandingOut(yielded) ||
+           (sum && loop.getSoFar(*sum) &&
+            places.lookup(yielded.get()) == places.lookup(loop.getSums()[*sum]));
   }
 
   static void addWorkspace(Operation *op, Accesses &accesses) {

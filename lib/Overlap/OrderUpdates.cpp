@@ -1,8 +1,8 @@
 //===- OrderUpdates.cpp - updates in the order of their gradients -----------------------------===//
 //
 // An update moves to the end of its block, together with the shards that it takes and the writes and
-// gathers of its results, in the order of the ops that define the gradients; gathered values are
-// written at the very end. Reads stay where they are, before the first write.
+// gathers of its results, in the order of the ops that define the gradients, or reduce them in slots of
+// a loop; gathered values are written at the very end. Reads stay where they are, before the first write.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -80,12 +80,36 @@ private:
     op->moveBefore(before);
   }
 
+  /// Of a gradient that a slot of a loop has reduced: when, among all last values of the loop.
+  static unsigned readyIn(Operation *update) {
+    Value gradient = update->getOperand(1), inside = handedOut(gradient);
+    auto loop = gradient.getDefiningOp<train::AccumulateOp>();
+    if (!loop || inside == gradient)
+      return 0;
+    Operation *definer = inside.getDefiningOp();
+    unsigned time = 1;
+    for (unsigned pass : loop.getPassesByEnd()) {
+      Block &block = loop->getRegion(pass).front();
+      for (Operation &op : block.without_terminator()) {
+        if (&op == definer)
+          return time;
+        time += op.hasAttr(train::TrainDialect::kLast);
+      }
+    }
+    return 0;
+  }
+
   void order(Block *block, MutableArrayRef<Operation *> updates) {
     if (updates.empty())
       return;
-    llvm::sort(updates, [](Operation *a, Operation *b) {
+    llvm::DenseMap<Operation *, unsigned> times;
+    for (Operation *update : updates)
+      times[update] = readyIn(update);
+    llvm::sort(updates, [&](Operation *a, Operation *b) {
       Operation *first = gradientOf(a), *second = gradientOf(b);
-      return first == second ? a->isBeforeInBlock(b) : first->isBeforeInBlock(second);
+      if (first != second)
+        return first->isBeforeInBlock(second);
+      return times[a] == times[b] ? a->isBeforeInBlock(b) : times[a] < times[b];
     });
     Operation *end = block->getTerminator();
     SmallVector<Operation *> last;

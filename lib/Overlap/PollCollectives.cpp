@@ -2,11 +2,14 @@
 //
 // Block by block, axis by axis. First the stretches in which enough is under way are measured: what
 // is computed in them, by how many ops. Then a poll follows each op that completes another share of
-// that work. Polls do not change what is computed, nor the order of collectives.
+// that work. Polls do not change what is computed, nor the order of collectives. What begins in the last
+// slot of a pass is under way in the rest of the pass, where it is polled in that slot alone, in passes
+// that run later, and behind the loop until its wait.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Overlap/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -19,13 +22,21 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using train::AccumulateOp;
 
 namespace {
+
+/// An op that computes while collectives are under way.
+struct Computation {
+  Operation *op;
+  int64_t cost;
+  bool inLastSlot; ///< in others of its pass, none is under way
+};
 
 /// What happens in a block while collectives over one axis are under way.
 struct Overlapped {
   StringAttr axis;
-  SmallVector<std::pair<Operation *, int64_t>> ops; ///< that compute, with their cost
+  SmallVector<Computation> ops;
   int64_t cost = 0;
   int64_t bytes = 0; ///< of the collectives
 };
@@ -51,24 +62,35 @@ private:
   SmallVector<Overlapped> measure(Block &block) {
     llvm::MapVector<StringAttr, Overlapped> byAxis;
     llvm::MapVector<StringAttr, SmallVector<CollectiveInterface>> underWay;
+    auto begin = [&](CollectiveInterface start) {
+      underWay[start.getAxisAttr()].push_back(start);
+      byAxis[start.getAxisAttr()].bytes += start.getWireBytes();
+    };
+    llvm::for_each(begunInFrontOf(block), begin);
     for (Operation &op : block) {
+      if (auto loop = dyn_cast<AccumulateOp>(op); loop && loop.getOrder())
+        for (Region &region : loop->getRegions())
+          llvm::for_each(lastStartsOf(region), begin);
       auto start = dyn_cast<CollectiveInterface>(op);
-      if (start && start.isStart() && start.getWireBytes() >= leastBytes) {
-        underWay[start.getAxisAttr()].push_back(start);
-        byAxis[start.getAxisAttr()].bytes += start.getWireBytes();
+      if (start && isWorthPolls(start)) {
+        begin(start);
       } else if (CollectiveInterface begun = completedBy(&op)) {
         // Those of one communicator complete in the order of their starts: with this one, all that
         // began before it. Gathers that begin ahead have one of their own (Rank::gathers).
         llvm::erase_if(underWay[begun.getAxisAttr()], [&](CollectiveInterface start) {
           bool sharesStream = cast<AsyncStartInterface>(start.getOperation()).getStream() ==
                               cast<AsyncStartInterface>(begun.getOperation()).getStream();
-          return start == begun || (sharesStream && start->isBeforeInBlock(begun));
+          bool isEarlier = start->getBlock() == begun->getBlock() && start->isBeforeInBlock(begun);
+          return start == begun || (sharesStream && isEarlier);
         });
       }
       int64_t cost = analysis::workOf(&op).cost();
       for (auto &[axis, starts] : underWay)
         if (!starts.empty() && cost > 0) {
-          byAxis[axis].ops.push_back({&op, cost});
+          byAxis[axis].ops.push_back({&op, cost, llvm::all_of(starts, [&](CollectiveInterface start) {
+                                        return start->getBlock() == &block &&
+                                               start->hasAttr(train::TrainDialect::kLast);
+                                      })});
           byAxis[axis].cost += cost;
         }
     }
@@ -78,6 +100,32 @@ private:
       result.push_back(std::move(overlapped));
     }
     return result;
+  }
+
+  bool isWorthPolls(CollectiveInterface op) const {
+    return op.isStart() && op.getWireBytes() >= leastBytes;
+  }
+
+  SmallVector<CollectiveInterface> lastStartsOf(Region &region) const {
+    SmallVector<CollectiveInterface> starts;
+    for (auto start : region.getOps<CollectiveInterface>())
+      if (start->hasAttr(train::TrainDialect::kLast) && isWorthPolls(start))
+        starts.push_back(start);
+    return starts;
+  }
+
+  /// Of a pass: what begins in last slots of passes that run for the last time before this one does.
+  SmallVector<CollectiveInterface> begunInFrontOf(Block &block) const {
+    SmallVector<CollectiveInterface> starts;
+    auto loop = dyn_cast<AccumulateOp>(block.getParentOp());
+    if (!loop || !loop.getOrder())
+      return starts;
+    for (unsigned pass : loop.getPassesByEnd()) {
+      if (&loop->getRegion(pass).front() == &block)
+        break;
+      llvm::append_range(starts, lastStartsOf(loop->getRegion(pass)));
+    }
+    return starts;
   }
 
   /// The start that the op waits for; null where it waits for none.
@@ -94,7 +142,7 @@ private:
     int64_t interval = std::max<int64_t>({1, flops, every * mean});
     SmallVector<par::PollOp> placed;
     int64_t since = 0;
-    for (auto [op, cost] : overlapped.ops) {
+    for (auto [op, cost, inLastSlot] : overlapped.ops) {
       since += cost;
       // Right before a wait there is nothing to gain.
       if (since < interval || completedBy(op->getNextNode()))
@@ -104,6 +152,8 @@ private:
       builder.setInsertionPointAfter(op);
       placed.push_back(par::PollOp::create(builder, op->getLoc(), overlapped.axis,
                                            builder.getI64IntegerAttr(0)));
+      if (inLastSlot)
+        placed.back()->setAttr(train::TrainDialect::kLast, builder.getUnitAttr());
     }
     // The polls together could do all that is under way; the last bucket is for the wait.
     int64_t passes = 4, step = 1 << 18;

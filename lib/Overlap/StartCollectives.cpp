@@ -1,11 +1,13 @@
 //===- StartCollectives.cpp - start and wait --------------------------------------------------===//
 //
 // The starts keep the order of the collectives, which is the same on every rank; each wait stands
-// directly before the first use, and waits keep the order of their starts where they meet.
+// directly before the first use, and waits keep the order of their starts where they meet. What begins
+// in the last slot of a pass is waited for behind the loop, which hands out the token.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Train/Train.h"
 #include "partita/Overlap/Passes.h"
 
 namespace partita {
@@ -15,21 +17,31 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using train::AccumulateOp;
 
 namespace {
 
 struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectives> {
   void runOnOperation() override {
     SmallVector<Operation *> collectives;
+    SmallVector<AccumulateOp> loops; // with some in last slots
     getOperation().walk([&](Operation *op) {
-      if (isa<CollectiveInterface>(op) && isa<StartableInterface>(op))
+      if (auto loop = dyn_cast<AccumulateOp>(op); loop && !loop.getLast().empty())
+        loops.push_back(loop);
+      if (isStartable(op) && !op->hasAttr(train::TrainDialect::kLast))
         collectives.push_back(op);
     });
     for (Operation *op : collectives)
       split(op);
+    for (AccumulateOp loop : loops)
+      splitLast(loop);
   }
 
 private:
+  static bool isStartable(Operation *op) {
+    return isa_and_nonnull<CollectiveInterface>(op) && isa<StartableInterface>(op);
+  }
+
   /// The reduce-scatter behind this one: what this one reads is free where that one begins, at the
   /// latest. Its shards may wait for their use, the full values are what must not pile up.
   static Operation *nextScatter(Operation *op) {
@@ -63,6 +75,75 @@ private:
     builder.setInsertionPoint(use);
     op->replaceAllUsesWith(startable.buildWait(builder, start));
     op->erase();
+  }
+
+  /// A collective of a last slot, what it makes behind the loop, and where the loop hands out the
+  /// token and all that is filled.
+  struct Begun {
+    Operation *op = nullptr;
+    AsyncStartInterface start;
+    SmallVector<Value> behind;
+    unsigned first = 0, count = 0;
+  };
+
+  void splitLast(AccumulateOp loop) {
+    std::vector<SmallVector<Value>> last(loop->getNumRegions());
+    SmallVector<Begun> begun;
+    SmallVector<std::pair<Value, unsigned>> others; // behind the loop, and which last value it is now
+    unsigned number = 0;
+    auto add = [&](Region &region, Value value) {
+      last[loop.numberOf(region)].push_back(value);
+      return number++;
+    };
+    for (Region &region : loop->getRegions()) {
+      for (OpOperand &handed : region.front().getTerminator()->getOpOperands())
+        if (OpResult behind = loop.getHandingOut(handed);
+            behind && !isStartable(handed.get().getDefiningOp()))
+          others.push_back({behind, add(region, handed.get())});
+      for (Operation &op : llvm::make_early_inc_range(region.front()))
+        if (isStartable(&op) && op.hasAttr(train::TrainDialect::kLast)) {
+          Begun &one = begun.emplace_back(begin(&op));
+          one.first = number;
+          add(region, one.start.getToken());
+          for (Value filled : one.start.getFilled())
+            add(region, filled);
+          one.count = number - one.first;
+        }
+    }
+    OpBuilder builder(loop);
+    AccumulateOp made = loop.withLast(builder, last);
+    for (auto [behind, index] : others)
+      behind.replaceAllUsesWith(made.getLast()[index]);
+    for (Begun &one : begun)
+      awaitBehind(made, one);
+    loop.erase();
+  }
+
+  Begun begin(Operation *op) {
+    ++started;
+    Begun result;
+    result.op = op;
+    OpBuilder builder(op);
+    result.start = cast<AsyncStartInterface>(cast<StartableInterface>(op).buildStart(builder));
+    result.start->setAttr(train::TrainDialect::kLast, builder.getUnitAttr());
+    for (Value made : op->getResults())
+      result.behind.push_back(behindRegion(made));
+    return result;
+  }
+
+  static void awaitBehind(AccumulateOp loop, Begun &begun) {
+    Block *block = loop->getBlock();
+    Operation *use = block->getTerminator();
+    for (Value value : begun.behind)
+      for (Operation *user : value.getUsers())
+        if (Operation *inBlock = block->findAncestorOpInBlock(*user); inBlock->isBeforeInBlock(use))
+          use = inBlock;
+    OpBuilder builder(use);
+    Operation *wait = cast<StartableInterface>(begun.op).buildWait(builder, begun.start);
+    wait->setOperands(loop.getLast().slice(begun.first, begun.count));
+    for (auto [before, after] : llvm::zip(begun.behind, wait->getResults()))
+      before.replaceAllUsesWith(after);
+    begun.op->erase();
   }
 };
 

@@ -3,7 +3,7 @@
 
 func.func @grown(%x: tensor<3x4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{expects 2 region arguments (1 micro-batches, 1 running sums), found 1}}
-  %0 = "train.accumulate"(%x) <{grown = array<i64: 0>}> ({
+  %0 = "train.accumulate"(%x) <{grown = array<i64: 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
   ^bb0(%a: tensor<4xf32>):
     train.yield %a : tensor<4xf32>
   }) : (tensor<3x4xf32>) -> tensor<4xf32>
@@ -244,7 +244,7 @@ func.func @backward_saves(%xs: tensor<3x4xf32>) {
 
 func.func @arguments(%xs: tensor<3x4xf32>) {
   // expected-error @+1 {{expects 2 arguments of its backward region (1 micro-batches, 1 saved values, 0 running sums), found 1}}
-  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>]}> ({
+  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>], resultSegmentSizes = array<i32: 2, 0>}> ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
   }, {
@@ -258,7 +258,7 @@ func.func @arguments(%xs: tensor<3x4xf32>) {
 
 func.func @types(%xs: tensor<3x4xf32>) {
   // expected-error @+1 {{has a backward region whose argument #0 has type 'tensor<4xf64>'; in the forward region it has type 'tensor<4xf32>'}}
-  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>]}> ({
+  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>], resultSegmentSizes = array<i32: 2, 0>}> ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32>
   }, {
@@ -298,7 +298,7 @@ func.func @grown(%xs: tensor<3x4xf32>) {
 
 func.func @no_argument(%xs: tensor<3x4xf32>) {
   // expected-error @+1 {{expects 1 region arguments (1 micro-batches, 0 running sums), found 0}}
-  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>]}> ({
+  %0:2 = "train.accumulate"(%xs) <{laterPasses = [#train.pass<backward>], resultSegmentSizes = array<i32: 2, 0>}> ({
     %y = tx.constant dense<1.0> : tensor<4xf32> : tensor<4xf32>
     train.yield %y : tensor<4xf32>
   }, {

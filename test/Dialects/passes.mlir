@@ -92,7 +92,7 @@ func.func @two(%xs: tensor<1x4xf32>) {
 
 func.func @unnamed(%xs: tensor<1x4xf32>) {
   // expected-error @+1 {{has 1 later regions, and says of 0 which passes they are}}
-  %0 = "train.accumulate"(%xs) ({
+  %0 = "train.accumulate"(%xs) <{resultSegmentSizes = array<i32: 1, 0>}> ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32>
   }, {
@@ -177,3 +177,81 @@ func.func private @negative() attributes {test.pass = #train.pass<forward -1>}
 
 // expected-error @+1 {{a ring has at least one block, of no fewer than 0 bytes, at an offset from 0 on, and not 0 of 64 bytes at 0}}
 func.func private @ring() attributes {test.ring = #rt.in_flight<0 x 64 at 0>}
+
+// -----
+
+// What a pass computes in its last slot, and hands out.
+!p = tensor<4xf32, #par.place<[4], partial [dp]>>
+!ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
+// CHECK-LABEL: func.func @last
+// CHECK: %{{.*}}, %[[L:.*]]:2 = train.accumulate
+// CHECK: %[[T:.*]] = par.all_reduce_start %[[W:.*]] over "dp" {train.last}
+// CHECK-NEXT: train.yield %[[W]] : {{.*}} last %[[T]], %[[W]] : i64, tensor<4xf32, {{.*}}>
+// CHECK: par.wait %[[L]]#0, %[[L]]#1
+func.func @last(%xs: !ps) -> tensor<4xf32> attributes {par.no_cotangents} {
+  %dw, %token, %begun = train.accumulate (%x = %xs) : (!ps) -> (!p, i64, !p) {
+    train.yield
+  } backward (%d) onto (%s = 0) {
+    %w = tx.add %s, %d : (!p, !p) -> !p
+    %t = par.all_reduce_start %w over "dp" {train.last} : !p -> i64
+    train.yield %w : !p last %t, %w : i64, !p
+  } {order = #train.order<2 x (forward 0, backward 0)>}
+  %r = par.wait %token, %begun : i64, !p -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @no_order(%xs: tensor<2x4xf32>) {
+  // expected-error @+1 {{has last values, but no order that says when a pass runs last}}
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    train.yield last %x : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @another_type(%xs: tensor<2x4xf32>) {
+  // expected-error @+1 {{has last values of types 'i64', and its regions yield 'tensor<4xf32>'}}
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> i64 {
+    train.yield last %x : tensor<4xf32>
+  } {order = #train.order<2 x (forward 0)>}
+  return
+}
+
+// -----
+
+func.func @used_always(%xs: tensor<2x4xf32>) {
+  %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    // expected-error @+1 {{runs in the last slot of its pass only, but 'tx.neg', which uses it, in every one}}
+    %1 = tx.exp %x {train.last} : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = tx.neg %1 : (tensor<4xf32>) -> tensor<4xf32>
+    train.yield %2 : tensor<4xf32>
+  } {order = #train.order<2 x (forward 0)>}
+  return
+}
+
+// -----
+
+func.func @in_no_pass(%x: tensor<4xf32>) {
+  // expected-error @+1 {{train.last is unit; an op of a pass of a loop with an order has it, as a unit}}
+  %1 = tx.exp %x {train.last} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+!p = tensor<4xf32, #par.place<[4], partial [dp]>>
+!ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
+func.func @never_awaited(%xs: !ps) attributes {par.no_cotangents} {
+  %dw, %token, %begun = train.accumulate (%x = %xs) : (!ps) -> (!p, i64, !p) {
+    train.yield
+  } backward (%d) onto (%s = 0) {
+    %w = tx.add %s, %d : (!p, !p) -> !p
+    // expected-error @+1 {{needs one wait in its block, for its token and all that it fills, and no other use of them}}
+    %t = par.all_reduce_start %w over "dp" {train.last} : !p -> i64
+    train.yield %w : !p last %t, %w : i64, !p
+  } {order = #train.order<2 x (forward 0, backward 0)>}
+  return
+}

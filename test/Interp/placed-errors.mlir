@@ -58,7 +58,7 @@ func.func @f(%x: tensor<4xf32, #par.place<[8 @dp]>>) -> (tensor<f32>, tensor<f32
 //--- loop.mlir
 module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 0 : i64} {
 func.func @f(%x: tensor<2x4xf32>) -> tensor<f32> {
-  %0 = "train.accumulate"(%x) ({
+  %0 = "train.accumulate"(%x) <{resultSegmentSizes = array<i32: 1, 0>}> ({
   ^bb0(%i: tensor<4xf32>):
     %1 = tx.exp %i {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
     %2 = tx.reduce_sum %1 [0] {rt.buffers = [#rt.at<arena 32>]} : tensor<4xf32> -> tensor<f32>

@@ -102,3 +102,29 @@ module attributes {rt.arena_bytes = 8192 : i64, rt.persistent_bytes = 0 : i64} {
     return
   }
 }
+
+// -----
+
+// What begins in a pass's last slot is under way in a pass that runs later, though that one stands in front of it in the text.
+!p = tensor<64xf32, #par.place<[64], partial [dp]>>
+!ps = tensor<2x64xf32, #par.place<[2, 64], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @later_slot(%xs: !ps, %y: tensor<64xf32>) attributes {par.no_cotangents} {
+    %dw, %token, %begun = train.accumulate (%x = %xs) : (!ps) -> (!p, i64, !p) {
+      // expected-error @below {{writes byte 128 of the arena, which 'par.all_reduce_start' on the stream #par.stream<"dp"> writes as well; nothing orders the two}}
+      %f = tx.neg %y {rt.buffers = [#rt.at<arena 128>]} : (tensor<64xf32>) -> tensor<64xf32>
+      train.yield
+    } backward (%d) {
+      train.yield
+    } forward 1 (%e) {
+      train.yield
+    } backward 1 (%g) onto (%s = 0) {
+      %w = tx.add %s, %g {rt.buffers = [#rt.at<arena 0>]} : (!p, !p) -> !p
+      // expected-note @below {{it begins here, and its wait stands behind}}
+      %t = par.all_reduce_start %w over "dp" {train.last, rt.buffers = [#rt.at<arena 0>]} : !p -> i64
+      train.yield %w : !p last %t, %w : i64, !p
+    } {order = #train.order<2 x (forward.1 0, backward.1 0), 2 x (forward 0, backward 0)>, rt.buffers = [#rt.at<arena 0>, #rt.at<arena 0>]}
+    %r = par.wait %token, %begun {rt.buffers = [#rt.at<arena 0>]} : i64, !p -> tensor<64xf32>
+    return
+  }
+}

@@ -76,3 +76,34 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return
   }
 }
+
+// Gradients that slots of a loop reduce: the pass that ends first comes first, and in a pass the reduction that stands first.
+!ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
+// CHECK-LABEL: func.func @slots
+// CHECK: %{{.*}}:2, %[[L:.*]]:2 = train.accumulate
+// CHECK: train.sgd %{{.*}}, %[[L]]#1, %arg1
+// CHECK-NEXT: train.write @w
+// CHECK-NEXT: train.sgd %{{.*}}, %[[L]]#0, %arg1
+// CHECK-NEXT: train.write @v
+func.func @slots(%xs: !ps, %rate: tensor<f32>) attributes {par.no_cotangents} {
+  %v = train.read @v : tensor<4xf32>
+  %w = train.read @w : tensor<4xf32>
+  %da, %db, %ra, %rb = train.accumulate (%x = %xs) : (!ps) -> (!p, !p, tensor<4xf32>, tensor<4xf32>) {
+    train.yield
+  } backward (%d) onto (%sa = 0) {
+    %a = tx.add %sa, %d : (!p, !p) -> !p
+    %r = par.all_reduce %a over "dp" {train.last} : !p -> tensor<4xf32>
+    train.yield %a : !p last %r : tensor<4xf32>
+  } forward 1 (%e) {
+    train.yield
+  } backward 1 (%f) onto (%sb = 1) {
+    %b = tx.add %sb, %f : (!p, !p) -> !p
+    %r = par.all_reduce %b over "dp" {train.last} : !p -> tensor<4xf32>
+    train.yield %b : !p last %r : tensor<4xf32>
+  } {order = #train.order<2 x (forward 0, forward.1 0, backward.1 0, backward 0)>}
+  %x = train.sgd %v, %ra, %rate {decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  train.write @v, %x : tensor<4xf32>
+  %y = train.sgd %w, %rb, %rate {decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  train.write @w, %y : tensor<4xf32>
+  return
+}

@@ -63,3 +63,45 @@ func.func @out_of_order(%a: !p, %x: tensor<64x64xf32>) -> (tensor<4xf32>, tensor
   %r = par.wait %t, %a : i64, !p -> tensor<4xf32>
   return %r, %s, %d : tensor<4xf32>, tensor<4xf32>, tensor<64x64xf32>
 }
+
+// What begins in the last slot of a pass is polled there in that slot alone, in a pass that ends later, and behind the loop; in one that has
+// ended before it is not.
+!ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
+// CHECK-LABEL: func.func @last_slot
+// CHECK: train.accumulate
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: tx.exp
+// CHECK-NEXT: train.yield
+// CHECK: } backward (
+// CHECK: par.all_reduce_start {{.*}} {train.last}
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: par.poll over "dp" bytes 262144 {train.last}
+// CHECK: } weights (
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: par.poll over "dp" bytes 262144{{$}}
+// CHECK: } {order
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: par.poll over "dp" bytes 262144{{$}}
+// CHECK-NEXT: tx.exp
+// CHECK-NEXT: par.wait
+func.func @last_slot(%xs: !ps, %a: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4xf32>, tensor<8x8xf32>) attributes {par.no_cotangents} {
+  %f, %g, %dw, %h, %token, %begun = train.accumulate (%x = %xs) : (!ps) -> (tensor<8x8xf32>, tensor<8x8xf32>, !p, tensor<8x8xf32>, i64, !p) {
+    %b = tx.matmul %a, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %c = tx.exp %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    train.yield %c : tensor<8x8xf32>
+  } backward (%d) onto (%s = 2) {
+    %sum = tx.add %s, %d : (!p, !p) -> !p
+    %t = par.all_reduce_start %sum over "dp" {train.last} : !p -> i64
+    %b = tx.matmul %a, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %c = tx.exp %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    train.yield %c, %sum : tensor<8x8xf32>, !p last %t, %sum : i64, !p
+  } weights (%e) {
+    %b = tx.matmul %a, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %c = tx.exp %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    train.yield %c : tensor<8x8xf32>
+  } {order = #train.order<2 x (forward 0, backward 0, weights 0)>}
+  %b = tx.matmul %a, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = tx.exp %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %r = par.wait %token, %begun : i64, !p -> tensor<4xf32>
+  return %r, %c : tensor<4xf32>, tensor<8x8xf32>
+}

@@ -62,3 +62,33 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return %g, %h, %f : !piece, !piece, tensor<4xf32>
   }
 }
+
+// What begins in a pass's last slot is waited for behind the loop: that of a sum in its memory, that of pieces in what it fills.
+!piece1 = tensor<2xf32, #par.place<[4], flat [dp]>>
+!ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  // CHECK-LABEL: func.func @behind_the_loop
+  // CHECK: %{{.*}}:2, %[[L:.*]]:4 = train.accumulate
+  // CHECK: %[[T:.*]] = par.all_reduce_start %[[A:.*]] over "dp" {train.last}
+  // CHECK: %[[U:.*]], %[[C:.*]] = zero.reduce_scatter_start %[[B:.*]] over "dp" {train.last}
+  // CHECK-NEXT: train.yield %[[A]], %[[B]] : {{.*}} last %[[T]], %[[A]], %[[U]], %[[C]]
+  // CHECK: tx.exp %arg1
+  // CHECK-NEXT: %[[R:.*]] = par.wait %[[L]]#0, %[[L]]#1
+  // CHECK-NEXT: %[[E:.*]] = tx.add %[[R]], %{{.*}}
+  // CHECK-NEXT: %[[P:.*]] = zero.wait %[[L]]#2, %[[L]]#3
+  // CHECK-NEXT: return %[[E]], %[[P]]
+  func.func @behind_the_loop(%xs: !ps, %y: tensor<4xf32>) -> (tensor<4xf32>, !piece1) attributes {par.no_cotangents} {
+    %da, %db, %ra, %rb = train.accumulate (%x = %xs) : (!ps) -> (!p, !p, tensor<4xf32>, !piece1) {
+      train.yield
+    } backward (%d) onto (%sa = 0, %sb = 1) {
+      %a = tx.add %sa, %d : (!p, !p) -> !p
+      %r = par.all_reduce %a over "dp" {train.last} : !p -> tensor<4xf32>
+      %b = tx.add %sb, %d : (!p, !p) -> !p
+      %q = zero.reduce_scatter %b over "dp" {train.last} : !p -> !piece1
+      train.yield %a, %b : !p, !p last %r, %q : tensor<4xf32>, !piece1
+    } {order = #train.order<2 x (forward 0, backward 0)>}
+    %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
+    %s = tx.add %ra, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %s, %rb : tensor<4xf32>, !piece1
+  }
+}

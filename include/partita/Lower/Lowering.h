@@ -106,6 +106,9 @@ public:
   /// earlier regions have them. Ends with the loop's pointers forgotten.
   void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
+  /// In what does not run always: pointers that are made there are forgotten behind it.
+  void enterBranch() { outer.push_back(pointers); }
+  void leaveBranch();
   /// The number of the micro-batch in a region of a loop with an order; null elsewhere.
   mlir::Value microBatch() const { return micro; }
 

@@ -33,6 +33,11 @@ LogicalResult Converter::convert(func::FuncOp function) {
     types.push_back(b.getI64Type());
     names.push_back("micro");
   }
+  for (auto pending : elementsOf<StringAttr>(function->getAttrOfType<ArrayAttr>(RtDialect::kPendings))) {
+    types.push_back(opaque("Pending &"));
+    names.push_back(pending);
+    variables.insert(pending);
+  }
   emitc::FuncOp made = begin(function.getLoc(), function.getName(), types, names);
   for (auto [argument, variable] :
        llvm::zip(function.getArguments(), made.getBody().getArguments().drop_front()))
@@ -75,7 +80,7 @@ LogicalResult Converter::convertOp(Operation *op) {
   if (auto exchange = dyn_cast<ExchangeInterface>(op))
     return convertExchange(exchange), success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
+      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, LastOp, AwaitSentOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
             TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp,
             CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
             rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp, SendOp,
@@ -195,11 +200,30 @@ void Converter::emit(InFlightOp op) {
   pointer(op, "rank.inFlight", arguments, {}, op.getShape());
 }
 void Converter::emit(RunPassOp op) {
-  std::string first = std::to_string(op.getFirst());
+  std::string first = std::to_string(op.getFirst()), pendings;
+  for (auto pending : elementsOf<StringAttr>(op.getPendingsAttr()))
+    pendings += ", " + pending.getValue().str();
   if (!op.getTime())
-    return verbatim(op.getLoc(), (op.getCallee() + "(rank, " + first + ");").str());
-  verbatim(op.getLoc(), (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{});").str(),
+    return verbatim(op.getLoc(), (op.getCallee() + "(rank, " + first + pendings + ");").str());
+  verbatim(op.getLoc(),
+           (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{}" + pendings + ");").str(),
            {mapped(op.getTime())});
+}
+/// if (micro == 3) { ... }
+void Converter::emit(LastOp op) {
+  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
+  auto number = emitc::LiteralOp::create(b, loc, b.getI64Type(), std::to_string(op.getNumber()));
+  auto isLast = emitc::CmpOp::create(b, loc, b.getI1Type(), emitc::CmpPredicate::eq,
+                                     mapped(op.getMicro()), number);
+  auto branch = emitc::IfOp::create(b, op.getLoc(), isLast, /*addThenBlock=*/true,
+                                    /*addElseBlock=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&branch.getThenRegion().front());
+  for (Operation &inner : op.getBody().front())
+    (void)convertOp(&inner);
+  if (Block &block = branch.getThenRegion().front();
+      block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
+    emitc::YieldOp::create(b, loc);
 }
 void Converter::emit(AwaitSentOp op) {
   verbatim(op.getLoc(),

@@ -137,6 +137,7 @@ private:
   void emit(InFlightOp op);
   void emit(BeginPassOp op);
   void emit(RunPassOp op);
+  void emit(LastOp op);
   void emit(AwaitSentOp op);
   void emit(PersistentOp op) { place(op, "rank.persistent"); }
   void emit(HostOp op) { place(op, "rank.host"); }
