@@ -144,14 +144,21 @@ json::Object scheduleOf(ModuleOp stage, DictionaryAttr noted) {
         slots.push_back(stages::slotText(slotOf(slot)));
       runs.push_back(json::Object{{"times", run.times}, {"slots", std::move(slots)}});
     }
-  json::Object costs;
-  for (StringRef kind : {"forward", "backward", "weights"})
-    if (auto ofChunks = noted.getAs<DenseI64ArrayAttr>(kind))
-      costs[kind] = json::Array(ofChunks.asArrayRef());
+  auto byKind = [](DictionaryAttr numbers) {
+    json::Object result;
+    for (StringRef kind : {"forward", "backward", "weights"})
+      if (auto ofChunks = numbers.getAs<DenseI64ArrayAttr>(kind))
+        result[kind] = json::Array(ofChunks.asArrayRef());
+    return result;
+  };
   std::optional<pipe::Positions> positions = pipe::positionsOf(stage);
-  return json::Object{{"runs", std::move(runs)},
-                      {"costs", std::move(costs)},
+  json::Object result{{"runs", std::move(runs)},
+                      {"costs", byKind(noted)},
                       {"wave", positions && positions->isWave}};
+  for (StringRef numbers : {"reduced", "beside"})
+    if (auto entry = noted.getAs<DictionaryAttr>(numbers))
+      result[numbers] = byKind(entry);
+  return result;
 }
 
 } // namespace

@@ -238,7 +238,8 @@ def NoteSchedulePass : Pass<"note-schedule", "::mlir::ModuleOp"> {
 
     For `partita explain`, which draws the schedule: once a stage is lowered, it has neither the loop nor the ops whose costs add up to that of a
     pass. A cost is what `analysis::workOf` says of the ops, in FLOPs or what fits into the time that memory takes; collectives
-    and messages cost nothing. A program without stages is left alone.
+    and messages cost nothing. Of what a pass begins to reduce in its last slot (`train.last`) the bytes are noted, and what the pass still computes
+    then. A program without stages is left alone.
 
     ```mlir
     module {

@@ -321,6 +321,10 @@ static void printRows(raw_ostream &os, const Rows &rows, bool all) {
   }
 }
 
+static std::string laterText(size_t slots) {
+  return slots == 0 ? "" : formatv(" and {0} {1} behind it", slots, slots == 1 ? "slot" : "slots").str();
+}
+
 void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool all) {
   const stages::ScheduleReport &report = timeline.report;
   int chunks = timeline.schedule.chunks;
@@ -335,6 +339,11 @@ void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, boo
                   chunks > 1                   ? "chunks of micro-batches"
                   : report.inFlight[stage] == 1 ? "micro-batch"
                                                 : "micro-batches");
+    const auto &slots = timeline.schedule.slots[stage];
+    for (const Timeline::Reduction &each : timeline.reductions[stage])
+      os << formatv("  stage {0} starts reducing {1} bytes of gradients in {2}, beside {3:F0} % of its work{4}\n", stage,
+                    grouped(each.bytes), stages::slotText(slots[each.slot]), 100 * each.beside,
+                    laterText(slots.size() - 1 - each.slot));
   }
   os << formatv("  Bubble: {0:F1} % of what the slowest stage, {1}, computes\n", 100 * report.bubbleShare(),
                 timeline.slowest());

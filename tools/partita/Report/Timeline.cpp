@@ -3,6 +3,8 @@
 #include "tools/partita/Report/Timeline.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include <algorithm>
+#include <map>
 
 using namespace llvm;
 using namespace partita;
@@ -61,6 +63,29 @@ static std::vector<SlotCosts> readCosts(const json::Object *costs, int chunks) {
   return result;
 }
 
+static int64_t numberOf(const json::Object *byKind, StringRef kind, size_t chunk) {
+  const json::Array *list = byKind ? byKind->getArray(kind) : nullptr;
+  return list && chunk < list->size() ? (*list)[chunk].getAsInteger().value_or(0) : 0;
+}
+
+/// Those that `noted` has, at the last slots of their passes.
+static std::vector<Timeline::Reduction> reductionsOf(const json::Object &noted, ArrayRef<Slot> slots) {
+  std::map<std::pair<Slot::Kind, int>, size_t> last;
+  for (auto [number, slot] : enumerate(slots))
+    last[{slot.kind, slot.chunk}] = number;
+  std::vector<Timeline::Reduction> result;
+  for (auto [pass, number] : last) {
+    auto [kind, chunk] = pass;
+    StringRef name = kind == Slot::Forward ? "forward" : kind == Slot::Backward ? "backward" : "weights";
+    auto cost = static_cast<double>(numberOf(noted.getObject("costs"), name, chunk)),
+         beside = static_cast<double>(numberOf(noted.getObject("beside"), name, chunk));
+    if (int64_t bytes = numberOf(noted.getObject("reduced"), name, chunk); bytes > 0)
+      result.push_back({number, bytes, cost > 0 ? std::clamp(beside / cost, 0., 1.) : 0});
+  }
+  sort(result, [](const auto &a, const auto &b) { return a.slot < b.slot; });
+  return result;
+}
+
 std::optional<Timeline> Timeline::of(const json::Array &list, std::string &problem) {
   Timeline timeline;
   Schedule &schedule = timeline.schedule;
@@ -87,8 +112,10 @@ std::optional<Timeline> Timeline::of(const json::Array &list, std::string &probl
   problem = schedule.stages ? stages::findProblem(schedule) : "there are no stages";
   if (!problem.empty())
     return std::nullopt;
-  for (const json::Object *each : noted)
+  for (auto [stage, each] : enumerate(noted)) {
     timeline.costs.push_back(readCosts(each->getObject("costs"), schedule.chunks));
+    timeline.reductions.push_back(reductionsOf(*each, schedule.slots[stage]));
+  }
   timeline.report = stages::reportByStage(schedule, timeline.costs);
   return timeline;
 }
@@ -101,11 +128,17 @@ json::Object Timeline::toJson() const {
       slots.push_back(json::Object{{"slot", stages::slotText(slot)},
                                    {"begin", begin(stage, number)},
                                    {"end", end(stage, number)}});
+    json::Array reduced;
+    for (const Reduction &each : reductions[stage])
+      reduced.push_back(json::Object{{"slot", stages::slotText(schedule.slots[stage][each.slot])},
+                                     {"bytes", each.bytes},
+                                     {"beside", each.beside}});
     all.push_back(json::Object{{"stage", stage},
                                {"work", report.work[stage]},
                                {"waits", report.seconds - report.work[stage]},
                                {"in_flight", report.inFlight[stage]},
-                               {"slots", std::move(slots)}});
+                               {"slots", std::move(slots)},
+                               {"reductions", std::move(reduced)}});
   }
   return json::Object{{"time", report.seconds},
                       {"bubble_share", report.bubbleShare()},
