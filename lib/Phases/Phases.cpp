@@ -154,6 +154,7 @@ static constexpr StringLiteral kFuse[] = {
 
 static constexpr StringLiteral kOverlap[] = {
     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}}",
+    "reduce-in-last-slot",
     "defer-uses",
     "bucket-all-reduces{bytes=${bucket-bytes}}",
     "order-updates",

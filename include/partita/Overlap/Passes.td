@@ -5,6 +5,45 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ReduceInLastSlotPass : Pass<"reduce-in-last-slot", "::mlir::ModuleOp"> {
+  let summary = "moves the reductions of gradients into the slots of a pipeline stage's schedule that complete them";
+  let description = [{
+    Phase: overlap.
+
+    A gradient's sum over micro-batches is complete when the pass that yields it runs for the last time. Other slots may follow on this stage:
+    backward passes of other chunks, weights passes; and even if none does, the rest of that very pass follows. A reduction of such sums moves into
+    the pass, behind the op that completes them, along with the casts in between. These ops run in the pass's last slot alone (`train.last`), and
+    what they make is a last value of the loop, behind its sums. A sum that the loop adds up behind the pass is added up within it.
+
+    What stays behind the loop: a reduction that needs sums of several passes (of a parameter that several chunks share) or the result of another
+    reduction; one of a sum that something else reads, too; and the loss's. All ranks of a stage run one program, so the ranks of a group
+    issue their collectives in one order as before.
+
+    ```mlir
+    %sum, %dw = train.accumulate (%i = %x, %d = %c) : ... {
+      %y = tx.exp %i
+      train.yield %y ... saves %y
+    } backward (%j, %e, %y_saved) {
+      %g = tx.mul %e, %y_saved
+      train.yield %g
+    } {order = ...}
+    %r = par.all_reduce %dw over "dp" because "gradient" {train.backward}
+    // becomes
+    %sums:2, %r = train.accumulate (%i = %x, %d = %c) : ... {
+      %y = tx.exp %i
+      train.yield %y ... saves %y
+    } backward (%j, %e, %y_saved) onto (%so_far = 1) {
+      %g = tx.mul %e, %y_saved
+      %s = tx.add %so_far, %g
+      %reduced = par.all_reduce %s over "dp" because "gradient" {train.backward, train.last}
+      train.yield %s ... last %reduced
+    } {order = ...}
+    ```
+  }];
+  let statistics = [Statistic<"moved", "moved", "reductions that begin in a slot">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect"];
+}
+
 def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
   let summary = "moves users of an all-reduce behind the next all-reduce that does not depend on it";
   let description = [{
@@ -108,6 +147,7 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
 
     An all-reduce is in-place, so its wait takes its operands; a gather and a reduce-scatter fill buffers of their own from the start
     on. The wait of a reduce-scatter comes before the start of the next one, so that their full operands do not accumulate.
+    A collective of a pass's last slot (`train.last`) begins there, and its wait stands behind the loop.
 
     ```mlir
     %r = par.all_reduce %x over "dp" because "gradient"

@@ -31,7 +31,7 @@ PLANS = [
     ("t5", 5, "stages=3 assign=uniform", "gpipe", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
     ("t5", 5, "stages=2 assign=cuts:1", "1f1b", "mesh=dp=2,tp=2"),
     ("llama", 5, "stages=2 assign=parameters", "zb-h1", "mesh=dp=2,tp=2 sequence-parallel=true recompute=block"),
-    ("mistral", 5, "stages=2", "zb-h1", "mesh=dp=2 zero-stage=3"),
+    ("mistral", 5, "stages=2", "zb-h1", "mesh=dp=2 zero-stage=3 sync-each=step"),  # reduced in the last slots
     ("qwen2", 5, "stages=2", "1f1b", "mesh=dp=2 zero-stage=2 clip=1 optimizer=adamw"),
     ("opt", 5, "stages=2", "zb-h2", "mesh=tp=2 optimizer=lamb"),
     ("gpt_neox", 5, "stages=2", "gpipe", "mesh=fsdp=2 zero-stage=3 clip=1"),
@@ -44,7 +44,7 @@ PLANS = [
     (6, 4, "stages=2 chunks=3", "interleaved", "clip=1 mesh=dp=2 zero-stage=2"),
     (6, 6, "stages=3", "interleaved", "recompute=block optimizer=adam"),
     (9, 3, "stages=3 chunks=3", "interleaved", "mesh=dp=2 zero-stage=3"),
-    (6, 6, "stages=3", "zb-v", "mesh=dp=2 zero-stage=2 clip=1"),
+    (6, 6, "stages=3", "zb-v", "mesh=dp=2 zero-stage=2 sync-each=step clip=1"),
     ("t5", 4, "stages=2", "zb-v", "mesh=tp=2 recompute=block"),
 ]
 
