@@ -45,8 +45,9 @@ static bool isInteger(Type type) {
 static StringRef usualRole(StringRef name, Type type) {
   if (!isInteger(type))
     return name.contains("mask") ? "ones" : "data";
-  int64_t rank = cast<RankedTensorType>(type).getRank();
-  if (name.contains("position") && rank > 0)
+  auto tensor = cast<RankedTensorType>(type);
+  int64_t rank = tensor.getRank();
+  if (name.contains("position") && rank > 0 && !tensor.getElementType().isInteger(1))
     return "positions";
   if (name.contains("mask"))
     return "ones";

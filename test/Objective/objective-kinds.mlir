@@ -4,11 +4,12 @@
 // RUN: partita-opt %s --objective="kind=output:loss accumulate=2" | FileCheck %s --check-prefix=LOSS
 // RUN: partita-opt %s --objective="kind=masked:scores inputs=attention_mask=data,input_ids=ids ignore-index=0" | FileCheck %s --check-prefix=MASKED
 
-// What the inputs are called says what they usually mean; the position's row is no sample's.
+// What the inputs are called says what they usually mean; the position's row is no sample's. Positions are numbers.
 // ROLES-LABEL: func.func @forward(
 // ROLES-SAME: tensor<8x4xi64> {train.batch = 0 : i64, train.name = "input_ids", train.role = "ids"}
 // ROLES-SAME: tensor<8x4xi64> {train.batch = 0 : i64, train.name = "attention_mask", train.role = "ones"}
 // ROLES-SAME: tensor<1x4xi64> {train.name = "position_ids", train.role = "positions"}
+// ROLES-SAME: tensor<8x4xi1> {train.batch = 0 : i64, train.name = "known_positions", train.role = "data"}
 
 // AUTO-LABEL: func.func @train_step
 // AUTO-SAME: tensor<1x1x4xi64> {train.name = "position_ids", train.role = "positions"}
@@ -38,13 +39,15 @@
 // MASKED-SAME: train.filler = 0 : i64, train.name = "labels", train.role = "targets"
 // MASKED: tx.cross_entropy %{{.*}}, %{{.*}} ignore 0
 func.func @forward(%ids: tensor<8x4xi64> {train.name = "input_ids"}, %mask: tensor<8x4xi64> {train.name = "attention_mask"},
-                   %position: tensor<1x4xi64> {train.name = "position_ids"})
+                   %position: tensor<1x4xi64> {train.name = "position_ids"}, %known: tensor<8x4xi1> {train.name = "known_positions"})
     -> (tensor<8x4x16xf32> {train.name = "scores"}, tensor<8x4x2xf32> {train.name = "hidden"}, tensor<1xf32> {train.name = "loss"}) {
   %w = train.read @w : tensor<16x2xf32>
   %x = tx.embedding %w, %ids : (tensor<16x2xf32>, tensor<8x4xi64>) -> tensor<8x4x2xf32>
   %p = tx.embedding %w, %position : (tensor<16x2xf32>, tensor<1x4xi64>) -> tensor<1x4x2xf32>
   %q = tx.broadcast %p : tensor<1x4x2xf32> -> tensor<8x4x2xf32>
-  %m = tx.cast %mask : tensor<8x4xi64> -> tensor<8x4xf32>
+  %v = tx.cast %mask : tensor<8x4xi64> -> tensor<8x4xf32>
+  %k = tx.cast %known : tensor<8x4xi1> -> tensor<8x4xf32>
+  %m = tx.mul %v, %k : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   %r = tx.reshape %m : tensor<8x4xf32> -> tensor<8x4x1xf32>
   %b = tx.broadcast %r : tensor<8x4x1xf32> -> tensor<8x4x2xf32>
   %y = tx.add %x, %q : (tensor<8x4x2xf32>, tensor<8x4x2xf32>) -> tensor<8x4x2xf32>

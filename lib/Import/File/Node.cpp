@@ -244,7 +244,9 @@ LogicalResult Node::set(int64_t index, Tensor *tensor) {
   if (!wants(index))
     return success();
   if (!frame.scope.values.insert({proto.output(index), tensor}).second)
-    return error() << "its result " << quoted(proto.output(index)) << " is defined twice: a tensor, an input or another node of the graph has this name";
+    return error() << "its result " << quoted(proto.output(index))
+                   << " is defined twice: a tensor, an input or another node of the graph has this "
+                      "name";
   return success();
 }
 
