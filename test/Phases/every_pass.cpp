@@ -162,15 +162,15 @@ void tryOne(ModuleOp module, StringRef where, const Invocation &invocation, bool
   StringRef said(buffer, count);
   static constexpr StringLiteral kWords[] = {"works",
                                              "refuses",
-                                             "FAILS WITHOUT A WORD",
+                                             "FAILS SILENTLY",
                                              "MESSAGE IS NOT ONE LINE",
                                              "RESULT DOES NOT VERIFY",
                                              "RESULT CANNOT BE PARSED",
-                                             "IS NO PASS"};
+                                             "IS NOT A PASS"};
   std::string word;
   if (WIFSIGNALED(status))
     word = WTERMSIG(status) == SIGALRM
-               ? "RUNS FOR EVER"
+               ? "TIMES OUT"
                : llvm::formatv("DIES OF SIGNAL {0}", WTERMSIG(status)).str();
   else if (WEXITSTATUS(status) < int(std::size(kWords)))
     word = kWords[WEXITSTATUS(status)].str();

@@ -34,7 +34,7 @@ TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
   EXPECT_EQ(read(plans()[0], 1), wholePath(folder) +
                                      ": its format is 'partita checkpoint 3', this program reads "
                                      "'partita checkpoint 2' and 'partita sharded checkpoint 2', "
-                                     "and their older forms 1");
+                                     "and version 1 of either");
 }
 
 /// One bit of each of the first 16 bytes of every file, in either form, and of every eleventh one

@@ -340,7 +340,7 @@ Written by `tools/python/onnx_node_tests.py` from the node tests of onnx {onnx._
 operators, {len(cases)} in all: each is imported (inputs that determine shapes as initializers), executed in double
 precision by the interpreter and compiled for the CPU; the outputs of both are compared with those that ONNX gives, by
 ONNX's own tolerances. {total['passed']} pass in both ways, {total['refused']} are refused with a located message, {total['failed']} fail,
-{total['crashed']} crash or hang. Cases of random outputs are left out. Operators that no case of passes
+{total['crashed']} crash or hang. Cases of random outputs are left out. Operators of which no case passes
 are listed at the end. Inputs and outputs that are sequences or optional are refused: those of a
 program are tensors, each of one shape. (Sequences inside of a model: test/Import/sequences.test.)
 

@@ -1,7 +1,7 @@
 //===- MergedTensors.h - parameters that an exporter has merged ---------------------*- C++ -*-===//
 //
-// Of several small equal tensors, PyTorch's dynamo exporter keeps one: the norms of a model that was
-// never trained, copied layers, a bias and the mean of a batch normalization. Its record
+// PyTorch's dynamo exporter merges small equal tensors into one: the norms of a model that was never
+// trained, copied layers, a bias and the mean of a batch normalization. Its record
 // distinguishes them from tied weights. Tied weights are one input of the exported program, whichever
 // of their names the model uses. Merged ones are several, and the call recorded at a node names the
 // input that it read:

@@ -1,7 +1,7 @@
 //===- ExporterNames.h - names that PyTorch's exporters generate --------------------*- C++ -*-===//
 //
-// Both exporters, TorchScript's and dynamo's, generate names for what they have computed. Everything
-// that import concludes from such a name is here.
+// Both exporters, TorchScript's and dynamo's, generate names for what they have computed: what import
+// concludes from such a name is here. (AtenOperations.h has the operations that names begin with.)
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_EXPORTERNAMES_H

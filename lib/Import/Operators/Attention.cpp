@@ -219,8 +219,8 @@ LogicalResult readWindow(Node &node, llvm::StringRef name, int64_t &size) {
 }
 
 /// The keys that a query sees: those of a cache that are there, by sample, no later ones (causal), and
-/// those in its window. Queries of a cache are its last keys: since onnx 1.23, which calls its
-/// earlier text (the first ones) an error.
+/// those in its window. With a cache, queries align with the last keys, as
+/// onnx 1.23 defines; it calls its earlier text (the first keys) a mistake.
 LogicalResult readReach(Node &node, AttentionParts &parts, int64_t past) {
   int64_t causal = 0, left = -1, right = -1;
   if (failed(node.attribute("is_causal", causal)) ||

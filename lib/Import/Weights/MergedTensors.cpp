@@ -196,7 +196,7 @@ private:
         }
   }
 
-  /// The only operand that is another's is the only argument that is not there.
+  /// If one operand belongs to another parameter and one argument is missing, they match.
   void learnFromRest(const Reader &reader) {
     llvm::SmallVector<Operand> others = othersOf(reader);
     llvm::SmallVector<Named> missing = missingOf(reader);
@@ -406,7 +406,7 @@ private:
     return found;
   }
 
-  /// A lookup table and another weight of its values are tied, whatever an exporter names.
+  /// A lookup table and another weight with the same values are tied, whatever name is recorded.
   void assign(const Reader &reader, const Operand &operand, llvm::StringRef target) {
     if (target == operand.target || !lost.contains(target))
       return;
@@ -461,7 +461,7 @@ private:
 
 MergedTensors findMerged(const onnx::GraphProto &graph) { return MergedFinder(graph).run(); }
 
-/// Has a node read another tensor, and its sharding annotations speak of that.
+/// Redirects a node's operand to another tensor, in its sharding annotations too.
 static void replaceInput(onnx::NodeProto &node, int operand, const std::string &name) {
   std::string before = node.input(operand);
   node.set_input(operand, name);

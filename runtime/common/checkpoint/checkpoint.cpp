@@ -110,7 +110,7 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   const std::vector<std::string> known = {kWholeFormat, kShardedFormat, kOldWholeFormat,
                                           kOldShardedFormat};
   if (std::find(known.begin(), known.end(), found) == known.end())
-    fail("%s: its format is '%s', this program reads '%s' and '%s', and their older forms 1",
+    fail("%s: its format is '%s', this program reads '%s' and '%s', and version 1 of either",
          file.path().c_str(), found.c_str(), kWholeFormat, kShardedFormat);
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;

@@ -350,7 +350,7 @@ const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype
   const LogicalTensor &logical = entry->second;
   if (logical.shape == shape && logical.dtype != dtype)
     fail("checkpoint %s: tensor '%s' is %s, the program needs %s: it is of another --precision; "
-         "--init with the checkpoint begins anew with its weights",
+         "--init with the checkpoint starts over from its weights",
          name.c_str(), tensor.c_str(), nameOf(logical.dtype), nameOf(dtype));
   if (logical.shape != shape || logical.dtype != dtype)
     fail("checkpoint %s: tensor '%s' is %s %s, the program needs %s %s", name.c_str(),

@@ -181,7 +181,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   checkWritable("--forward", options.forward);
   if (options.tune)
     checkWritable("--tune", productsPath(options));
-  if (world.speaks() && !options.checkpoint.empty() && !options.resume)
+  if (world.speaks() && !options.checkpoint.empty() && (!options.resume || options.steps))
     checkCheckpoints(program, options.checkpoint);
   if (world.speaks() && !options.tensorboard.empty())
     checkCanMake("--tensorboard", tensorboardFolder(program, options));

@@ -142,9 +142,9 @@ Options reportOptions() {
   return {
       {"--threads", "N", "BLAS threads of a process (default 1)", INTEGER("--threads", threads, 1)},
       {"--log", "FILE.csv",
-       "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
-       "validation loss, loss scale, skipped steps, model FLOP/s, and of a step that was skipped "
-       "the first parameter whose gradient is not finite",
+       "one line per step: step, loss, gradient norm (where the program clips it), rate, betas (where "
+       "a schedule changes them), tokens/s, validation loss, loss scale, skipped steps, model FLOP/s, "
+       "and of a step that was skipped the first parameter whose gradient is not finite",
        PATH(log)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},
@@ -161,7 +161,7 @@ Options reportOptions() {
 /// What it leaves behind, and how another run goes on from there.
 Options resultOptions() {
   return {
-      {"--checkpoint", "DIR", "write a checkpoint into DIR at the end", PATH(checkpoint)},
+      {"--checkpoint", "DIR", "write a checkpoint into DIR at the end, and when a signal ends the run", PATH(checkpoint)},
       {"--checkpoint-every", "K", "and after every K steps",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
       {"--resume", "[auto]",

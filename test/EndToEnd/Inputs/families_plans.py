@@ -1,5 +1,5 @@
-"""Compiles each family of a folder to the last phase, under each plan, for each target; where that is refused, verify must refuse it with the
-same words. usage: families_plans.py FOLDER"""
+"""Compiles each export of a folder to the last phase, under each plan, for one target in turns; where that is refused, verify must refuse it with
+the same words. usage: families_plans.py FOLDER"""
 import glob
 import os
 import subprocess
