@@ -157,11 +157,13 @@ void Caller::replace(size_t first, size_t count, LayerFunction &function, int64_
 }
 
 /// Variables that calls name are declared in front of the first of them, unless the op that begins
-/// the collective did.
+/// the collective did, or the schedule whose passes begin it.
 void declarePendings(Block &block, llvm::DenseSet<Attribute> declared) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (StringAttr name = pendingName(&op))
       declared.insert(name);
+    if (auto pending = dyn_cast<PendingOp>(op))
+      declared.insert(pending.getNameAttr());
     if (auto call = dyn_cast<rt::CallOp>(op)) {
       OpBuilder b(call);
       auto declare = [&](ArrayAttr names, bool copy) {

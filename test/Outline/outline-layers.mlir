@@ -116,7 +116,8 @@ func.func @forward() {
 
 // -----
 
-// What a layer begins and another one waits for is declared by their caller; what it waits for itself is its own. Why something is
+// What a layer begins and another one waits for is declared by their caller, unless it is declared already (p2, as for a pass of a
+// schedule); what it waits for itself is its own. Why something is
 // exchanged is a column of text. Comments name nothing: the function is called after its tensors.
 // CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["why", "previous_mlp", "mlp_weight"]
 // CHECK-SAME: {{[[][[]}}"g0", "g1", "g2"], {{.*}} pending ["started", "awaited"] copies []
@@ -126,15 +127,16 @@ func.func @forward() {
 // CHECK: rt.all_reduce "pending"
 // CHECK-NEXT: rt.wait "pending"
 // CHECK-LABEL: func.func @train_step
+// CHECK: rt.pending "p2"
 // CHECK: rt.all_gather "p0"
 // CHECK-NEXT: rt.pending "p1"
 // CHECK-NEXT: rt.call @h_forward 0 times 1 pending ["p1", "p0"] copies []
-// CHECK-NEXT: rt.pending "p2"
 // CHECK-NEXT: rt.call @h_forward 1 times 1 pending ["p2", "p1"] copies []
 // CHECK-NEXT: rt.pending "p3"
 // CHECK-NEXT: rt.call @h_forward 2 times 1 pending ["p3", "p2"] copies []
 // CHECK: rt.wait "p3"
 func.func @train_step() {
+  rt.pending "p2"
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.all_gather "p0" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "first" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.comment "other.0.mlp"
