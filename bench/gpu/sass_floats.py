@@ -51,25 +51,22 @@ def signed(value, bits=32):
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+def number(name, places, read):
+    """An operand: what `read` finds in a place, or a number written out; perhaps negated, or its absolute value."""
+    sign, name = (-1.0, name[1:]) if name[0] == "-" else (1.0, name.lstrip("+"))
+    absolute, name = name[0] == "|", name.strip("|")
+    written = {"INF": math.inf, "QNAN": math.nan}
+    value = read(name) if re.match(places, name) else written[name] if name in written else float(name)
+    return sign * (abs(value) if absolute else value)
+
+
 class Floats:
     def real(self, name):
         """A float, of a register or written out."""
-        sign, name = (-1.0, name[1:]) if name[0] == "-" else (1.0, name.lstrip("+"))
-        absolute, name = name[0] == "|", name.strip("|")
-        if re.match(r"(U?R|c\[|U?RZ)", name):
-            value = as_float(self.raw(name))
-        else:
-            value = {"INF": math.inf, "QNAN": math.nan}.get(name) if name in ("INF", "QNAN") else float(name)
-        return sign * (abs(value) if absolute else value)
+        return number(name, r"(U?R|c\[|U?RZ)", lambda place: as_float(self.raw(place)))
 
     def double(self, name):
-        sign, name = (-1.0, name[1:]) if name[0] == "-" else (1.0, name.lstrip("+"))
-        absolute, name = name[0] == "|", name.strip("|")
-        if re.match(r"U?R", name):
-            value = as_double(self.pair(name))
-        else:
-            value = {"INF": math.inf, "QNAN": math.nan}.get(name) if name in ("INF", "QNAN") else float(name)
-        return sign * (abs(value) if absolute else value)
+        return number(name, r"U?R", lambda place: as_double(self.pair(place)))
 
     def do_fadd(self, i, destination, a, b):
         self.put(destination, float_bits(self.real(a) + self.real(b)))
