@@ -37,10 +37,10 @@ constexpr llvm::StringLiteral kNotes = "train.notes";
 enum class Folded { No, Moved, Part, Reshaped, Shifted, Computed };
 constexpr llvm::StringLiteral foldedNames[] = {"",         "moved",   "part",
                                                "reshaped", "shifted", "computed"};
+/// Has it some of a parameter's elements?
+inline bool isPart(Folded folded) { return folded == Folded::Part || folded == Folded::Reshaped; }
 /// Are its elements a parameter's, unchanged?
-inline bool isMoved(Folded folded) {
-  return folded == Folded::Moved || folded == Folded::Part || folded == Folded::Reshaped;
-}
+inline bool isMoved(Folded folded) { return folded == Folded::Moved || isPart(folded); }
 
 /// A name that is none of these is of text that somebody has changed: nothing may be taken for it.
 inline Folded foldedOf(llvm::StringRef name) {

@@ -281,7 +281,7 @@ private:
     if (tensor.folded == train::Folded::Shifted && (decay != 0 || usesNorms))
       shifted.push_back(std::move(tensor));
     else if ((tensor.folded == train::Folded::Reshaped && weightDecay != 0) ||
-             (train::isMoved(tensor.folded) && tensor.folded != train::Folded::Moved && usesNorms))
+             (train::isPart(tensor.folded) && usesNorms))
       parts.push_back(std::move(tensor));
   }
 
@@ -309,8 +309,8 @@ private:
     std::string others = ", one of " + std::to_string(tensors.size()) + ",";
     std::string text = "tensor '" + first.name + "'" + (tensors.size() > 1 ? others : "") +
                        " is " + what +
-                       "; to train the parameter, export without constant "
-                       "folding (torch.onnx.export: optimize=False)";
+                       "; to train the parameter, export without constant folding "
+                       "(torch.onnx.export: optimize=False)";
     getOperation().emitWarning() << text;
     Builder b(&getContext());
     auto notes = getOperation()->getAttrOfType<ArrayAttr>(train::kNotes);

@@ -229,9 +229,10 @@ private:
     bool isAngle = effect == OpEffect::Turns;
     bool isScored = effect == OpEffect::Tests || (op == "Softmax" && weighs(node));
     Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(effect), isScored, isScored};
-    if (handsAnglesOn(node) || handsScoresOn(effect)) {
+    bool handsAngles = handsAnglesOn(node);
+    if (handsAngles || handsScoresOn(effect)) {
       Uses after = ofOutputs(node);
-      here.angles = handsAnglesOn(node) && after.angles;
+      here.angles = handsAngles && after.angles;
       here.fixed = reshapes(effect) ? after.fixed : here.angles;
       here.scored = handsScoresOn(effect) && after.scored;
       here.whole = handsScoresOn(effect) && effect != OpEffect::LooksUp && after.whole;
