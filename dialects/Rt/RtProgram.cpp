@@ -1,6 +1,7 @@
 //===- RtProgram.cpp - the program's tables: spelling and checks ------------------------------===//
 
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Roles.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -42,8 +43,10 @@ static LogicalResult checkShape(EmitError emitError, RankedTensorType type) {
   return success();
 }
 
-LogicalResult InputAttr::verify(EmitError emitError, StringRef, StringRef, RankedTensorType type,
+LogicalResult InputAttr::verify(EmitError emitError, StringRef name, StringRef role, RankedTensorType type,
                                 bool, int64_t, int64_t) {
+  if (!train::findRole(role))
+    return emitError() << "input '" << name << "' has role '" << role << "', which is none of " << train::roleNames();
   return checkShape(emitError, type);
 }
 

@@ -17,9 +17,10 @@ def Train_Dialect : Dialect {
   let summary = "parameters and states as symbols, accumulation, loss and updates";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
     /// On a function's argument: what it means to who fills it ("ids", "labels", "positions", ...;
-    /// lib/Objective/Inputs.cpp has the table).
+    /// Roles.cpp has the table).
     static constexpr ::llvm::StringLiteral kRole = "train.role";
     /// On a function's argument: the number that stands where the data have none: the label that
     /// does not count, the first of shifted tokens.

@@ -7,6 +7,7 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Roles.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"
@@ -14,7 +15,6 @@
 #include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <cmath>
@@ -156,15 +156,7 @@ private:
   void printInputs() {
     programRows("Input", "Inputs",
          llvm::map_to_vector(inputs(), [&](rt::InputAttr input) {
-           StringRef kind = llvm::StringSwitch<StringRef>(input.getRole())
-                                .Case("ids", "TokenIds")
-                                .Case("labels", "Labels")
-                                .Case("targets", "Targets")
-                                .Case("positions", "PositionIds")
-                                .Case("ones", "Ones")
-                                .Case("zeros", "Zeros")
-                                .Case("shifted", "Shifted")
-                                .Default("Data");
+           StringRef kind = train::findRole(input.getRole())->runtime; // InputAttr verifies it
            RankedTensorType type = input.getType();
            return "{" + rt::stringLiteral(input.getName()) + ", InputRole::" + kind.str() + ", " +
                   rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +

@@ -1,6 +1,7 @@
 //===- InputsAndOutputs.cpp - the arguments and results of @forward ---------------------------===//
 
 #include "lib/Import/Importer.h"
+#include "dialects/Train/Roles.h"
 #include "dialects/Train/Train.h"
 
 using namespace mlir;
@@ -64,7 +65,7 @@ LogicalResult Importer::importInputs(Frame &frame) {
     arguments.push_back(input);
     types.push_back(RankedTensorType::get(shape, element));
     StringAttr name = builder.getStringAttr(input->name());
-    llvm::StringRef role = "input", fixedRole;
+    llvm::StringRef role = train::kUndecidedRole, fixedRole;
     fixed.push_back(fixedInput(input->name(), *type, shape, fixedRole));
     attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(train::TrainDialect::kName, name),

@@ -1,6 +1,7 @@
 //===- Inputs.cpp - what each input of a model means ------------------------------------------===//
 
 #include "lib/Objective/Inputs.h"
+#include "dialects/Train/Roles.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -11,22 +12,14 @@ using namespace partita;
 using namespace partita::objective;
 using train::TrainDialect;
 
-static constexpr Role kRoles[] = {
-    {"ids", "the tokens of a sample"},
-    {"labels", "what is to be predicted: the token after each of `ids`, or a column of the data"},
-    {"targets", "what is to be predicted: a column of the data"},
-    {"positions", "0, 1, 2, ... along the last dimension"},
-    {"ones", "all one, as the mask of samples without padding"},
-    {"zeros", "all zero, as the types of tokens of one kind"},
-    {"shifted", "the targets moved by one, after a first token (shifted:TOKEN; 0)"},
-    {"data", "a column of the data"},
-};
-
-ArrayRef<Role> objective::roles() { return kRoles; }
-
 StringRef objective::roleOf(func::FuncOp function, unsigned argument) {
   auto role = function.getArgAttrOfType<StringAttr>(argument, TrainDialect::kRole);
   return role ? role.getValue() : StringRef();
+}
+
+bool objective::isFixed(StringRef name) {
+  const train::Role *role = train::findRole(name);
+  return role && role->isFixed;
 }
 
 std::string objective::nameOf(func::FuncOp function, unsigned argument) {
@@ -58,11 +51,6 @@ static StringRef usualRole(StringRef name, Type type) {
   if (name.ends_with("labels") || name.ends_with("targets"))
     return "targets";
   return "data";
-}
-
-static std::string knownRoles() {
-  return llvm::join(llvm::map_range(kRoles, [](const Role &role) { return role.name.str(); }),
-                    ", ");
 }
 
 static std::string knownInputs(func::FuncOp forward) {
@@ -130,11 +118,6 @@ static bool areTokens(Value value) {
   });
 }
 
-/// A role that says all that an input holds.
-static bool isFixed(StringRef role) {
-  return role == "ones" || role == "zeros" || role == "positions";
-}
-
 static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
                                llvm::SmallBitVector &bound) {
   Builder b(forward.getContext());
@@ -148,9 +131,9 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   if (!argument)
     return forward.emitError() << "input: the model has no input '" << name << "'; it has "
                                << knownInputs(forward);
-  if (llvm::none_of(kRoles, [&](const Role &known) { return known.name == role; }))
+  if (!train::findRole(role))
     return forward.emitError() << "input '" << name << "': role '" << role << "' is none of "
-                               << knownRoles();
+                               << train::roleNames();
   if (bound[*argument])
     return forward.emitError() << "input '" << name << "' is bound twice, as '"
                                << roleOf(forward, *argument) << "' and as '" << text << "'";
@@ -161,7 +144,7 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
                                << "': it looks up no table and no loss compares with it, so it has "
                                   "no tokens";
   if (StringRef fixed = roleOf(forward, *argument);
-      isFixed(fixed) && role != fixed && forward.getArgument(*argument).use_empty())
+      objective::isFixed(fixed) && role != fixed && forward.getArgument(*argument).use_empty())
     return forward.emitError() << "input '" << name << "' cannot be '" << role
                                << "': nothing reads it, as it has been taken for '" << fixed
                                << "' since the import; import the model again";

@@ -13,13 +13,6 @@
 
 namespace partita::objective {
 
-struct Role {
-  llvm::StringLiteral name, meaning;
-};
-
-/// The roles that `train.role` and --input know.
-llvm::ArrayRef<Role> roles();
-
 /// Gives every argument of @forward its role: the one that `bindings` ("NAME=ROLE") name, that it
 /// has, or that inputs of its name and type usually have. Reports names and roles that are unknown
 /// and roles that do not fit their input.
@@ -31,6 +24,8 @@ void markBatches(mlir::func::FuncOp forward);
 
 /// The argument's role, "" without one.
 llvm::StringRef roleOf(mlir::func::FuncOp function, unsigned argument);
+/// Does the role say all that an input holds?
+bool isFixed(llvm::StringRef role);
 /// "'input_ids'", or "number 2".
 std::string nameOf(mlir::func::FuncOp function, unsigned argument);
 

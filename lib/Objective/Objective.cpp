@@ -225,10 +225,8 @@ private:
   /// What a model computes from constants alone is the same in every step.
   LogicalResult checkTakesData() {
     bool fixed = forward.getNumArguments() > 0;
-    for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
-      StringRef role = objective::roleOf(forward, i);
-      fixed &= role == "ones" || role == "zeros" || role == "positions";
-    }
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+      fixed &= objective::isFixed(objective::roleOf(forward, i));
     if (!fixed)
       return success();
     return forward.emitError() << "no input takes anything from the data: all are ones, zeros or "

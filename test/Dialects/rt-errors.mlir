@@ -126,9 +126,15 @@ module attributes {rt.program = #rt.program<inputs = ["tokens"]>} {}
 
 // -----
 
+// expected-error@+2 {{input 'ids' has role 'tokens', which is none of ids, labels, targets, positions, ones, zeros, shifted, data}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'inputs'}}
+module attributes {rt.program = #rt.program<inputs = [#rt.input<name = "ids", role = "tokens", type = tensor<2xi64>>]>} {}
+
+// -----
+
 // expected-error@+2 {{'type' is 'tensor<?xi64>'; its shape must be static}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'inputs'}}
-module attributes {rt.program = #rt.program<inputs = [#rt.input<name = "ids", type = tensor<?xi64>>]>} {}
+module attributes {rt.program = #rt.program<inputs = [#rt.input<name = "ids", role = "ids", type = tensor<?xi64>>]>} {}
 
 // -----
 

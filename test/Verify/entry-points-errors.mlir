@@ -16,3 +16,8 @@ func.func @other() attributes {train.entry_point = #train.entry_point<forward>} 
 
 // expected-error@+1 {{train.entry_point is "forward"; a function has a #train.entry_point there}}
 func.func @forward() attributes {train.entry_point = "forward"} { return }
+
+// -----
+
+// expected-error@+1 {{train.role of argument 0 is "tokens"; there are: ids, labels, targets, positions, ones, zeros, shifted, data, and "input" before the objective}}
+func.func @forward(%ids: tensor<2xi64> {train.role = "tokens"}) { return }

@@ -1,6 +1,7 @@
 //===- Session.cpp - what the commands share: context, diagnostics, files ---------------------===//
 
 #include "tools/partita/Session.h"
+#include "dialects/Train/Roles.h"
 #include "dialects/Train/Tensors.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -126,7 +127,7 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
 static void addFixedInputs(StringRef inputs, ImportOptions &options) {
   for (StringRef binding : llvm::split(inputs, ',')) {
     auto [name, role] = binding.rsplit('=');
-    if (role == "ones" || role == "zeros" || role == "positions")
+    if (const train::Role *known = train::findRole(role); known && known->isFixed)
       options.fixedInputs.emplace_back(name, role);
   }
 }

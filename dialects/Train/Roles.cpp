@@ -1,0 +1,26 @@
+//===- Roles.cpp - what fills an input of a program -------------------------------------------===//
+
+#include "dialects/Train/Roles.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace partita;
+using namespace partita::train;
+
+static constexpr Role kRoles[] = {
+    {"ids", "TokenIds", false},         {"labels", "Labels", false}, {"targets", "Targets", false},
+    {"positions", "PositionIds", true}, {"ones", "Ones", true},      {"zeros", "Zeros", true},
+    {"shifted", "Shifted", false},      {"data", "Data", false},
+};
+
+llvm::ArrayRef<Role> train::roles() { return kRoles; }
+
+const Role *train::findRole(llvm::StringRef name) {
+  const auto *found = llvm::find_if(kRoles, [&](const Role &role) { return role.name == name; });
+  return found == std::end(kRoles) ? nullptr : found;
+}
+
+std::string train::roleNames() {
+  return llvm::join(llvm::map_range(kRoles, [](const Role &role) { return role.name.str(); }),
+                    ", ");
+}
