@@ -3,6 +3,7 @@
 #ifndef PARTITA_DIALECTS_AMP_H
 #define PARTITA_DIALECTS_AMP_H
 
+#include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

@@ -10,6 +10,7 @@
 #define PARTITA_AMP
 
 include "mlir/IR/CommonTypeConstraints.td"
+include "dialects/Interfaces/Interfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -32,7 +33,7 @@ def Amp_Dialect : Dialect {
   }];
 }
 
-class Amp_Op<string mnemonic, list<Trait> traits = []> : Op<Amp_Dialect, mnemonic, traits>;
+class Amp_Op<string mnemonic, list<Trait> traits = []> : Op<Amp_Dialect, mnemonic, !listconcat(traits, [UpdateWork])>;
 def Amp_Float : 0DTensorOf<[F32]>;
 def Amp_Count : 0DTensorOf<[I64]>;
 

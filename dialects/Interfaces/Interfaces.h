@@ -38,6 +38,9 @@ mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Sta
 
 /// Bytes of what a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
+
+/// See Interfaces.td.
+template <typename Op> class UpdateWork : public mlir::OpTrait::TraitBase<Op, UpdateWork> {};
 } // namespace partita
 
 #include "dialects/Interfaces/Interfaces.h.inc"

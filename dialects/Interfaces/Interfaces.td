@@ -10,6 +10,9 @@
 
 include "mlir/IR/OpBase.td"
 
+/// The op's work belongs to the update of a training step, not to the passes of its micro-batches.
+def UpdateWork : NativeOpTrait<"UpdateWork"> { let cppNamespace = "::partita"; }
+
 def ShardInterface : OpInterface<"ShardInterface"> {
   let cppNamespace = "::partita";
   let description = [{

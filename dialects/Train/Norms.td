@@ -25,7 +25,7 @@ def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Train_SquareSumOp : Train_Op<"square_sum", [Pure]> {
+def Train_SquareSumOp : Train_Op<"square_sum", [Pure, UpdateWork]> {
   let summary = "of each tensor the sum of its elements' squares, as far as a rank has them";
   let description = [{
     All operands are split over the same axes, over which the sums are partial. Computed in double precision, in one
@@ -37,7 +37,7 @@ def Train_SquareSumOp : Train_Op<"square_sum", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Train_NormOp : Train_Op<"norm", [Pure]> {
+def Train_NormOp : Train_Op<"norm", [Pure, UpdateWork]> {
   let summary = "the square root of the sum of sums of squares";
   let description = [{
     `parameters` has one for each of the sums, in their order. Created by `expand-norms`; becomes a kernel call, and another one
@@ -49,7 +49,7 @@ def Train_NormOp : Train_Op<"norm", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Train_ClipOp : Train_Op<"clip", [Pure]> {
+def Train_ClipOp : Train_Op<"clip", [Pure, UpdateWork]> {
   let summary = "what gradients are multiplied by so that their norm is at most max_norm";
   let description = [{
     1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 where max_norm is 0; not-a-number for a norm that is none, and
@@ -74,7 +74,7 @@ def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
   let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure]> {
+def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure, UpdateWork]> {
   let summary = "the sums of the squares of a parameter's and its direction's elements, as far as a rank has them";
   let description = "As `square_sum`, of both. Created by `expand-norms`; becomes a kernel call.";
   let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper);
@@ -82,7 +82,7 @@ def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure]> {
   let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_RatioOp : Train_Op<"ratio", [Pure]> {
+def Train_RatioOp : Train_Op<"ratio", [Pure, UpdateWork]> {
   let summary = "the root of one number over that of another, within [least, most]; 1 where one is 0";
   let description = "Created by `expand-norms`; becomes a kernel call.";
   let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
