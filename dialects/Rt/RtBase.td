@@ -54,8 +54,11 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
     /// On a function, by `lower-to-rt`, and on what stands for it: the entry point whose pass of a micro-batch it is, #train.entry_point.
     static constexpr ::llvm::StringLiteral kPassOf = "rt.pass_of";
-    /// Beside it: the variables of collectives that the pass begins in its last run and its caller waits for, strings.
+    /// Beside it: #rt.pendings, the variables of collectives that the pass begins for its last micro-batch and its caller waits for.
     static constexpr ::llvm::StringLiteral kPendings = "rt.pendings";
+    /// On an op of a pass without results, by `lower-to-rt`: the op runs for this micro-batch alone, the last that the pass is run on;
+    /// i64.
+    static constexpr ::llvm::StringLiteral kLast = "rt.last";
     /// On the module, by `lower-to-rt`: #rt.program, the program's tables.
     static constexpr ::llvm::StringLiteral kProgram = "rt.program";
   }];
@@ -80,6 +83,21 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
   let parameters = (ins "::partita::rt::Space":$space, "int64_t":$offset,
                         OptionalArrayRefParameter<"int64_t">:$strides);
   let hasCustomAssemblyFormat = 1;
+}
+
+def Rt_PendingsAttr : AttrDef<Rt_Dialect, "Pendings"> {
+  let mnemonic = "pendings";
+  let summary = "an array of variables of collectives: its name, and how many it has";
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$count);
+  let assemblyFormat = "`<` $name `x` $count `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// One of them, as what begins or awaits a collective names it: "begun[3]".
+    ::mlir::StringAttr at(int64_t number) const;
+    ::llvm::SmallVector<::mlir::StringAttr> all() const;
+    /// Those of a pass (RtDialect::kPendings), none of any other function.
+    static ::llvm::SmallVector<::mlir::StringAttr> of(::mlir::Operation *function);
+  }];
 }
 
 def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {

@@ -4,6 +4,7 @@
 #include "dialects/Rt/Rt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -38,9 +39,24 @@ void RtDialect::initialize() {
       >();
 }
 
+/// A branch makes no values, and only a pass is run on one micro-batch after another.
+static LogicalResult verifyLast(Operation *op, Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
+    return op->emitError() << RtDialect::kLast << " is " << value << ", and not a micro-batch's number";
+  if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions())
+    return op->emitError() << RtDialect::kLast << " is for calls of the runtime without results";
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (function && function.getNumArguments() != 1)
+    return op->emitError() << RtDialect::kLast << " is for passes of a micro-batch and for layers";
+  return success();
+}
+
 LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == kProgram && !isa<ProgramAttr>(attribute.getValue()))
     return op->emitError() << kProgram << " is " << attribute.getValue() << ", and no #rt.program";
+  if (attribute.getName() == kLast)
+    return verifyLast(op, attribute.getValue());
   if (attribute.getName() != kTarget)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());
@@ -97,6 +113,29 @@ void AtAttr::print(AsmPrinter &printer) const {
     printer << "]";
   }
   printer << ">";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// #rt.pendings<"begun" x 4>
+//===------------------------------------------------------------------------------------------===//
+
+StringAttr PendingsAttr::at(int64_t number) const {
+  return StringAttr::get(getContext(), getName() + "[" + Twine(number) + "]");
+}
+
+SmallVector<StringAttr> PendingsAttr::all() const {
+  return llvm::map_to_vector(llvm::seq(getCount()), [&](int64_t number) { return at(number); });
+}
+
+SmallVector<StringAttr> PendingsAttr::of(Operation *function) {
+  auto pendings = function->getAttrOfType<PendingsAttr>(RtDialect::kPendings);
+  return pendings ? pendings.all() : SmallVector<StringAttr>();
+}
+
+LogicalResult PendingsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef name, int64_t count) {
+  if (count >= 1 && identifier(name) == name)
+    return success();
+  return emitError() << "'" << name << "' x " << count << " is no array of variables";
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -17,14 +17,6 @@ void ForOp::build(OpBuilder &builder, OperationState &state, int64_t count) {
   ensureTerminator(*body, builder, state.location);
 }
 
-void LastOp::build(OpBuilder &builder, OperationState &state, Value micro, int64_t number) {
-  state.addOperands(micro);
-  state.addAttribute(getNumberAttrName(state.name), builder.getI64IntegerAttr(number));
-  Region *body = state.addRegion();
-  body->emplaceBlock();
-  ensureTerminator(*body, builder, state.location);
-}
-
 //===------------------------------------------------------------------------------------------===//
 // Layers
 //===------------------------------------------------------------------------------------------===//

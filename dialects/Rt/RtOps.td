@@ -78,15 +78,8 @@ def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
   let assemblyFormat = "$count $body attr-dict";
   let builders = [OpBuilder<(ins "int64_t":$count)>];
 }
-def Rt_LastOp : Rt_Op<"last", [SingleBlockImplicitTerminator<"EndOp">]> {
-  let summary = "runs its region in the last run of a pass: that of micro-batch `number`";
-  let arguments = (ins I64:$micro, I64Attr:$number);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$micro `is` $number $body attr-dict";
-  let builders = [OpBuilder<(ins "::mlir::Value":$micro, "int64_t":$number)>];
-}
-def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LastOp", "LayerOp"]>]> {
-  let summary = "ends a region of a loop, of a layer, or of the last run of a pass";
+def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>]> {
+  let summary = "ends the region of a loop or of a layer";
   let assemblyFormat = "attr-dict";
 }
 
@@ -101,8 +94,8 @@ def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
 }
 def Rt_RunPassOp : Rt_Op<"run_pass"> {
   let summary = "runs the function of a pass on micro-batch `first`, or `first` + `time`";
-  let description = "`pendings` are variables of collectives that the pass begins, in its last run (RtDialect::kPendings), and that its caller waits for.";
-  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time, OptionalAttr<StrArrayAttr>:$pendings);
+  let description = "`pendings` are variables of collectives that the pass begins, for its last micro-batch (RtDialect::kPendings), and that its caller waits for.";
+  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time, OptionalAttr<Rt_PendingsAttr>:$pendings);
   let assemblyFormat = "$callee $first (`plus` $time^)? (`pending` $pendings^)? attr-dict";
 }
 def Rt_AwaitSentOp : Rt_Op<"await_sent"> {
@@ -142,6 +135,11 @@ def Rt_CallOp : Rt_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]
   let assemblyFormat = [{
     $callee $row `times` $times (`(` $buffers^ `:` type($buffers) `)`)? `pending` $pendings `copies` $copies attr-dict
   }];
+}
+def Rt_PendingsOp : Rt_Op<"pendings"> {
+  let summary = "declares the variables of collectives that passes begin and their caller waits for";
+  let arguments = (ins Rt_PendingsAttr:$variables);
+  let assemblyFormat = "$variables attr-dict";
 }
 def Rt_PendingOp : Rt_Op<"pending"> {
   let summary = "declares a variable for a collective, or a `copy`, that a layer's function starts or waits for";

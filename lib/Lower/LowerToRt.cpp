@@ -134,15 +134,18 @@ private:
 
   LogicalResult lowerRegion(train::AccumulateOp loop, Region &region, Value micro) {
     l.enterLoop(loop, region, micro);
+    std::optional<int64_t> last; // asked for once: it takes the whole order
     forgetWork(); // a micro-batch begins with another kind than the one before ended with
     for (Operation &op : region.front()) {
       l.begin(&op);
       comment(&op);
       markWork(&op);
+      bool isLast = op.hasAttr(train::TrainDialect::kLast);
+      if (isLast && !last)
+        last = loop.getLastMicroBatch(loop.numberOf(region));
       if (auto yield = dyn_cast<train::YieldOp>(op))
         addUp(yield, loop);
-      else if (failed(op.hasAttr(train::TrainDialect::kLast) ? lowerLast(loop, region, &op)
-                                                             : lowerOp(&op)))
+      else if (failed(isLast ? lowerLast(&op, *last) : lowerOp(&op)))
         return failure();
     }
     l.leaveLoop();
@@ -150,20 +153,17 @@ private:
     return success();
   }
 
-  /// In the region's last slot alone, along with such an op right in front of it.
-  LogicalResult lowerLast(train::AccumulateOp loop, Region &region, Operation *op) {
-    OpBuilder::InsertionGuard guard(builder);
+  /// For micro-batch `number` alone. Pointers are numbers and may be made for all; so may polls, which find nothing.
+  LogicalResult lowerLast(Operation *op, int64_t number) {
     Block &block = *builder.getInsertionBlock();
-    auto last = builder.getInsertionPoint() == block.begin()
-                    ? LastOp()
-                    : dyn_cast<LastOp>(&*std::prev(builder.getInsertionPoint()));
-    if (!last)
-      last = l.create<LastOp>(l.microBatch(), loop.getLastMicroBatch(loop.numberOf(region)));
-    builder.setInsertionPoint(last.getBody().front().getTerminator());
-    l.enterBranch();
-    LogicalResult result = lowerOp(op);
-    l.leaveBranch();
-    return result;
+    bool isFirst = builder.getInsertionPoint() == block.begin();
+    Block::iterator before = isFirst ? block.end() : std::prev(builder.getInsertionPoint());
+    if (failed(lowerOp(op)))
+      return failure();
+    for (Operation &made : llvm::make_range(isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()))
+      if (!isPointer(&made) && !isa<rt::PollOp>(made))
+        made.setAttr(RtDialect::kLast, builder.getI64IntegerAttr(number));
+    return success();
   }
 
   void addUp(train::YieldOp yield, train::AccumulateOp loop) {
@@ -183,7 +183,7 @@ private:
 
   LogicalResult lowerOrder(train::AccumulateOp loop) {
     SmallVector<StringRef> names; // by region
-    SmallVector<ArrayAttr> pendings;
+    SmallVector<PendingsAttr> pendings;
     for (Region &region : loop->getRegions()) {
       FailureOr<StringRef> name = lowerPass(loop, region);
       if (failed(name))
@@ -192,9 +192,9 @@ private:
       pendings.push_back(pendingsOf(region, l));
     }
     l.begin(loop);
-    for (ArrayAttr ofPass : pendings)
-      for (auto pending : rt::elementsOf<StringAttr>(ofPass))
-        l.create<PendingOp>(pending, /*copy=*/false);
+    for (PendingsAttr ofPass : pendings)
+      if (ofPass)
+        l.create<PendingsOp>(ofPass);
     for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
       OpBuilder::InsertionGuard guard(builder);
       Value time;
@@ -212,13 +212,18 @@ private:
     return success();
   }
 
-  /// The variables, by a function's lowering, of what the region begins in its last slot; null where that is nothing.
-  static ArrayAttr pendingsOf(Region &region, Lowering &lowering) {
-    SmallVector<Attribute> names;
+  /// The variables, in the function of a lowering, of what the region begins in its last slot; null where that is nothing.
+  static PendingsAttr pendingsOf(Region &region, Lowering &lowering) {
+    SmallVector<Operation *> starts;
     for (auto start : region.getOps<AsyncStartInterface>())
       if (start->hasAttr(train::TrainDialect::kLast))
-        names.push_back(StringAttr::get(start->getContext(), lowering.pendingOf(start)));
-    return names.empty() ? ArrayAttr() : ArrayAttr::get(region.getContext(), names);
+        starts.push_back(start);
+    if (starts.empty())
+      return {};
+    auto pendings = PendingsAttr::get(region.getContext(), lowering.uniqueName("begun"), static_cast<int64_t>(starts.size()));
+    for (auto [number, start] : llvm::enumerate(starts))
+      lowering.setPending(start, pendings.at(static_cast<int64_t>(number)));
+    return pendings;
   }
 
   /// What a region computes, its words joined by `separator`.
@@ -243,7 +248,7 @@ private:
     if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
       made->setAttr(RtDialect::kPassOf, train::EntryPointAttr::get(at.getContext(), *entry));
     FunctionLowering pass(l.shared, from, made);
-    if (ArrayAttr pendings = pendingsOf(region, pass.l))
+    if (PendingsAttr pendings = pendingsOf(region, pass.l))
       made->setAttr(RtDialect::kPendings, pendings);
     pass.l.begin(loop);
     Value micro = made.getArgument(0);
@@ -337,12 +342,6 @@ private:
     l.create<CommentOp>(path);
   }
 
-  static bool isUpdateWork(Operation *op) {
-    return isa<train::OptimizerInterface, train::SquareSumOp, train::NormOp, train::ClipOp,
-               train::DirectionSquaresOp, train::RatioOp>(op) ||
-           isa<amp::AmpDialect>(op->getDialect());
-  }
-
   /// Where a training step's computation changes between the forward pass, the backward pass and
   /// the updates; the runtime sees by itself what is communicated and copied.
   void markWork(Operation *op) {
@@ -352,7 +351,7 @@ private:
     if (!train::is(from, train::EntryPoint::TrainStep) || !computes)
       return;
     inBackward |= computesGradients(op);
-    StringRef work = isUpdateWork(op) ? "Update" : inBackward ? "Backward" : "Forward";
+    StringRef work = op->hasTrait<UpdateWork>() ? "Update" : inBackward ? "Backward" : "Forward";
     if (work != lastWork)
       l.create<WorkOp>(work);
     lastWork = work;

@@ -262,13 +262,9 @@ void Lowering::enterLoop(train::AccumulateOp loop, Region &region, Value micro) 
   outer.push_back(pointers);
 }
 
-void Lowering::leaveBranch() {
+void Lowering::leaveLoop() {
   pointers = std::move(outer.back());
   outer.pop_back();
-}
-
-void Lowering::leaveLoop() {
-  leaveBranch();
   micro = {};
   inFlight = {};
 }

@@ -11,7 +11,6 @@
 #include "lib/Outline/LayerFunction.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Rt/Names.h"
-#include "dialects/Train/Train.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -65,7 +64,7 @@ static Attribute keyOf(Value pointer) {
 
 Attribute rt::keyOf(Operation *op) {
   if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions() ||
-      op->hasTrait<OpTrait::IsTerminator>() || isa<rt::CallOp, PendingOp, RunPassOp, AwaitSentOp>(op))
+      op->hasTrait<OpTrait::IsTerminator>() || isa<rt::CallOp, PendingsOp, PendingOp, RunPassOp, AwaitSentOp>(op))
     return {};
   Builder b(op->getContext());
   SmallVector<Attribute> parts = {b.getStringAttr(op->getName().getStringRef()),
@@ -222,10 +221,9 @@ void FunctionMaker::nameLayers() {
 
 /// What a reader calls the part of the program that a step stands in.
 std::string partOf(Step step) {
-  if (train::is(step.function, train::EntryPoint::TrainStep))
+  if (step.entry == train::EntryPoint::TrainStep)
     return step.part.empty() ? "forward" : StringRef(step.part).lower();
-  return train::is(step.function, train::EntryPoint::Init) ? "init"
-                                                           : "eval"; // also what @forward does
+  return step.entry == train::EntryPoint::Init ? "init" : "eval"; // also what @forward does
 }
 
 /// "h_forward", after the layers and the part.

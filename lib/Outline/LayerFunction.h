@@ -4,6 +4,7 @@
 #define PARTITA_LIB_LOWER_LAYERFUNCTION_H
 
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
 #include "lib/Outline/LayerNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -13,6 +14,7 @@ namespace partita::rt {
 struct Step {
   mlir::Operation *op = nullptr; ///< null: the end of a block
   mlir::func::FuncOp function;
+  std::optional<train::EntryPoint> entry; ///< that the function is, or is a pass of
   std::string comment; ///< that stands in front of it; "" if none does
   std::string path;    ///< the last comment's, which it belongs to
   std::string part;    ///< of a training step: "Forward", "Backward", "Update"
@@ -36,7 +38,7 @@ struct LayerFunction {
   std::vector<llvm::SmallVector<mlir::Attribute>> pendings, copies;
 };
 
-/// How often a variable is named in its function: by starts, waits and calls.
+/// How often a variable is named in its function: by starts, waits and calls, and by the function's caller.
 using PendingUses = llvm::DenseMap<std::pair<mlir::Operation *, mlir::Attribute>, unsigned>;
 
 /// Makes it in front of the function that the first occurrence is in; `symbols` gives it a name.

@@ -11,7 +11,6 @@
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Rt/Names.h"
-#include "dialects/Train/Train.h"
 #include "lib/Outline/LayerFunction.h"
 #include "lib/Outline/Repeats.h"
 #include "partita/Outline/Passes.h"
@@ -33,8 +32,11 @@ class Steps {
 public:
   explicit Steps(ModuleOp module) {
     for (auto function : module.getOps<func::FuncOp>())
-      if (!function.isExternal())
+      if (!function.isExternal()) {
+        for (StringAttr name : PendingsAttr::of(function))
+          ++uses[{function, name}]; // by its caller
         addBlock(function.getBody().front(), function, "");
+      }
   }
 
   std::vector<Step> steps;
@@ -58,6 +60,9 @@ LayerLabel Steps::labelOf(Operation *op) {
 
 void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
   blocks.push_back(&block);
+  std::optional<train::EntryPoint> entry = train::entryPointOf(function);
+  if (auto whole = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf))
+    entry = whole.getValue();
   std::string comment, part;
   for (Operation &op : block) {
     if (auto work = dyn_cast<WorkOp>(op))
@@ -71,6 +76,7 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
     Step &step = steps.emplace_back();
     step.op = &op;
     step.function = function;
+    step.entry = entry;
     step.comment = std::move(comment);
     step.path = path;
     step.part = part;
@@ -82,8 +88,9 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
     if (StringAttr name = pendingName(&op))
       ++uses[{function, name}];
     if (auto run = dyn_cast<RunPassOp>(op))
-      for (auto name : elementsOf<StringAttr>(run.getPendingsAttr()))
-        ++uses[{function, name}];
+      if (run.getPendings())
+        for (StringAttr name : run.getPendings()->all())
+          ++uses[{function, name}];
   }
   steps.emplace_back();
   for (Operation &op : block)
@@ -156,12 +163,14 @@ void Caller::replace(size_t first, size_t count, LayerFunction &function, int64_
   }
 }
 
-/// Variables that calls name are declared in front of the first of them, unless the op that begins
-/// the collective did, or the schedule whose passes begin it.
+/// Variables that calls name are declared in front of the first of them, unless they are already: by
+/// the op that begins the collective, for the passes of a schedule, or in a pass by its caller.
 void declarePendings(Block &block, llvm::DenseSet<Attribute> declared) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (StringAttr name = pendingName(&op))
       declared.insert(name);
+    if (auto pendings = dyn_cast<PendingsOp>(op))
+      declared.insert_range(pendings.getVariables().all());
     if (auto pending = dyn_cast<PendingOp>(op))
       declared.insert(pending.getNameAttr());
     if (auto call = dyn_cast<rt::CallOp>(op)) {
@@ -249,8 +258,10 @@ struct OutlineLayers : partita::impl::OutlineLayersBase<OutlineLayers> {
     if (repeats.empty())
       return;
     for (Block *block : all.blocks)
-      if (isa<func::FuncOp>(block->getParentOp()))
-        declarePendings(*block, {});
+      if (Operation *function = block->getParentOp(); isa<func::FuncOp>(function)) {
+        SmallVector<StringAttr> byCaller = PendingsAttr::of(function);
+        declarePendings(*block, {byCaller.begin(), byCaller.end()});
+      }
     for (Block *block : all.blocks) {
       sinkPointers(*block);
       joinCalls(*block);
@@ -264,11 +275,8 @@ private:
 /// Training, inference and the first values share no function: who reads one is not to read
 /// another.
 Attribute partOfProgram(Step step) {
-  std::optional<train::EntryPoint> entry = train::entryPointOf(step.function);
-  if (auto of = step.function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf))
-    entry = of.getValue();
-  bool isOwn = entry == train::EntryPoint::TrainStep || entry == train::EntryPoint::Init;
-  return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*entry)) : Attribute();
+  bool isOwn = step.entry == train::EntryPoint::TrainStep || step.entry == train::EntryPoint::Init;
+  return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*step.entry)) : Attribute();
 }
 
 /// Tokens number the keys; what must stay where it is has one of its own.

@@ -1,26 +1,61 @@
-// RUN: partita-opt %s | partita-opt | FileCheck %s
+// RUN: partita-opt %s -split-input-file -verify-diagnostics | partita-opt -split-input-file | FileCheck %s
 
-// A pass begins a collective in its last run, for whose variable its caller waits.
-// CHECK-LABEL: func.func @pass(%arg0: i64) attributes {rt.pendings = ["pending"]}
-// CHECK-NEXT: rt.last %arg0 is 3 {
+// A pass begins a collective for its last micro-batch alone; its caller waits for its variable.
+// CHECK-LABEL: func.func @pass(%arg0: i64) attributes {rt.pendings = #rt.pendings<"begun" x 1>}
 // CHECK-NEXT: %[[B:.*]] = rt.arena 0 [4] : <f32>
-// CHECK-NEXT: rt.all_reduce "pending" %[[B]]
-// CHECK-NEXT: }
+// CHECK-NEXT: rt.all_reduce "begun[0]" %[[B]] {{.*}} {rt.last = 3 : i64}
 // CHECK-NEXT: return
-func.func @pass(%micro: i64) attributes {rt.pendings = ["pending"]} {
-  rt.last %micro is 3 {
-    %b = rt.arena 0 [4] : <f32>
-    rt.all_reduce "pending" %b [4] over "dp" 0 because "gradients" : !rt.buffer<f32>
-  }
+func.func @pass(%micro: i64) attributes {rt.pendings = #rt.pendings<"begun" x 1>} {
+  %b = rt.arena 0 [4] : <f32>
+  rt.all_reduce "begun[0]" %b [4] over "dp" 0 because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
   return
 }
 // CHECK-LABEL: func.func @step()
-// CHECK-NEXT: rt.pending "pending"
-// CHECK-NEXT: rt.run_pass @pass 3 pending ["pending"]
-// CHECK-NEXT: rt.wait "pending"
+// CHECK-NEXT: rt.pendings <"begun" x 1>
+// CHECK-NEXT: rt.run_pass @pass 3 pending <"begun" x 1>
+// CHECK-NEXT: rt.wait "begun[0]"
 func.func @step() {
-  rt.pending "pending"
-  rt.run_pass @pass 3 pending ["pending"]
-  rt.wait "pending"
+  rt.pendings <"begun" x 1>
+  rt.run_pass @pass 3 pending <"begun" x 1>
+  rt.wait "begun[0]"
+  return
+}
+
+// -----
+
+func.func @pass(%micro: i64) {
+  // expected-error @+1 {{rt.last is "3", and not a micro-batch's number}}
+  rt.wait "a" {rt.last = "3"}
+  return
+}
+
+// -----
+
+func.func @pass(%micro: i64) {
+  // expected-error @+1 {{rt.last is -1 : i64, and not a micro-batch's number}}
+  rt.wait "a" {rt.last = -1 : i64}
+  return
+}
+
+// -----
+
+func.func @pass(%micro: i64) {
+  // expected-error @+1 {{rt.last is for calls of the runtime without results}}
+  %b = rt.arena 0 [4] {rt.last = 3 : i64} : <f32>
+  return
+}
+
+// -----
+
+func.func @step() {
+  // expected-error @+1 {{rt.last is for passes of a micro-batch and for layers}}
+  rt.wait "a" {rt.last = 3 : i64}
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'a b' x 1 is no array of variables}}
+func.func @pass(%micro: i64) attributes {rt.pendings = #rt.pendings<"a b" x 1>} {
   return
 }

@@ -117,3 +117,28 @@ func.func @over_tensors() {
   rt.update_all @sgd over @updates 1 1 with [["*{}", "0.1"], ["*{}", "0.0"]] at(%rate, %rate) : !rt.buffer<f32>, !rt.buffer<f32>
   return
 }
+
+// What a pass does for its last micro-batch alone is one branch, with the pointers that nothing else needs.
+// CHECK: emitc.func @pass(%[[RANK:.*]]: !emitc.opaque<"Rank &">, %{{.*}}: i64, %{{.*}}: !emitc.ptr<!emitc.opaque<"Pending">>)
+func.func @pass(%micro: i64) attributes {rt.pendings = #rt.pendings<"begun" x 2>} {
+  // CHECK-NEXT: %[[X:.*]] = call_opaque "rank.at"() {args = [0]
+  // CHECK-NEXT: call_opaque "softmaxForward"(%[[X]], %[[X]])
+  %x = rt.arena 0 [4] : !rt.buffer<f32>
+  rt.softmax_forward %x, %x {rows = 1 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
+  // CHECK-NEXT: %[[SHARED:.*]] = call_opaque "rank.at"() {args = [128]
+  // CHECK-NEXT: %[[AT:.*]] = literal "rank.slot.microBatch" : i64
+  // CHECK-NEXT: %[[LAST:.*]] = literal "3" : i64
+  // CHECK-NEXT: %[[IS:.*]] = cmp eq, %[[AT]], %[[LAST]]
+  // CHECK-NEXT: if %[[IS]] {
+  // CHECK-NEXT: %[[OWN:.*]] = call_opaque "rank.at"() {args = [64]
+  // CHECK-NEXT: verbatim "begun[0] = allReduceStart({{.*}} args %[[OWN]]
+  // CHECK-NEXT: verbatim "begun[1] = allReduceStart({{.*}} args %[[SHARED]]
+  // CHECK-NEXT: }
+  // CHECK-NEXT: call_opaque "softmaxForward"(%[[SHARED]], %[[SHARED]])
+  %own = rt.arena 64 [4] : !rt.buffer<f32>
+  rt.all_reduce "begun[0]" %own [4] over "dp" 0 because "a" {rt.last = 3 : i64} : !rt.buffer<f32>
+  %shared = rt.arena 128 [4] : !rt.buffer<f32>
+  rt.all_reduce "begun[1]" %shared [4] over "dp" 0 because "b" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.softmax_forward %shared, %shared {rows = 1 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}

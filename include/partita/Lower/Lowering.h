@@ -106,9 +106,6 @@ public:
   /// earlier regions have them. Ends with the loop's pointers forgotten.
   void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
-  /// In what does not run always: pointers that are made there are forgotten behind it.
-  void enterBranch() { outer.push_back(pointers); }
-  void leaveBranch();
   /// The number of the micro-batch in a region of a loop with an order; null elsewhere.
   mlir::Value microBatch() const { return micro; }
 
@@ -116,6 +113,8 @@ public:
   std::string uniqueName(llvm::StringRef wish);
   /// The variable by which an AsyncStartInterface is waited for; "" of any other op.
   std::string pendingOf(mlir::Operation *start);
+  /// Gives it one that is declared already.
+  void setPending(mlir::Operation *start, llvm::StringRef variable) { pending[start] = variable.str(); }
 
 private:
   std::string nameOf(mlir::Value tensor);

@@ -33,10 +33,10 @@ LogicalResult Converter::convert(func::FuncOp function) {
     types.push_back(b.getI64Type());
     names.push_back("micro");
   }
-  for (auto pending : elementsOf<StringAttr>(function->getAttrOfType<ArrayAttr>(RtDialect::kPendings))) {
-    types.push_back(opaque("Pending &"));
-    names.push_back(pending);
-    variables.insert(pending);
+  if (auto pendings = function->getAttrOfType<PendingsAttr>(RtDialect::kPendings)) {
+    types.push_back(emitc::PointerType::get(opaque("Pending")));
+    names.push_back(pendings.getName());
+    variables.insert_range(pendings.all());
   }
   emitc::FuncOp made = begin(function.getLoc(), function.getName(), types, names);
   for (auto [argument, variable] :
@@ -64,13 +64,70 @@ emitc::FuncOp Converter::begin(Location loc, StringRef name, ArrayRef<Type> type
   return made;
 }
 LogicalResult Converter::convertBody(Block &block) {
-  for (Operation &op : block)
-    if (failed(convertOp(&op)))
-      return failure();
+  if (failed(convertOps(block)))
+    return failure();
   if (isa<LayerOp>(block.getParentOp()))
     emitc::ReturnOp::create(b, block.getParentOp()->getLoc(), Value());
   if (stream && stream.use_empty())
     stream.getDefiningOp()->erase();
+  return success();
+}
+
+static IntegerAttr lastMicroBatch(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>(RtDialect::kLast);
+}
+
+LogicalResult Converter::convertOps(Block &block) {
+  for (Block::iterator next = block.begin(); next != block.end();) {
+    // What one micro-batch alone needs, and what stands in front of it and between it.
+    SmallVector<Operation *> ops;
+    IntegerAttr last;
+    size_t length = 0; // up to behind the last op of the branch
+    for (; next != block.end(); ++next) {
+      IntegerAttr own = lastMicroBatch(&*next);
+      if (own ? last && own != last : !isPointer(&*next) && !isa<CommentOp>(*next))
+        break;
+      ops.push_back(&*next);
+      if (own)
+        last = own, length = ops.size();
+    }
+    if (last && failed(convertBranch(ArrayRef(ops).take_front(length), last.getInt())))
+      return failure();
+    for (Operation *op : ArrayRef(ops).drop_front(length))
+      if (failed(convertOp(op)))
+        return failure();
+    if (next != block.end() && !lastMicroBatch(&*next) && failed(convertOp(&*next++)))
+      return failure();
+  }
+  return success();
+}
+
+/// if (rank.slot.microBatch == 3) { ... }, behind what others need of `ops` too.
+LogicalResult Converter::convertBranch(ArrayRef<Operation *> ops, int64_t microBatch) {
+  llvm::SmallPtrSet<Operation *, 16> inside;
+  const auto *first = llvm::find_if(ops, lastMicroBatch);
+  for (const auto *it = ops.end(); it != ops.begin();) {
+    Operation *op = *--it;
+    bool isAlone = isPointer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return inside.contains(user); });
+    if (lastMicroBatch(op) || isAlone || (isa<CommentOp>(op) && it > first))
+      inside.insert(op);
+  }
+  for (Operation *op : ops)
+    if (!inside.contains(op) && failed(convertOp(op)))
+      return failure();
+  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
+  auto text = [&](StringRef literal) { return emitc::LiteralOp::create(b, loc, b.getI64Type(), literal); };
+  auto isLast = emitc::CmpOp::create(b, loc, b.getI1Type(), emitc::CmpPredicate::eq, text("rank.slot.microBatch"),
+                                     text(std::to_string(microBatch)));
+  auto branch = emitc::IfOp::create(b, (*first)->getLoc(), isLast, /*addThenBlock=*/true, /*addElseBlock=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  Block &block = branch.getThenRegion().front();
+  b.setInsertionPointToStart(&block);
+  for (Operation *op : ops)
+    if (inside.contains(op) && failed(convertOp(op)))
+      return failure();
+  if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
+    emitc::YieldOp::create(b, loc);
   return success();
 }
 
@@ -80,10 +137,10 @@ LogicalResult Converter::convertOp(Operation *op) {
   if (auto exchange = dyn_cast<ExchangeInterface>(op))
     return convertExchange(exchange), success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, LastOp, AwaitSentOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
+      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
             TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp,
             CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
-            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp, SendOp,
+            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingsOp, PendingOp, SendOp,
             ReceiveOp>([&](auto typed) {
         emit(typed);
         return success();
@@ -179,8 +236,7 @@ void Converter::emit(ForOp op) {
   values[op.getBody().getArgument(0)] = loop.getInductionVar();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  for (Operation &inner : op.getBody().front())
-    (void)convertOp(&inner);
+  (void)convertOps(op.getBody().front());
 }
 
 void Converter::emit(BeginPassOp op) {
@@ -201,29 +257,13 @@ void Converter::emit(InFlightOp op) {
 }
 void Converter::emit(RunPassOp op) {
   std::string first = std::to_string(op.getFirst()), pendings;
-  for (auto pending : elementsOf<StringAttr>(op.getPendingsAttr()))
-    pendings += ", " + pending.getValue().str();
+  if (op.getPendings())
+    pendings = ", " + op.getPendings()->getName().str();
   if (!op.getTime())
     return verbatim(op.getLoc(), (op.getCallee() + "(rank, " + first + pendings + ");").str());
   verbatim(op.getLoc(),
            (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{}" + pendings + ");").str(),
            {mapped(op.getTime())});
-}
-/// if (micro == 3) { ... }
-void Converter::emit(LastOp op) {
-  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
-  auto number = emitc::LiteralOp::create(b, loc, b.getI64Type(), std::to_string(op.getNumber()));
-  auto isLast = emitc::CmpOp::create(b, loc, b.getI1Type(), emitc::CmpPredicate::eq,
-                                     mapped(op.getMicro()), number);
-  auto branch = emitc::IfOp::create(b, op.getLoc(), isLast, /*addThenBlock=*/true,
-                                    /*addElseBlock=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&branch.getThenRegion().front());
-  for (Operation &inner : op.getBody().front())
-    (void)convertOp(&inner);
-  if (Block &block = branch.getThenRegion().front();
-      block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
-    emitc::YieldOp::create(b, loc);
 }
 void Converter::emit(AwaitSentOp op) {
   verbatim(op.getLoc(),

@@ -130,6 +130,9 @@ private:
     return ((variables.contains(name) ? "" : type.str() + " ") + name.getValue() + " = ").str();
   }
 
+  /// A block's ops, one after the other; neighbours that run for one micro-batch alone are a branch.
+  mlir::LogicalResult convertOps(mlir::Block &block);
+  mlir::LogicalResult convertBranch(llvm::ArrayRef<mlir::Operation *> ops, int64_t microBatch);
   mlir::LogicalResult convertOp(mlir::Operation *op);
   void convertCall(CallInterface call);
   void convertExchange(ExchangeInterface exchange);
@@ -137,7 +140,6 @@ private:
   void emit(InFlightOp op);
   void emit(BeginPassOp op);
   void emit(RunPassOp op);
-  void emit(LastOp op);
   void emit(AwaitSentOp op);
   void emit(PersistentOp op) { place(op, "rank.persistent"); }
   void emit(HostOp op) { place(op, "rank.host"); }
@@ -194,6 +196,10 @@ private:
     verbatim(op.getLoc(), "poll(rank, {{" + rows + "}, " + argument::numbered(op, "bytes") + ");");
   }
   void emit(rt::CallOp op);
+  void emit(PendingsOp op) {
+    verbatim(op.getLoc(), ("Pending " + op.getVariables().getName() + "[" + Twine(op.getVariables().getCount()) + "];").str());
+    variables.insert_range(op.getVariables().all());
+  }
   void emit(PendingOp op) {
     verbatim(op.getLoc(), (op.getCopy() ? "HostCopy " : "Pending ") + op.getName().str() + ";");
     variables.insert(op.getNameAttr());
