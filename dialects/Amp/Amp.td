@@ -33,7 +33,8 @@ def Amp_Dialect : Dialect {
   }];
 }
 
-class Amp_Op<string mnemonic, list<Trait> traits = []> : Op<Amp_Dialect, mnemonic, !listconcat(traits, [UpdateWork])>;
+class Amp_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Amp_Dialect, mnemonic, !listconcat(traits, [UpdateWork])>;
 def Amp_Float : 0DTensorOf<[F32]>;
 def Amp_Count : 0DTensorOf<[I64]>;
 

@@ -43,7 +43,8 @@ void RtDialect::initialize() {
 static LogicalResult verifyLast(Operation *op, Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
   if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
-    return op->emitError() << RtDialect::kLast << " is " << value << ", and not a micro-batch's number";
+    return op->emitError() << RtDialect::kLast << " is " << value
+                           << ", and not a micro-batch's number";
   if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions())
     return op->emitError() << RtDialect::kLast << " is for calls of the runtime without results";
   auto function = op->getParentOfType<FunctionOpInterface>();
@@ -132,7 +133,8 @@ SmallVector<StringAttr> PendingsAttr::of(Operation *function) {
   return pendings ? pendings.all() : SmallVector<StringAttr>();
 }
 
-LogicalResult PendingsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef name, int64_t count) {
+LogicalResult PendingsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                   StringRef name, int64_t count) {
   if (count >= 1 && identifier(name) == name)
     return success();
   return emitError() << "'" << name << "' x " << count << " is no array of variables";

@@ -94,8 +94,10 @@ def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
 }
 def Rt_RunPassOp : Rt_Op<"run_pass"> {
   let summary = "runs the function of a pass on micro-batch `first`, or `first` + `time`";
-  let description = "`pendings` are variables of collectives that the pass begins, for its last micro-batch (RtDialect::kPendings), and that its caller waits for.";
-  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time, OptionalAttr<Rt_PendingsAttr>:$pendings);
+  let description =
+      "`pendings` are variables of collectives that the pass begins, for its last micro-batch (RtDialect::kPendings), and that its caller waits for.";
+  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time,
+      OptionalAttr<Rt_PendingsAttr>:$pendings);
   let assemblyFormat = "$callee $first (`plus` $time^)? (`pending` $pendings^)? attr-dict";
 }
 def Rt_AwaitSentOp : Rt_Op<"await_sent"> {
@@ -137,7 +139,8 @@ def Rt_CallOp : Rt_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]
   }];
 }
 def Rt_PendingsOp : Rt_Op<"pendings"> {
-  let summary = "declares the variables of collectives that passes begin and their caller waits for";
+  let summary =
+      "declares the variables of collectives that passes begin and their caller waits for";
   let arguments = (ins Rt_PendingsAttr:$variables);
   let assemblyFormat = "$variables attr-dict";
 }

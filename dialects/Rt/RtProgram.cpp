@@ -43,10 +43,11 @@ static LogicalResult checkShape(EmitError emitError, RankedTensorType type) {
   return success();
 }
 
-LogicalResult InputAttr::verify(EmitError emitError, StringRef name, StringRef role, RankedTensorType type,
-                                bool, int64_t, int64_t) {
+LogicalResult InputAttr::verify(EmitError emitError, StringRef name, StringRef role,
+                                RankedTensorType type, bool, int64_t, int64_t) {
   if (!train::findRole(role))
-    return emitError() << "input '" << name << "' has role '" << role << "', which is none of " << train::roleNames();
+    return emitError() << "input '" << name << "' has role '" << role << "', which is none of "
+                       << train::roleNames();
   return checkShape(emitError, type);
 }
 

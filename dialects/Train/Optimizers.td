@@ -25,8 +25,9 @@ class Train_Names<list<string> names> {
 /// prepared  {name, expression}: constants of a step
 /// formula   {target, expression}: assignments per element; a target that is neither p nor a state is new
 /// scalars   scalar operands behind the states, among them always `rate`
-class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
-                      list<list<string>> formula, list<string> scalars = ["rate"]>
+class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper,
+                      list<list<string>> prepared, list<list<string>> formula,
+                      list<string> scalars = ["rate"]>
     : Train_Op<mnemonic, [Pure, UpdateWork, ShardInterface, OptimizerInterface]> {
   let arguments = !con((ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$others),
                        !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),

@@ -1,9 +1,9 @@
 //===- Train.cpp - parameters, states, updates ----------------------------------===//
 
-#include "dialects/Train/RunningSums.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Reasons.h"
 #include "dialects/Train/Roles.h"
+#include "dialects/Train/RunningSums.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -163,14 +163,16 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   return success();
 }
 
-LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument, NamedAttribute attribute) {
+LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                     NamedAttribute attribute) {
   if (attribute.getName() != kRole)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());
   if (name && (findRole(name.getValue()) || name.getValue() == kUndecidedRole))
     return success();
-  return op->emitError() << kRole << " of argument " << argument << " is " << attribute.getValue() << "; there are: "
-                         << roleNames() << ", and \"" << kUndecidedRole << "\" before the objective";
+  return op->emitError() << kRole << " of argument " << argument << " is " << attribute.getValue()
+                         << "; there are: " << roleNames() << ", and \"" << kUndecidedRole
+                         << "\" before the objective";
 }
 
 std::optional<EntryPoint> train::entryPointOf(Operation *function) {

@@ -1,7 +1,6 @@
 //===- Tables.cpp - the constant tables of a program ------------------------------------------===//
 
 #include "lib/Emit/Tables.h"
-#include "lib/Emit/Topology.h"
 #include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
@@ -10,6 +9,7 @@
 #include "dialects/Train/Roles.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Train/Train.h"
+#include "lib/Emit/Topology.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Support/Version.h"
 #include "runtime/include/partita_rt/fingerprint.h"
@@ -154,15 +154,15 @@ private:
   }
 
   void printInputs() {
-    programRows("Input", "Inputs",
-         llvm::map_to_vector(inputs(), [&](rt::InputAttr input) {
-           StringRef kind = train::findRole(input.getRole())->runtime; // InputAttr verifies it
-           RankedTensorType type = input.getType();
-           return "{" + rt::stringLiteral(input.getName()) + ", InputRole::" + kind.str() + ", " +
-                  rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +
-                  std::to_string(input.getVocabulary()) +
-                  restText(input.getFiller(), input.getBatched()) + "}";
-         }));
+    programRows("Input", "Inputs", llvm::map_to_vector(inputs(), [&](rt::InputAttr input) {
+                  StringRef kind =
+                      train::findRole(input.getRole())->runtime; // InputAttr verifies it
+                  RankedTensorType type = input.getType();
+                  return "{" + rt::stringLiteral(input.getName()) + ", InputRole::" + kind.str() +
+                         ", " + rt::dtypeName(type.getElementType()) + ", " + placedText(type) +
+                         ", " + std::to_string(input.getVocabulary()) +
+                         restText(input.getFiller(), input.getBatched()) + "}";
+                }));
   }
 
   void printModelFiles() {

@@ -1,8 +1,8 @@
 //===- InputsAndOutputs.cpp - the arguments and results of @forward ---------------------------===//
 
-#include "lib/Import/Importer.h"
 #include "dialects/Train/Roles.h"
 #include "dialects/Train/Train.h"
+#include "lib/Import/Importer.h"
 
 using namespace mlir;
 

@@ -160,7 +160,8 @@ private:
     Block::iterator before = isFirst ? block.end() : std::prev(builder.getInsertionPoint());
     if (failed(lowerOp(op)))
       return failure();
-    for (Operation &made : llvm::make_range(isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()))
+    for (Operation &made :
+         llvm::make_range(isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()))
       if (!isPointer(&made) && !isa<rt::PollOp>(made))
         made.setAttr(RtDialect::kLast, builder.getI64IntegerAttr(number));
     return success();
@@ -220,7 +221,8 @@ private:
         starts.push_back(start);
     if (starts.empty())
       return {};
-    auto pendings = PendingsAttr::get(region.getContext(), lowering.uniqueName("begun"), static_cast<int64_t>(starts.size()));
+    auto pendings = PendingsAttr::get(region.getContext(), lowering.uniqueName("begun"),
+                                      static_cast<int64_t>(starts.size()));
     for (auto [number, start] : llvm::enumerate(starts))
       lowering.setPending(start, pendings.at(static_cast<int64_t>(number)));
     return pendings;

@@ -64,7 +64,8 @@ static Attribute keyOf(Value pointer) {
 
 Attribute rt::keyOf(Operation *op) {
   if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions() ||
-      op->hasTrait<OpTrait::IsTerminator>() || isa<rt::CallOp, PendingsOp, PendingOp, RunPassOp, AwaitSentOp>(op))
+      op->hasTrait<OpTrait::IsTerminator>() ||
+      isa<rt::CallOp, PendingsOp, PendingOp, RunPassOp, AwaitSentOp>(op))
     return {};
   Builder b(op->getContext());
   SmallVector<Attribute> parts = {b.getStringAttr(op->getName().getStringRef()),

@@ -276,7 +276,8 @@ private:
 /// another.
 Attribute partOfProgram(Step step) {
   bool isOwn = step.entry == train::EntryPoint::TrainStep || step.entry == train::EntryPoint::Init;
-  return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*step.entry)) : Attribute();
+  return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*step.entry))
+               : Attribute();
 }
 
 /// Tokens number the keys; what must stay where it is has one of its own.

@@ -114,7 +114,9 @@ public:
   /// The variable by which an AsyncStartInterface is waited for; "" of any other op.
   std::string pendingOf(mlir::Operation *start);
   /// Gives it one that is declared already.
-  void setPending(mlir::Operation *start, llvm::StringRef variable) { pending[start] = variable.str(); }
+  void setPending(mlir::Operation *start, llvm::StringRef variable) {
+    pending[start] = variable.str();
+  }
 
 private:
   std::string nameOf(mlir::Value tensor);

@@ -108,7 +108,9 @@ LogicalResult Converter::convertBranch(ArrayRef<Operation *> ops, int64_t microB
   const auto *first = llvm::find_if(ops, lastMicroBatch);
   for (const auto *it = ops.end(); it != ops.begin();) {
     Operation *op = *--it;
-    bool isAlone = isPointer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return inside.contains(user); });
+    bool isAlone = isPointer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
+                     return inside.contains(user);
+                   });
     if (lastMicroBatch(op) || isAlone || (isa<CommentOp>(op) && it > first))
       inside.insert(op);
   }
@@ -116,10 +118,14 @@ LogicalResult Converter::convertBranch(ArrayRef<Operation *> ops, int64_t microB
     if (!inside.contains(op) && failed(convertOp(op)))
       return failure();
   Location loc = b.getUnknownLoc(); // a location's name would be a variable's
-  auto text = [&](StringRef literal) { return emitc::LiteralOp::create(b, loc, b.getI64Type(), literal); };
-  auto isLast = emitc::CmpOp::create(b, loc, b.getI1Type(), emitc::CmpPredicate::eq, text("rank.slot.microBatch"),
-                                     text(std::to_string(microBatch)));
-  auto branch = emitc::IfOp::create(b, (*first)->getLoc(), isLast, /*addThenBlock=*/true, /*addElseBlock=*/false);
+  auto text = [&](StringRef literal) {
+    return emitc::LiteralOp::create(b, loc, b.getI64Type(), literal);
+  };
+  auto isLast =
+      emitc::CmpOp::create(b, loc, b.getI1Type(), emitc::CmpPredicate::eq,
+                           text("rank.slot.microBatch"), text(std::to_string(microBatch)));
+  auto branch = emitc::IfOp::create(b, (*first)->getLoc(), isLast, /*addThenBlock=*/true,
+                                    /*addElseBlock=*/false);
   OpBuilder::InsertionGuard guard(b);
   Block &block = branch.getThenRegion().front();
   b.setInsertionPointToStart(&block);
@@ -137,14 +143,15 @@ LogicalResult Converter::convertOp(Operation *op) {
   if (auto exchange = dyn_cast<ExchangeInterface>(op))
     return convertExchange(exchange), success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
-            TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp,
-            CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
-            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingsOp, PendingOp, SendOp,
-            ReceiveOp>([&](auto typed) {
-        emit(typed);
-        return success();
-      })
+      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp,
+            PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp,
+            ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, WorkOp,
+            CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp,
+            rt::FirstElementOp, rt::CallOp, PendingsOp, PendingOp, SendOp, ReceiveOp>(
+          [&](auto typed) {
+            emit(typed);
+            return success();
+          })
       .Case<EndOp>([](auto) { return success(); })
       .Case<func::ReturnOp>([&](auto end) {
         emitc::ReturnOp::create(b, end.getLoc(), Value());

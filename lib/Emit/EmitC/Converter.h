@@ -197,7 +197,9 @@ private:
   }
   void emit(rt::CallOp op);
   void emit(PendingsOp op) {
-    verbatim(op.getLoc(), ("Pending " + op.getVariables().getName() + "[" + Twine(op.getVariables().getCount()) + "];").str());
+    verbatim(op.getLoc(), ("Pending " + op.getVariables().getName() + "[" +
+                           Twine(op.getVariables().getCount()) + "];")
+                              .str());
     variables.insert_range(op.getVariables().all());
   }
   void emit(PendingOp op) {
