@@ -12,7 +12,9 @@
 namespace partita_rt {
 
 Pending OrderedGroup::start(Request request) {
-  uint64_t number = ++started;
+  // First the oldest: until it is done its entry in the rings is not free, and while it is worked on,
+  // advance() goes on to later ones, up to `started`, whose entries must be their own.
+  uint64_t number = started + 1;
   if (number > kRing)
     completeThrough(number - kRing);
   CollectiveCount &count = counts[int(request.kind)];
@@ -20,6 +22,7 @@ Pending OrderedGroup::start(Request request) {
   count.bytes += request.bytes(groupSize);
   signatures[number % kRing] = signatureOf(request, number, groupSize);
   ring[number % kRing] = std::move(request);
+  started = number;
   open.push_back(number);
   publish(number);
   return {this, number};

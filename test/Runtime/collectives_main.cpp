@@ -12,11 +12,13 @@
 #include "common/run/launch.h"
 #include "common/run/options.h"
 
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <vector>
 
 using namespace partita_rt;
@@ -252,6 +254,29 @@ uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
   return hashOf(hash, gathered.data(), whole * 4);
 }
 
+/// More collectives under way than a group remembers: a start completes the oldest first, while another
+/// rank rests between two starts.
+uint64_t exerciseMany(Rank &rank, uint64_t hash) {
+  constexpr int kCollectives = 300, kElements = 5;
+  std::vector<std::array<int64_t, kElements>> sums(kCollectives);
+  std::vector<Pending> pending;
+  for (int i = 0; i < kCollectives; ++i) {
+    for (int e = 0; e < kElements; ++e)
+      sums[size_t(i)][size_t(e)] = (i + 1) * (e + 1) * (rank.rank + 1);
+    timespec pause{0, 10'000'000};
+    if (i % 64 == 0 && i / 64 % rank.ranks == rank.rank)
+      nanosleep(&pause, nullptr);
+    pending.push_back(allReduceStart(*rank.world, {{sums[size_t(i)].data(), kElements}}, "one of many"));
+  }
+  for (const Pending &each : pending)
+    wait(each);
+  for (int i = 0; i < kCollectives; ++i)
+    for (int e = 0; e < kElements; ++e)
+      if (sums[size_t(i)][size_t(e)] != (i + 1) * (e + 1) * rank.ranks * (rank.ranks + 1) / 2)
+        fail("sum %d of many is wrong at element %d", i, e);
+  return hashOf(hash, sums.data(), sums.size() * sizeof sums[0]);
+}
+
 /// Rank 1 is stopped before it comes to the others' collective.
 void stop(Rank &rank) {
   barrier(*rank.world, "all are there");
@@ -294,7 +319,7 @@ int main(int argc, char **argv) {
     if (mode == "stop-tp")
       return stopOfTwoAxes(rank);
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));
-    hash = exerciseGathersAhead(rank, hash, mode == "poll");
+    hash = exerciseGathersAhead(rank, exerciseMany(rank, hash), mode == "poll");
     hash = exerciseNarrow<Half>(rank, hash, mode == "poll");
     hash = exerciseNarrow<BFloat16>(rank, hash, mode == "poll");
     hash = exerciseNarrowParts<Half>(rank, exerciseNarrowParts<BFloat16>(rank, hash));
