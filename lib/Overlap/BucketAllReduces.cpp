@@ -9,6 +9,7 @@
 #include "dialects/Zero/Zero.h"
 #include "lib/Overlap/Buckets.h"
 #include "partita/Overlap/Passes.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace partita {
 #define GEN_PASS_DEF_BUCKETALLREDUCESPASS
@@ -28,10 +29,11 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
       auto collective = dyn_cast<CollectiveInterface>(op);
       return collective && collective.getRow().reduces && isa<StartableInterface>(op);
     };
-    SmallVector<zero::ReduceScatterOp>
-        scatters; // first: what is moved may be what a walk visits next
-    getOperation().walk([&](zero::ReduceScatterOp op) { scatters.push_back(op); });
-    llvm::for_each(scatters, sinkSum);
+    // First: what is moved may be what a walk visits next.
+    llvm::MapVector<Block *, SmallVector<zero::ReduceScatterOp>> scatters;
+    getOperation().walk([&](zero::ReduceScatterOp op) { scatters[op->getBlock()].push_back(op); });
+    for (auto &[block, ops] : scatters)
+      sinkSums(ops, reduces);
     FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), reduces, bytes);
     if (failed(made))
       return signalPassFailure();
@@ -40,19 +42,36 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
 
 private:
   /// A shard that is only added to those of other micro-batches is no reason to close a bucket: the
-  /// sum moves down to where it is needed.
-  static void sinkSum(zero::ReduceScatterOp op) {
-    for (Operation *sum : op->getUsers()) {
-      Operation *first = nullptr;
-      if (!isa<tx::AddOp>(sum) || sum->getBlock() != op->getBlock())
-        continue;
-      for (Operation *user : sum->getUsers())
-        if (Operation *use = sum->getBlock()->findAncestorOpInBlock(*user);
-            !first || use->isBeforeInBlock(first))
-          first = use;
-      if (first)
-        sum->moveBefore(first);
-    }
+  /// sum of a block's reduce-scatters moves down to where it is needed. Sums that are reduced over
+  /// another axis stand together behind the last of them, so that they share buckets there.
+  static void sinkSums(ArrayRef<zero::ReduceScatterOp> scatters,
+                       llvm::function_ref<bool(Operation *)> reduces) {
+    Operation *end = scatters.back();
+    for (zero::ReduceScatterOp op : scatters)
+      for (Operation *sum : llvm::make_early_inc_range(op->getUsers())) {
+        if (!isa<tx::AddOp>(sum) || sum->getBlock() != op->getBlock())
+          continue;
+        Operation *first = nullptr;
+        for (Operation *user : sum->getUsers())
+          if (Operation *use = sum->getBlock()->findAncestorOpInBlock(*user);
+              use && (!first || use->isBeforeInBlock(first)))
+            first = use;
+        if (!first)
+          continue;
+        bool isBehind = reduces(first) && end->isBeforeInBlock(first) && isDefinedBefore(sum, end);
+        sum->moveBefore(isBehind ? end->getNextNode() : first);
+        if (isBehind)
+          end = sum;
+      }
+  }
+
+  /// Are the operands there right behind `op`, of the same block?
+  static bool isDefinedBefore(Operation *user, Operation *op) {
+    return llvm::all_of(user->getOperands(), [&](Value operand) {
+      Operation *definer = operand.getDefiningOp();
+      return !definer || definer->getBlock() != op->getBlock() || definer == op ||
+             definer->isBeforeInBlock(op);
+    });
   }
 };
 

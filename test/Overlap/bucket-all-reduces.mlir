@@ -112,3 +112,30 @@ func.func @sums_of_micro_batches(%x: !p, %s: !piece, %t: !piece, %u: !piece) -> 
   return %as, %bs, %cs : !piece, !piece, !piece
 }
 }
+
+// Sums of shards that are reduced over another axis share a bucket there, although one is used before the next is there.
+// CHECK-LABEL: func.func @sums_over_two_axes
+// CHECK: %[[P:.*]]:2 = zero.reduce_scatter {{.*}} over "fsdp" because "gradient"
+// CHECK: %[[AS:.*]] = tx.add %{{.*}}, %[[P]]#0
+// CHECK-NEXT: %[[BS:.*]] = tx.add %{{.*}}, %[[P]]#1
+// CHECK-NEXT: %[[R:.*]]:2 = par.all_reduce %[[AS]], %[[BS]] over "dp"
+// CHECK-NEXT: tx.neg %[[R]]#0
+// CHECK-NEXT: tx.neg %[[R]]#1
+!partial = tensor<4xf32, #par.place<[4], partial [dp, fsdp]>>
+!shard = tensor<2xf32, #par.place<[4], flat [fsdp], partial [dp]>>
+!sum = tensor<2xf32, #par.place<[4], flat [fsdp]>>
+module attributes {par.mesh = #par.mesh<dp = 2, fsdp = 2>} {
+func.func @sums_over_two_axes(%x: !partial, %s: !shard, %t: !shard) -> (!sum, !sum) attributes {par.no_cotangents} {
+  %a = "tx.neg"(%x) : (!partial) -> !partial
+  %a1 = zero.reduce_scatter %a over "fsdp" because "gradient" : !partial -> !shard
+  %b = "tx.neg"(%a) : (!partial) -> !partial
+  %b1 = zero.reduce_scatter %b over "fsdp" because "gradient" : !partial -> !shard
+  %as = tx.add %s, %a1 : (!shard, !shard) -> !shard
+  %ar = par.all_reduce %as over "dp" because "gradient" : !shard -> !sum
+  %ua = "tx.neg"(%ar) : (!sum) -> !sum
+  %bs = tx.add %t, %b1 : (!shard, !shard) -> !shard
+  %br = par.all_reduce %bs over "dp" because "gradient" : !shard -> !sum
+  %ub = "tx.neg"(%br) : (!sum) -> !sum
+  return %ua, %ub : !sum, !sum
+}
+}
