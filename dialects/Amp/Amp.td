@@ -1,8 +1,8 @@
 //===- Amp.td - loss scaling ----------------------------------------------------------------------------===//
 //
-// The loss is multiplied by a scale so that small gradients are not lost to 16 bits; what is computed of
+// The loss is multiplied by a scale so that small gradients do not vanish in 16 bits. What is computed from
 // gradients is divided by it again, a step with an infinite gradient changes nothing, and the scale follows
-// from both. README.md in this folder says why it is as it is.
+// from overflows. README.md in this folder gives the reasons.
 //
 //===------------------------------------------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Amp_Dialect : Dialect {
   let name = "amp";
   let cppNamespace = "::partita::amp";
-  let summary = "loss scaling: what is computed of scaled gradients, steps that are skipped, the next scale";
+  let summary = "loss scaling: what is computed from scaled gradients, skipped steps, the next scale";
   let extraClassDeclaration = [{
     /// The scale's states: its value, its updates, the number of the last with an overflow, overflows until it is
     /// halved, and steps that were skipped.
@@ -27,8 +27,8 @@ def Amp_Dialect : Dialect {
     /// On train.minimize, by `scale-loss`: the loss's cotangent is the scale; and how the scale is updated, for
     /// amp.update_scale.
     static constexpr ::llvm::StringLiteral kScaled = "amp.scaled";
-    /// On an optimizer's op, by `optimize`: the new value is rounded by chance, which the parameter's number, an i64,
-    /// is the key of.
+    /// On an optimizer's op, by `optimize`: the new value is rounded stochastically; the parameter's number, an i64, is
+    /// the random key.
     static constexpr ::llvm::StringLiteral kStochastic = "amp.stochastic";
   }];
 }
@@ -39,10 +39,10 @@ def Amp_Float : 0DTensorOf<[F32]>;
 def Amp_Count : 0DTensorOf<[I64]>;
 
 def Amp_UnscaleOp : Amp_Op<"unscale", [Pure, AllTypesMatch<["value", "scale", "result"]>]> {
-  let summary = "what was computed of scaled gradients, or is to multiply them, divided by the loss scale";
+  let summary = "divides by the loss scale a value computed from scaled gradients, or one that multiplies them";
   let description = [{
-    By the scale of *their* backward pass, which this step began with. Created by `optimize`; becomes a kernel call, which
-    reports a norm.
+    The scale is that of *their* backward pass, with which this step began. Created by `optimize`; becomes a kernel call,
+    which reports a norm.
 
         %norm = amp.unscale %0 by %scale : tensor<f32>
   }];
@@ -52,9 +52,9 @@ def Amp_UnscaleOp : Amp_Op<"unscale", [Pure, AllTypesMatch<["value", "scale", "r
 }
 
 def Amp_AllFiniteOp : Amp_Op<"all_finite", [Pure, AllTypesMatch<["norm", "finite"]>]> {
-  let summary = "1 where the norm of all gradients is finite, else 0: one element that is not makes it infinite or none";
+  let summary = "1 if the norm of all gradients is finite, else 0: one element that is not makes it infinite or NaN";
   let description = [{
-    The norm's squares are doubles, in which those of finite gradients are finite; it is already added up over all ranks.
+    The norm's squares are doubles, which are finite if the gradients are; they are already summed over all ranks.
     Created by `optimize`; becomes a kernel call.
   }];
   let arguments = (ins Amp_Float:$norm);
@@ -65,8 +65,8 @@ def Amp_AllFiniteOp : Amp_Op<"all_finite", [Pure, AllTypesMatch<["norm", "finite
 def Amp_UpdateScaleOp : Amp_Op<"update_scale", [Pure]> {
   let summary = "the loss scale and its states after a step";
   let description = [{
-    DeepSpeed's state machine (runtime: loss_scaler.h): an overflow halves a dynamic scale when `hysteresis` of them have
-    come, a row of `window` clean steps doubles it; an overflow at `minimum` ends the run. The first five results are the
+    DeepSpeed's state machine (runtime: loss_scaler.h): from the `hysteresis`-th on,
+    each overflow halves a dynamic scale, `window` clean steps in a row double it; an overflow at `minimum` ends the run. The first five results are the
     new values of the first five operands. Created by `optimize`; becomes a kernel call.
   }];
   let arguments = (ins Amp_Float:$scale, Amp_Count:$steps, Amp_Count:$last_overflow, Amp_Count:$hysteresis_left,

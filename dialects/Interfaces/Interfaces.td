@@ -28,10 +28,10 @@ def ShardInterface : OpInterface<"ShardInterface"> {
     | `+`  | the letter is summed away: a result without it is partial when it is split |
     | `>`  | the same for a max over ranks |
     | `^`  | the op cannot be split along the letter |
-    | `!`  | only its splitForm can |
-    | `^!` | its splitForm can, as a last resort |
-    | `\|` | it can, but not within blocks |
-    | `#v` | a dimension with one number per shard of v |
+    | `!`  | only the op's splitForm can be split along it |
+    | `^!` | the same, as a last resort |
+    | `\|` | the op can be split along it, but not within blocks |
+    | `#v` | a dimension with one element per shard of v |
     | `@v` | an operand that `localize` adds: the first index of a rank's shard of v |
     | `~`  | linear in this operand while the others are fixed (a product) |
     | `~~` | linear in all operands with this mark together (a sum) |
@@ -45,9 +45,9 @@ def ShardInterface : OpInterface<"ShardInterface"> {
         indices.
       }], "void", "localize", (ins), [{}], [{ return; }]>,
     InterfaceMethod<[{
-        The op's results, built at the builder's insertion point from ops that can be split into `parts` along the letter
-        marked `!`, or along one whose size `parts` does not divide; empty if the op has no such letter. The values are full:
-        the ops are placed like all others.
+        Builds the op's results, at the builder's insertion point, from ops that can be split into `parts` along the letter
+        marked `!`, or along one whose size `parts` does not divide; empty if the op has no such letter. The values are full;
+        the new ops get placements like all others.
       }], "::llvm::SmallVector<::mlir::Value>", "splitForm", (ins "::mlir::OpBuilder &":$builder, "int64_t":$parts), [{}],
       [{ return {}; }]>,
     InterfaceMethod<[{
@@ -70,7 +70,7 @@ def DifferentiableInterface : OpInterface<"DifferentiableInterface"> {
     InterfaceMethod<"Builds the cotangents of the operands.",
       "::llvm::SmallVector<::mlir::Value>", "buildGradient",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents)>,
-    InterfaceMethod<"Is the result constant except at jumps (floor, sign)? Its gradient is zero, and nothing flows.",
+    InterfaceMethod<"Is the result constant except at jumps (floor, sign)? Then its gradient is zero.",
       "bool", "isStep", (ins), [{}], [{ return false; }]>,
   ];
 }
@@ -114,13 +114,13 @@ def PrecisionInterface : OpInterface<"PrecisionInterface"> {
 def HandsOutInterface : OpInterface<"HandsOutInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An op some of whose results are values of its regions, as the last run of the region leaves them: what begins in it may be waited for
-    behind the op.
+    An op that returns values of its regions, as the last run of the region leaves them. So an op in the region may start what a wait
+    behind the op completes.
   }];
   let methods = [
-    InterfaceMethod<"The value of a region that a result is; null where it is made in another way.",
+    InterfaceMethod<"The region's value that a result hands out; null if it hands out none.",
       "::mlir::Value", "getHandedOut", (ins "::mlir::OpResult":$result)>,
-    InterfaceMethod<"The result that an operand of a region's terminator is; null where it is none.",
+    InterfaceMethod<"The result that hands out an operand of a region's terminator; null if none does.",
       "::mlir::OpResult", "getHandingOut", (ins "::mlir::OpOperand &":$yielded)>,
   ];
 }
@@ -128,19 +128,19 @@ def HandsOutInterface : OpInterface<"HandsOutInterface"> {
 def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    Begins a collective or copy that runs beside the computation; one AsyncWaitInterface in its block, or behind the op that hands
-    both out (HandsOutInterface), completes it and takes its first result, the token. Until the wait, the operands must be neither written nor reused, and the buffers that the op fills
-    must not be read.
+    Begins a collective or copy that runs beside the computation. One AsyncWaitInterface completes it: in its block, or behind the op
+    that hands out the token and the filled buffers (HandsOutInterface). The first result is the token. Until the wait, the operands
+    must be neither written nor reused, and the buffers that the op fills must not be read.
   }];
   let methods = [
-    InterfaceMethod<"Its stream: starts on equal streams run in order, others concurrently.",
+    InterfaceMethod<"Its stream: starts on the same stream run in order, others concurrently.",
       "::mlir::Attribute", "getStream">,
     InterfaceMethod<"Is it in-place? Else it fills the results after its token.",
       "bool", "worksInOperands", (ins), [{}], [{ return false; }]>,
   ];
   let extraSharedClassDeclaration = [{
     ::mlir::Value getToken() { return $_op->getResult(0); }
-    /// What it fills; the wait takes these, and has a result for each.
+    /// What it fills. The wait takes these and has a result for each.
     ::mlir::ValueRange getFilled() {
       return $_op.worksInOperands() ? ::mlir::ValueRange($_op->getOperands())
                                     : ::mlir::ValueRange($_op->getResults().drop_front());
@@ -152,8 +152,8 @@ def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
 def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    Completes what an AsyncStartInterface has begun, in its block or in a region that hands it out. Its operands are the token and all buffers that the start fills; each
-    result is the value of one of these from then on.
+    Completes what an AsyncStartInterface in its block, or in a region that hands it out, has begun. Its operands are the token and all
+    buffers that the start fills; each result is one of these buffers, complete.
   }];
   let extraSharedClassDeclaration = [{
     ::mlir::Value getToken() { return $_op->getOperand(0); }
@@ -171,7 +171,7 @@ def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
 def StartableInterface : OpInterface<"StartableInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    A collective or copy that can run beside the computation: as an AsyncStartInterface and an AsyncWaitInterface in its place.
+    A collective or copy that an AsyncStartInterface and an AsyncWaitInterface can replace, so that it runs beside the computation.
   }];
   let methods = [
     InterfaceMethod<"Builds the start.", "::mlir::Operation *", "buildStart", (ins "::mlir::OpBuilder &":$builder)>,
@@ -198,9 +198,9 @@ def GatherInterface : OpInterface<"GatherInterface"> {
     A gather that the backward pass can issue again, so that only this rank's shard is kept from the forward pass (`gather-again`).
   }];
   let methods = [
-    InterfaceMethod<"Was it issued again? Then nothing merges it with the gather of the forward pass.", "bool", "getAgain">,
+    InterfaceMethod<"Is it the repeated gather? Then nothing merges it with the gather of the forward pass.", "bool", "getAgain">,
     InterfaceMethod<"", "void", "setAgain", (ins "bool":$again)>,
-    InterfaceMethod<"Does it gather the storage of parameters, and not activations?", "bool", "gathersParameters">,
+    InterfaceMethod<"Does it gather parameters rather than activations?", "bool", "gathersParameters">,
   ];
 }
 
@@ -212,16 +212,16 @@ def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterfa
   }];
   let methods = [
     InterfaceMethod<"The kind of collective.", "::partita::CollectiveKind", "getCollectiveKind">,
-    InterfaceMethod<"Bytes of one rank as the runtime counts them (wireBytes of partita_rt/collectives.h).",
+    InterfaceMethod<"Bytes per rank as the runtime counts them (wireBytes of partita_rt/collectives.h).",
       "int64_t", "getWireBytes">,
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
   ];
   let extraSharedClassDeclaration = [{
-    /// The row of what is done.
+    /// The table's row for this kind.
     const ::partita::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
     /// Does the op begin what a wait completes?
     bool isStart() { return ::llvm::isa<::partita::AsyncStartInterface>($_op.getOperation()); }
-    /// The operand that a result is made of: a bucket has one each, and a start has its token in front of its results.
+    /// The operand that a result comes from: a bucket has one per result, and the first result of a start is its token.
     ::mlir::Value getSourceOf(unsigned result) {
       unsigned first = isStart() ? 1 : 0;
       return result < first ? ::mlir::Value() : $_op->getOperand(result - first);
@@ -229,7 +229,7 @@ def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterfa
   }];
 }
 
-/// What an op of one kind declares for it.
+/// The declarations of an op of one kind.
 class CollectiveOf<string kind> {
   string declaration = [{
     static constexpr ::partita::CollectiveKind kKind = ::partita::CollectiveKind::}] # kind # [{;

@@ -25,7 +25,7 @@ def Par_Dialect : Dialect {
     /// The module's mesh: `par.mesh = #par.mesh<dp = 2>`.
     static constexpr ::llvm::StringLiteral kMesh = "par.mesh";
     /// On a function without cotangents (inference, or after differentiation): `replicated` and
-    /// `invariant` are one there.
+    /// `invariant` are the same there.
     static constexpr ::llvm::StringLiteral kNoCotangents = "par.no_cotangents";
   }];
 }
@@ -96,15 +96,15 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 }
 
 def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
-  let summary = "who asked for the splits of an axis";
+  let summary = "who requested the splits over an axis";
   let description = [{
     `kind` is its origin: `batch`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
-    `parameters` lists the parameters that are split together for it.
+    `parameters` lists the parameters that it splits together.
 
         #par.seed<"analysis" "" of ["up@1", "down@0"]>
         #par.seed<"user" "up=tp@1" of ["up@1", "down@0"]>
 
-    A parameter has its seeds as `par.seeds`, a dictionary by axis, until `partition-materialize`, which makes them part of
+    A parameter's seeds are in its attribute `par.seeds`, a dictionary by axis, until `partition-materialize` makes them part of
     `#par.cause`.
   }];
   let parameters = (ins "::mlir::StringAttr":$kind, "::mlir::StringAttr":$words, "::mlir::ArrayAttr":$parameters);
@@ -125,7 +125,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
   let summary = "what made a conjugate or a move necessary";
   let description = [{
     The letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and the op's layer.
-    Every op that `partition-materialize` inserts has it in its array `par.causes`, and so has whatever is derived from it: its
+    Every op that `partition-materialize` inserts has it in its array `par.causes`, and so has every op derived from that one: its
     backward half, a bucket, a start (dialects/Interfaces/Provenance.h). Read it with `par::causesOf`.
 
     | role      | meaning                                                                    |
@@ -141,7 +141,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | update    | each rank updates the shard of the parameter whose states it keeps         |
     | kept      | each rank keeps a shard of the parameter                                   |
     | saved     | each rank keeps a shard of the input of a recomputed layer; no letter      |
-    | held      | several pipeline stages hold the parameter; no letter, nor have the next two |
+    | held      | several pipeline stages hold the parameter; no letter, as for the next two |
     | norm      | a norm is over the gradients of all pipeline stages                        |
     | report    | every rank reports a value that one pipeline stage has                     |
 
@@ -233,7 +233,7 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
     /// The types of the full value and of one rank's shard.
     ::mlir::RankedTensorType getWhole() { return ::mlir::cast<::mlir::RankedTensorType>(}] # whole # [{.getType()); }
     ::mlir::RankedTensorType getPiece() { return ::mlir::cast<::mlir::RankedTensorType>(}] # piece # [{.getType()); }
-    /// Where the shard lies in the full value: `blocks` times, `count` elements of each rank one after another.
+    /// Where the shard lies in the full value: each of `blocks` blocks has `count` elements per rank, in rank order.
     ::partita::par::Interleaving getInterleaving() {
       return ::partita::par::interleaving(*this, getPiece(), getAxisAttr(), getDim(), getBlocks());
     }

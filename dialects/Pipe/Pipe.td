@@ -31,34 +31,34 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
     /// On a program's module and on its stages: how many chunks each stage has, an i64; 1 where it is not there.
     static constexpr ::llvm::StringLiteral kChunks = "pipe.chunks";
-    /// Beside it, a unit: every other row of positions runs backward.
+    /// Beside kChunks, a unit: every other row of positions runs backward.
     static constexpr ::llvm::StringLiteral kWave = "pipe.wave";
     /// On a parameter of a program of all stages: the positions that read it, in ascending order.
     static constexpr ::llvm::StringLiteral kOn = "pipe.on";
-    /// The mesh axis that stages are the coordinates of. It stands in no par.mesh, which is of one stage's ranks.
+    /// The mesh axis whose coordinates are the stages. No par.mesh has it: the mesh of a module is that of one stage's ranks.
     static constexpr ::llvm::StringLiteral kAxisName = "pp";
-    /// On a program's module and on its stages: how many axes of the program's mesh stand in front of pp, an i64.
+    /// On a program's module and on its stages: how many axes of the program's mesh precede pp, an i64.
     static constexpr ::llvm::StringLiteral kAxis = "pipe.axis";
-    /// On a result of a stage's function: which of the program's function's results it is, an i64.
+    /// On a result of a stage's function: the number of this result in the program's function, an i64.
     static constexpr ::llvm::StringLiteral kResult = "pipe.result";
     /// On a program's module and on its stages: the first layer of each position, in ascending order.
     static constexpr ::llvm::StringLiteral kCuts = "pipe.cuts";
-    /// On a program's module whose cuts a limit of memory decided: {limit, stage, bytes: what that stage would need with `cuts`, which
-    /// balance the work, tried: how many others were compiled}.
+    /// On a program's module whose cuts the memory limit decided: {limit, cuts: those that balance the work, stage, bytes: what that
+    /// stage, the fullest, needs with them, tried: how many other cuts were compiled}.
     static constexpr ::llvm::StringLiteral kLimited = "pipe.limited";
-    /// On a stage, by `note-schedule`: {order: its loop's, and of each pass that it has, by name, what it costs, of each chunk}.
+    /// On a stage, by `note-schedule`: {order: its loop's; by the name of each pass: what that pass of each chunk costs}.
     static constexpr ::llvm::StringLiteral kSchedule = "pipe.schedule";
     /// On the loop of the last stage, by `schedule-stages`, a unit: `schedule-backward` may join each backward pass with the forward
-    /// pass in front of it, and the stage before still finishes.
+    /// pass before it without a deadlock with the previous stage.
     static constexpr ::llvm::StringLiteral kMayJoin = "pipe.may_join";
     /// On a stage: how many stages the program has, an i64.
     static constexpr ::llvm::StringLiteral kCount = "pipe.count";
-    /// What the tables of all stages must have alike, noted by `pipe-agree`: the program's parameters and the states that belong
+    /// What must be the same in the tables of all stages, recorded by `pipe-agree`: the program's parameters and the states that belong
     /// to one, in order, as symbols; and the hyperparameters that updates share, by name.
     static constexpr ::llvm::StringLiteral kParameters = "pipe.parameters";
     static constexpr ::llvm::StringLiteral kMoments = "pipe.states";
     static constexpr ::llvm::StringLiteral kHyper = "pipe.hyper";
-    /// On a symbol that several stages have: its byte offset in the persistent memory of each of them, an i64.
+    /// On a symbol that several stages have: its byte offset in the persistent memory of each, an i64.
     static constexpr ::llvm::StringLiteral kOffset = "pipe.offset";
   }];
 }
@@ -89,8 +89,8 @@ class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemo
 def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemWrite]>]> {
   let summary = "sends a value to another stage";
   let description = [{
-    Every rank of the stage sends what it has of the value. Whether it goes on before the value is received is the
-    transport's business: a program must not depend on it.
+    Every rank of the stage sends what it has of the value. The transport decides whether the op returns before the value is
+    received: a program must not depend on it.
 
         pipe.send %x over <0 to 1> : tensor<2x8xf32>
   }];
@@ -114,7 +114,7 @@ def Pipe_RecvOp : Pipe_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
 // One program of all stages
 //===----------------------------------------------------------------------------------------------===//
 
-/// The same value; what changes is where it is. One program of all stages computes what the cut one does.
+/// The same value in another place. The one program of all stages computes what the cut one does.
 class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
     : Pipe_Op<mnemonic, [Pure, ShardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>,
                          AllTypesMatch<["value", "result"]>] # traits> {
@@ -126,9 +126,9 @@ class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
 def Pipe_MoveOp : Pipe_Conjugate<"move", [TransparentInterface]> {
   let summary = "a value at the next position that needs it; its gradient moves back";
   let description = [{
-    The only op that takes an activation from one position to another; with one chunk a stage, a position is a stage. Its channel is
-    its own: no other move of the function has the same number between the same two stages, in either direction, but the one that
-    takes the gradient back. Created by `pipe-place`; becomes `pipe.send` and `pipe.recv` in `pipe-cut`, and nothing where both
+    The only op that takes an activation from one position to another; with one chunk per stage, a position is a stage. No
+    other move of the function has its channel number between the same two stages, in either direction, except the one that takes the
+    gradient back. Created by `pipe-place`; becomes `pipe.send` and `pipe.recv` in `pipe-cut`, or nothing if both
     positions are on one stage.
 
         %1 = pipe.move %0 over <0 to 1> : tensor<2x8xf32>
@@ -140,7 +140,7 @@ def Pipe_MoveOp : Pipe_Conjugate<"move", [TransparentInterface]> {
 def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
   let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
-    The `f` of positions: each contributes a part of the gradient. Stands once per step, outside of the loop over micro-batches.
+    The `f` of positions: each contributes a term of the gradient. It is outside the loop over micro-batches, once per step.
     Created by `pipe-place`.
 
         %1 = pipe.share %0 on [0, 3] : tensor<64x32xf32>
@@ -150,10 +150,10 @@ def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
 }
 
 def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
-  let summary = "completes a sum of which each of some stages has a part, on all of them";
+  let summary = "sums the terms that several stages have; all of them get the sum";
   let description = [{
-    Before the cut it lists positions, and the parts have been added already; after it this is an all-reduce of these stages' ranks
-    with equal other coordinates. The gradient of `pipe.share`; `pipe-report` completes with it what is reported on all ranks.
+    Before the cut it lists positions, and the terms are added already; after the cut it is an all-reduce over the ranks of these
+    stages with equal other coordinates. It is the gradient of `pipe.share`; `pipe-report` uses it for what all ranks report.
 
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
@@ -168,8 +168,8 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
 def Pipe_PinOp : Pipe_Conjugate<"pin", [TransparentInterface]> {
   let summary = "a value that several positions have, as one of them uses it";
   let description = [{
-    What is computed of the result is that position's alone, and so is its gradient: a part of the sum over the positions. Created by
-    `pipe-place`; nothing after `pipe-cut`.
+    What is computed from the result belongs to that position alone, and so does its gradient: one term of the sum over the
+    positions. Created by `pipe-place`; removed by `pipe-cut`.
 
         %2 = pipe.pin %1 to 3 : tensor<64x32xf32>
   }];

@@ -1,4 +1,4 @@
-//===- RtBase.td - the exit dialect, its types, and how an op is a call -----------------------===//
+//===- RtBase.td - the exit dialect, its types, and ops that are calls ------------------------===//
 
 #ifndef PARTITA_RT_BASE
 #define PARTITA_RT_BASE
@@ -19,14 +19,14 @@ def Rt_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     /// On the module, by the driver before the first phase: the name of the target (Target.h), where it is not the CPU. Read by
-    /// `fuse-epilogues` and `fuse-addends` (kernels of matmuls), by `plan-memory` (sizes of workspaces), by the passes behind it
-    /// and by emission, and nowhere before.
+    /// `fuse-epilogues` and `fuse-addends` (kernels of matmuls), `plan-memory` (sizes of workspaces), the passes after it and
+    /// emission, and by nothing else.
     static constexpr ::llvm::StringLiteral kTarget = "rt.target";
-    /// On the module, by `lower-to-rt`, where calls take scratch memory: the most that one takes (CallInterface).
+    /// On the module, by `lower-to-rt`, if calls take scratch memory: the max over the calls (CallInterface).
     static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";
-    /// On an op, by `plan-memory`: where each result stands, an array of #rt.at.
+    /// On an op, by `plan-memory`: the place of each result, an array of #rt.at.
     static constexpr ::llvm::StringLiteral kBuffers = "rt.buffers";
-    /// On an op, by `plan-memory`: where its scratch memory stands, an array of #rt.at.
+    /// On an op, by `plan-memory`: the place of its scratch memory, an array of #rt.at.
     static constexpr ::llvm::StringLiteral kWorkspace = "rt.workspace";
     /// On a parameter or state, by `plan-memory`: its place in persistent memory.
     static constexpr ::llvm::StringLiteral kAt = "rt.at";
@@ -35,26 +35,26 @@ def Rt_Dialect : Dialect {
     /// On the module, by `plan-memory`: bytes of the arena and of persistent memory.
     static constexpr ::llvm::StringLiteral kArenaBytes = "rt.arena_bytes";
     static constexpr ::llvm::StringLiteral kPersistentBytes = "rt.persistent_bytes";
-    /// On the module, by `plan-memory`: the arena that @forward needs, of a program that trains and calls it
-    /// only when it is asked to; absent where the arena is as large anyhow.
+    /// On the module of a training program, by `plan-memory`: bytes of the arena that @forward needs, which runs
+    /// only on request; absent if the arena is as large anyway.
     static constexpr ::llvm::StringLiteral kForwardArenaBytes = "rt.forward_arena_bytes";
     /// On the module, by `plan-memory`: bytes of host memory that lives as long as the program, and of
-    /// pinned host memory; absent where none of either is needed.
+    /// pinned host memory; each is absent if none is needed.
     static constexpr ::llvm::StringLiteral kHostBytes = "rt.host_bytes";
     static constexpr ::llvm::StringLiteral kPinnedBytes = "rt.pinned_bytes";
-    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep from one
-    /// pass to another.
+    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep between
+    /// passes.
     static constexpr ::llvm::StringLiteral kInFlight = "rt.in_flight";
     /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
     /// On an op of a layer's function, by `outline-layers`: which of its attributes are columns of the table, a dictionary of
-    /// #rt.column by the attributes' names. What such an attribute has itself is the first row's.
+    /// #rt.column by the attributes' names. The attribute's own value is the first row's.
     static constexpr ::llvm::StringLiteral kColumns = "rt.columns";
-    /// On what stands for a layer's function, and for its table, by `rt-to-emitc`: calls alone.
+    /// On the EmitC ops of a layer's function and of tables, by `rt-to-emitc`, a unit: they contain only calls, no kernels.
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
-    /// On a function, by `lower-to-rt`, and on what stands for it: the entry point whose pass of a micro-batch it is, #train.entry_point.
+    /// On a function that is a pass of a micro-batch, by `lower-to-rt`, and on its EmitC function: the entry point, #train.entry_point.
     static constexpr ::llvm::StringLiteral kPassOf = "rt.pass_of";
-    /// Beside it: #rt.pendings, the variables of collectives that the pass begins for its last micro-batch and its caller waits for.
+    /// Beside kPassOf: #rt.pendings, the variables of collectives that the pass begins for its last micro-batch and its caller waits for.
     static constexpr ::llvm::StringLiteral kPendings = "rt.pendings";
     /// On an op of a pass without results, by `lower-to-rt`: the op runs for this micro-batch alone, the last that the pass is run on;
     /// i64.
@@ -73,12 +73,12 @@ def Rt_BufferType : TypeDef<Rt_Dialect, "Buffer"> {
 
 def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
   let mnemonic = "at";
-  let summary = "where a tensor stands: a memory space, a byte offset, strides in elements";
+  let summary = "where a tensor is in memory: a memory space, a byte offset, strides in elements";
   let description = [{
     `#rt.at<arena 4096>` is dense; `#rt.at<arena 4096, [1152, 1]>` is a view with those strides (0: broadcast).
-    `#rt.at<input 1>` is the function's second argument, `#rt.at<none>` has no memory: a constant
-    that its users write as a literal, or `#rt.at<control>`: a value that the host sets. `#rt.at<in_flight 64>` is in the blocks of the
-    micro-batch that is computed, one of several in flight (#rt.in_flight).
+    `#rt.at<input 1>` is the function's second argument, `#rt.at<control>` a value that the host sets. `#rt.at<none>` has no memory: a
+    constant that its users write as a literal. `#rt.at<in_flight 64>` is in the blocks of the micro-batch that is computed, one of
+    several in flight (#rt.in_flight).
   }];
   let parameters = (ins "::partita::rt::Space":$space, "int64_t":$offset,
                         OptionalArrayRefParameter<"int64_t">:$strides);
@@ -104,14 +104,14 @@ def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
   let mnemonic = "in_flight";
   let summary = "the memory of micro-batches in flight: rings of equal blocks";
   let description = [{
-    A ring has the values that one pass saves and another one is the last to read: so many blocks, of so many bytes, at a byte offset in
-    the arena or, of offloaded activations, in pinned host memory. Micro-batch i has in each ring block i modulo its number of blocks.
+    A ring holds the values that one pass saves and another one is the last to read. It is a number of equal blocks at a byte offset in
+    the arena or, for offloaded activations, in pinned host memory. Micro-batch i has block i modulo the number of blocks of each ring.
     `#rt.at<in_flight 64>` counts through the micro-batch's blocks, ring by ring.
 
         #rt.in_flight<4 x 65536 at 1024>
         #rt.in_flight<4 x 65536 at 1024, 1 x 4096 at 263168, 4 x 16384 at 0 pinned>
   }];
-  /// Of each ring: blocks, bytes of one, offset, 1 where it is in pinned memory.
+  /// Per ring: blocks, bytes of one block, offset, 1 if it is in pinned memory.
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$numbers);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -122,14 +122,14 @@ def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
     };
     static InFlightAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Ring> rings);
     ::llvm::SmallVector<Ring> getRings() const;
-    /// Of an offset through all rings: the ring, and the offset in its block.
+    /// The ring of an offset through all rings, and the offset in its block.
     ::std::pair<unsigned, int64_t> locate(int64_t offset) const;
   }];
 }
 
 def Rt_ColumnAttr : AttrDef<Rt_Dialect, "Column"> {
   let mnemonic = "column";
-  let summary = "a column of a layer's table, and what is added to its numbers";
+  let summary = "a column of a layer's table, and a constant added to its numbers";
   let parameters = (ins StringRefParameter<>:$name, DefaultValuedParameter<"int64_t", "0">:$plus);
   let assemblyFormat = "`<` $name (`plus` $plus^)? `>`";
 }
@@ -143,11 +143,10 @@ class Rt_Data<list<string> names> {
 
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
 
-/// A call of the runtime's `callee`: `call` are C++ expressions for the arguments, over the op's
-/// accessors, the functions of CallArgument (Rt.h) and `target` (Target.h), in the order of the callee's parameters;
-/// `scratch` is one for the bytes of scratch memory that it takes on a target that has any (Target::takesScratch), of the functions
-/// of partita_rt/cuda/shapes.h. `data`: see
-/// DataInterface; the call has them as `numbered`.
+/// A call of the runtime's `callee`. `call` are C++ expressions for the arguments, over the op's accessors, the functions of
+/// CallArgument (Rt.h) and `target` (Target.h), in the order of the callee's parameters. `scratch` is an expression over the
+/// functions of partita_rt/cuda/shapes.h for the bytes of scratch memory that the call takes on targets that have any
+/// (Target::takesScratch). `data`: see DataInterface; the call has these as `numbered`.
 class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = [], string scratch = "0", list<string> data = []>
     : Rt_Op<mnemonic, traits # !if(!empty(data), [CallInterface], [CallInterface, DataInterface])> {
   let assemblyFormat = "operands attr-dict `:` type(operands)";

@@ -1,4 +1,4 @@
-//===- RtInterfaces.td - how an op becomes calls; how a call is spelled -----------------------===//
+//===- RtInterfaces.td - how an op becomes calls, and how a call is printed -------------------===//
 
 #ifndef PARTITA_RT_INTERFACES
 #define PARTITA_RT_INTERFACES
@@ -12,7 +12,7 @@ def CallInterface : OpInterface<"CallInterface"> {
     InterfaceMethod<"The function.", "::llvm::StringRef", "getCallee">,
     InterfaceMethod<"Its arguments, in order, as the target spells them.",
       "::llvm::SmallVector<::partita::rt::CallArgument>", "getCallArguments", (ins "const ::partita::rt::Target &":$target)>,
-    InterfaceMethod<"Bytes of scratch memory that it takes where calls take any (partita_rt/cuda/shapes.h).", "int64_t", "getScratchBytes", (ins), [{}],
+    InterfaceMethod<"Bytes of scratch memory that it takes on targets that have any (partita_rt/cuda/shapes.h).", "int64_t", "getScratchBytes", (ins), [{}],
       [{ return 0; }]>,
   ];
 }
@@ -20,23 +20,23 @@ def CallInterface : OpInterface<"CallInterface"> {
 def ExchangeInterface : OpInterface<"ExchangeInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    A collective as a call of the runtime; how it is spelled is its row's (partita_rt/collectives.h). In place, `from` and `to`
-    are the same buffers; else the i-th of `from` goes to the i-th of `to`: `blocks[i]` times, `counts[i]` elements of each rank.
-    `wholes[i]` are the elements of a full tensor that is smaller than all its padded shards together, else 0.
+    A collective as a call of the runtime; its row says how it is printed (partita_rt/collectives.h). If it is in-place, `from` and
+    `to` are the same buffers. Else the i-th of `from` goes to the i-th of `to`: `blocks[i]` blocks, each with `counts[i]` elements
+    per rank. `wholes[i]` is the number of elements of a full tensor that is smaller than all its padded shards together, else 0.
   }];
   let methods = [
-    InterfaceMethod<"What is done.", "::partita_rt::CollectiveKind", "getCollectiveKind">,
+    InterfaceMethod<"The kind of collective.", "::partita_rt::CollectiveKind", "getCollectiveKind">,
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
-    InterfaceMethod<"What it is called in the census.", "::mlir::StringAttr", "getReasonAttr">,
+    InterfaceMethod<"Its name in the census.", "::mlir::StringAttr", "getReasonAttr">,
     InterfaceMethod<"The variable to wait for; empty where the call waits itself.", "::mlir::StringAttr", "getPendingAttr">,
     InterfaceMethod<"", "::mlir::ValueRange", "getSources">,
     InterfaceMethod<"", "::mlir::ValueRange", "getTargets">,
     InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getCounts">,
-    InterfaceMethod<"1 each in place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
-    InterfaceMethod<"0 each in place.", "int64_t", "wholeOf", (ins "size_t":$i)>,
-    InterfaceMethod<"The pipeline stages whose ranks take part, where these are not all ranks of the axis.",
+    InterfaceMethod<"1 if in-place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
+    InterfaceMethod<"0 if in-place.", "int64_t", "wholeOf", (ins "size_t":$i)>,
+    InterfaceMethod<"The pipeline stages whose ranks take part, unless all ranks of the axis do.",
       "::llvm::ArrayRef<int64_t>", "getStages", (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"The runtime's name of how values are joined, where it is no sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
+    InterfaceMethod<"The runtime's name of the reduction, unless it is a sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
       [{ return ""; }]>,
   ];
   let extraSharedClassDeclaration = [{
@@ -45,7 +45,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface"> {
   }];
 }
 
-/// What an op of one kind declares for it.
+/// The declarations of an op of one kind.
 class ExchangeOf<string kind> {
   string declaration = [{
     ::partita_rt::CollectiveKind getCollectiveKind() { return ::partita_rt::CollectiveKind::}] # kind # [{; }
@@ -55,7 +55,7 @@ class ExchangeOf<string kind> {
 def PendingInterface : OpInterface<"PendingInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    A call that may start what a later one waits for, or that waits: both name one variable of the emitted function.
+    A call that may start what a later call waits for, or that waits: both name the same variable of the emitted function.
   }];
   let methods = [
     InterfaceMethod<"The variable; empty where the call neither starts nor waits.", "::mlir::StringAttr", "getPendingAttr">,
@@ -69,7 +69,7 @@ def PendingInterface : OpInterface<"PendingInterface"> {
 def DataInterface : OpInterface<"DataInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    An op of which some attributes place, number or name things: equal work for two layers differs in these alone. In a layer's
+    An op with attributes that only place, number or name things: the same work for two layers differs only in these. In a layer's
     function they may be columns of its table (RtDialect::kColumns).
   }];
   let methods = [
@@ -80,27 +80,27 @@ def DataInterface : OpInterface<"DataInterface"> {
 def KernelInterface : OpInterface<"KernelInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    All that the memory planner and the lowering need to know of a tensor op: what layouts its kernel
-    takes, which operand a result may overwrite, what it calls. Attached to the ops of `tx`, `train`
-    and `par` as external models by lib/Lower, one file per theme.
+    All that the memory planner and the lowering need to know about a tensor op: which layouts its kernel
+    takes, which operand a result may overwrite, what it calls. lib/Lower attaches it to the ops of `tx`,
+    `train` and `par` as external models, one file per theme.
   }];
   let methods = [
-    InterfaceMethod<"May operand number `operand` stand in memory like this? Dense layouts always may.",
+    InterfaceMethod<"May operand number `operand` have this layout? Dense layouts are always allowed.",
       "bool", "acceptsOperand", (ins "unsigned":$operand, "const ::partita::rt::View &":$view), [{}],
       [{ return false; }]>,
-    InterfaceMethod<"May result number `result` be written to a layout like this? Dense ones always may.",
+    InterfaceMethod<"May result number `result` have this layout? Dense layouts are always allowed.",
       "bool", "acceptsResult", (ins "unsigned":$result, "const ::partita::rt::View &":$view), [{}],
       [{ return false; }]>,
     InterfaceMethod<"Can operand number `operand` be a splat constant without memory?",
       "bool", "acceptsLiteral", (ins "unsigned":$operand), [{}], [{ return false; }]>,
-    InterfaceMethod<"Operands that result number `result` may overwrite when they die here, best first.",
+    InterfaceMethod<"Operands that result number `result` may overwrite if this is their last use, best first.",
       "::llvm::SmallVector<unsigned>", "inPlaceOperands", (ins "unsigned":$result), [{}], [{ return {}; }]>,
     InterfaceMethod<"The memory space of result number `result`.",
       "::partita::rt::Space", "resultSpace", (ins "unsigned":$result), [{}], [{ return ::partita::rt::Space::Arena; }]>,
     InterfaceMethod<"The result as a view of operand 0, if it is one; else none.",
       "::std::optional<::partita::rt::View>", "viewOfOperand", (ins "const ::partita::rt::View &":$operand), [{}],
       [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"The part of the result that operand number `operand` may be computed into directly; else none.",
+    InterfaceMethod<"The slice of the result that operand number `operand` may be computed into directly; else none.",
       "::std::optional<::partita::rt::View>", "pieceOfResult",
       (ins "unsigned":$operand, "const ::partita::rt::View &":$result), [{}], [{ return ::std::nullopt; }]>,
     InterfaceMethod<"Does the kernel need result number `result` when nobody uses it?",

@@ -1,7 +1,7 @@
 //===- RtKernels.td - one op per kernel of the runtime ----------------------------------------===//
 //
-// Argument for argument the functions of runtime/include/partita_rt/kernels.h, whose comments say what
-// they compute.
+// The functions of runtime/include/partita_rt/kernels.h, argument for argument; its comments say what they
+// compute.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ def Rt_GemmBiasOp : Rt_Call<"gemm_bias", "gemmBias",
 def Rt_GemmBiasGeluOp : Rt_Call<"gemm_bias_gelu", "gemmBiasGelu",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
      "getB()", "getLdb()", "getBias()", "getC()", "getLdc()", "getAux()", "getLdAux()"]> {
-  let summary = "aux = op(a) op(b) + bias, c = its GELU; on CUDA, as those below";
+  let summary = "aux = op(a) op(b) + bias, c = gelu(aux); only on CUDA";
   let arguments = (ins B:$c, B:$aux, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
 }
@@ -43,7 +43,7 @@ def Rt_GemmGeluGradOp : Rt_Call<"gemm_gelu_grad", "gemmGeluGrad",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
      "getB()", "getLdb()", "getAux()", "getLdAux()", "getC()", "getLdc()", "orNull(getSums())"], [],
     "getSums() ? columnSumScratch(getM(), getN()) : 0"> {
-  let summary = "c = op(a) op(b) times the GELU's slope at aux, and the sums of c's columns";
+  let summary = "c = op(a) op(b) times the GELU's slope at aux, and the sums of c's columns; only on CUDA";
   let arguments = (ins B:$c, Optional<B>:$sums, B:$a, B:$b, B:$aux, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
 }
@@ -127,7 +127,7 @@ def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
      "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)",
      "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden())",
      "scores(getBias(), getStrides().drop_front(24))", "scores(getDbias(), getStrides().drop_front(24))"], [AttrSizedOperandSegments]> {
-  let summary = "attention's gradients; the bias's where it is wanted";
+  let summary = "attention's gradients; optionally the bias's";
   let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
                        Optional<B>:$bias, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal,
                        F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
@@ -147,7 +147,7 @@ def Rt_RotaryOp : Rt_Call<"rotary", "rotary",
 }
 def Rt_RepeatOp : Rt_Call<"repeat", "repeat",
     ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "target.indices(getFirst(), getCount())", "getInner()"]> {
-  let summary = "each index of a dimension several times after one another";
+  let summary = "each index of a dimension several times in a row";
   let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }
 def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
@@ -289,7 +289,7 @@ class Rt_Reduce<string mnemonic, string callee, string scratch = "0">
 defvar Rt_SumScratch = "getInner() == 1 ? 0 : columnSumScratch(getN(), getOuter() * getInner())";
 def Rt_ReduceSumOp : Rt_Reduce<"reduce_sum", "reduceSum", Rt_SumScratch> { let summary = "sums of x[outer, n, inner] over n"; }
 def Rt_ReduceMeanOp : Rt_Reduce<"reduce_mean", "reduceMean", Rt_SumScratch> { let summary = "means of x[outer, n, inner] over n"; }
-def Rt_ReduceMaxOp : Rt_Reduce<"reduce_max", "reduceMax"> { let summary = "maxima of x[outer, n, inner] over n"; }
+def Rt_ReduceMaxOp : Rt_Reduce<"reduce_max", "reduceMax"> { let summary = "the max of x[outer, n, inner] over n"; }
 def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
     ["getY()", "getX()", "getRows()", "getWidth()", "getStride()", "\"Write::Set\""], [],
     "columnSumScratch(getRows(), getWidth())"> {
@@ -305,8 +305,8 @@ class Rt_Initial<string mnemonic, string callee> : Rt_Call<mnemonic, callee,
     ["\"rank\"", "numbered(getOperation(), \"index\")", "getDst()", "filling(getMean(), getDeviation())",
      "source(getFileAttr(), numbered(getOperation(), \"offset\"), getElementAttr(), getVarintsAttr(), getTransposed())"], [], "0", ["index", "offset"]> {
   let description = [{
-    Numbers around `mean`, or what stands in the model's file at `offset`, as `element` or as `varints` bytes of its bits;
-    `transposed`: the file holds the matrix's transpose.
+    Random numbers around `mean`, or the values at `offset` of the model's file, stored as `element` or as `varints` bytes of its
+    bits; `transposed`: the file has the matrix's transpose.
   }];
   let arguments = (ins B:$dst, I64Attr:$index, F64Attr:$mean, F64Attr:$deviation, OptionalAttr<StrAttr>:$file,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints, UnitAttr:$transposed);
@@ -323,10 +323,11 @@ def Rt_InitialMasterOp : Rt_Initial<"initial_master", "initialMaster"> {
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
-  let summary = "an optimizer's step: a call of its kernel; by the host in tiles where there is a `tile`";
+  let summary = "an optimizer's step: a call of its kernel; with a `tile`, the host makes it tile by tile";
   let description = [{
-    `values` are the parameter, its states, what it is rounded to if the update `rounds`, and the gradient, `pointers` the scalars in memory, and `staging` where the host
-    makes the update. `scalars` are the kernel's, as C++ of the target in which each `{}` stands for the next of `pointers`.
+    `values` are the parameter, its states, its rounded value if the update `rounds`, and the gradient; `pointers` are the scalars in
+    memory; `staging` is there if the host makes the update. `scalars` are the kernel's, as the target's C++, in which each `{}` is
+    the next of `pointers`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<B>:$values, Variadic<B>:$pointers, Optional<B>:$staging, I64Attr:$n,
                        StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost, BoolAttr:$rounds);
@@ -353,8 +354,8 @@ class Rt_OverTensors<string mnemonic, string callee, list<Trait> traits = []>
 def Rt_UpdateAllOp : Rt_OverTensors<"update_all", ""> {
   let summary = "an optimizer's step for all these tensors, in one call of its kernel";
   let description = [{
-    The table's columns are the kernel's values. Each of `steps` is a list of the kernel's scalars, as C++ of the target in which each `{}` stands
-    for the next of `pointers`; a row says which of them is its own. Created by `gather-updates` from `rt.update`.
+    The table's columns are the kernel's values. Each of `steps` is a list of the kernel's scalars, as the target's C++, in which each `{}` is
+    the next of `pointers`; a row says which list it uses. Created by `gather-updates` from `rt.update`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$tensors, I64Attr:$first, I64Attr:$count, ArrayAttr:$steps,
                        Variadic<B>:$pointers);
@@ -363,14 +364,14 @@ def Rt_UpdateAllOp : Rt_OverTensors<"update_all", ""> {
   }];
   let extraClassDeclaration = declaration # [{
     ::llvm::StringRef getCallee();
-    /// Of the function that has the kernel's arithmetic over a table, and of the struct of its scalars.
+    /// The names of the function that applies the kernel over a table, and of the struct of its scalars.
     static ::std::string calleeOf(::llvm::StringRef kernel) { return (kernel + "_all").str(); }
     static ::std::string stepOf(::llvm::StringRef kernel) { return (kernel + "_step").str(); }
   }];
   let hasVerifier = 1;
 }
 def Rt_SquareSumAllOp : Rt_OverTensors<"square_sum_all", "squareSum"> {
-  let summary = "of each tensor in a column of the table, the sum of its elements' squares";
+  let summary = "the sum of squares of each tensor in a column of the table";
   let arguments = (ins B:$sum, FlatSymbolRefAttr:$tensors, I64Attr:$column, I64Attr:$first, I64Attr:$count);
   let assemblyFormat = "$sum `of` $tensors $column $first $count attr-dict `:` type($sum)";
   let extraClassDeclaration = declaration # [{
@@ -378,7 +379,7 @@ def Rt_SquareSumAllOp : Rt_OverTensors<"square_sum_all", "squareSum"> {
   }];
 }
 def Rt_FirstNonfiniteAllOp : Rt_OverTensors<"first_nonfinite_all", "firstNonfinite"> {
-  let summary = "the rank reports the first of the rows' parameters whose number among `squares` is not finite";
+  let summary = "reports the first of the rows' parameters whose sum in `squares` is not finite";
   let arguments = (ins B:$squares, FlatSymbolRefAttr:$tensors, I64Attr:$first, I64Attr:$count);
   let assemblyFormat = "$squares `for` $tensors $first $count attr-dict `:` type($squares)";
 }
@@ -388,7 +389,7 @@ def Rt_ExposeGradientsOp : Rt_OverTensors<"expose_gradients", "exposeGradients">
   let assemblyFormat = "$tensors $column $first $count `flat` $flatOver attr-dict";
 }
 def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
-  let summary = "of each buffer, with so many elements, the sum of their squares";
+  let summary = "the sum of squares of each buffer; `counts` has their numbers of elements";
   let arguments = (ins B:$sum, Variadic<B>:$values, DenseI64ArrayAttr:$counts);
   let assemblyFormat = "$sum `of` $values $counts attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
@@ -398,7 +399,7 @@ def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
   }];
 }
 def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
-  let summary = "the square root of the sum of all numbers of buffers with so many each";
+  let summary = "the square root of the sum of all elements of the buffers; `counts` has their numbers of elements";
   let arguments = (ins B:$norm, Variadic<B>:$squares, DenseI64ArrayAttr:$counts);
   let assemblyFormat = "$norm `of` $squares $counts attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
@@ -408,8 +409,8 @@ def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
   }];
 }
 def Rt_FirstNonfiniteOp : Rt_Op<"first_nonfinite", [CallInterface]> {
-  let summary = "the rank reports the first parameter whose number among `squares`, so many per buffer, is not finite";
-  let description = "`parameters` has one parameter's number in the program for each of all numbers.";
+  let summary = "reports the first parameter whose sum in `squares` is not finite; `counts` has the buffers' numbers of elements";
+  let description = "`parameters` has, for each of these sums, its parameter's number in the program.";
   let arguments = (ins Variadic<B>:$squares, DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$parameters);
   let assemblyFormat = "$squares $counts `for` $parameters attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
@@ -418,7 +419,7 @@ def Rt_FirstNonfiniteOp : Rt_Op<"first_nonfinite", [CallInterface]> {
   }];
 }
 def Rt_ClipOp : Rt_Call<"clip", "clipScale", ["getScale()", "getNorm()", "target.hyper(\"gradientClip\", getMaxNormAttr())"]> {
-  let summary = "what gradients of this norm are multiplied by; the largest norm is the rank's where it is absent";
+  let summary = "the factor of gradients with this norm; without `max_norm`, the max is the run's";
   let arguments = (ins B:$scale, B:$norm, OptionalAttr<F64Attr>:$max_norm);
 }
 def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "target.hyper(\"\", getLeastAttr())", "target.hyper(\"\", getMostAttr())"]> {

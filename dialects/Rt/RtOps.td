@@ -1,4 +1,4 @@
-//===- RtOps.td - where memory is, loops, collectives, what the host reads --------------------===//
+//===- RtOps.td - places in memory, loops, collectives, what the host reads -------------------===//
 
 #ifndef PARTITA_RT_OPS
 #define PARTITA_RT_OPS
@@ -17,12 +17,12 @@ class Rt_Pointer<string mnemonic, list<string> data = []> : Rt_Op<mnemonic, !if(
 
 def Rt_ArenaOp : Rt_Pointer<"arena", ["offset"]> {
   let summary = "memory of one call, at a byte offset: activations, gradients";
-  let description = "`shape` is for the reader. Created by `lower-to-rt`; removed by `rt-to-emitc`, as every op here.";
+  let description = "`shape` is for the reader. Created by `lower-to-rt`; removed by `rt-to-emitc`, like every op here.";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
 def Rt_InFlightOp : Rt_Pointer<"in_flight", ["offset"]> {
-  let summary = "memory of the micro-batch that is computed, at a byte offset in its block of a ring: what later passes need";
+  let summary = "a value that later passes of the current micro-batch need, at a byte offset in its block of a ring";
   let arguments = (ins I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$ring, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset (`ring` $ring^)? $shape attr-dict `:` type($buffer)";
 }
@@ -32,12 +32,12 @@ def Rt_PersistentOp : Rt_Pointer<"persistent", ["offset"]> {
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
 def Rt_HostOp : Rt_Pointer<"host", ["offset"]> {
-  let summary = "a parameter or state in the host's memory, at a byte offset";
+  let summary = "a parameter or state in host memory, at a byte offset";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
 def Rt_PinnedOp : Rt_Pointer<"pinned", ["offset"]> {
-  let summary = "pinned host memory of one call, at a byte offset: what is on its way";
+  let summary = "pinned host memory of one call, at a byte offset: values in transit";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
@@ -84,11 +84,11 @@ def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Passes of micro-batches: each is a function, which a schedule's loops call
+// Passes of micro-batches: each is a function that the schedule's loops call
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
-  let summary = "a pass of a micro-batch begins: `rt.in_flight` is in its blocks from here on";
+  let summary = "begins a pass of a micro-batch: from here on, `rt.in_flight` is in its blocks";
   let arguments = (ins I64:$micro, Rt_InFlightAttr:$memory, StrAttr:$what);
   let assemblyFormat = "$what $micro `in` $memory attr-dict";
 }
@@ -101,21 +101,21 @@ def Rt_RunPassOp : Rt_Op<"run_pass"> {
   let assemblyFormat = "$callee $first (`plus` $time^)? (`pending` $pendings^)? attr-dict";
 }
 def Rt_AwaitSentOp : Rt_Op<"await_sent"> {
-  let summary = "returns when all messages are sent that were begun over channel `number` of those between two stages";
+  let summary = "waits until all messages begun over channel `number` between two stages are sent";
   let arguments = (ins I64Attr:$source, I64Attr:$target, I64Attr:$number);
   let assemblyFormat = "`from` $source `to` $target `number` $number attr-dict";
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Layers that differ in data alone. Created by `outline-layers`
+// Layers that differ only in data. Created by `outline-layers`
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_LayerOp : Rt_Op<"layer", [Symbol, IsolatedFromAbove, SingleBlockImplicitTerminator<"EndOp">]> {
   let summary = "the calls of a layer, as a function of a row of a table";
   let description = [{
-    The table has a row for each of `labels`. Of `columns` and their `values`, of one row after another, one each: numbers or strings. An op of the region
-    says with RtDialect::kColumns which of its attributes are columns. The region's arguments are buffers; `pendings` and
-    `copies` are what the region starts or waits for and its caller declares: collectives, and copies from and to the host.
+    The table has a row for each of `labels`. `values` has an array per column, with a number or string per row. An op of the region
+    says with RtDialect::kColumns which of its attributes are columns. The region's arguments are buffers. `pendings`
+    (collectives) and `copies` (from and to the host) are variables that its caller declares; the region starts or awaits them.
 
         rt.layer @h_forward of ["h.0", "h.1"] columns ["ln_1"] [array<i64: 64, 128>] pending [] copies [] {
           %y = rt.arena 64 [2, 4] {rt.columns = {offset = #rt.column<"ln_1">}} : <f32>
@@ -131,7 +131,7 @@ def Rt_LayerOp : Rt_Op<"layer", [Symbol, IsolatedFromAbove, SingleBlockImplicitT
   let hasRegionVerifier = 1;
 }
 def Rt_CallOp : Rt_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "a layer's function on `times` rows of its table, one after another, from `row` on";
+  let summary = "calls a layer's function on `times` rows of its table, one after another, from `row` on";
   let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$row, I64Attr:$times, Variadic<Rt_BufferType>:$buffers,
                        StrArrayAttr:$pendings, StrArrayAttr:$copies);
   let assemblyFormat = [{
@@ -139,14 +139,13 @@ def Rt_CallOp : Rt_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]
   }];
 }
 def Rt_PendingsOp : Rt_Op<"pendings"> {
-  let summary =
-      "declares the variables of collectives that passes begin and their caller waits for";
+  let summary = "declares the variables of collectives that passes begin and their caller waits for";
   let arguments = (ins Rt_PendingsAttr:$variables);
   let assemblyFormat = "$variables attr-dict";
 }
 def Rt_PendingOp : Rt_Op<"pending"> {
   let summary = "declares a variable for a collective, or a `copy`, that a layer's function starts or waits for";
-  let description = "What begins one without such a declaration in front of it declares the variable itself.";
+  let description = "Without such a declaration, the op that starts it declares the variable itself.";
   let arguments = (ins StrAttr:$name, UnitAttr:$copy);
   let assemblyFormat = "$name (`copy` $copy^)? attr-dict";
 }
@@ -158,9 +157,9 @@ def Rt_PendingOp : Rt_Op<"pending"> {
 def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let summary = "an elementwise kernel: one loop nest over one expression per output";
   let description = [{
-    `inputs` and `outputs` are the names in `expressions`; `steps` has, per output and then per input,
-    how it moves along the innermost loop: 1 (an element), 0 (stays). With `loops` = 1 there is only
-    that loop, over n elements; with more, every operand has one runtime stride per outer loop.
+    `inputs` and `outputs` are the names in `expressions`; `steps` has, per output and then per input, its
+    stride in the innermost loop: 1 (the next element) or 0 (the same). With `loops` = 1 there is only that
+    loop, over n elements; with more, every operand has one runtime stride per outer loop.
 
         rt.kernel @gelu loops 1 outputs ["y"] [f32] inputs ["x"] [f32] steps [1, 1] {expressions = ["0.5f * x * (1.0f + erff(x * 0.70710678f))"]}
   }];
@@ -175,11 +174,11 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
 def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
   let summary = "an optimizer's arithmetic: one loop over the elements of a value, its states and its gradient";
   let description = [{
-    `values` are the names of the value, the states, perhaps `rounded` and, last, the gradient. `scalars` come as doubles;
-    `prepared` are statements before the loop, in double; `factors` are those of all these that the loop takes as floats,
-    with `_f` behind. `statements` are the loop's, over the elements, which are called as their arrays with `_i` behind.
-    A scalar `apply` that is 0 changes nothing but `rounded`; of `rounding_key` and `rounding_first` comes the `key` of what is
-    rounded by chance. With `squares` nothing is changed: an array before all others receives the sums of the squares of these.
+    `values` are the names of the value, the states, optionally `rounded` and, last, the gradient. `scalars` are doubles;
+    `prepared` are statements before the loop, in double precision; `factors` are those of both that the loop takes as floats,
+    with the suffix `_f`. `statements` are the loop's, over the elements, which have their arrays' names with the suffix `_i`.
+    If the scalar `apply` is 0, only `rounded` changes; `rounding_key` and `rounding_first` give the `key` of stochastic
+    rounding. With `squares` nothing changes: an array in front of the others receives the sums of squares of what it names.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$values, TypeArrayAttr:$types, StrArrayAttr:$scalars,
                        StrArrayAttr:$prepared, StrArrayAttr:$factors, StrArrayAttr:$statements,
@@ -191,10 +190,10 @@ def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
 }
 def Rt_TensorAttr : AttrDef<Rt_Dialect, "Tensor"> {
   let mnemonic = "tensor";
-  let summary = "a row of a table of tensors: its place in bytes in every column, and its elements";
+  let summary = "a row of a table of tensors: its byte offset in every column, and its number of elements";
   let description = [{
-    `step` is which of an update's lists of scalars is its own, `parameter` the number of the program's parameter that it belongs to, -1 where it
-    belongs to none. The name is for the reader.
+    `step` is the index of the row's scalars among the lists of an update, `parameter` the number of its parameter in the program, -1 if it
+    has none. The name is for the reader.
 
         #rt.tensor<"ln_f_weight" at [1024, 2048, 0] elements 768>
         #rt.tensor<"ln_f_weight" at [1024, 2048, 0] elements 768 step 1 parameter 146>
@@ -206,15 +205,15 @@ def Rt_TensorAttr : AttrDef<Rt_Dialect, "Tensor"> {
 def Rt_TensorsOp : Rt_Op<"tensors", [Symbol]> {
   let summary = "a table of tensors: calls work on all of its rows, or on some";
   let description = [{
-    A column has elements of one type in one memory space: `homes` says which, `arena` or `persistent`. Created by `gather-updates`;
-    `rt-to-emitc` makes it an array of the program's text.
+    A column has elements of one type in one memory space; `homes` has these, `arena` or `persistent`. Created by `gather-updates`;
+    `rt-to-emitc` prints it as an array.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$homes, TypeArrayAttr:$types,
                        TypedArrayAttrBase<Rt_TensorAttr, "rows of a table of tensors">:$rows);
   let assemblyFormat = "$sym_name `in` $homes $types $rows attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The pointer that the places of a column are counted from, as C++: `rank.at<BFloat16>(0)`.
+    /// The base pointer of a column's offsets, as C++: `rank.at<BFloat16>(0)`.
     ::std::string getBase(int64_t column);
     /// Row `index`.
     ::partita::rt::TensorAttr getRow(int64_t index);
@@ -252,13 +251,13 @@ def Rt_AllReduceOp : Rt_Collective<"all_reduce", "AllReduce"> {
   let summary = "sums buffers over the ranks of a group, in place";
 }
 def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
-  let summary = "the maximum of buffers over the ranks of a group, in place";
+  let summary = "the max of buffers over the ranks of a group, in place";
   let extraClassDeclaration = declaration # [{
     ::llvm::StringRef getReduction() { return "Reduce::Max"; }
   }];
 }
 def Rt_SumStagesOp : Rt_Op<"sum_stages", [ExchangeInterface, DataInterface, PendingInterface]> {
-  let summary = "sums buffers over pipeline stages, in place; `stages` lists them where they are not all";
+  let summary = "sums buffers over pipeline stages, in place; `stages` lists them unless they are all";
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<"AllReduce">.declaration # [{
     ::mlir::ValueRange getSources() { return getBuffers(); }
     ::mlir::ValueRange getTargets() { return getBuffers(); }
@@ -269,8 +268,8 @@ def Rt_SumStagesOp : Rt_Op<"sum_stages", [ExchangeInterface, DataInterface, Pend
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = "$pending $buffers $counts `over` $axis `of` $stages `because` $reason attr-dict `:` type($buffers)";
 }
-/// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a full
-/// tensor that is smaller than all its padded shards together, else 0.
+/// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `wholes[i]` is the number of
+/// elements of a full tensor that is smaller than all its padded shards together, else 0.
 class Rt_Move<string mnemonic, list<Trait> traits = []>
     : Rt_Op<mnemonic, traits # [SameVariadicOperandSize, DataInterface, PendingInterface]> {
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
@@ -291,7 +290,7 @@ class Rt_Exchange<string mnemonic, string kind> : Rt_Move<mnemonic, [ExchangeInt
   }];
 }
 def Rt_AllGatherOp : Rt_Exchange<"all_gather", "AllGather"> {
-  let summary = "wholes from all ranks' parts";
+  let summary = "full tensors from all ranks' shards";
 }
 def Rt_ReduceScatterOp : Rt_Exchange<"reduce_scatter", "ReduceScatter"> {
   let summary = "this rank's shards of sums over the ranks";
@@ -307,7 +306,7 @@ def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
 }
 def Rt_PollOp : Rt_Op<"poll", [DataInterface]> {
   let extraClassDeclaration = Rt_Data<["bytes"]>.declaration;
-  let summary = "works on a group's collectives that are under way, up to about `bytes` of memory, without waiting";
+  let summary = "works on a group's pending collectives, up to about `bytes` of memory, without waiting";
   let arguments = (ins StrAttr:$axis, I64Attr:$group, I64Attr:$bytes);
   let assemblyFormat = "`over` $axis $group `bytes` $bytes attr-dict";
 }
@@ -325,7 +324,7 @@ class Rt_Message<string mnemonic> : Rt_Op<mnemonic, [DataInterface]> {
   }];
 }
 def Rt_SendOp : Rt_Message<"send"> {
-  let summary = "sends a buffer over channel `number` of those between two stages; in a pass of a micro-batch it begins to, and rt.await_sent ends it";
+  let summary = "sends a buffer over channel `number` between two stages; in a pass of a micro-batch it only begins, and rt.await_sent completes it";
 }
 def Rt_ReceiveOp : Rt_Message<"receive"> {
   let summary = "receives a buffer";
@@ -337,7 +336,7 @@ def Rt_ReceiveOp : Rt_Message<"receive"> {
 
 def Rt_TransferOp : Rt_Op<"transfer", [PendingInterface]> {
   let extraClassDeclaration = "bool isCopy() { return true; }";
-  let summary = "copies bytes to the host's memory or from it; a `pending` that is not empty names the variable to wait for";
+  let summary = "copies bytes to or from host memory; a `pending` that is not empty names the variable to wait for";
   let arguments = (ins Rt_BufferType:$to, Rt_BufferType:$from, I64Attr:$bytes, BoolAttr:$toHost, StrAttr:$pending);
   let assemblyFormat = "$pending $to `from` $from $bytes `host` $toHost attr-dict `:` type($to) `,` type($from)";
 }
@@ -367,7 +366,7 @@ def Rt_CommentOp : Rt_Op<"comment"> {
 }
 
 def Rt_WorkOp : Rt_Op<"work"> {
-  let summary = "from here on the work is of another kind (Forward, Backward, Update), for the clock of a run with --breakdown";
+  let summary = "marks a change of the kind of work (Forward, Backward, Update), for the times of a run with --breakdown";
   let arguments = (ins StrAttr:$kind);
   let assemblyFormat = "$kind attr-dict";
 }

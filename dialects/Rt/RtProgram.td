@@ -20,31 +20,31 @@ class Rt_Flag<string value, string desc> : DefaultValuedParameter<"bool", value,
 /// Absent where the list is empty.
 class Rt_List<string desc> : OptionalParameter<"::mlir::ArrayAttr", desc>;
 /// By its name in partita_rt/collectives.h.
-def Rt_Kind : AttrOrTypeParameter<"::partita_rt::CollectiveKind", "what is done"> {
+def Rt_Kind : AttrOrTypeParameter<"::partita_rt::CollectiveKind", "the kind of collective"> {
   let parser = "::partita::rt::parseCollectiveKind($_parser)";
   let printer = "$_printer << ::partita_rt::rowOf($_self).name";
 }
 
 def Rt_InputAttr : Rt_Table<"Input", "input"> {
-  let summary = "an input of the program: what fills it, and one rank's micro-batch of it";
+  let summary = "an input of the program: what fills it, and its type for one micro-batch of one rank";
   let description = [{
-    `type` is of one micro-batch of one rank, with its placement. `vocabulary` is the number of rows that the input indexes, 0 where it
-    indexes none; `filler` is what pads it. Without `batched`, all ranks have the same values.
+    `type` is that of one micro-batch of one rank, with its placement. `vocabulary` is the number of rows that the input indexes, 0 if it
+    indexes none; `filler` pads it. Without `batched`, all ranks have the same values.
   }];
   let parameters = (ins StringRefParameter<>:$name, Rt_Text<"train.role">:$role, "::mlir::RankedTensorType":$type,
                         Rt_Flag<"true", "">:$batched, Rt_Number<"0", "">:$filler, Rt_Number<"0", "">:$vocabulary);
 }
 
 def Rt_OutputAttr : Rt_Table<"Output", "output"> {
-  let summary = "an output of @forward: one rank's part of it, and its byte offset in the arena";
+  let summary = "an output of @forward: the type of one rank's shard, and its byte offset in the arena";
   let parameters = (ins StringRefParameter<>:$name, "::mlir::RankedTensorType":$type, "int64_t":$offset);
 }
 
 def Rt_CensusAttr : Rt_Table<"Census", "census"> {
-  let summary = "what one rank issues in one call of a function under one name";
+  let summary = "the collectives that one rank issues under one name in one call of a function";
   let description = [{
-    A row of analysis::CensusRow, which the runtime compares with what it counts, and the names of the buffers that the calls work on.
-    `bytes` are those of all calls.
+    An analysis::CensusRow, which the runtime compares with what it counts, and the names of the buffers that the calls work on.
+    `bytes` is the sum over all calls.
   }];
   let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, StringRefParameter<>:$reason,
                         Rt_List<"of strings">:$tensors, Rt_Number<"0", "">:$calls, Rt_Number<"0", "">:$bytes);
@@ -52,7 +52,7 @@ def Rt_CensusAttr : Rt_Table<"Census", "census"> {
 
 def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
   let summary = "one collective of the program with its cause";
-  let description = "The members of analysis::Collective, for what explains a program after its ops of tensors are gone.";
+  let description = "The members of analysis::Collective, so that a program can be explained when its tensor ops are gone.";
   let parameters = (ins
     StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, Rt_Text<"of the elements">:$type,
     Rt_Text<"its name where no cause is noted">:$called, Rt_Flag<"false", "">:$backward, Rt_Number<"1", "">:$calls,
@@ -64,14 +64,14 @@ def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
 
 def Rt_MessageAttr : Rt_Table<"Message", "message"> {
   let summary = "what one rank sends over one channel, or receives, in one call of a function";
-  let description = "`bytes` are those of all messages. `reason` is what the first of them belongs to.";
+  let description = "`bytes` is the sum over all messages. `reason` is that of the first one.";
   let parameters = (ins StringRefParameter<>:$function, "int64_t":$source, "int64_t":$target, Rt_Number<"0", "">:$number,
                         StringRefParameter<>:$reason, Rt_Flag<"false", "">:$backward, Rt_Number<"0", "">:$messages,
                         Rt_Number<"0", "">:$bytes);
 }
 
 def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
-  let summary = "what a program's tables and its manifest say of inputs, outputs, updates and collectives";
+  let summary = "inputs, outputs, updates and collectives of a program, for its tables and its manifest";
   let description = [{
     The attribute `rt.program` of a module, created by `lower-to-rt`.
 
@@ -83,8 +83,8 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
     | `collectives`   | #rt.collective                                                                            |
     | `undecayed`     | symbols of parameters without weight decay                                                |
     | `hyper`         | fields of the runtime's Hyper that updates read, with their values                        |
-    | `gathers_ahead` | axes over which gathers begin ahead of their use: such an axis has a communicator more    |
-    | `stage_sums`    | lists of stages, not all of them, that add something up: each has a communicator           |
+    | `gathers_ahead` | axes over which gathers begin ahead of their use: these have one more communicator        |
+    | `stage_sums`    | lists of some of the stages that sum something: each has a communicator                    |
     | `messages`      | #rt.message                                                                               |
 
     `to_host` and `to_device` are the bytes that one step moves.

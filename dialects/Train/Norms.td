@@ -10,12 +10,12 @@
 include "dialects/Train/TrainBase.td"
 
 def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
-  let summary = "the Euclidean norm of tensors taken as one vector, each element counted once";
+  let summary = "the Euclidean norm of all tensors as one vector, each element counted once";
   let description = [{
-    Computed of the full tensors, however they are placed: what every rank has counts once, shards are added up. Created by
+    Computed over the full tensors, whatever their placement: what every rank has counts once, shards are added up. Created by
     `optimize`, given shards by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split something, and
-    `norm` by `expand-norms`, when it is known what splits what. `parameters` are those whose gradients the values are, so that
-    one that is not finite can be named.
+    `norm` by `expand-norms`, once all splits are known. `parameters` are those of the gradients `values`, so that a run can
+    name the first one that is not finite.
 
         %norm = train.global_norm %dw, %db of [@w, @b] : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
   }];
@@ -26,7 +26,7 @@ def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
 }
 
 def Train_SquareSumOp : Train_Op<"square_sum", [Pure, UpdateWork]> {
-  let summary = "of each tensor the sum of its elements' squares, as far as a rank has them";
+  let summary = "the sum of squares of each tensor's elements on this rank";
   let description = [{
     All operands are split over the same axes, over which the sums are partial. Computed in double precision, in one
     fixed order. Created by `expand-norms`; becomes a kernel call.
@@ -40,8 +40,8 @@ def Train_SquareSumOp : Train_Op<"square_sum", [Pure, UpdateWork]> {
 def Train_NormOp : Train_Op<"norm", [Pure, UpdateWork]> {
   let summary = "the square root of the sum of sums of squares";
   let description = [{
-    `parameters` has one for each of the sums, in their order. Created by `expand-norms`; becomes a kernel call, and another one
-    that reports the first parameter whose sum is not finite.
+    `parameters` has one per sum, in order. Created by `expand-norms`; becomes a kernel call, and a second one that reports the
+    first parameter whose sum is not finite.
   }];
   let arguments = (ins Variadic<1DTensorOf<[AnyFloat]>>:$squares, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
   let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
@@ -52,9 +52,8 @@ def Train_NormOp : Train_Op<"norm", [Pure, UpdateWork]> {
 def Train_ClipOp : Train_Op<"clip", [Pure, UpdateWork]> {
   let summary = "what gradients are multiplied by so that their norm is at most max_norm";
   let description = [{
-    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 where max_norm is 0; not-a-number for a norm that is none, and
-    for an infinite one, of which no multiple is finite. Created by `optimize`; becomes a kernel call, which reports the
-    norm too.
+    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 if max_norm is 0; NaN if the norm is NaN or
+    infinite, since no multiple of it is finite. Created by `optimize`; becomes a kernel call, which reports the norm too.
   }];
   let arguments = (ins 0DTensorOf<[AnyFloat]>:$norm, F64Attr:$max_norm);
   let results = (outs 0DTensorOf<[AnyFloat]>:$scale);
@@ -62,11 +61,11 @@ def Train_ClipOp : Train_Op<"clip", [Pure, UpdateWork]> {
 }
 
 def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
-  let summary = "LAMB's: the norm of a full parameter over the norm of its full direction, within [least, most]";
+  let summary = "LAMB's trust ratio: the norm of a full parameter over that of its full direction, within [least, most]";
   let description = [{
-    Operands are those of the `train.lamb` for which it is, but for rate and ratio: value, gradient, m, v, t and perhaps
-    scale; so are the hyperparameters, in `hyper`. 1 where one of the norms is 0. As `global_norm`, each element is counted
-    once, whatever splits it. Created by `optimize`; replaced with `direction_squares`, sums over the axes that split the
+    Its operands are those of its `train.lamb` except rate and ratio: value, gradient, m, v, t and optionally scale; `hyper`
+    has the same hyperparameters. 1 if one of the norms is 0. Like `global_norm`, it counts each element once, however it is
+    split. Created by `optimize`; replaced with `direction_squares`, sums over the axes that split the
     value and `ratio` by `expand-norms`.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper, F64Attr:$least, F64Attr:$most);
@@ -75,15 +74,15 @@ def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
 }
 
 def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure, UpdateWork]> {
-  let summary = "the sums of the squares of a parameter's and its direction's elements, as far as a rank has them";
-  let description = "As `square_sum`, of both. Created by `expand-norms`; becomes a kernel call.";
+  let summary = "the sums of squares of a parameter's and its direction's elements on this rank";
+  let description = "Like `square_sum`, for both. Created by `expand-norms`; becomes a kernel call.";
   let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper);
   let results = (outs 1DTensorOf<[AnyFloat]>:$sums);
   let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_RatioOp : Train_Op<"ratio", [Pure, UpdateWork]> {
-  let summary = "the root of one number over that of another, within [least, most]; 1 where one is 0";
+  let summary = "the root of one number over that of another, within [least, most]; 1 if one is 0";
   let description = "Created by `expand-norms`; becomes a kernel call.";
   let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
   let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);

@@ -1,8 +1,7 @@
 //===- Optimizers.td - op table: optimizers ------------------------------------------------------------===//
 //
-// One definition per optimizer is all there is of it: states, hyperparameters and the arithmetic of one
-// element, from which the interpreter and the kernels are made. `optimize{kind=NAME}` finds it by its
-// name.
+// An optimizer is one definition: states, hyperparameters and the arithmetic of one element, from which
+// the interpreter and the kernels are made. `optimize{kind=NAME}` finds it by its name.
 //
 //===----------------------------------------------------------------------------------------------------===//
 
@@ -24,10 +23,9 @@ class Train_Names<list<string> names> {
 /// hyper     {name, usual value} of each hyperparameter, an attribute of the op; a third word lets it be absent
 /// prepared  {name, expression}: constants of a step
 /// formula   {target, expression}: assignments per element; a target that is neither p nor a state is new
-/// scalars   scalar operands behind the states, among them always `rate`
-class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper,
-                      list<list<string>> prepared, list<list<string>> formula,
-                      list<string> scalars = ["rate"]>
+/// scalars   scalar operands after the states, always including `rate`
+class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
+                      list<list<string>> formula, list<string> scalars = ["rate"]>
     : Train_Op<mnemonic, [Pure, UpdateWork, ShardInterface, OptimizerInterface]> {
   let arguments = !con((ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$others),
                        !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),
@@ -69,7 +67,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
   }];
 }
 
-/// The two moments of Adam and what makes them unbiased; `bias_correction` 0 leaves them as they are.
+/// The two moments of Adam and their bias correction; `bias_correction` 0 turns it off.
 defvar AdamHyper = [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["bias_correction", "1.0", "optional"]];
 defvar AdamPrepared = [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"],
                        ["correction1", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0)"],
@@ -81,7 +79,7 @@ defvar AdamDirection = "(m * correction1) / (sqrt(v * correction2) + epsilon)";
 
 def Train_AdamWOp : Train_Optimizer<"adamw", ["m", "v"], AdamHyper, AdamPrepared,
     !listconcat(AdamMoments, [["p", !strconcat("p - rate * (", AdamDirection, " + decay * p)")]]), ["rate", "t"]> {
-  let summary = "decoupled weight decay Adam";
+  let summary = "Adam with decoupled weight decay";
   let description = [{
     Loshchilov and Hutter, arXiv 1711.05101, in the order of Adam's common fused implementations:
 
@@ -125,9 +123,9 @@ def Train_AdagradOp : Train_Optimizer<"adagrad", ["sum"], [["epsilon", "1e-10"],
 def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
     !listconcat(AdamMoments, [["u", !strconcat(AdamDirection, " + decay * p")], ["p", "p - rate * ratio * u"]]),
     ["rate", "t", "ratio"]> {
-  let summary = "LAMB: AdamW's direction, as long as the parameter";
+  let summary = "LAMB: AdamW's direction, scaled to the parameter's norm";
   let description = [{
-    You et al., arXiv 1904.00962: `ratio` is train.trust_ratio, the length of the parameter over that of the direction.
+    You et al., arXiv 1904.00962: `ratio` is train.trust_ratio, the norm of the parameter over that of the direction.
   }];
 }
 

@@ -1,7 +1,7 @@
 //===- Train.td - parameters, states, accumulation, updates ------------------------------------------===//
 //
-// What makes a program of a model: symbols that outlive a step, the loop over micro-batches, the loss
-// to minimize, the update. Knows no ranks. README.md in this folder says why it is as it is.
+// What turns a model into a training program: symbols that outlive a step, the loop over micro-batches,
+// the loss, the update. Knows no ranks. README.md in this folder gives the reasons.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,10 +12,10 @@ include "dialects/Train/Norms.td"
 include "dialects/Train/TrainBase.td"
 
 def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
-  let summary = "where a parameter's initial value lies: file, byte offset, bytes, stored element type";
+  let summary = "where a parameter's initial value is: file, byte offset, bytes, stored element type";
   let description = [{
-    Weights never enter the IR. The file is relative to the model's folder. `varints`: the bytes are not the elements but
-    the bits of each as one of protobuf's integers of variable length, as ONNX keeps 16-bit floats that are not raw bytes.
+    Weights never enter the IR. The file is relative to the model's folder. `varints`: the file has each
+    element's bits as a protobuf varint, as ONNX does for 16-bit floats that are not raw bytes.
   }];
   let parameters = (ins "::mlir::StringAttr":$file, "uint64_t":$offset, "uint64_t":$bytes, "::mlir::Type":$element, "bool":$varints);
   let assemblyFormat = "`<` $file `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` custom<Stored>($element, $varints) `>`";
@@ -24,7 +24,7 @@ def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
 def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
   let summary = "which layer of the model an op belongs to";
   let description = [{
-    The attribute `train.layer` of every op of the forward program (`mark-layers`), and of whatever comes of the op: its
+    The attribute `train.layer` of every op of the forward program (`mark-layers`), and of every op derived from it: its
     gradient, a kernel that it joins, its shard on a rank (dialects/Interfaces/Provenance.h). `number` is the
     layer's (partita/Analysis/Layers.h), -1 in front of the first one or where there is none, -2 behind the last one,
     -3 outside of the loop over micro-batches; `count` is how many the function has.
@@ -46,13 +46,13 @@ def Train_EntryPoint : I32EnumAttr<"EntryPoint", "what a function is to the prog
 }
 def Train_EntryPointAttr : EnumAttr<Train_Dialect, Train_EntryPoint, "entry_point"> {
   let description = [{
-    The attribute `train.entry_point` of a function that the program's run calls, whatever the function is called.
+    The attribute `train.entry_point` of a function that a run calls, whatever the function's name.
 
     | entry point  | arguments                            | results                    | created by  |
     |--------------|--------------------------------------|----------------------------|-------------|
     | `init`       | none                                 | none: it writes parameters and states | `make-init` |
     | `train_step` | inputs, all micro-batches of a step  | the loss                   | `objective` |
-    | `eval_step`  | inputs of one batch                  | the loss, how many tokens count | `objective` |
+    | `eval_step`  | inputs of one batch                  | the loss, the number of tokens that count | `objective` |
     | `forward`    | inputs of one batch                  | the model's outputs        | import      |
   }];
   let assemblyFormat = "`<` $value `>`";
@@ -71,11 +71,11 @@ def Train_FillAttr : Train_Attr<"Fill", "fill"> {
 }
 
 def Train_ShardingAttr : Train_Attr<"Sharding", "sharding"> {
-  let summary = "how a node of the model's file wants a tensor to be spread over a configuration's devices";
+  let summary = "how a node of the model's file splits a tensor over a configuration's devices";
   let description = [{
     ONNX's ShardingSpecProto, checked by its own rules. The i-th split is of dimension `dims[i]`: each of `blocks[i]`
     blocks of it is cut into `shards[i]`. `devices` has an array of devices for each shard, row-major over the splits.
-    Created by import, used up by `partition-seed-annotated`.
+    Created by import; consumed by `partition-seed-annotated`.
 
         #train.sharding<"pair" by "/mlp/MatMul", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
   }];
@@ -109,8 +109,8 @@ def Train_PassKind : I32EnumAttr<"PassKind", "what a pass of a micro-batch compu
 def Train_PassAttr : Train_Attr<"Pass", "pass"> {
   let summary = "which pass of a micro-batch a region is";
   let description = [{
-    `weights` is the part of a backward pass that no other stage waits for (`split-backward`). `chunk` counts the ranges of layers that
-    a pipeline stage has; it is written where it is not 0.
+    `weights` is the part of a backward pass that no other stage waits for (`split-backward`). `chunk` is the number of a pipeline
+    stage's range of layers; it is printed unless it is 0.
 
         #train.pass<backward>
         #train.pass<forward 1>
@@ -127,13 +127,13 @@ def Train_PassAttr : Train_Attr<"Pass", "pass"> {
 def Train_OrderAttr : Train_Attr<"Order", "order"> {
   let summary = "in which order the passes of micro-batches run";
   let description = [{
-    Each pass of each micro-batch once, one after the other: a pipeline stage's schedule. Runs of slots whose
-    micro-batches advance by one are written once, with the micro-batches of the first time. A chunk that is not 0 stands behind a dot.
+    A pipeline stage's schedule: each pass of each micro-batch once, one after another. Slots that repeat with the next
+    micro-batches are written once, with their count and the first micro-batches. A chunk other than 0 follows a dot.
 
         #train.order<2 x (forward 0), 2 x (forward 2, backward 0), 2 x (backward 2)>
         #train.order<1 x (forward 0, forward.1 0, backward.1 0, backward 0, weights.1 0, weights 0)>
   }];
-  /// Of each run: how many times, how many slots; then of each slot the kind and the chunk of its pass, and its first micro-batch.
+  /// Per run: its repetitions and slots; then per slot: the kind and chunk of its pass, and its first micro-batch.
   let parameters = (ins ArrayRefParameter<"int64_t">:$numbers);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -148,7 +148,7 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
     };
     struct Run {
       int64_t times;
-      ::llvm::SmallVector<Slot, 4> slots; ///< of the first time
+      ::llvm::SmallVector<Slot, 4> slots; ///< of the first repetition
     };
     /// Finds the runs.
     static OrderAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Slot> slots);
@@ -165,10 +165,10 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
 def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
   let summary = "a parameter of the model";
   let description = [{
-    `type` is the full tensor's; `initial` names its value's place in the model's file (absent when the
+    `type` is the full tensor's; `initial` says where its value is in the model's file (absent when the
     file declares it without a value), `fill` how it is filled otherwise (set by `objective`).
-    `frozen` parameters get no gradient. A tensor of the model that is called like one of the module's functions has
-    another symbol; its own name, by which checkpoints and exported models know it, is its attribute `train.name`.
+    `frozen` parameters get no gradient. A tensor with the name of one of the module's functions gets another symbol;
+    `train.name` keeps its own name, which checkpoints and exported models use.
     Created by import; lives to the end.
 
         train.parameter @"h.0.attn.c_attn.weight" : tensor<768x2304xf32> initial(<"model.onnx", offset = 64, bytes = 7077888, f32>)
@@ -188,11 +188,11 @@ def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
 }
 
 def Train_StateOp : Train_Op<"state", [Symbol]> {
-  let summary = "what else outlives a step: moments, the step counter";
+  let summary = "a value other than a parameter that outlives a step: moments, the step counter";
   let description = [{
-    Starts as `value` everywhere, in @init. `of` is the parameter it belongs to, `kind` its name there ("m", "v").
-    A parameter of 16 bits has a `master`, which is updated in its place and starts as it does, unrounded; the parameter
-    is what the master rounds to. It is called `w.m`, or `w.state.m` where the model has a parameter `w.m`.
+    @init sets all elements to `value`. `of` is the state's parameter, `kind` its name there ("m", "v"). Its symbol is `w.m`,
+    or `w.state.m` if the model has a parameter `w.m`. A 16-bit parameter has a `master`, which starts with the parameter's
+    unrounded value and is updated in its place; the parameter is the rounded master.
     Created by `optimize`; lives to the end.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, F64Attr:$value,
@@ -200,7 +200,7 @@ def Train_StateOp : Train_Op<"state", [Symbol]> {
   let assemblyFormat = "$sym_name `:` $type `=` $value (`of` $of^ $kind)? attr-dict";
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kMaster = "master";
-    /// Is it what a parameter of 16 bits is rounded from?
+    /// Is it what a 16-bit parameter is rounded from?
     bool isMaster() { return getKind() == kMaster; }
   }];
 }
@@ -217,17 +217,17 @@ def Train_ReadOp : Train_Access<"read", [MemoryEffects<[MemRead]>]> {
 
 def Train_WriteOp : Train_Access<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "the value that the next step will read";
-  let description = "Created by `make-init` in @init and by `optimize`; nothing where its value was computed in place, else a copy.";
+  let description = "Created by `make-init` in @init and by `optimize`; becomes nothing if its value was computed in place, else a copy.";
   let arguments = (ins FlatSymbolRefAttr:$symbol, AnyRankedTensor:$value);
   let assemblyFormat = "$symbol `,` $value attr-dict `:` type($value)";
 }
 
 def Train_InitialValueOp : Train_Access<"initial_value", [Pure]> {
-  let summary = "what a parameter or state starts as";
+  let summary = "the initial value of a parameter or state";
   let description = [{
-    Its symbol says it: a state's `value`; a parameter's `initial` or `fill`, whichever the run chooses
-    (`--init`); a master's is its parameter's. A rank computes its shard alone: a random number depends on the element's index in the full
-    tensor, so no placement changes it.
+    The symbol determines it: a state's `value`; a parameter's `initial` or `fill`, whichever the run chooses (`--init`);
+    for a master, its parameter's. A rank computes only its shard: a random number depends on the element's index in the
+    full tensor, so no placement changes it.
     Created in @init by `make-init`, for states by `optimize`; becomes a call in `lower-to-rt`.
 
         %0 = train.initial_value @w : tensor<4x6xf32>
@@ -243,7 +243,7 @@ def Train_InitialValueOp : Train_Access<"initial_value", [Pure]> {
 //===----------------------------------------------------------------------------------------------===//
 
 def Train_TokenCountOp : Train_Op<"token_count", [Pure, ShardInterface]> {
-  let summary = "how many labels are not ignore_index, over all micro-batches and ranks";
+  let summary = "the number of labels that are not ignore_index, over all micro-batches and ranks";
   let description = [{
     The divisor of the mean loss, known before the first backward pass. Created by `objective`; becomes
     a kernel call.
@@ -263,26 +263,26 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     `f` outside reduces once per step and one inside on every micro-batch. Sums of 16-bit gradients are of 32 bits, where
     there are several (`differentiate`).
 
-    The forward pass is a region. `differentiate` adds another one, the backward pass: its arguments are the micro-batches
+    The forward pass is a region. `differentiate` adds a second one, the backward pass: its arguments are the micro-batches
     and, in order, what the forward pass `saves` for it. It sees nothing else of the forward pass, so the list is what a micro-batch
-    keeps from the one to the other: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host,
-    `save` extends it. `schedule-backward` decides that the one follows the other at once, and makes them one region.
+    keeps between the two: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host, `save`
+    extends it. `schedule-backward` lets the backward pass follow at once and joins the two regions.
 
-    A stage of a pipeline may have more passes, each a region: `split-backward` takes out of the backward pass what no other
-    stage waits for (`weights`), and a stage that has several ranges of layers has passes for each of these chunks
-    (`forward 1`). Regions stand in an order in which each reads only earlier ones. A later region's arguments are the
-    micro-batches, then all that earlier regions save, used or not. What a region only hands on need not be saved again. Each
-    sum is yielded by one region; sums are those of the first region, then those of each later one.
+    A pipeline stage may have more passes, each a region: `split-backward` takes out of the backward pass what no other
+    stage waits for (`weights`), and a stage with several ranges of layers has passes for each of these chunks
+    (`forward 1`). Each region reads only earlier ones. A later region's arguments are the micro-batches, then all that
+    earlier regions save, used or not. A region need not save again what it only passes on. Each sum is yielded by one
+    region; the sums are those of the first region, then those of each later one.
 
-    `order` (`schedule-stages`) keeps the regions apart and says in which order they run: a stage of a pipeline has several micro-batches in
+    `order` (`schedule-stages`) keeps the regions apart and says in which order they run: a pipeline stage has several micro-batches in
     flight. A saved value then has an instance for each micro-batch between the pass that saves it and the last one that reads it.
 
-    A sum that is listed in `grown` the region that yields it makes itself: it sees it as it is so far, zero at first, as an argument behind
-    all others, and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a matmul).
+    For a sum listed in `grown`, the region that yields it does the addition: its last arguments are these sums so far, zero at first,
+    and it yields the new sum, of the sum's own type (`fuse-accumulation`: a matmul's kernel adds).
 
-    A sum is complete in the last slot of the pass that yields it. What is to happen then, and beside what follows, stands in that
-    pass: ops with `train.last` run in its last slot only, and what the pass yields as `last` is a result of the loop, behind the sums
-    (`reduce-in-last-slot`: the reduction of gradients over ranks; `start-collectives`: its token, for a wait behind the loop).
+    A sum is complete in the last slot of the pass that yields it. Ops that use it then, and overlap with later passes, are in that
+    pass: ops with `train.last` run only in its last slot, and what the pass yields as `last` is a result of the loop, after the sums
+    (`reduce-in-last-slot`: the reduction of gradients over ranks; `start-collectives`: its token, for a wait after the loop).
     Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
@@ -337,11 +337,11 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     static ::mlir::RankedTensorType microBatchType(::mlir::Type batch);
     /// The batch that an argument of a region is one micro-batch of; null if it is something else.
     ::mlir::Value getBatchOf(::mlir::BlockArgument argument);
-    /// The sum that an argument of a region is so far; null if it is something else.
+    /// The sum whose running value an argument of a region is; null if it is something else.
     ::mlir::Value getSumOf(::mlir::BlockArgument argument);
-    /// Where its region sees the sum with this number; null if it does not.
+    /// The argument that is the running value of the sum with this number; null if there is none.
     ::mlir::BlockArgument getSoFar(unsigned sum);
-    /// From here on its region makes the sum: adds an argument for what it is so far and returns it.
+    /// Makes the sum's region do the addition: adds an argument for the running sum and returns it.
     ::mlir::BlockArgument growSum(unsigned sum);
 
     /// The passes, the first forward pass included: number i is region i.
@@ -356,36 +356,36 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     bool hasBackward() { return !getLater().empty(); }
     /// The backward pass, where it is one region: from `differentiate` to the cut.
     ::mlir::Region &getBackward() { return getLater().front(); }
-    /// Has nobody decided yet when the passes run?
+    /// Is the order of the passes still open?
     bool isUnscheduled() { return hasBackward() && !getOrder(); }
-    /// Where the sum with this number is yielded, by whichever region.
+    /// The operand that yields the sum with this number, in whichever region.
     ::mlir::OpOperand &getPart(unsigned sum);
-    /// The number of the sum that a region's yield adds this operand to; none where it saves it or hands it out.
+    /// The number of the sum to which a region's yield adds this operand; none if it saves it or hands it out.
     ::std::optional<unsigned> getSumOf(::mlir::OpOperand &yielded);
 
-    /// The pass's slot behind which it never runs again, as an index of the order.
+    /// The pass's last slot, as an index of the order.
     unsigned getLastSlot(unsigned pass);
     /// The micro-batch of that slot.
     int64_t getLastMicroBatch(unsigned pass);
     /// The passes, in the order of their last slots.
     ::llvm::SmallVector<unsigned> getPassesByEnd();
-    /// A loop in this one's place that has these last values, of each pass, instead; its regions and sums are this one's. What uses the
-    /// last values of this one is the caller's.
+    /// Replaces the loop with one that has its regions and sums, and these last values of each pass. The caller replaces the uses of the
+    /// old last values.
     AccumulateOp withLast(::mlir::OpBuilder &builder, ::llvm::ArrayRef<::llvm::SmallVector<::mlir::Value>> last);
 
     /// What a pass saves for later ones.
     ::mlir::OperandRange getSaved(unsigned pass = 0);
     ::mlir::MutableOperandRange getSavedMutable(unsigned pass = 0);
-    /// How many values the passes in front of this one save.
+    /// The number of values that the passes before this one save.
     unsigned countSavedBefore(unsigned pass);
     /// All saved values: those of the first pass, then those of each later one.
     ::llvm::SmallVector<::mlir::Value> getAllSaved();
-    /// What the saved value with this number, of all of them, is in a later pass.
+    /// The argument of a later pass for the saved value with this number, counted over all passes.
     ::mlir::BlockArgument getSavedArgument(unsigned number, unsigned reader = 1);
     /// A value of a pass's region, as a later pass sees it: a micro-batch, or what is saved from now on.
     ::mlir::BlockArgument save(::mlir::Value value, unsigned reader = 1);
-    /// Takes off the lists what no later pass uses or has anyhow: micro-batches, values from outside, what
-    /// is saved twice. Returns whether there was any.
+    /// Removes saved values that no later pass uses, or that it has anyway: micro-batches, values from outside,
+    /// what is saved twice. Returns whether there were any.
     bool simplifySaved();
   }];
 }
@@ -408,7 +408,7 @@ def Train_MinimizeOp : Train_Op<"minimize"> {
 }
 
 def Train_UpdateOp : Train_Op<"update"> {
-  let summary = "a parameter and its gradient; the optimizer says what to do with them";
+  let summary = "a parameter and its gradient, for the optimizer";
   let description = "Created by `differentiate`; replaced with arithmetic and `train.write` by `optimize`.";
   let arguments = (ins FlatSymbolRefAttr:$parameter, AnyRankedTensor:$value, AnyRankedTensor:$gradient);
   let assemblyFormat = "$parameter `,` $value `by` $gradient attr-dict `:` type($value) `,` type($gradient)";
@@ -423,7 +423,7 @@ def Train_LearningRateOp : Train_Op<"learning_rate", [Pure]> {
 }
 
 def Train_StepNumberOp : Train_Op<"step_number", [Pure]> {
-  let summary = "the number of this update, from 1, as a float scalar that the host sets; steps that are skipped make none";
+  let summary = "the number of this update, from 1, as a float scalar that the host sets; skipped steps do not count";
   let description = "Created by `optimize`; becomes a pointer into the step's controls.";
   let results = (outs AnyRankedTensor:$number);
   let assemblyFormat = "attr-dict `:` type($number)";
@@ -437,10 +437,10 @@ def Train_RandomKeyOp : Train_Op<"random_key", [Pure]> {
 }
 
 def Train_BarrierOp : Train_Op<"barrier", [Pure, ShardInterface, AllTypesMatch<["value", "result"]>]> {
-  let summary = "the same value, for ops that are to compute again what others have computed";
+  let summary = "the same value, for ops that recompute what others have computed";
   let description = [{
-    Ops whose operands come through a barrier are not those whose operands do not, so nothing merges them. Created by
-    `recompute`; costs nothing: a view in memory.
+    It keeps recomputed ops different from the originals, so that nothing merges them. Created by `recompute`; costs
+    nothing: a view in memory.
   }];
   let arguments = (ins AnyRankedTensor:$value);
   let results = (outs AnyRankedTensor:$result);

@@ -19,11 +19,11 @@ def Train_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// On a function's argument: what it means to who fills it ("ids", "labels", "positions", ...;
+    /// On a function's argument: its meaning, by which it is filled ("ids", "labels", "positions", ...;
     /// Roles.cpp has the table).
     static constexpr ::llvm::StringLiteral kRole = "train.role";
-    /// On a function's argument: the number that stands where the data have none: the label that
-    /// does not count, the first of shifted tokens.
+    /// On a function's argument: the number used where the data have none: the label that does
+    /// not count, the first of shifted tokens.
     static constexpr ::llvm::StringLiteral kFiller = "train.filler";
     /// On a function's argument or result, or a parameter: its name in the model.
     static constexpr ::llvm::StringLiteral kName = "train.name";
@@ -31,7 +31,7 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kBatch = "train.batch";
     /// On the module: #train.plan.
     static constexpr ::llvm::StringLiteral kPlan = "train.plan";
-    /// Of the module: what is minimized, in words, and why it is that.
+    /// On the module: what is minimized and why, in words.
     static constexpr ::llvm::StringLiteral kObjective = "train.objective";
     /// On the module: the files that `initial` values are in, as import found them: an array of
     /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
@@ -42,8 +42,8 @@ def Train_Dialect : Dialect {
     /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
     /// configuration.
     static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
-    /// On an op of a pass of a loop with an order, a unit: it runs in the pass's last slot only. What it makes is used by such ops, or is
-    /// a last value of the pass.
+    /// On an op of a pass of a loop with an order, a unit: it runs only in the pass's last slot. Its results are used by such ops or
+    /// are last values of the pass.
     static constexpr ::llvm::StringLiteral kLast = "train.last";
     /// On a function: #train.entry_point; see entryPointOf.
     static constexpr ::llvm::StringLiteral kEntryPoint = "train.entry_point";

@@ -8,29 +8,29 @@ include "mlir/IR/OpBase.td"
 def OptimizerInterface : OpInterface<"OptimizerInterface"> {
   let cppNamespace = "::partita::train";
   let description = [{
-    An op that makes a parameter's new value, or a shard's, from its gradient. Operands: the value, the
-    gradient, one per state, then scalars in memory (getScalarNames), at last perhaps `scale`, which multiplies the
-    gradient, and behind it perhaps `apply`: where it is 0 nothing changes. Results: the new value, the states' new
-    values, and perhaps `rounded`: the new value in 16 bits, of a master.
+    An op that computes the new value of a parameter, or of its shard, from its gradient. Operands: the value, the
+    gradient, one per state, the scalars in memory (getScalarNames), then optionally `scale`, which multiplies the
+    gradient, and after it optionally `apply`: if it is 0, nothing changes. Results: the new value, the states' new
+    values, and for a master `rounded`: the new value in 16 bits.
 
     Its arithmetic is stated once, as C++ over scalars (Optimizers.td): the interpreter evaluates it in double
-    precision, kernels are printed from the same text. `p` is the value's element, `g` the gradient's times `scale`, a
-    state's element is called as the state is; `t` is the number of this update, from 1.
+    precision, kernels are printed from the same text. `p` is the value's element, `g` the gradient's times `scale`; a
+    state's element has the state's name; `t` is the number of this update, from 1.
   }];
   let methods = [
-    StaticInterfaceMethod<"The states' names: that of parameter w's is \"w.\" and one of these.",
+    StaticInterfaceMethod<"The states' suffixes: the state of parameter w is named \"w.\" and one of these.",
       "::llvm::SmallVector<::llvm::StringRef>", "getStateNames">,
-    StaticInterfaceMethod<"The scalars behind the states: `rate` and whichever of `t`, `ratio` it needs.",
+    StaticInterfaceMethod<"The scalars after the states: `rate` and whichever of `t`, `ratio` it needs.",
       "::llvm::SmallVector<::llvm::StringRef>", "getScalarNames">,
     StaticInterfaceMethod<"Hyperparameters, which are attributes of these names, and their usual values.",
       "::llvm::SmallVector<::partita::train::Hyperparameter>", "getHyperparameters">,
-    StaticInterfaceMethod<"What is computed once, in double precision, of scalars and hyperparameters.",
+    StaticInterfaceMethod<"What is computed once, in double precision, from scalars and hyperparameters.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getPreparations">,
     StaticInterfaceMethod<"What is computed per element, in this order.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getAssignments">,
     StaticInterfaceMethod<[{
-        One element in double precision: `values` are the value and the states and become the new ones; `scalars`
-        are by getScalarNames, `hyper` by getHyperparameters.
+        Updates one element in double precision: `values` are the value and the states. `scalars` are in the order of
+        getScalarNames, `hyper` in that of getHyperparameters.
       }], "void", "evaluateElement",
       (ins "::llvm::ArrayRef<double>":$hyper, "::llvm::ArrayRef<double>":$scalars,
            "::llvm::MutableArrayRef<double>":$values, "double":$g)>,
@@ -43,20 +43,20 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     ::mlir::OperandRange getScalarValues() {
       return $_op->getOperands().slice(2 + $_op.getStateNames().size(), $_op.getScalarNames().size());
     }
-    /// What multiplies the gradient; null where it is taken as it is.
+    /// What multiplies the gradient; null if nothing does.
     ::mlir::Value getGradientScale() { return getBehindScalars(0); }
-    /// A scalar, 0 where nothing is to change; null where the update is always made.
+    /// A scalar: 0 if nothing changes. Null if the update is unconditional.
     ::mlir::Value getPredicate() { return getBehindScalars(1); }
     ::mlir::Value getBehindScalars(unsigned number) {
       unsigned index = 2 + $_op.getStateNames().size() + $_op.getScalarNames().size() + number;
       return $_op->getNumOperands() > index ? $_op->getOperand(index) : ::mlir::Value();
     }
-    /// The new value in 16 bits; null where the update is of no master.
+    /// The new value in 16 bits; null unless the value is a master.
     ::mlir::Value getRounded() {
       unsigned index = 1 + $_op.getStateNames().size();
       return $_op->getNumResults() > index ? ::mlir::Value($_op->getResult(index)) : ::mlir::Value();
     }
-    /// The results but for `rounded`.
+    /// The results except `rounded`.
     ::mlir::ResultRange getUpdates() { return $_op->getResults().take_front(1 + $_op.getStateNames().size()); }
     /// The operand whose new value a result is; none for `rounded`.
     ::std::optional<unsigned> getUpdatedOperand(unsigned result) {

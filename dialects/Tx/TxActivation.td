@@ -10,7 +10,7 @@ include "dialects/Tx/TxBase.td"
 //===------------------------------------------------------------------------------------------------===//
 
 def Tx_ReluOp : Tx_Unary<"relu", "select(x < 0.0, 0.0, x)"> {
-  let summary = "max(x, 0), not-a-number what it is";
+  let summary = "max(x, 0); NaN stays NaN";
   let gradient = [{
     Value zero = g.splat(g.dy().getType(), 0.0);
     return {g.op<SelectOp>(g.op<GreaterOp>(getX(), g.splat(getX().getType(), 0.0)), g.dy(), zero)};
@@ -84,7 +84,7 @@ def Tx_NotOp : Tx_Elementwise<"not", ["x"], "x == 0", "::mlir::IntegerType::get(
   let shardRule = "* -> *";
 }
 def Tx_IsNanOp : Tx_Elementwise<"is_nan", ["x"], "x != x", "::mlir::IntegerType::get(context, 1)"> {
-  let summary = "true where x is not a number";
+  let summary = "true where x is NaN";
   let arguments = (ins Tx_Float:$x);
   let shardRule = "* -> *";
 }
@@ -102,8 +102,8 @@ def Tx_SelectOp : Tx_Elementwise<"select", ["c", "a", "b"], "select(c != 0, a, b
 def Tx_CastOp : Tx_Op<"cast", [SameOperandsAndResultShape]> {
   let summary = "to another element type";
   let description = [{
-    Between floating-point types rounds to nearest even; to an integer truncates toward zero; to i1
-    asks whether it is not zero. To a floating-point type it is linear.
+    Rounds to nearest even between floating-point types, and truncates toward zero to an integer; to i1, it is true
+    where x is not zero. To a floating-point type it is linear.
   }];
   let shardRule = "";
   let arguments = (ins Tx_Tensor:$x);

@@ -35,9 +35,9 @@ def Tx_MulOp : Tx_Binary<"mul", "a * b"> {
   }];
   let hasFolder = 1;
 }
-/// A product that the chain rule asks for. Zero times infinity is zero, so that nothing flows where nothing comes in or
-/// where the slope is zero. PyTorch has one operation for what a file writes in several (std, norm, sinc), with gradient 0
-/// where the root of a sum of squares is zero, or where a quotient by zero is not selected; written out, it has NaN there.
+/// A multiplication by the chain rule. Zero times infinity is zero, so the gradient is zero where the cotangent or the slope
+/// is. Files write out functions that are one operation in PyTorch (std, norm, sinc). PyTorch's gradient is 0 where the root of
+/// a sum of squares is zero, or where a quotient by zero is not selected; that of the written-out form would be NaN.
 class Tx_Chain<string mnemonic, string second, string expression>
     : Tx_Elementwise<mnemonic, ["dy", second], expression, "::partita::tx::storedElement(operands)"> {
   let arguments = !dag(ins, [Tx_Float, Tx_Float], ["dy", second]);
@@ -46,14 +46,14 @@ def Tx_ChainOp : Tx_Chain<"chain", "slope", "select(dy == 0.0, 0.0, select(slope
   let shardRule = "~*, ~* -> *";
   let summary = "dy slope; 0 where either is 0, even if the other is infinite or NaN";
   let description = [{
-    In the gradients of functions with an infinite slope somewhere, and of those through which such a cotangent flows to where
+    Used in the gradients of functions whose slope can be infinite, and of functions that such a cotangent may reach where
     their own slope is zero: squares, absolute values, powers.
   }];
 }
 def Tx_ChainDivOp : Tx_Chain<"chain_div", "d", "select(dy == 0.0, 0.0, dy / d)"> {
   let shardRule = "~*, * -> *";
   let summary = "dy / d; 0 where dy is 0, even if d is 0 or NaN";
-  let description = "In the gradients of quotients, logarithms and roots.";
+  let description = "Used in the gradients of quotients, logarithms and roots.";
 }
 def Tx_DivOp : Tx_Binary<"div", "a / b"> {
   let summary = "a / b";
@@ -67,7 +67,7 @@ def Tx_DivOp : Tx_Binary<"div", "a / b"> {
   let hasFolder = 1;
 }
 def Tx_PowOp : Tx_Binary<"pow", "pow(a, b)"> {
-  let summary = "a to the power b; the gradient in a is zero where b is, that in b where a <= 0";
+  let summary = "a to the power b; the gradient of a is 0 where b is 0, that of b where a <= 0";
   let precision = "High";
   let gradient = [{
     Value one = g.splat(getB().getType(), 1.0);
@@ -80,7 +80,7 @@ def Tx_PowOp : Tx_Binary<"pow", "pow(a, b)"> {
     return {da, g.op<ChainOp>(g.dy(), g.op<ChainOp>(log, getResult()))};
   }];
 }
-/// A tie sends the gradient to a, or half of it to each operand, which PyTorch's maximum and minimum do.
+/// A tie sends the gradient to a, or half of it to each operand, as PyTorch's maximum and minimum do.
 class Tx_Extreme<string mnemonic, string expression, string compare, string reverse> : Tx_Binary<mnemonic, expression> {
   let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b, UnitAttr:$shared);
   let assemblyFormat = "$a `,` $b (`shared` $shared^)? attr-dict `:` functional-type(operands, results)";

@@ -1,8 +1,8 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the matmuls with a bias, `fuse-epilogues`, `fuse-addends` and `fuse-accumulation` what else
-// a matmul's kernel does, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a matmul,
+// makes tx.fusion, `fuse-bias` the matmuls with a bias, `fuse-epilogues`, `fuse-addends` and `fuse-accumulation` the other
+// matmul epilogues, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a matmul,
 // `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -17,7 +17,7 @@ def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlock
   let summary = "elementwise ops over one shape, computed in one loop";
   let description = [{
     The region has one argument per operand and only elementwise ops, casts and splat constants; all tensors
-    have one shape and placement (an operand that is repeated comes through a tx.broadcast in front,
+    have one shape and placement (a repeated operand comes through a tx.broadcast in front,
     which costs nothing where a kernel reads it). Created by `fuse-elementwise`; becomes a kernel.
 
         %z, %y = tx.fusion (%a = %x, %b = %bias) : (tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
@@ -34,32 +34,32 @@ def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlock
 }
 
 def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
-  let summary = "a matmul and what its kernel does along with it";
+  let summary = "a matmul with its epilogue";
   let description = [{
-    The region is the ops themselves, each with its rule, so that whatever placement they had they keep; it has one
-    argument per operand, and is one of
+    The region contains the fused ops, each with its rule, so they keep their placements. It has one argument per operand and
+    one of these forms:
 
         %pre = tx.matmul_bias %a, %b plus %bias        // or matmul_nt_bias
         %y = tx.gelu_tanh %pre
-        tx.fused %y, %pre                              // both: the backward pass wants the second
-        // a matmul times the slope of what it is the cotangent of
+        tx.fused %y, %pre                              // the backward pass needs the second
+        // the cotangent of a GELU, times the GELU's slope
         %dy = tx.matmul_nt %g, %w                      // or matmul
         %dx = tx.gelu_tanh_grad %pre, %dy
-        %db = tx.reduce_sum %dx [0]                    // not always there: of all rows
+        %db = tx.reduce_sum %dx [0]                    // optional: over all rows
         tx.fused %dx, %db
-        // a matmul, perhaps with a bias, added to what is there: a residual, the matmul of another operand
-        %y = tx.matmul_bias %a, %b plus %bias          // or any other but matmul_tn
+        // a matmul, optionally with a bias, added to another value: a residual, the matmul of another operand
+        %y = tx.matmul_bias %a, %b plus %bias          // or any other except matmul_tn
         %sum = tx.add %so_far, %y
         tx.fused %sum
-        // a weight's gradient, its bias's, or both, onto what is there already
+        // a weight's gradient, its bias's, or both, added to a running sum
         %dw = tx.matmul_tn %x, %dy                     // or %dy, %x
-        %db = tx.reduce_sum %dy [0]                    // not always there: of all rows
-        %wide = tx.cast %dw                            // where the sum is wider
-        %sum = tx.add %so_far, %wide                   // not always there; with a bias's gradient for both
+        %db = tx.reduce_sum %dy [0]                    // optional: over all rows
+        %wide = tx.cast %dw                            // if the sum is wider
+        %sum = tx.add %so_far, %wide                   // optional; with a bias's gradient, for both
         tx.fused %sum, %db
 
-    In between nothing is rounded, unless tuning finds kernels apart faster. Created by `fuse-epilogues`,
-    `fuse-addends` and `fuse-accumulation`; becomes a kernel, which adds in place where the sum so far dies.
+    Nothing is rounded in between, unless tuning finds separate kernels faster. Created by `fuse-epilogues`,
+    `fuse-addends` and `fuse-accumulation`; becomes a kernel, which adds in place at the last use of the running sum.
   }];
   let arguments = (ins Variadic<Tx_Tensor>:$inputs);
   let results = (outs Variadic<Tx_Tensor>:$outputs);
@@ -97,7 +97,7 @@ def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [],
     "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[0])"> {
   let summary = "tx.layer_norm_grad with `add`, the residual branch's cotangent, added to dx";
   let description = [{
-    The sums are those of dx with `add`. Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.
+    The sums include `add`. Created by `fuse-residual-gradients`; becomes a kernel that adds in place at the last use of `add`.
   }];
   let shardRule = "*+ n^, n^, *+, *+, *+ n^, *+ n^ -> * n^, n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
@@ -108,7 +108,7 @@ def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [],
 def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [],
     "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.rms_norm_grad with `add`, the residual branch's cotangent, added to dx";
-  let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.";
+  let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place at the last use of `add`.";
   let shardRule = "*+ n^, n^, *+, *+ n^, *+ n^ -> * n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
   let results = (outs Tx_Float:$dx, Tx_Float:$dw);
@@ -118,8 +118,8 @@ def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [],
 def Tx_RotaryOp : Tx_InferredOp<"rotary"> {
   let summary = "x cos + tx.rotate_half(x) sin, or with `back` x cos - tx.rotate_half(x sin)";
   let description = [{
-    Rotary position embedding (Su et al., arXiv 2104.09864); `back` is its transpose, for cotangents. All have one
-    shape; angles that repeat come through a tx.broadcast, which costs nothing. Created by `fuse-rotary`;
+    Rotary position embedding (Su et al., arXiv 2104.09864); `back` is its transpose, for cotangents. All operands have one
+    shape; repeated angles come through a tx.broadcast, which costs nothing. Created by `fuse-rotary`;
     becomes a kernel that reads x on any layout of rows, computes in float and rounds once.
   }];
   let shardRule = "~* n^, * n^, * n^ -> * n^";
@@ -139,7 +139,7 @@ def Tx_RotaryOp : Tx_InferredOp<"rotary"> {
 def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [], "::partita::tx::statisticElement(operands[0])"> {
   let summary = "tx.cross_entropy of x @ w^T: x [..., k], w [n, k], labels [...] -> loss [...]";
   let precision = "Exact";
-  let description = "Created by `fuse-classifier` where nobody differentiates: evaluation.";
+  let description = "Created by `fuse-classifier` where no gradient is needed: evaluation.";
   let shardRule = "* k^, n^ k^, * -> *";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss);

@@ -1,6 +1,6 @@
-//===- TxRounding.td - op table: rounding, whole-number division, remainders ------------------------===//
+//===- TxRounding.td - op table: rounding, integer division, remainders -----------------------------===//
 //
-// What makes numbers whole. Their gradients are zero, as in PyTorch, a remainder's aside.
+// Rounding to integers. The gradients are zero, as in PyTorch, except that of a remainder.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -10,15 +10,15 @@
 include "dialects/Tx/TxBase.td"
 
 def Tx_FloorOp : Tx_Unary<"floor", "floor(x)"> {
-  let summary = "the largest whole number that is not above x";
+  let summary = "the largest integer that is not above x";
   let isStep = 1;
 }
 def Tx_CeilOp : Tx_Unary<"ceil", "ceil(x)"> {
-  let summary = "the smallest whole number that is not below x";
+  let summary = "the smallest integer that is not below x";
   let isStep = 1;
 }
 def Tx_RoundOp : Tx_Unary<"round", "round(x)"> {
-  let summary = "the nearest whole number, halves to the even one";
+  let summary = "the nearest integer, halves to the even one";
   let isStep = 1;
 }
 

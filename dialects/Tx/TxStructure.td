@@ -17,7 +17,7 @@ def Tx_ConstantOp : Tx_AttributeRuleOp<"constant", [ConstantLike]> {
   let summary = "a value known at compile time";
   let description = [{
     Small, or a splat; weights are `train.parameter`. It may be split over any axis: each rank has a smaller
-    splat; other values it has in full, and takes its shard of them (`localize`). The value's type
+    splat, or has the other values in full and takes its shard of them (`localize`). The value's type
     has no encoding; a splat's result may have one.
   }];
   let arguments = (ins ElementsAttr:$value);
@@ -129,10 +129,10 @@ class Tx_Repeated<string mnemonic> : Tx_AttributeRuleOp<mnemonic> {
   let hasVerifier = 1;
 }
 def Tx_RepeatOp : Tx_Repeated<"repeat"> {
-  let summary = "each index of dimension dim, `times` times after one another";
+  let summary = "each index of dimension dim, `times` times in a row";
   let description = [{
-    [a, b] becomes [a, a, b, b]. Rule `~.. y^ .., @z -> .. z ..`: every rank has all of x and repeats what its
-    own shard of the result holds, which begins at `first` (`localize` adds the operand). Created by
+    [a, b] becomes [a, a, b, b]. Rule `~.. y^ .., @z -> .. z ..`: every rank has x in full and repeats what its
+    shard of the result holds, which begins at `first` (`localize` adds the operand). Created by
     tx.attention's split form, for key heads that are fewer than the ranks that share them.
   }];
   let gradient = [{
@@ -143,8 +143,8 @@ def Tx_RepeatOp : Tx_Repeated<"repeat"> {
   }];
 }
 def Tx_RepeatSumOp : Tx_Repeated<"repeat_sum"> {
-  let summary = "repeat's transpose: the sum of each `times` indices of dimension dim that stand after one another";
-  let description = "A rank that has a shard of x adds it to what is zero elsewhere.";
+  let summary = "repeat's transpose: the sum of every `times` consecutive indices of dimension dim";
+  let description = "A rank that has a shard of x adds it to a result that is zero elsewhere.";
   let gradient = [{
     SmallVector<Value> flowing(getOperation()->getNumOperands());
     flowing[0] = RepeatOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getFirst(),
@@ -177,7 +177,7 @@ def Tx_ReduceMeanOp : Tx_Reduce<"reduce_mean"> {
   }];
 }
 def Tx_ReduceMaxOp : Tx_Reduce<"reduce_max"> {
-  let summary = "the largest over dims, which are dropped; ties share the gradient";
+  let summary = "the max over dims, which are dropped; ties share the gradient";
   let precision = "High";
   let gradient = [{
     Type type = getX().getType();

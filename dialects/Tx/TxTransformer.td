@@ -69,8 +69,8 @@ def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [],
     Ba, Kiros and Hinton, arXiv 1607.06450; rstd = 1 / sqrt(variance + epsilon), the variance biased.
     The mean and rstd of every row are results so that the backward pass can use them.
 
-    Over a split dimension it is written out (splitForm): each rank sums its part of a row, and of the squares,
-    and two numbers per row are reduced forward, two backward.
+    Over a split dimension it is written out (splitForm): each rank sums its shard of a row, and of the squares;
+    two numbers per row are reduced in the forward pass and two in the backward pass.
   }];
   let shardRule = "* n^!, n^!, n^! -> * n^!, *, *";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$b, F64Attr:$epsilon);
@@ -85,7 +85,7 @@ def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [],
 def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [],
     "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[0])"> {
   let summary = "cotangents of x, w and b, and the sums of dx's rows";
-  let description = "The sums are the gradient of a bias whose sum with something is x; `fuse-norm-sums` gives them their users.";
+  let description = "The sums are the gradient of a bias that was added to give x; `fuse-norm-sums` makes that gradient's users read them.";
   let shardRule = "*+ n^, n^, *+, *+, ~*+ n^ -> * n^, n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy);
   let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db, Tx_Float:$sums);
@@ -99,8 +99,8 @@ def Tx_RmsNormOp : Tx_InferredOp<"rms_norm", [],
     Zhang and Sennrich, arXiv 1910.07467; rstd = 1 / sqrt(mean of x^2 + epsilon). The rstd of every row is
     a result so that the backward pass can use it.
 
-    Over a split dimension it is written out (splitForm): each rank sums the squares of its part of a row, and
-    one number per row is reduced forward, one backward.
+    Over a split dimension it is written out (splitForm): each rank sums the squares of its shard of a row; one
+    number per row is reduced in the forward pass and one in the backward pass.
   }];
   let shardRule = "* n^!, n^! -> * n^!, *";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, F64Attr:$epsilon);
@@ -142,11 +142,11 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
 
     - g divides h: query head i reads key head i / (h / g) (Ainslie et al., arXiv 2305.13245).
     - `bias` [b or 1, h or 1, s or 1, t or 1] is added to the scores: padding masks, relative positions.
-    - `causal`: query i sees keys up to i + t - s; `window`: of these the last `window` alone.
+    - `causal`: query i sees keys up to i + t - s; `window`: only the last `window` of these.
     - A query all of whose scores are -inf has no softmax: it gets NaN, or zeros with `zero_hidden`.
 
     Rule: `b s^ (h g^) d^, b t^ h d^, b t^ h e^, ... -> b s^ (h g^) e^, b (h g^) s^`, so heads are split along
-    with their keys; with one key head the queries' heads alone are split.
+    with their keys; with one key head, only the query heads are split.
     Key heads that do not divide over as many ranks as query heads do are repeated (splitForm).
     Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
   }];
@@ -189,8 +189,8 @@ def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
 def Tx_RotateHalfOp : Tx_InferredOp<"rotate_half"> {
   let summary = "a quarter turn of every pair (a, b) of the last dimension: (-b, a)";
   let description = [{
-    Rotary position embedding is x cos + rotate_half(x) sin (Su et al., arXiv 2104.09864). A pair are the
-    elements i and i + n/2 of a row of n, or, with `interleaved`, 2i and 2i + 1.
+    Rotary position embedding is x cos + rotate_half(x) sin (Su et al., arXiv 2104.09864). A pair is
+    elements i and i + n/2 of a row of n or, with `interleaved`, 2i and 2i + 1.
   }];
   let shardRule = "~* n^ -> * n^";
   let arguments = (ins Tx_Float:$x, UnitAttr:$interleaved);
@@ -215,7 +215,7 @@ def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
     (`micro` of them). So no layout, accumulation or recomputation changes a mask, as long as the batch is
     the first dimension; the gradient is the same op on dy.
 
-    Created by import without a key: the identity. `key-dropout` gives the ones of a training step their
+    Created by import without a key: the identity. `key-dropout` gives those of a training step their
     key and removes the others. When it is localized (its shape is one rank's shard), `first` is the
     number of the shard's first element and `whole` the full shape; `first` has a dimension per
     dimension that is split.
@@ -284,11 +284,11 @@ def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
 }
 
 def Tx_TakeOp : Tx_InferredOp<"take"> {
-  let summary = "of each table of x its rows ids: x [..., n, h], ids [..., m]";
+  let summary = "rows ids of each table of x: x [..., n, h], ids [..., m]";
   let description = [{
-    As many tables as both have leading dimensions, each looked up on its own: what splits these (the batch) splits
-    the op, as it cannot one whose ids name rows of one table of all. What ONNX calls GatherElements (rows of one
-    element) and GatherND with batch dimensions. Created by import.
+    Every index of the leading dimensions has a table of its own. So a split of these (the batch) splits the op, which it could
+    not if all ids named rows of one table. ONNX's GatherElements (rows of one element) and GatherND with batch dimensions.
+    Created by import.
   }];
   let shardRule = "~* n^ h, * m -> * m h";
   let arguments = (ins Tx_Tensor:$x, Tx_Int:$ids);
@@ -317,7 +317,7 @@ def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [],
     logits [..., n], labels [...] -> loss [...] and, for the backward pass, the logarithm of the
     softmax's denominator. Not a mean: the objective divides by the global count of tokens.
 
-    Over a split vocabulary it becomes, per rank, tx.log_sum_exp of its part, the logarithm of their sum, and
+    Over a split vocabulary it becomes, per rank, tx.log_sum_exp of its shard, the logarithm of their sum, and
     tx.token_loss: no logits are gathered, two numbers per token and the loss are reduced.
   }];
   let shardRule = "* n!, * -> *, *";
@@ -344,9 +344,9 @@ def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
   let summary = "log(sum(exp(x))) of each of several parts of the last dimension, without overflow";
   let precision = "Exact";
   let description = [{
-    x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one what is left. A rank that
-    has some of the parts gets where they begin as an operand (`localize` adds `first`), and so knows where x ends: what
-    lies beyond, a shard's padding, does not count. No gradient flows: that of tx.token_loss contains it. Created by
+    x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one has the rest. A rank that has
+    some of the parts gets the index at which they begin (`localize` adds the operand `first`). So it knows where x ends, and
+    leaves out a shard's padding beyond. No gradient flows: that of tx.token_loss contains it. Created by
     tx.cross_entropy's split form.
   }];
   let shardRule = "* n, @n -> * #n";
