@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def RtToEmitC : Pass<"rt-to-emitc", "::mlir::ModuleOp"> {
-  let summary = "the exit dialect to EmitC, one op to one";
+  let summary = "turns each op of the exit dialect into one EmitC op";
   let description = [{
     Phase: lower.
 

@@ -10,13 +10,13 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let description = [{
     Phase: objective.
 
-    By use, not by name, as most Transformers are initialized: the scale of a normalization, also one per
-    head, is one; biases and other vectors are zero; matrices, convolutions' kernels, tables of tokens and
-    positions and single rows that are no bias are normal with deviation `std`. With `residual-scale`, as GPT-2
-    and Megatron start, that of matrices whose products are added to a residual stream is divided by the
-    square root of the number of products that are (GPT-2: two a layer); where they are, the structure says,
-    but whether a model wants it does not (LLaMA has the same structure and is started without). T5's
-    deviations by width are that model's recipe: what needs them takes its values from a file.
+    By use, not by name, as most Transformers are initialized: scales of norms, also per head, are one; biases
+    and other vectors are zero; matrices, convolution kernels, token and position tables, and single rows that
+    are not biases are normal with deviation `std`. With `residual-scale`, as in GPT-2 and Megatron, the
+    deviation of matrices whose matmuls are added to a residual stream is divided by the square root of the
+    number of these matmuls (GPT-2: two per layer). The structure says which these are, but not whether the
+    model is initialized that way (LLaMA has the same structure and is not). T5's deviations by width are that
+    model's own: take its values from a file.
 
     ```mlir
     train.parameter @bias : tensor<4x8xf32>         // the right operand of a matmul, whatever its name
@@ -31,7 +31,7 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let options = [
     Option<"deviation", "std", "double", "0.02", "deviation of tables and matrices">,
     Option<"residualScale", "residual-scale", "bool", "false",
-           "smaller deviations of what is added to a residual stream">,
+           "smaller deviations for what is added to a residual stream">,
   ];
   let statistics = [Statistic<"filled", "filled", "parameters that got a fill">];
   let dependentDialects = ["::partita::train::TrainDialect"];
@@ -44,7 +44,7 @@ def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
 
     A function like the others: partitioning places what it writes, `optimize` adds its states, and a run
     calls it once, unless it resumes. Parameters that it writes already are left alone; a module without
-    parameters gets none.
+    parameters gets no @init.
 
     ```mlir
     train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)

@@ -10,8 +10,8 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   let description = [{
     Phase: lower.
 
-    Every tensor op becomes the call that its model (KernelInterface) says, on pointers to the places
-    that `plan-memory` gave. Collects what the program's tables need (inputs, outputs, census,
+    Every tensor op becomes the call that its model (KernelInterface) names, on pointers to the places
+    that `plan-memory` chose. Collects what the program's tables need (inputs, outputs, census,
     hyperparameters) as the module's `rt.program`.
 
     ```mlir

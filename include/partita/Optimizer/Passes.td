@@ -11,11 +11,11 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Phase: optimize.
 
     `kind` names one of dialects/Train/Optimizers.td. Weight decay acts on parameters with at least two dimensions: not on
-    biases and scales of normalizations; `groups` says otherwise (lib/Optimizer/Groups.h). @init, where there is one,
-    writes the states' first values too. With `clip` all updates follow the last gradient and take theirs times what
-    brings the norm of all of them to `clip` at most. Where the loss is scaled (`scale-loss`), gradients are divided by the
-    scale too, all updates have the predicate that every gradient is finite, and the scale is updated last.
-    Of a parameter that an exporter has shifted by a constant or taken apart (`folded` in `train.tensors`), decay and trust ratios are warned of where they differ.
+    biases and scales of norms, unless `groups` says so (lib/Optimizer/Groups.h). @init, where there is one, also
+    writes the states' initial values. With `clip`, all updates follow the last gradient, and gradients are scaled so that
+    their global norm is at most `clip`. If the loss is scaled (`scale-loss`), gradients are also divided by the scale, all
+    updates have the predicate that every gradient is finite, and the scale is updated last. If an exporter has shifted a
+    parameter by a constant or taken it apart (`folded` in `train.tensors`), a warning says where decay or trust ratios differ.
 
     ```mlir
     train.update @w, %w by %dw
@@ -39,22 +39,22 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"nesterov", "nesterov", "bool", "false", "momentum looks ahead">,
     Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
-    Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 by chance, which keeps their mean">,
+    Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,
     ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; 0.01,10 when not given">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
-    Option<"clip", "clip", "double", "0.0", "the largest norm of all gradients together; 0 for any">,
+    Option<"clip", "clip", "double", "0.0", "max global norm of the gradients; 0: no clipping">,
   ];
   let statistics = [Statistic<"updates", "updates", "updates of parameters">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
 def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
-  let summary = "norms of placed values as local sums of squares and sums over ranks";
+  let summary = "turns norms of placed values into local sums of squares and sums over ranks";
   let description = [{
     Phase: states.
 
     Each element is counted once: values that the same axes split are one `train.square_sum`, which is summed over those
-    axes; what no axis splits is the same on all ranks and needs none. After the last pass that changes what is split.
+    axes; what no axis splits is the same on all ranks and needs no sum. Runs after the last pass that changes splits.
 
     ```mlir
     %norm = train.global_norm %a, %b, %c of [@w, @u, @c]    // tp splits %b and %c

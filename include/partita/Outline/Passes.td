@@ -6,20 +6,20 @@
 include "mlir/Pass/PassBase.td"
 
 def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
-  let summary = "updates of one kind become one call over a table of tensors, which sums of their gradients' squares read";
+  let summary = "joins updates of one kind, and their gradients' sums of squares, into calls over a table of tensors";
   let description = [{
     Phase: lower.
 
-    Most of a model's tensors are so small that launching a kernel for each takes longer than its work. Updates that follow each other with
-    nothing in between but pointers and gradients shown to the host become one `rt.update_all` over a table, `rt.tensors`, if they have the same
-    kernel, memory spaces and, per row, one of a few lists of scalars (weight decay or none). Its rows are the tensors' places; those of one call are
-    in the order of the program's parameters. No update crosses another op that does anything: what waits for different collectives, or starts them, stays
-    in different calls, each of some rows, so overlap remains as it was planned. On targets that do not poll collectives a poll is nothing, and the copy of
-    a rank's shard (ZeRO without masters) may come first if it touches other memory.
+    Most of a model's tensors are so small that launching a kernel for each takes longer than its work. Consecutive updates, with only
+    pointers and gradients shown to the host in between, become one `rt.update_all` over a table, `rt.tensors`, if they have the same
+    kernel and memory spaces and use one of a few lists of scalars (weight decay or none). A row has a tensor's places; the rows of one
+    call are in the order of the program's parameters. No update crosses another op that does anything: updates that wait for different
+    collectives, or start them, stay in different calls, each over some of the rows, so overlap stays as planned. On targets that do not
+    poll collectives a poll does nothing, and the copy of a rank's shard (ZeRO without masters) may come first if it touches other memory.
 
-    An update keeps its own call where it is alone in its place, where the host makes it, where another op stands between it and the
-    next (LAMB's ratios), and where an update before it reads or writes the same memory, which the planner may have given to both in turn.
-    A kernel takes few scalars: updates that all have different ones (keys of stochastic rounding) are several calls.
+    An update keeps its own call if no other joins it, if the host makes it, if another op separates it from the next one (LAMB's
+    ratios), or if an earlier update reads or writes the same memory, which the planner may have given to both in turn. A kernel takes
+    few scalars, so updates that all have different ones (keys of stochastic rounding) take several calls.
 
     `rt.square_sum` and the report of overflows read the same rows, or a table of their own.
 
@@ -50,13 +50,13 @@ def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
 }
 
 def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
-  let summary = "layers that differ in data alone become one function over a table";
+  let summary = "makes one function over a table of layers that differ only in data";
   let description = [{
     Phase: lower.
 
-    Sequences of calls that are equal but for places in memory, names and numbers of things are written once, as `rt.layer`, and called with
-    a row of its table each. Sequences are found by what the calls are, wherever they stand: what collectives or copies split, or a
-    first layer that is another, leaves shorter ones. A sequence may begin a collective that another one waits for.
+    Sequences of calls that are equal except for places in memory, names and numbers are written once, as `rt.layer`, and each is called
+    with a row of its table. The calls alone determine them, wherever they are: collectives or copies between them, or a first layer that
+    differs, leave shorter sequences. A sequence may start a collective that another one waits for.
 
     ```mlir
     func.func @train_step() {

@@ -5,7 +5,7 @@
 // accepted when the interpreter, in double precision and on random inputs, finds it equal to the op that
 // replaces it. Isomorphic candidates (a model's layers) are computed once.
 //
-// With `remarks`, each pass tells what it raised and what it nearly raised and why not, at the location
+// With `remarks`, each pass reports what it raised, and what it nearly raised and why not, at the location
 // of the ONNX node.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ include "mlir/Pass/PassBase.td"
 class Raise_Pass<string flag> : Pass<flag, "::mlir::func::FuncOp"> {
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect", "::mlir::func::FuncDialect"];
   let options = [
-    Option<"remarks", "remarks", "bool", "false", "Tell what was raised, and what nearly was and why not.">,
+    Option<"remarks", "remarks", "bool", "false", "Report what was raised, and what nearly was and why not.">,
   ];
   let statistics = [
     Statistic<"numRaised", "raised", "Composites replaced by one op">,
@@ -32,9 +32,9 @@ def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
   let description = [{
     Phase: raise.
 
-    Starts at a `tx.sqrt`, `tx.rsqrt` or `tx.pow` by a half, finds the values through which all that
-    is computed from it passes, and from each of those the subgraph with one tensor x and at most two
-    row vectors as inputs. The row vectors become weight and bias in whichever way the numbers agree.
+    Starts at a `tx.sqrt`, `tx.rsqrt` or `tx.pow` by a half, finds the values that post-dominate it, and for
+    each of these the subgraph with one tensor x and at most two row vectors as inputs. The row vectors
+    become weight and bias in whichever order the numbers agree.
 
     ```mlir
     %m = tx.reduce_mean %x [2]
@@ -55,7 +55,7 @@ def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
   let description = [{
     Phase: raise.
 
-    As `raise-layer-norm`, which runs before it, with one tensor x and at most one row vector: the weight,
+    Like `raise-layer-norm`, which runs before it, with one tensor x and at most one row vector: the weight,
     multiplied before or after the division by the root.
 
     ```mlir
@@ -100,8 +100,8 @@ def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
   let description = [{
     Phase: raise.
 
-    Two ways to write it: the halves of a row, the second one negated, exchanged; or the elements of odd and
-    even index, the odd ones negated, interleaved.
+    It is written in two ways: the halves of a row are swapped and the second one negated, or neighbouring
+    elements are swapped and the odd ones negated.
 
     ```mlir
     %a = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<2x3x8xf32> -> tensor<2x3x4xf32>
@@ -119,13 +119,14 @@ def RaiseAttention : Raise_Pass<"raise-attention"> {
   let description = [{
     Phase: raise.
 
-    Starts at a `tx.softmax` between two `tx.batch_matmul`. What stands between the scores and the
-    softmax is evaluated at every (query, key): where the result is scale * score the key is visible,
-    where it is below -9000 it is hidden. All keys visible: attention; exactly the keys up to the query, or
-    the last few of these: causal attention, with a window. What depends on an input, or is no mask, becomes
-    a bias when it is added to the scores or hides them with a number below -1e30, to which a score adds
-    nothing. Scales on q and k are collected, transposes and reshapes around q, k, v and the result absorbed
-    into the layout [b, s, h, d], and heads of k and v that are repeated are read where they are.
+    Starts at a `tx.softmax` between two `tx.batch_matmul`. The ops between the scores and the softmax are
+    evaluated at every (query, key): if the result is scale * score, the key is visible; if it is below
+    -9000, it is hidden. If all keys are visible, the op is attention; if exactly the keys up to the query
+    are, or the last few of these, it is causal attention, without or with a window. A term that depends on
+    an input, or is not a mask, becomes a bias if it is added to the scores, or hides them with a number
+    below -1e30, to which a score adds nothing. Scales on q and k are collected, transposes and reshapes
+    around q, k, v and the result are absorbed into the layout [b, s, h, d], and repeated heads of k and v
+    are read where they are.
 
     ```mlir
     %s = tx.batch_matmul %qt, %kt

@@ -13,9 +13,9 @@ def ScheduleBackwardPass : Pass<"schedule-backward", "::mlir::ModuleOp"> {
     The two regions of `train.accumulate` become one: the saved values are the forward pass's own, the backward ops are marked
     `train.backward`, and the region yields what both did. One micro-batch's saved values are in memory at a time.
 
-    So do those of a pipeline stage whose order runs each micro-batch's backward pass right behind its forward pass, if the loop has `pipe.may_join`
-    and its backward pass receives nothing: the last stage of 1F1B.
-    Kernels that span both (`fuse-classifier`) then are what they are without stages. The order has one slot for each two.
+    The same happens in a pipeline stage whose order runs each micro-batch's backward pass right behind its forward pass, if the loop has
+    `pipe.may_join` and its backward pass receives nothing: the last stage of 1F1B. Kernels that span both (`fuse-classifier`) are then the
+    same as without stages. The order has one slot for each pair.
 
     ```mlir
     %sum, %dsum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {

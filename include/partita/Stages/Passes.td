@@ -20,9 +20,9 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
     `parameters` and `auto` make the largest stage as small as it can be, in elements of parameters and in FLOPs;
     `cuts:4,8` names the first layer of each stage but the first.
 
-    A stage has one or several `chunks` of layers, and all of this is of chunks: each has a position in the model, and the layout that
-    `schedule` needs says which stage a position is of (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has
-    comes from there.
+    A stage has one or several `chunks` of layers, and all of this applies to chunks: each has a position in the model, and the layout
+    that `schedule` needs maps positions to stages (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has is
+    taken from there.
 
     ```mlir
     %1 = tx.add %s, %0                       // of layer 0
@@ -34,11 +34,11 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"stages", "stages", "int64_t", "1", "how many; 1: the program stays as it is">,
-    Option<"axis", "axis", "int64_t", "0", "how many mesh axes stand in front of that of the stages">,
+    Option<"stages", "stages", "int64_t", "1", "number of stages; 1: the program stays as it is">,
+    Option<"axis", "axis", "int64_t", "0", "number of mesh axes in front of that of the stages">,
     Option<"assign", "assign", "std::string", "\"auto\"", "auto, uniform, parameters, or cuts:LAYER,...">,
-    Option<"chunks", "chunks", "int64_t", "0", "of each stage; 0: as many as the schedule has by itself">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages: it has one or several chunks a stage, perhaps a wave">,
+    Option<"chunks", "chunks", "int64_t", "0", "chunks per stage; 0: the schedule's default">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages, which determines the layout of chunks">,
   ];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"moves", "moves", "values moved to the next stage">,
@@ -46,12 +46,12 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
 }
 
 def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
-  let summary = "has every stage know what a step reports";
+  let summary = "gives every stage what a step reports";
   let description = [{
     Phase: cut.
 
-    The loss is the last stage's; each rank reports it. What @train_step and @eval_step return and not all stages have is summed
-    over them, of which one has it and the others have zero. What @forward returns stays where it is.
+    The last stage has the loss, and each rank reports it. A result of @train_step or @eval_step that not all stages have is
+    summed over them: one has the value, the others zero. What @forward returns stays where it is.
 
     ```mlir
     return %loss, %count
@@ -65,13 +65,13 @@ def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
 }
 
 def PipeAgreePass : Pass<"pipe-agree", "::mlir::ModuleOp"> {
-  let summary = "notes what the tables of all stages must have alike";
+  let summary = "records what must be the same in the tables of all stages";
   let description = [{
     Phase: cut.
 
     Stages are compiled side by side, and the program has one table of parameters. The number of each parameter and state in it,
     the hyperparameters that a run may change, and where in memory several stages hold the same parameter or state are decided
-    here. `plan-memory` lays out what is one stage's own behind.
+    here. `plan-memory` puts what only one stage has behind them.
 
     ```mlir
     module attributes {pipe.stages = 2} {
@@ -88,7 +88,7 @@ def PipeAgreePass : Pass<"pipe-agree", "::mlir::ModuleOp"> {
 }
 
 def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
-  let summary = "makes a program of each stage";
+  let summary = "makes each stage a program";
   let description = [{
     Phase: cut.
 
@@ -137,10 +137,10 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
   let description = [{
     Phase: cut.
 
-    Zero-bubble schedules run the gradients of weights when a stage would wait. What neither the cotangents that a backward
-    region sends need nor what it saves for an earlier chunk is moved to a `weights` region, with the sums that come of it. What
-    weights need of the backward region it saves; views, constants and what is the same for all micro-batches (gathered
-    parameters) are made again. A stage that sends no cotangent, the first one, has weights alone: its backward region only
+    Zero-bubble schedules compute the gradients of weights when a stage would wait. Ops move to a `weights` region, with their
+    sums, unless a cotangent that the backward region sends, or a value that it saves for an earlier chunk, needs them. The
+    backward region saves what the weights need of it; views, constants and what is the same for all micro-batches (gathered
+    parameters) are recomputed. A stage that sends no cotangent, the first one, has only weights: its backward region only
     receives.
 
     `schedule` is that of `schedule-stages`, which reports what is wrong with it. A schedule without slots for weights leaves the loops alone.
@@ -188,15 +188,15 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
   let description = [{
     Phase: cut.
 
-    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and checked before it is used:
-    it must finish where a send is complete only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table, so
-    the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits what a pass has sent before it runs
-    that pass again. The last stage's loop gets `pipe.may_join` if its two passes may be one in which it awaits both.
+    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and is checked before use:
+    it must finish even if a send completes only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table, so
+    the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits the sends of a pass before it runs
+    that pass again. The last stage's loop gets `pipe.may_join` if its two passes may become one, which awaits the sends of both.
 
     `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file; chunks must be those of `pipe-place`, and messages
-    of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is not there (inference) and a
-    program of one stage are left alone. A schedule that leaves no bubble only if stages begin a step when they have ended
-    the one before is warned of where they wait for each other in between (`pipe.sum`).
+    of a file's schedule must arrive in the order in which they are sent. A loop without a backward pass (inference) and a
+    program of one stage are left alone. If a schedule leaves no bubble only when each stage starts its next step at once, a
+    warning names the sums (`pipe.sum`) for which stages wait for each other in between.
 
     ```mlir
     module {
@@ -232,14 +232,14 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
 }
 
 def NoteSchedulePass : Pass<"note-schedule", "::mlir::ModuleOp"> {
-  let summary = "notes the order of a stage's passes, and what each costs";
+  let summary = "records the order of a stage's passes, and what each costs";
   let description = [{
     Phase: overlap.
 
-    For `partita explain`, which draws the schedule: once a stage is lowered, it has neither the loop nor the ops whose costs add up to that of a
-    pass. A cost is what `analysis::workOf` says of the ops, in FLOPs or what fits into the time that memory takes; collectives
-    and messages cost nothing. Of what a pass begins to reduce in its last slot (`train.last`) the bytes are noted, and what the pass still computes
-    then. A program without stages is left alone.
+    `partita explain` draws the schedule from this record: a lowered stage has neither the loop nor the ops whose costs add up to that of a
+    pass. A cost is the ops' `analysis::workOf`: their FLOPs, or as many as fit into the time that memory takes; collectives and messages
+    cost nothing. For the reductions that a pass starts in its last slot (`train.last`), their bytes are recorded, and the pass's work after
+    their start. A program without stages is left alone.
 
     ```mlir
     module {
