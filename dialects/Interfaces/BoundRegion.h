@@ -11,10 +11,10 @@
 
 namespace partita {
 
-/// Parses all of it but the terminator's default; `argumentType` gives the type of the region's
-/// argument from its operand's, or null after it reported an error. `more` parses what stands
-/// between the types and the region, and the arguments of the region that it says; `behind` what
-/// stands between the region and the attributes.
+/// Parses the op except for a default terminator. `argumentType` gives the type of a region's argument
+/// from its operand's, or null after it has reported an error. `more` parses what is between the types
+/// and the region, and may add arguments to the region; `behind` parses what is between the region and
+/// the attributes.
 mlir::ParseResult parseBoundRegion(
     mlir::OpAsmParser &parser, mlir::OperationState &result,
     llvm::function_ref<mlir::Type(mlir::Type)> argumentType,

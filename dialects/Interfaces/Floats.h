@@ -1,4 +1,4 @@
-//===- Floats.h - floats of 16 bits and what computes with them ---------------------*- C++ -*-===//
+//===- Floats.h - 16-bit floats and their arithmetic --------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_FLOATS_H
 #define PARTITA_DIALECTS_FLOATS_H
@@ -8,14 +8,14 @@
 
 namespace partita {
 
-/// Is it a float, or a tensor of floats, of fewer than 32 bits: storage, whose arithmetic is that
-/// of float32?
+/// Is it a float, or a tensor of floats, of fewer than 32 bits? These are storage; arithmetic is
+/// float32.
 inline bool isShortFloat(mlir::Type type) {
   auto element = mlir::dyn_cast<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
   return element && element.getWidth() < 32;
 }
 
-/// The element type, or the tensor's type, with float32 in the place of a shorter float.
+/// The type with float32 in place of a shorter float.
 inline mlir::Type inSingleAtLeast(mlir::Type type) {
   if (!isShortFloat(type))
     return type;

@@ -12,20 +12,22 @@ namespace partita {
 using partita_rt::CollectiveKind;
 using partita_rt::CollectiveRow;
 
-/// What of an op is stored in 16 bits: PrecisionInterface.
+/// What an op stores in 16 bits: PrecisionInterface.
 enum class Precision { Low, Follow, High, Exact };
 
 /// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp); reports why.
 mlir::LogicalResult verifyShardRule(mlir::Operation *op);
 
-/// The value of a region that a result of an op is which hands it out (HandsOutInterface); any other value itself.
+/// The region's value that a result hands out (HandsOutInterface); any other value itself.
 mlir::Value handedOut(mlir::Value value);
-/// What a value of a region is behind the op that hands it out, if its only use is that; any other value itself.
+/// The result that hands out a region's value, if that is the value's only use; any other value itself.
 mlir::Value behindRegion(mlir::Value value);
 
-/// Has the start one wait, in its block or behind what hands it out, for its token and all that it fills?
+/// Checks that one wait, in the start's block or behind the op that hands it out, takes its token
+/// and all that it fills.
 mlir::LogicalResult verifyStart(mlir::Operation *start);
-/// Has the wait a start, in its block or in a region that hands it out, and takes all that this fills?
+/// Checks that the wait's token comes from a start, in its block or in a region that hands it out,
+/// and that it takes all that this fills.
 mlir::LogicalResult verifyWait(mlir::Operation *wait);
 
 /// Builds the wait of one class for the start of `op` (StartableInterface).
@@ -36,7 +38,7 @@ mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Sta
   return Wait::create(builder, op->getLoc(), op->getResultTypes(), operands);
 }
 
-/// Bytes of what a rank holds of tensors of these types.
+/// Bytes that a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
 
 /// See Interfaces.td.

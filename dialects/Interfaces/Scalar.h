@@ -1,4 +1,4 @@
-//===- Scalar.h - the functions that scalar expressions are made of -----------------*- C++ -*-===//
+//===- Scalar.h - the functions in scalar expressions -------------------------------*- C++ -*-===//
 //
 // The interpreter evaluates the expressions of the op tables (elementwise ops, optimizers) with
 // these; the runtime has the same functions in float32 (partita_rt/math.h), vectorized, by the names
@@ -17,7 +17,7 @@ using std::abs, std::ceil, std::cos, std::erf, std::exp, std::floor, std::log, s
 inline double select(bool c, double a, double b) { return c ? a : b; }
 inline double max(double a, double b) { return a > b || a != a ? a : b; }
 inline double min(double a, double b) { return a < b || a != a ? a : b; }
-/// The nearest whole number, halves to the even one.
+/// The nearest integer, halves to the even one.
 inline double round(double x) { return std::nearbyint(x); }
 inline double quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
 inline double modulo(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }

@@ -9,16 +9,15 @@
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
 //
-// A result that lacks a letter marked "+" ("max": ">") is a partial sum (maximum) where the
-// letter is split. "^" is never split; "!" is split by putting other ops in the op's place
-// (splitForm); "^!" likewise, but only where that is asked for, or nothing else can be split: the
-// other ops cost more than what stands whole around them. "|" may be split, but not within blocks:
-// a piece must be one run. "a[32/64]" is a dimension of 64, of which a stands from 32 on; what is
-// around it is nobody's. It is split where a is one or some of the blocks that are, whatever the
-// others are.
-// "#v" is a dimension of one number per piece of v: whoever splits v splits it.
-// "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent
-// until v is split, so such patterns stand last.
+// A result that lacks a letter marked "+" (">") is a partial sum (max) where the letter is split.
+// "^" is never split. "!" is split by replacing the op with others (splitForm); "^!" likewise, but
+// only on request or if nothing else can be split: the other ops cost more than the full values
+// around them. "|" may be split, but not within blocks: a shard must be contiguous. "a[32/64]" is a
+// dimension of 64 in which a begins at 32; the rest has no letter. It is split if a is one or some
+// of the blocks that are split, whatever the other blocks are.
+// "#v" is a dimension of one element per shard of v: a split of v splits it.
+// "@v" is the operand that says where a rank's shard of v begins (par.first_index). It is absent
+// until v is split, so such patterns come last.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -34,8 +33,8 @@ namespace partita {
 /// One dimension of an operand or a result: its letters, outermost first; empty for a `1`.
 struct RuleDim {
   llvm::SmallVector<unsigned, 2> letters;
-  bool perPiece = false;        ///< one number per piece of its letter
-  int64_t first = 0, whole = 0; ///< of a part: where the letter begins, and the dimension's size
+  bool perPiece = false;        ///< one element per shard of its letter
+  int64_t first = 0, whole = 0; ///< of a slice: where the letter begins, and the dimension's size
   bool isPart() const { return whole != 0; }
 };
 
@@ -54,7 +53,7 @@ struct RulePattern {
 struct RuleLetter {
   std::string name;
   bool summed = false, max = false, never = false, byForm = false, unbroken = false;
-  /// Is the operand for its first index missing? Then the op as it stands cannot have it split.
+  /// Is the operand for its first index missing? Then the op cannot be split along it yet.
   bool lacksFirstIndex = false;
 };
 
@@ -62,22 +61,22 @@ struct ShardRule {
   llvm::SmallVector<RulePattern> operands, results;
   llvm::SmallVector<RuleLetter> letters;
 
-  /// The rule that `text` is for an op whose operands and results have these ranks; null and `error`
-  /// set when the text is wrong or does not fit the ranks. Each is parsed once per thread, and lives
-  /// as long: verifying a module after every pass asks for the same few rules again and again.
+  /// The rule `text` for an op whose operands and results have these ranks; null, with `error` set, if
+  /// the text is wrong or does not fit the ranks. Each rule is parsed once per thread and lives as
+  /// long as the thread: verification after every pass needs the same few rules again and again.
   static const ShardRule *get(llvm::StringRef text, llvm::ArrayRef<int64_t> operandRanks,
                               llvm::ArrayRef<int64_t> resultRanks, std::string &error);
 
-  /// The size of each letter, from the whole operands' (and, where given, results') shapes; a
-  /// letter within a group is the group's size divided by the others. -1 where unknown. False and
-  /// `error` set on a contradiction.
+  /// The size of each letter, from the full shapes of the operands (and results, if given); that of
+  /// a letter in a group is the group's size divided by the others. -1 if unknown. False, with
+  /// `error` set, on a contradiction.
   bool letterSizes(llvm::ArrayRef<llvm::ArrayRef<int64_t>> operandShapes,
                    llvm::ArrayRef<llvm::ArrayRef<int64_t>> resultShapes,
                    llvm::SmallVectorImpl<int64_t> &sizes, std::string &error) const;
 
   /// Is a letter summed away?
   bool reduces() const;
-  /// Is a letter summed away that several operands have, as in a matmul?
+  /// Is a letter of several operands summed away, as in a matmul?
   bool contracts() const;
 };
 

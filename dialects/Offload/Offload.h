@@ -1,4 +1,4 @@
-//===- Offload.h - between the device's memory and the host's -----------------------*- C++ -*-===//
+//===- Offload.h - copies between device and host memory ----------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_OFFLOAD_H
 #define PARTITA_DIALECTS_OFFLOAD_H
@@ -11,12 +11,12 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::offload {
-/// Does the parameter or state live in the host's memory?
+/// Is the parameter or state offloaded?
 bool livesOnHost(mlir::Operation *symbol);
 /// Does the host make this update?
 bool isMadeOnHost(mlir::Operation *update);
-/// Does the value stand in the host's memory? It does where it is read from a symbol that lives
-/// there, was copied there, or is the new value of one that stands there.
+/// Is the value in host memory: read from an offloaded symbol, copied there, or the new value of one
+/// that is there?
 bool isOnHost(mlir::Value value);
 } // namespace partita::offload
 
@@ -29,7 +29,7 @@ bool isOnHost(mlir::Value value);
 #include "dialects/Offload/OffloadOps.h.inc"
 
 namespace partita::offload {
-/// Where the copy, or the start of one, leads; none of another op, or of null.
+/// The direction of a copy, or of the start of one; none for another op or null.
 std::optional<Direction> directionOf(mlir::Operation *op);
 } // namespace partita::offload
 

@@ -16,12 +16,12 @@ namespace partita::par {
 enum class Kind { Invariant, Replicated, Sharded, Partial, Max, Flat };
 llvm::StringRef toString(Kind kind);
 
-/// A dimension that an axis splits, in memory: `blocks` times one after another, the parts of all
-/// ranks in their order, `count` contiguous elements each.
+/// A dimension that an axis splits, in memory: `blocks` blocks, each of which has `count` contiguous
+/// elements per rank, in rank order.
 struct Interleaving {
   int64_t blocks = 1, count = 1;
 };
-/// Of a rank's piece, whose dimension `dim` the axis splits within each of `blocks` blocks.
+/// Of a rank's shard, whose dimension `dim` the axis splits within each of `blocks` blocks.
 Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mlir::StringAttr axis,
                           int64_t dim, int64_t blocks);
 } // namespace partita::par
@@ -34,21 +34,21 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 #include "dialects/Par/ParOps.h.inc"
 
 namespace partita::par {
-/// The mesh axes that this compiler can split something over; others come with their strategies.
+/// The mesh axes over which this compiler can split something.
 inline constexpr llvm::StringRef kAxes[] = {"dp", "fsdp", "tp"};
 /// Those over which the samples of a batch are split.
 inline constexpr llvm::StringRef kDataAxes[] = {"dp", "fsdp"};
 
-/// Fails, after an error, where the op's module has a mesh and that lacks the axis.
+/// Reports an error and fails if the op's module has a mesh without the axis.
 llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
 
-/// The causes of an op, each once, in order: one, or those of all that was joined in it.
+/// The causes of an op, each once, in order: one, or those of all ops that were joined in it.
 llvm::SmallVector<CauseAttr> causesOf(mlir::Operation *op);
-/// Those of a location within a pass (dialects/Interfaces/Provenance.h).
+/// The causes in a location within a pass (dialects/Interfaces/Provenance.h).
 llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
 /// The location with a cause; those that it had before are replaced.
 mlir::Location withCause(mlir::Location loc, CauseAttr cause);
-/// `where` with the first cause of `from` in another role; as it is where that has none.
+/// `where` with the first cause of `from` in another role; unchanged if `from` has none.
 mlir::Location withRole(mlir::Location where, mlir::Location from, llvm::StringRef role);
 } // namespace partita::par
 

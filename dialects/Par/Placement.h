@@ -1,7 +1,7 @@
 //===- Placement.h - working with the placements in tensor types --------------------*- C++ -*-===//
 //
 // `Layout` is the editable form of #par.place: a pass reads a type into one, changes it, and asks
-// for the type of one rank's piece.
+// for the type of one rank's shard.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -14,16 +14,16 @@
 
 namespace partita::par {
 
-/// What a dimension consists of, one after another: so many equal blocks, or some of these sizes.
+/// The blocks of a dimension, in order: a number of equal ones, or ones of these sizes.
 struct Blocks {
   int64_t count = 1;
-  llvm::SmallVector<int64_t, 0> sizes; ///< where they are not equal
+  llvm::SmallVector<int64_t, 0> sizes; ///< unless they are equal
 
-  static constexpr size_t kMostUnequal = 8; // the runtime's tables have room for them
+  static constexpr size_t kMostUnequal = 8; // as many as the runtime's tables have room for
 
-  Blocks(int64_t count = 1) : count(count) {} // a number is so many equal ones
+  Blocks(int64_t count = 1) : count(count) {} // a number of equal blocks
   static Blocks of(llvm::ArrayRef<int64_t> sizes);
-  /// The size of each, of a dimension of `size`.
+  /// The sizes of the blocks of a dimension of `size`.
   llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
   bool operator==(const Blocks &other) const {
     return count == other.count && sizes == other.sizes;
@@ -44,15 +44,15 @@ struct AxisSplit {
 /// The axes that split one dimension: fewer blocks first, outermost first among equals.
 using DimSplit = llvm::SmallVector<AxisSplit, 1>;
 
-/// The size of a rank's piece of `size` elements over `parts` ranks. A size that does not divide is
-/// rounded up, as long as the last rank has an element: what lies beyond the whole is its piece's
-/// padding, and zero in every value that is added up (unevenProblem). None where that leaves a rank
-/// nothing.
+/// The size of a rank's shard of `size` elements over `parts` ranks. A size that does not divide is
+/// rounded up, as long as the last rank has an element: what lies beyond the full dimension is its
+/// shard's padding, which is zero in every value that is summed (unevenProblem). None if a rank would
+/// have nothing.
 std::optional<int64_t> pieceSize(int64_t size, int64_t parts);
 
-/// A value's placement over all axes, with the whole shape.
+/// A value's placement over all axes, with the full shape.
 struct Layout {
-  llvm::SmallVector<int64_t> shape;   // of the whole value
+  llvm::SmallVector<int64_t> shape;   // of the full value
   llvm::SmallVector<DimSplit> splits; // per dimension
   llvm::SmallVector<mlir::StringAttr> replicated, partial, max;
   llvm::SmallVector<mlir::StringAttr> flat; // outermost first: they split what the others leave
@@ -69,14 +69,14 @@ struct Layout {
   int dimOf(mlir::StringAttr axis) const;
   void set(mlir::StringAttr axis, Kind kind); // not Sharded; a flat axis becomes the innermost one
   void shard(mlir::StringAttr axis, unsigned dim, Blocks blocks = 1);
-  /// The blocks of its dimension that `axis` splits; 0 where it splits none.
+  /// The blocks in which `axis` splits its dimension; 0 if it splits none.
   Blocks blocksOf(mlir::StringAttr axis) const;
   void clear(mlir::StringAttr axis) { set(axis, Kind::Invariant); }
   /// Axes that the layout mentions.
   void axes(llvm::SetVector<mlir::StringAttr> &result) const;
 
-  /// The whole value's dimensions as their factors, each split by axes alone or not at all: `3 x
-  /// 768 @tp` is two. For code that moves pieces; not of unequal blocks (unequalDim).
+  /// The full value's dimensions as their factors, each split in full or not at all: `3 x 768 @tp`
+  /// becomes two. For code that moves shards; not for unequal blocks (unequalDim).
   Layout factored() const;
 
   /// The first dimension that is split in unequal blocks, or -1.
@@ -87,12 +87,12 @@ struct Layout {
   /// Replicated becomes invariant: the placement of the value alone.
   Layout valueOnly() const;
 
-  /// The type of one rank's piece. A size that the mesh does not divide is rounded up where one
-  /// axis alone splits the dimension, all of it as one block (pieceSize), and an error elsewhere.
+  /// The type of one rank's shard. A size that the mesh does not divide is rounded up if only one
+  /// axis splits the dimension, as one block (pieceSize); else it is an error.
   mlir::FailureOr<mlir::RankedTensorType>
   localType(mlir::Type element, MeshAttr mesh,
             llvm::function_ref<void(const llvm::Twine &)> error) const;
-  /// What a rank would have were it not for the flat axes.
+  /// What a rank would have without the flat axes.
   Layout withoutFlat() const;
   /// The encoding; null when the layout is invariant over every axis.
   mlir::Attribute encoding(mlir::MLIRContext *context) const;
@@ -100,12 +100,12 @@ struct Layout {
   bool operator==(const Layout &other) const;
 };
 
-/// The axes that split a value of this type, by dimensions or flat: ranks along them have other
-/// pieces of it. In the order of their names.
+/// The axes that split a value of this type, by dimensions or flat: ranks along them have different
+/// shards. In the order of their names.
 llvm::SmallVector<mlir::StringAttr> splittingAxes(mlir::Type type);
-/// The type of the whole value.
+/// The type of the full value.
 mlir::RankedTensorType wholeType(mlir::Type type);
-/// The same piece's type with another layout of the same splits (shape unchanged).
+/// The type of the same shard with another layout of the same splits (shape unchanged).
 mlir::RankedTensorType withLayout(mlir::Type type, const Layout &layout);
 /// The type of the cotangent of a value of this type.
 mlir::RankedTensorType cotangentType(mlir::Type type);
@@ -114,14 +114,14 @@ bool sameValues(mlir::TypeRange a, mlir::TypeRange b);
 /// Could the value carry a cotangent (a floating-point tensor)?
 bool isDifferentiable(mlir::Type type);
 
-/// Applies an op's rule to placements: which are the results', given the operands' and (for letters
-/// that only results have) wanted splits. In a program without cotangents an invariant operand
-/// serves as a replicated one; an operand whose flag in `carriesCotangent` is false always does.
+/// Applies an op's rule to placements: finds those of the results from those of the operands and (for
+/// letters that only results have) requested splits. In a program without cotangents an invariant
+/// operand serves as a replicated one; an operand whose flag in `carriesCotangent` is false always does.
 struct RuleProblem {
   int operand = -1; // the operand at fault, or -1
   int against = -1; // the operand that it contradicts, or -1
   mlir::StringAttr axis;
-  Kind wanted = Kind::Invariant; // what would have been right, when `operand` is set
+  Kind wanted = Kind::Invariant; // the right kind, if `operand` is set
   std::string text;
 };
 
@@ -133,23 +133,23 @@ struct LetterSplit {
     return letter == other.letter && blocks == other.blocks;
   }
 };
-/// The letter that is split when a dimension is, in `blocks`: `3 x 768 @tp` of the dimension
-/// (a b) with a = 3 splits b, `32 + 16 + 16 @tp` of a[32/64] the second block. None where no letter
-/// of the dimension begins there.
+/// The letter that a split of a dimension in `blocks` splits: `3 x 768 @tp` of the dimension (a b) with
+/// a = 3 splits b, `32 + 16 + 16 @tp` of a[32/64] splits the second block. None if no letter of the
+/// dimension begins there.
 std::optional<LetterSplit> splitLetter(const RuleDim &dim, Blocks blocks,
                                        llvm::ArrayRef<int64_t> letterSizes);
-/// The other way round: the blocks of the dimension. Where the letter is a part of it, a guess: as
-/// many such blocks as there is room for, or the part between what is before and behind it.
+/// The reverse: the blocks of the dimension. If the letter is a slice of it, this is a guess: as many
+/// such blocks as there is room for, or the slice between what is before and after it.
 Blocks blocksOfDim(const RuleDim &dim, LetterSplit split, llvm::ArrayRef<int64_t> letterSizes);
-/// The sizes of the letters of an op's rule, whole; false and `error` set on a contradiction.
+/// The full sizes of the letters of an op's rule; false, with `error` set, on a contradiction.
 bool letterSizes(const ShardRule &rule, mlir::Operation *op, llvm::SmallVectorImpl<int64_t> &sizes,
                  std::string &error);
 bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
                   llvm::ArrayRef<bool> carriesCotangent, llvm::MutableArrayRef<Layout> results,
                   RuleProblem &problem);
 
-/// Why an op does not keep the padding of a shard zero, of a letter that the mesh splits unevenly;
-/// empty where it does, or where nobody sees that it does not. See OpRule.cpp.
+/// Why an op does not keep a shard's padding zero, along a letter that the mesh splits unevenly; empty
+/// if it does, or if the difference is not observable. See OpRule.cpp.
 std::string unevenProblem(mlir::Operation *op, const ShardRule &rule,
                           llvm::ArrayRef<int64_t> letterSizes, llvm::ArrayRef<Layout> operands,
                           llvm::ArrayRef<Layout> results, MeshAttr mesh);
@@ -157,8 +157,8 @@ std::string unevenProblem(mlir::Operation *op, const ShardRule &rule,
 /// The rule of an op, parsed for its operands and results; reports an error of the rule.
 const ShardRule *ruleOf(mlir::Operation *op, std::string &error);
 
-/// For building ops without naming their result types: whole shapes by the rule's letters,
-/// placements by the rule with replicated read as invariant, one rank's shape from both.
+/// For building ops without their result types: full shapes from the rule's letters, placements from
+/// the rule with replicated read as invariant, and one rank's shape from both.
 mlir::LogicalResult inferFromRule(llvm::StringRef rule, mlir::ValueRange operands,
                                   llvm::ArrayRef<mlir::Type> elementTypes,
                                   std::optional<mlir::Location> loc,

@@ -1,4 +1,4 @@
-//===- Reasons.h - how a value came by its placement --------------------------------*- C++ -*-===//
+//===- Reasons.h - how a value got its placement ------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_PAR_REASONS_H
 #define PARTITA_DIALECTS_PAR_REASONS_H
@@ -13,29 +13,29 @@ struct ReasonStep {
   mlir::Value value;
   mlir::Operation *op = nullptr; ///< null for a function's argument
   Kind kind = Kind::Invariant;
-  int dim = -1;       ///< that the axis splits
-  int operand = -1;   ///< of the step before, that the value is
-  int letter = -1;    ///< of the op's rule, that the axis splits; -1 where it splits none
+  int dim = -1;       ///< the one that the axis splits
+  int operand = -1;   ///< the operand of the previous step that the value is
+  int letter = -1;    ///< the letter of the op's rule that the axis splits; -1 if it splits none
   std::string how;    ///< in words
   mlir::Location loc; ///< where
 };
 
-/// From `value` back, op by op, along what the rules say of `axis`: a piece comes from an operand
-/// that has the same letter, a partial sum from the op whose letter is summed away and then from
-/// who splits that letter, a replicated value from a replicated operand. Ends at a conjugate or
-/// collective over the axis, at a parameter, at an argument, or where every rank computes alike.
+/// Goes back from `value`, op by op, by the rules and `axis`: a shard comes from an operand with the
+/// same letter, a partial sum from the op whose letter is summed away and then from the operand that
+/// splits that letter, a replicated value from a replicated operand. Ends at a conjugate or collective
+/// over the axis, at a parameter, at an argument, or where every rank computes the same.
 /// Safe on programs that do not verify.
 llvm::SmallVector<ReasonStep> traceReasons(mlir::Value value, mlir::StringAttr axis);
-/// The same, of a result whose type is not what it should be: placed as `kind`.
+/// The same for a result whose type is wrong: it should be placed as `kind`.
 llvm::SmallVector<ReasonStep> traceReasons(mlir::OpResult result, Kind kind, mlir::StringAttr axis);
 
-/// Attaches the steps to an error, one note each; of a long way the first and the last ones.
+/// Attaches the steps to an error, one note each; of many steps only the first and the last ones.
 /// `subject` is what the error calls the value: "operand 1".
 void attachReasons(mlir::InFlightDiagnostic &error, llvm::StringRef subject, mlir::StringAttr axis,
                    llvm::ArrayRef<ReasonStep> steps);
 
-/// Attaches to the error of an op that a rule refuses why its operands are placed as they are: the
-/// operand at fault and the one that it contradicts.
+/// Attaches to the error of an op that a rule refuses the reasons for the placements of the operand at
+/// fault and of the one that it contradicts.
 void attachReasons(mlir::InFlightDiagnostic &error, mlir::Operation *op,
                    const RuleProblem &problem);
 

@@ -21,31 +21,30 @@
 
 namespace partita::pipe {
 
-/// The number of the stage that an op is of, or is; none outside stages.
+/// The number of the stage that an op is in, or is; none outside stages.
 std::optional<int64_t> stageOf(mlir::Operation *op);
 
 /// The number in the program's mesh of the axis that has `number` in the mesh of the op's stage; the same
 /// where there are no stages.
 int64_t axisNumber(mlir::Operation *op, int64_t number);
 
-/// Of the program around the op, cut into stages or to be cut; none of a program without stages.
+/// The positions of the op's program, before or after the cut; none for a program without stages.
 std::optional<Positions> positionsOf(mlir::Operation *op);
 
-/// All of them, as ops list them.
+/// All positions, as ops list them.
 llvm::SmallVector<int64_t> allOf(const Positions &positions);
 
-/// How many stages the program has of which the op's is one; none outside stages.
+/// The number of stages of the op's program; none outside stages.
 std::optional<int64_t> stageCount(mlir::Operation *op);
 
-/// The location of a sum over stages: the role of #par.cause that says why there is one. No letter of a
-/// rule does, for stages split ops.
+/// The location of a sum over stages, with a #par.cause of this role. It has no letter of a rule, since
+/// stages split no letters.
 mlir::Location withRole(mlir::Location loc, llvm::StringRef role);
 
-/// The stages of a program, in order; of a program that is not cut into any, the program.
+/// The stages of a program, in order; the program itself if it is not cut.
 llvm::SmallVector<mlir::ModuleOp> stagesOf(mlir::ModuleOp program);
 
-/// The axes of the program's mesh with their sizes, outermost first: those of a stage's ranks, and that
-/// of the stages.
+/// The axes of the program's mesh with their sizes, outermost first, including that of the stages.
 llvm::SmallVector<std::pair<mlir::StringAttr, int64_t>> meshOf(mlir::ModuleOp program);
 
 } // namespace partita::pipe

@@ -11,7 +11,7 @@ namespace partita::pipe {
 /// order of the model: chunk c of stage s has position c * stages + s. In a wave every other row of positions runs
 /// backward, so that the last position of a row and the first one of the next are on the same stage.
 struct Positions {
-  int64_t stages = 1, chunks = 1; ///< chunks: of each stage
+  int64_t stages = 1, chunks = 1; ///< chunks per stage
   bool isWave = false;
 
   int64_t count() const { return stages * chunks; }

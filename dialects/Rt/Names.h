@@ -13,7 +13,7 @@
 
 namespace partita::rt {
 
-/// For people: the name of the op's node in the model, else of the kind of op.
+/// For people: the name of the op's node in the model, else the kind of op.
 std::string readableName(mlir::Operation *op);
 
 /// [A-Za-z_][A-Za-z0-9_]*, no keyword, at most 60 characters; "" becomes "x".
@@ -37,8 +37,8 @@ std::string tableName(llvm::StringRef symbol);
 /// "h_forward" -> "HForward".
 std::string camelCase(llvm::StringRef symbol);
 
-/// The part of an ONNX node's name that names its module: "/transformer/h.0/attn/MatMul" ->
-/// "transformer.h.0.attn"; "" where the name has no path.
+/// The module path in an ONNX node's name: "/transformer/h.0/attn/MatMul" ->
+/// "transformer.h.0.attn"; "" if the name has no path.
 std::string modulePath(llvm::StringRef name);
 
 } // namespace partita::rt

@@ -22,7 +22,7 @@ class Lowering; // partita/Lower/Lowering.h
 /// A memory space of a rank, see #rt.at.
 enum class Space { None, Arena, Persistent, Input, Control, Host, Pinned, InFlight };
 llvm::StringRef toString(Space space);
-/// Is a place in it a number of bytes from its beginning?
+/// Are its places byte offsets?
 inline bool hasOffsets(Space space) {
   return space == Space::Arena || space == Space::Persistent || space == Space::Host ||
          space == Space::Pinned || space == Space::InFlight;
@@ -34,9 +34,8 @@ inline bool isPersistent(Space space) { return space == Space::Persistent || spa
 mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
 mlir::FailureOr<partita_rt::CollectiveKind> parseCollectiveKind(mlir::AsmParser &parser);
 
-/// One argument of a call: text in which each `{}` stands for one of `values`. Without text it is
-/// left out, for the function's default. What is spelled differently on another target comes from
-/// the target (Target.h).
+/// One argument of a call: text in which each `{}` is one of `values`. Without text it is left out, for
+/// the function's default. Arguments that targets print differently come from the target (Target.h).
 struct CallArgument {
   std::string text;
   llvm::SmallVector<mlir::Value, 1> values;
@@ -50,25 +49,25 @@ struct CallArgument {
   bool isValue() const { return text == "{}" && values.size() == 1; }
 };
 
-/// What the ops' `call` lists are made of. An argument without text is left out.
+/// The functions in the ops' `call` lists. An argument without text is left out.
 namespace argument {
 CallArgument trans(bool transposed);
 CallArgument write(bool add);
-/// Left out where there is none.
+/// Left out if there is none.
 CallArgument number(std::optional<int64_t> number);
 /// As a float literal that reads back exactly.
 CallArgument real(const llvm::APFloat &value);
-/// As a literal of the type of `buffer`'s elements.
+/// As a literal of `buffer`'s element type.
 CallArgument element(mlir::Value buffer, const llvm::APFloat &value);
 /// `Fill::constant(mean)` or `Fill::normal(deviation)`.
 CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
-/// The number that an attribute has, or the column that it is (RtDialect::kColumns).
+/// An attribute's number, or its column (RtDialect::kColumns).
 std::string numbered(mlir::Operation *op, llvm::StringRef attribute);
-/// `{file, offset, type}`; left out where there is no file.
+/// `{file, offset, type}`; left out if there is no file.
 CallArgument source(mlir::StringAttr file, const std::string &offset, mlir::TypeAttr type,
                     mlir::IntegerAttr varints, bool transposed);
 CallArgument orNull(mlir::Value value);
-/// `{0, 1}`; left out where there is none.
+/// `{0, 1}`; left out if the list is empty.
 CallArgument listing(llvm::ArrayRef<int64_t> numbers);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 /// The `index`-th of `count` equal parts of `numbers`, as a shape.
@@ -81,8 +80,7 @@ CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
 CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
                        int64_t window, bool zeroHidden);
-/// `{data, batch stride, head stride, row stride, column stride}`; nothing for a bias that is not
-/// there.
+/// `{data, batch stride, head stride, row stride, column stride}`; left out without a bias.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
 CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
@@ -119,16 +117,15 @@ template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
   return llvm::map_range(list ? list.getValue() : llvm::ArrayRef<mlir::Attribute>(),
                          [](mlir::Attribute each) { return llvm::cast<Attr>(each); });
 }
-/// The column that an attribute of an op in a layer's function is; null where it is none.
+/// The column of an attribute of an op in a layer's function; null if it is not a column.
 ColumnAttr columnOf(mlir::Operation *op, llvm::StringRef attribute);
-/// How the function reads it: "at.ln_1", "at.persistent + 512"; "" where it is none.
+/// How the function reads it: "at.ln_1", "at.persistent + 512"; "" if it is not a column.
 std::string columnText(mlir::Operation *op, llvm::StringRef attribute);
 /// Does it make a pointer, without reading or writing memory?
 bool isPointer(mlir::Operation *op);
-/// The variable that a collective or a copy begins or waits for; null where the op does neither.
+/// The variable of the collective or copy that the op starts or awaits; null if it does neither.
 mlir::StringAttr pendingName(mlir::Operation *op);
-/// The view that `at` describes for a tensor of this type; `offset` in elements from the byte
-/// offset 0.
+/// The view that `at` describes for a tensor of this type, with `offset` in elements from byte 0.
 View viewOf(AtAttr at, mlir::RankedTensorType type);
 /// Bytes of one element in memory (i1 is one byte).
 int64_t elementBytes(mlir::Type element);

@@ -1,8 +1,8 @@
 //===- Target.h - what a program runs on --------------------------------------------*- C++ -*-===//
 //
-// Everything that differs between targets is asked of an object; no other code compares their names.
-// A target has a file here (Targets/), one that writes its programs (lib/Emit/Targets), and a folder
-// of the runtime. A pass asks what a target can do, never which one it is.
+// An object answers everything that differs between targets; no other code compares their names. A
+// target has a file here (Targets/), one that writes its programs (lib/Emit/Targets), and a folder of
+// the runtime. A pass asks what a target can do, never which one it is.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ class Target {
 public:
   virtual ~Target() = default;
 
-  /// The target of the module that `op` is in (RtDialect::kTarget); the CPU where it names none.
+  /// The target of the module that `op` is in (RtDialect::kTarget); the CPU if it names none.
   static const Target &of(mlir::Operation *op);
   /// Null if there is none of this name.
   static const Target *find(llvm::StringRef name);
@@ -47,7 +47,7 @@ public:
   static llvm::ArrayRef<const Target *> all();
 
   virtual llvm::StringRef getName() const = 0;
-  /// Architectures that a program can be built for, the default among them; empty where a program
+  /// Architectures that a program can be built for, the default among them; empty if a program
   /// is built for the machine that builds it.
   virtual llvm::ArrayRef<llvm::StringLiteral> getArchitectures() const { return {}; }
   virtual llvm::StringRef getDefaultArchitecture() const { return ""; }
@@ -60,7 +60,7 @@ public:
   virtual bool fusesProducts() const { return false; }
   /// Does a collective make progress only while the program polls it (rt.poll)?
   virtual bool pollsCollectives() const { return true; }
-  /// Is work queued, so that the host is ahead of it? Then a kernel reads a number where it stands.
+  /// Is work queued, so that the host runs ahead of it? Then kernels read numbers from memory.
   virtual bool queuesWork() const { return false; }
   /// Does 'partita tune' measure its matmuls?
   virtual bool tunesProducts() const { return false; }
@@ -69,29 +69,28 @@ public:
 
   /// Do calls take scratch memory (CallInterface::getScratchBytes)?
   virtual bool takesScratch() const { return false; }
-  /// Bytes that the library of matmuls takes.
+  /// Bytes of workspace for the matmul library.
   virtual int64_t getProductsWorkspace() const { return 0; }
   virtual ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const = 0;
   virtual ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const = 0;
-  /// Floats that the backward pass of attention takes: `q` and `k` are [batch, length, heads, width],
+  /// Floats of workspace for the backward pass of attention: `q` and `k` are [batch, length, heads, width],
   /// `rows` = batch * heads * length of q.
   virtual int64_t getAttentionGradWorkspace(mlir::RankedTensorType q, mlir::RankedTensorType k,
                                             int64_t rows) const = 0;
 
-  //===-- Spelling of what is in memory -----------------------------------------------------===//
+  //===-- Printing of what is in memory -----------------------------------------------------===//
 
-  /// A rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all of it where `first` is
-  /// null.
+  /// A rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all rows if `first` is null.
   CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows) const;
-  /// `Indices{*first, count}`; `Indices{0, count}` where `first` is null.
+  /// `Indices{*first, count}`; `Indices{0, count}` if `first` is null.
   CallArgument indices(mlir::Value first, int64_t count) const;
   /// `{ratio, id, *key}`
   CallArgument dropout(const llvm::APFloat &ratio, const std::string &id, mlir::Value key) const;
   /// The number of a micro-batch's, or its shard's, first element.
   CallArgument firstElement(mlir::Value micro, llvm::ArrayRef<int64_t> whole,
                             mlir::Value first) const;
-  /// A hyperparameter: a literal, or the rank's, which the command line may change, where there is
-  /// no value.
+  /// A hyperparameter: `value` as a literal or, without a value, the rank's, which the command line may
+  /// change.
   CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value) const;
   /// Rows of a table of tensors (rt.tensors), `count` from `first` on: `tensorRows(kUpdates, 0, 12)`.
   virtual std::string tensorRows(const std::string &table, const std::string &first,
@@ -108,7 +107,7 @@ public:
 protected:
   /// A number at a pointer as an argument: `*{}`, or the pointer.
   virtual llvm::StringRef number() const = 0;
-  /// The type of an aggregate that has such a number: `Indices`, or `IndicesAt`.
+  /// The type of an aggregate with such a number: `Indices`, or `IndicesAt`.
   virtual std::string holder(llvm::StringRef type) const = 0;
   virtual std::string elementNumber(int64_t elements, bool hasFirst) const = 0;
 };

@@ -7,12 +7,13 @@
 
 namespace partita::train {
 
-/// The numbers of the sums that a region makes itself, in the order of its arguments.
+/// The numbers of the sums to which a region adds itself, in the order of its arguments.
 llvm::SmallVector<int64_t> grownIn(AccumulateOp op, mlir::Region &region);
 
-/// Are the loop's last values those that its regions yield, and does what runs in last slots alone keep to itself?
+/// Checks that the loop's last values are those that its regions yield, and that ops outside last
+/// slots use no results of ops in them.
 mlir::LogicalResult verifyLast(AccumulateOp op);
-/// Of the attribute `train.last`.
+/// Verifies the attribute `train.last`.
 mlir::LogicalResult verifyLastAttribute(mlir::Operation *op, mlir::Attribute value);
 
 } // namespace partita::train

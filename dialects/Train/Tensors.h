@@ -1,22 +1,22 @@
 //===- Tensors.h - which tensors of the model's file hold a parameter ---------------*- C++ -*-===//
 //
 // Exporters fold constants: the file may hold a parameter transposed, sliced or several times, under
-// names that they have made. The attribute `train.tensors` of a parameter lists these tensors, the
-// one that `initial` names first: an array of dictionaries
+// generated names. The attribute `train.tensors` of a parameter lists these tensors, beginning with
+// the one that `initial` names: an array of dictionaries
 //
 //   name        the tensor's
 //   transposed  it is the transpose of the parameter, a matrix, or of the slice
 //   reshaped    it has the same elements in another shape
-//   slice       array<i64: dimension, begin, size>: it is this part of the parameter
-//   origin      the model's parameter that it was computed from, where it is not that parameter
-//   folded      what the exporter did to parameters to make it, where it is none: "moved" their elements,
+//   slice       array<i64: dimension, begin, size>: it is this slice of the parameter
+//   origin      the model's parameter that it was computed from, unless it is that parameter
+//   folded      what the exporter did to parameters to make it, unless it is one: "moved" their elements,
 //               or only a "part" of `origin`'s, perhaps "reshaped" into another number of dimensions (trained
 //               alike, but decayed by their own number of dimensions, and scaled by their own norm),
 //               "shifted" the one that is `origin`, perhaps negated, by a constant (trained alike, but
-//               decayed otherwise), or "computed" something else
+//               decayed differently), or "computed" something else
 //
-// Without the attribute there is one, of the parameter's name, as it is. Import and --tie create it;
-// export writes trained values to all of them.
+// Without the attribute there is one tensor, with the parameter's name, unchanged. Import and --tie create
+// it; export writes trained values to all of these tensors.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_DIALECTS_TRAIN_TENSORS_H
@@ -28,21 +28,21 @@ namespace partita::train {
 
 constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// On the module: what import had to guess, and training depends on. An array of dictionaries:
-/// `text`, a sentence, `tensors`, the names that it is about, `of_parameters` where they are parameters
-/// in any case, so that --trainable decides nothing, and `of_forward` where inference depends on it too.
+/// `text`, a sentence; `tensors`, the names that it is about; `of_parameters`, if these are parameters in
+/// any case, so that --trainable decides nothing; and `of_forward`, if inference depends on it too.
 constexpr llvm::StringLiteral kNotes = "train.notes";
 
-/// What an exporter's constant folding has made a tensor by. A file of the model's weights (--init) holds
-/// at most the transpose of what it has moved, and nothing of what it has computed.
+/// How an exporter's constant folding has made a tensor. A file of the model's weights (--init) has at most
+/// the transpose of a moved tensor, and nothing of a computed one.
 enum class Folded { No, Moved, Part, Reshaped, Shifted, Computed };
 constexpr llvm::StringLiteral foldedNames[] = {"",         "moved",   "part",
                                                "reshaped", "shifted", "computed"};
-/// Has it some of a parameter's elements?
+/// Does it have some of a parameter's elements?
 inline bool isPart(Folded folded) { return folded == Folded::Part || folded == Folded::Reshaped; }
 /// Are its elements a parameter's, unchanged?
 inline bool isMoved(Folded folded) { return folded == Folded::Moved || isPart(folded); }
 
-/// A name that is none of these is of text that somebody has changed: nothing may be taken for it.
+/// Any other name comes from edited text and counts as computed, the safe choice.
 inline Folded foldedOf(llvm::StringRef name) {
   const llvm::StringLiteral *found = llvm::find(foldedNames, name);
   return found == std::end(foldedNames) ? Folded::Computed
@@ -53,7 +53,7 @@ struct StoredTensor {
   std::string name;
   bool transposed = false, reshaped = false;
   llvm::SmallVector<int64_t, 3> slice; ///< empty or dimension, begin, size
-  std::string origin;                  ///< empty where it is the parameter, or comes from several
+  std::string origin;                  ///< empty if it is the parameter, or comes from several
   Folded folded = Folded::No;
 };
 
@@ -80,8 +80,8 @@ inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
   return b.getArrayAttr(entries);
 }
 
-/// The tensors of a parameter, the one that `initial` names first. What has not the form above is
-/// left out: the attribute may come from any text.
+/// The tensors of a parameter, beginning with the one that `initial` names. Malformed entries are left
+/// out: the attribute may come from any text.
 inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
   llvm::SmallVector<StoredTensor> tensors;
   auto entries = parameter->getAttrOfType<mlir::ArrayAttr>(kTensors);
@@ -107,8 +107,8 @@ inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
   return tensors;
 }
 
-/// Is it a name of the parameter: the model's, a tensor's that holds it, that of what such a tensor was
-/// computed from?
+/// Is it a name of the parameter: the model's, that of a tensor that holds it, or that of such a tensor's
+/// origin?
 template <typename Predicate> bool anyNameOf(ParameterOp parameter, Predicate isWanted) {
   return isWanted(parameter.getModelName()) ||
          llvm::any_of(tensorsOf(parameter), [&](const StoredTensor &each) {

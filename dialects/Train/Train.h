@@ -23,10 +23,9 @@ struct Hyperparameter {
 struct Assignment {
   llvm::StringRef target, expression;
 };
-/// The sharding rule of an optimizer with so many states, operands and results: each element for
-/// itself.
+/// The sharding rule of an optimizer with these numbers of states, operands and results: elementwise.
 std::string optimizerRule(size_t states, unsigned operands, unsigned results);
-/// Operands and results are as many as the optimizer has, and hyperparameters are finite.
+/// Checks the numbers of operands and results, and that hyperparameters are finite.
 llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
 } // namespace partita::train
 
@@ -56,34 +55,34 @@ struct PassName {
 #include "dialects/Train/Optimizers.h.inc"
 
 namespace partita::train {
-/// What a function is to the program: its attribute says it, and of a function without one, as people
-/// write them, its name. None for all other functions.
+/// The entry point that a function is: by its attribute or, for a hand-written function without one, by
+/// its name. None for all other functions.
 std::optional<EntryPoint> entryPointOf(mlir::Operation *function);
 inline bool is(mlir::Operation *function, EntryPoint what) {
   return entryPointOf(function) == what;
 }
-/// The module's function that is this; null if there is none.
+/// The module's function for this entry point; null if there is none.
 mlir::Operation *lookup(mlir::ModuleOp module, EntryPoint what);
 template <typename FunctionOp> FunctionOp lookup(mlir::ModuleOp module, EntryPoint what) {
   return llvm::dyn_cast_or_null<FunctionOp>(lookup(module, what));
 }
-/// "train_step": how a function is called that becomes this.
+/// "train_step": the name of a function that is created as this entry point.
 inline llvm::StringRef nameOf(EntryPoint what) { return stringifyEntryPoint(what); }
 void set(mlir::Operation *function, EntryPoint what);
 
-/// The value of the pass that made it which an argument of a later pass of an `accumulate` is; any other value
+/// For an argument of a later pass of an `accumulate`, the value in the pass that made it; any other value
 /// itself.
 mlir::Value forwardOf(mlir::Value value);
 
-/// The parameter that a value is read from: itself, a piece of it, a copy, what was gathered; null
-/// where it is something else.
+/// The parameter that a value is read from: itself, its shard, a copy, or gathered; null if it is
+/// something else.
 mlir::FlatSymbolRefAttr parameterReadBy(mlir::Value value);
-/// The one that an optimizer op updates.
+/// The parameter that an optimizer op updates.
 mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
-/// The symbols of all that an optimizer op reads and changes and that is no parameter: states, and
-/// the value where it is a master; of those that are read directly.
+/// The states that an optimizer op changes, including the value if it is a master; only those that are
+/// read directly.
 llvm::SmallVector<StateOp> stateSymbols(OptimizerInterface update);
-/// The state that a value is read from; null where it is none.
+/// The state that a value is read from; null if there is none.
 StateOp stateReadBy(mlir::Value value);
 /// What train.clip computes (runtime: clipScale).
 inline double clipScale(double norm, double maxNorm) {

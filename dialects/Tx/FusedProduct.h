@@ -1,7 +1,7 @@
-//===- FusedProduct.h - the parts of a tx.fused_product -----------------------------*- C++ -*-===//
+//===- FusedProduct.h - the ops of a tx.fused_product -------------------------------*- C++ -*-===//
 //
-// A matmul's kernel does few things along with it, which TxFused.td lists. What is not among them
-// the op's verifier refuses, so whoever asks finds one of them.
+// TxFused.td lists the epilogues that a matmul's kernel has. The op's verifier refuses all others, so a
+// reader always finds one of them.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,29 +12,29 @@
 
 namespace partita::tx {
 
-/// Ops and values of the region; null where it has none such.
+/// Ops and values of the region; null if it has none.
 struct FusedProduct {
   mlir::Operation *product = nullptr;
   GeluTanhOp gelu;      ///< of the matmul, which has a bias
   GeluTanhGradOp slope; ///< times the matmul
   ReduceSumOp rowSums;  ///< of the matmul's operand that is a cotangent, or of the slope's result
 
-  /// What the matmul and the sums of rows are in the end, widened or added to what was there.
+  /// The final values of the matmul and of the sums of rows, perhaps widened or added to a running sum.
   mlir::Value sum, rowSum;
-  /// The arguments that they are added to: none, or one for each.
+  /// The arguments that they are added to, or null.
   mlir::Value soFar, rowsSoFar;
 
   static FusedProduct of(FusedProductOp op);
-  /// Says what the region is instead; nothing if all is well.
+  /// Reads the region; returns what is wrong with it, empty if nothing is.
   std::string read(FusedProductOp op);
 
-  /// The op's operand that an argument of the region stands for.
+  /// The op's operand for an argument of the region.
   mlir::Value input(mlir::Value argument) const;
-  /// The op's operand that result number `result` is added to; null if it is to none.
+  /// The op's operand to which result number `result` is added; null if there is none.
   mlir::Value addedTo(unsigned result) const;
   /// Is it a gradient of a weight, perhaps with its bias's?
   bool isWeightGradient() const { return mlir::isa<MatMulTNOp>(product); }
-  /// Are the rows that are summed up those of the matmul's first operand?
+  /// Are the summed rows those of the matmul's first operand?
   bool sumsFirst() { return rowSums && rowSums.getX() == product->getOperand(0); }
 };
 

@@ -1,4 +1,4 @@
-//===- GradientBuilder.h - what the gradients of the op table are written with ------*- C++ -*-===//
+//===- GradientBuilder.h - helpers for the gradients of the op table ----------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
 #define PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
@@ -20,11 +20,10 @@ public:
   template <typename Op, typename... Values> mlir::Value op(Values... values) {
     return Op::create(builder, loc, mlir::ValueRange{values...})->getResult(0);
   }
-  /// A constant of the shape and placement in `type`, of 32 bits or more. On every rank the same
-  /// unless it is zero: zeros are a partial sum of zero too, other numbers are not partial sums of
-  /// themselves.
+  /// A constant with the shape and placement of `type`, in 32 bits or more. Only zero may be partial:
+  /// zeros add up to zero, but other numbers are not partial sums of themselves.
   mlir::Value splat(mlir::Type type, double value);
-  /// Sums `value` over the dimensions that broadcasting `type` to it repeated; the cotangent of
+  /// Sums `value` over the dimensions that broadcasting `type` to its shape repeated: the cotangent of
   /// `type`.
   mlir::Value sumTo(mlir::Value value, mlir::Type type);
   /// Repeats `value` along `dims` of `type`, which it lacks.

@@ -32,10 +32,10 @@ namespace partita::tx {
 /// A constant all of whose elements are `value`; `type` may carry a placement.
 mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
                         double value);
-/// What an elementwise result is stored in: the operands' 16-bit float where one has it (a constant
-/// beside it may stay in 32), else the first one's type.
+/// The element type of an elementwise result: the operands' 16-bit float if one has it (a constant
+/// beside it may have 32 bits), else the first operand's type.
 mlir::Type storedElement(mlir::ValueRange operands);
-/// What an op keeps of rows of such elements (means, logarithms of sums): never less than 32 bits.
+/// The element type of row statistics (means, logarithms of sums): at least 32 bits.
 mlir::Type statisticElement(mlir::Value operand);
 } // namespace partita::tx
 

@@ -1,4 +1,4 @@
-//===- Zero.h - pieces of parameters, gradients and states --------------------------*- C++ -*-===//
+//===- Zero.h - shards of parameters, gradients and states --------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_ZERO_H
 #define PARTITA_DIALECTS_ZERO_H
@@ -12,13 +12,13 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::zero {
-/// The mesh axis whose ranks share the model's state: `fsdp` where the mesh has it (each group of
-/// its ranks keeps all of it, hybrid sharding), else `dp`; null where neither has several ranks.
+/// The mesh axis over which the model's state is sharded: `fsdp` if the mesh has it (hybrid sharding:
+/// each group of its ranks keeps the full state), else `dp`; null if neither has several ranks.
 mlir::StringAttr shardingAxis(par::MeshAttr mesh);
-/// The type of a rank's flat piece of a value that is whole over `axis`; null where the value is
-/// split in a way that its size does not allow (an error that the value's own op reports).
+/// The type of a rank's flat shard of a value that is full over `axis`; null if the value is split in
+/// a way that its size does not allow (an error that the value's own op reports).
 mlir::RankedTensorType pieceType(mlir::Type whole, mlir::StringAttr axis, par::MeshAttr mesh);
-/// Elements of all ranks' pieces beyond the whole: what is stored and moved for nothing.
+/// Padding elements of all ranks' shards: what is stored and moved for nothing.
 int64_t paddingOf(mlir::Type piece, mlir::StringAttr axis, par::MeshAttr mesh);
 } // namespace partita::zero
 

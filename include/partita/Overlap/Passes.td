@@ -13,7 +13,7 @@ def ReduceInLastSlotPass : Pass<"reduce-in-last-slot", "::mlir::ModuleOp"> {
     A gradient's sum over micro-batches is complete when the pass that yields it runs for the last time. Other slots may follow on this stage:
     backward passes of other chunks, weights passes; and even if none does, the rest of that very pass follows. A reduction of such sums moves into
     the pass, behind the op that completes them, along with the casts in between. These ops run only in the pass's last slot (`train.last`), and
-    their results are last values of the loop, after its sums. What the loop added to the sum after the pass is added within it.
+    their results are last values of the loop, after its sums. The addition to the running sum moves into the pass.
 
     These stay behind the loop: a reduction that needs sums of several passes (of a parameter that several chunks share) or the result of another
     reduction; the reduction of a sum that something else also reads; and that of the loss. All ranks of a stage run one program, so the ranks of a group

@@ -1,6 +1,6 @@
-// By what the files and folders of a killed process are known as nobody's. Their names carry the
-// boot in which they were made, and whoever makes one holds a lock on it as long as the process
-// lives. The compiler's folders and the runtime's files are made so.
+// How the files and folders of a killed process are recognized. Their names contain the boot in
+// which they were made, and the process holds a lock on each as long as it lives. This applies to the
+// compiler's folders and the runtime's files.
 
 #ifndef PARTITA_RT_ABANDONED_H
 #define PARTITA_RT_ABANDONED_H
@@ -13,8 +13,7 @@
 
 namespace partita_rt {
 
-/// Sixteen hexadecimal digits by which this boot of this machine is known; empty where it cannot be
-/// told.
+/// Sixteen hexadecimal digits that identify this boot of this machine; empty if they are unknown.
 inline std::string bootName() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string text, digits;
@@ -25,7 +24,7 @@ inline std::string bootName() {
   return digits.size() == 16 ? digits : "";
 }
 
-/// Locks the open file or folder if nobody else has, and if `path` still leads to it. The lock goes
+/// Locks the open file or folder unless somebody else has, if `path` still leads to it. The lock ends
 /// with the descriptor.
 inline bool lockOpened(int descriptor, const std::string &path) {
   struct stat opened, now;

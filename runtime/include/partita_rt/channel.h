@@ -3,7 +3,7 @@
 //
 //     PendingMessage in = receiveStart(rank, kActivations, {{x, 8 * 384}}, "h.3", micro);
 //     ...                                       // what needs no x
-//     wait(in);                                 // x holds what the stage before has sent
+//     wait(in);                                 // x holds what the previous stage has sent
 //     ...
 //     PendingMessage out = sendStart(rank, kOnward, {{y, 8 * 384}}, "h.6", micro);
 //     ...                                       // what does not write y
@@ -11,21 +11,21 @@
 //
 // Contract: both ends of a channel start the same messages in the same order, with equal types,
 // counts and micro-batches. Each message has a number within its channel; a mismatch is an error
-// that says what either end is at, before data are touched. (NCCL compares nothing: cuda/README.md
-// says when a mismatch shows.) An end that waits for a message which the other one never starts
-// learns of it when that one's function returns; if that one waits as well, after
-// PARTITA_RT_TIMEOUT, with who waits for whom. A buffer is the message's from start to wait. Waits may come in any order; a message that was started and not
-// waited for is an error at the end of the step. Of more than 64 messages under way at one end a
-// start waits for the oldest. In a CUDA program starts and waits order streams, as those of
-// collectives do (cuda/comm.h), and the host waits for neither.
+// that says where each end is, before data are touched. (NCCL compares nothing: cuda/README.md says
+// when a mismatch shows.) If an end waits for a message that the other one never starts, it fails
+// when that one's function returns or, if that one waits as well, after PARTITA_RT_TIMEOUT, with who
+// waits for whom. A buffer belongs to the message from start to wait. Waits may come in any order; a
+// message that is started and never waited for is an error at the end of the step. With more than 64
+// pending messages at one end, a start waits for the oldest. In a CUDA program starts and waits order
+// streams, as those of collectives do (cuda/comm.h), and the host waits for neither.
 //
-// A message moves once both ends have started it, whatever else the ranks wait for meanwhile. The
-// wait for a send may return before or after the message has arrived: small ones may be buffered on
-// their way. A schedule must therefore end where no wait for a send returns before its receive has
-// started, which PARTITA_RT_CHANNELS=rendezvous makes so (README.md, "Build").
+// A message moves once both ends have started it, whatever else the ranks wait for. The wait for a
+// send may return before or after the message has arrived: small messages may be buffered. A schedule
+// must therefore finish even if no wait for a send returns before its receive has started, which
+// PARTITA_RT_CHANNELS=rendezvous enforces (README.md, "Build").
 //
-// Bytes are counted once at either end. Neither end adds or converts anything: what arrives are the
-// bits that were sent.
+// Bytes are counted once at each end. Neither end adds or converts anything: the bits that arrive are
+// those that were sent.
 
 #ifndef PARTITA_RT_CHANNEL_H
 #define PARTITA_RT_CHANNEL_H
@@ -38,19 +38,19 @@ namespace partita_rt {
 
 class ChannelEnd;
 
-/// A message under way. Default-constructed: nothing to wait for.
+/// A pending message. Default-constructed: nothing to wait for.
 struct PendingMessage {
   ChannelEnd *end = nullptr;
   uint64_t number = 0;
 };
 
-/// Begins to send `pieces`, all of one type, over channel number `channel`, whose `from` is the
-/// rank's stage. `why` names what the message belongs to (a layer, a value) in reports, and must
-/// outlive the call (a literal); `microBatch`: -1 if it belongs to none. Throws Error if the rank
+/// Begins to send the buffers `pieces`, all of one type, over channel number `channel`, whose `from`
+/// is the rank's stage. `why` names the message's layer or value in reports, and must outlive the call
+/// (a literal); `microBatch`: -1 if it belongs to none. Throws Error if the rank
 /// is not at this end of the channel, or the other end has started another message.
 PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
                          int64_t microBatch = -1);
-/// Likewise to receive, at the other end.
+/// Begins to receive, at the other end.
 PendingMessage receiveStart(Rank &rank, int channel, Bucket pieces, const char *why,
                             int64_t microBatch = -1);
 /// Returns when the buffers are the rank's again: sent, or received.
@@ -65,17 +65,17 @@ inline void receive(Rank &rank, int channel, Bucket pieces, const char *why,
   wait(receiveStart(rank, channel, pieces, why, microBatch));
 }
 
-/// Moves the rank's messages as far as nothing must be waited for, as starts, waits and polls of
-/// groups (`poll(rank, rows, bytes)`) also do.
+/// Moves the rank's messages as far as possible without waiting, as starts, waits and polls of groups
+/// (`poll(rank, rows, bytes)`) also do.
 void pollMessages(Rank &rank);
 
-/// The rank begins a slot of its stage's schedule. Reports name it: of a rank that fails, or for
-/// which others wait in vain. `what` is a literal: "forward of h.2".
+/// The rank begins a slot of its stage's schedule. Reports of failures and time-outs name it. `what` is
+/// a literal: "forward of h.2".
 void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what);
 
-/// Where a stage keeps what its micro-batches in flight need for later passes: equal blocks, one after
-/// the other in the arena or, of offloaded activations, in pinned host memory. There is a ring for each span
-/// from the pass that keeps values to the last one that reads them.
+/// Where a stage keeps the values that later passes of its micro-batches in flight need: equal,
+/// contiguous blocks in the arena or, for offloaded activations, in pinned host memory. There is a ring
+/// for each span from the pass that saves values to the last one that reads them.
 struct Ring {
   int64_t blocks, bytes, offset;
   Home home = Home::Device;
@@ -85,9 +85,9 @@ struct Ring {
 /// in the micro-batch's blocks of these rings from here on. `what` is a literal: "forward".
 void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what);
 
-/// Begins to send, as sendStart does; awaitSent waits.
+/// Like sendStart, but awaitSent waits.
 void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch);
-/// Returns when all is sent that sendLater has begun to send over the channel.
+/// Waits until everything that sendLater has begun to send over the channel is sent.
 void awaitSent(Rank &rank, int channel);
 
 /// Messages and bytes started so far.
@@ -103,9 +103,9 @@ public:
   const char *name() const { return channelName; }
   bool sends() const { return isSender; }
   const MessageCount &count() const { return counted; }
-  /// A fingerprint of what both ends must have alike of all messages started so far.
+  /// A fingerprint of all messages started so far, which must be equal at both ends.
   uint64_t history() const { return seen; }
-  /// The clock that counts the time spent here as that of collectives, or null (work.h).
+  /// The clock that counts the time spent here as collectives, or null (work.h).
   void setClock(WorkClock *clock) { timer = clock; }
   WorkClock *clock() const { return timer; }
   /// Messages started but not waited for.
@@ -118,13 +118,13 @@ public:
   virtual PendingMessage start(Message message) = 0;
   void note(const Message &message);
   virtual void finish(uint64_t number) = 0;
-  /// What needs no waiting.
+  /// Moves messages without waiting.
   virtual void advance() {}
   /// For tests (PARTITA_RT_CHANNELS=delays:SEED): starts and waits sleep first, for up to 2 ms.
   void setDelays(uint64_t seed) { delays = seed; }
   void delay();
 
-  /// Begun by sendLater, not yet awaited.
+  /// Messages begun by sendLater, not yet awaited.
   std::vector<PendingMessage> later;
 
 protected:

@@ -1,8 +1,8 @@
 // Checksums of the files that a run writes: CRC-32C, which finds every error of up to three bits in
-// a block and every burst of up to 32. The compiler reads these files too: this header stands for
-// itself.
+// a block and every burst of up to 32. The compiler reads these files too, so this header
+// includes no other of the runtime's.
 //
-//   - The JSON text of a file (the header of safetensors, the index of a checkpoint) names its own
+//   - The JSON text of a file (the header of safetensors, the index of a checkpoint) contains its own
 //     checksum, as `"crc32c": "1f2e3d4c"`, computed with zeros for these eight digits.
 //   - The data of a safetensors file are checked in blocks of checksumBlock() bytes. Each tensor
 //     begins a block of its own, so a reader checks what it reads and nothing else. The metadata's
@@ -20,7 +20,7 @@
 namespace partita_rt {
 
 constexpr int64_t kChecksumBlock = 64 << 10; ///< the smallest blocks
-/// Their digits leave room for what else is in a header, which may have 100 MB.
+/// Their digits leave room for the rest of a header, which may have 100 MB.
 constexpr int64_t kMostFullBlocks = 10'000'000;
 constexpr size_t kChecksumDigits = 8;
 constexpr char kTextChecksum[] = "crc32c";
@@ -43,7 +43,7 @@ struct ChecksumTables {
 };
 inline constexpr ChecksumTables kChecksumTables;
 
-/// CRC-32C of what `before` is the checksum of, followed by these bytes.
+/// CRC-32C of the bytes with checksum `before`, followed by these.
 inline uint32_t crc32c(const unsigned char *data, int64_t size, uint32_t before = 0) {
   uint32_t crc = ~before;
   for (; size >= 8; data += 8, size -= 8) {
@@ -69,7 +69,7 @@ inline std::string checksumText(uint32_t checksum) {
   return text;
 }
 
-/// Bytes of the blocks of a file with so many bytes of data.
+/// The size of the blocks of a file with `data` bytes of data.
 constexpr int64_t checksumBlock(int64_t data) {
   int64_t block = kChecksumBlock;
   while (data / block >= kMostFullBlocks)
@@ -77,13 +77,13 @@ constexpr int64_t checksumBlock(int64_t data) {
   return block;
 }
 
-/// Blocks, of so many bytes, of a tensor.
+/// The number of blocks of a tensor.
 constexpr int64_t checksumBlocks(int64_t bytes, int64_t block) {
   return bytes / block + (bytes % block != 0);
 }
 
-/// Where a JSON text has the digits of its own checksum; npos when it has none. The quotes of a
-/// string's own are escaped, so nothing but the key reads like it.
+/// Where a JSON text has the digits of its own checksum; npos if it has none. Quotes inside strings
+/// are escaped, so only the key matches.
 inline size_t findTextChecksum(std::string_view text) {
   const std::string key = std::string("\"") + kTextChecksum + "\":";
   size_t at = text.find(key);
@@ -96,7 +96,7 @@ inline size_t findTextChecksum(std::string_view text) {
   return at + 1;
 }
 
-/// The checksum of a text whose own has its digits at `at`.
+/// The checksum of a text that has its own checksum's digits at `at`.
 inline uint32_t textChecksum(std::string_view text, size_t at) {
   const std::string zeros(kChecksumDigits, '0');
   auto add = [](uint32_t before, std::string_view part) {
@@ -112,7 +112,7 @@ inline void setTextChecksum(std::string &text) {
     text.replace(at, kChecksumDigits, checksumText(textChecksum(text, at)));
 }
 
-/// What is wrong with a text that names its checksum; "" when nothing is, or it names none.
+/// What is wrong with a text that contains its checksum; "" if nothing is, or if it contains none.
 inline std::string textDamage(std::string_view text) {
   size_t at = findTextChecksum(text);
   if (at == text.npos)

@@ -1,7 +1,7 @@
-// The collectives, one row each: what compiler and runtime have to know of a kind stands here.
+// The collectives, one row each: what the compiler and the runtime must know of a kind.
 //
-// Ops of the dialects say their kind; census, `explain`, lowering, emitted programs and transports
-// read the rest from the row. README.md of the runtime says how to add one.
+// Ops of the dialects say their kind; the census, `explain`, lowering, emitted programs and transports
+// read the rest from the row. The runtime's README.md says how to add one.
 
 #ifndef PARTITA_RT_COLLECTIVES_H
 #define PARTITA_RT_COLLECTIVES_H
@@ -14,9 +14,9 @@ namespace partita_rt {
 
 enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Barrier };
 
-/// What a rank has on one side of a collective.
+/// What a rank has before or after a collective.
 enum class Extent : uint8_t {
-  Shard, ///< its own shard; of what all have alike, all of it
+  Shard, ///< its own shard; for buffers of equal size on all ranks, the buffer
   Full   ///< the shards of all ranks, in their order
 };
 
@@ -24,14 +24,14 @@ struct CollectiveRow {
   CollectiveKind kind;
   const char *spelling; ///< of the kind, in the tables of an emitted program
   const char *name;     ///< in the dialects, the census, reports and messages
-  const char *call;     ///< the function of comm.h; "Start" behind it: the one that begins it
-  /// What cotangents go back by, where ranks go on with different work. None: the runtime's own,
-  /// which no program issues.
+  const char *call;     ///< the function of comm.h; with the suffix "Start", the one that begins it
+  /// The backward collective where ranks use the result for different work. None: only the runtime
+  /// issues this kind, no program does.
   std::optional<CollectiveKind> conjugate;
   Extent from, to;
-  bool inPlace; ///< works in a Bucket's buffers; else Transfers lead from one place to another
-  bool reduces; ///< over the ranks, to a sum or a max, so it needs numbers
-  /// Begun ahead of its use, on a communicator of its own (Rank::gathers).
+  bool inPlace; ///< works in a Bucket's buffers; else Transfers go from one buffer to another
+  bool reduces; ///< over the ranks, to a sum or a max, so its elements are numbers
+  /// Starts ahead of its use, on a communicator of its own (a row of Program::groups).
   bool ahead;
   const char *does; ///< to a value's placement; continues "'par.all_reduce' ..."
 };
@@ -73,7 +73,7 @@ inline constexpr int kCollectiveKinds = int(sizeof(kCollectives) / sizeof(kColle
 
 constexpr const CollectiveRow &rowOf(CollectiveKind kind) { return kCollectives[int(kind)]; }
 
-/// nullptr: no collective is called that.
+/// nullptr if no collective has this name.
 constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
   for (const CollectiveRow &row : kCollectives)
     if (name == row.name)
@@ -81,9 +81,9 @@ constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
   return nullptr;
 }
 
-/// Bytes of one rank in one call, as the runtime counts and the census announces them: of the whole
-/// where there is one on either side, padding included, else of the buffers. `part`: the bytes of
-/// this rank's parts.
+/// Bytes of one rank in one call, as the runtime counts and the census announces them: those of the
+/// full tensor, padding included, if either side is full, else those of the buffers. `part`: the bytes
+/// of this rank's shards.
 constexpr int64_t wireBytes(CollectiveKind kind, int64_t part, int64_t ranks) {
   const CollectiveRow &row = rowOf(kind);
   return row.from == Extent::Full || row.to == Extent::Full ? part * ranks : part;

@@ -4,21 +4,20 @@
 // code in rank order, element by element in the type of the buffer:
 //     result[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ...
 // so both give the same bits, and so does any bucketing. MPI's own reductions are not used. 16-bit
-// elements (Half, BFloat16) travel as such and are added in float: the sum is rounded once, at its
-// end, where a ring that passes 16-bit partial sums on rounds once per rank. A largest element is
-// exact.
+// elements (Half, BFloat16) are sent as such and added in float: the sum is rounded once, at its
+// end, whereas a ring that passes on 16-bit partial sums rounds once per rank. A max is exact.
 //
 //     Pending g3 = allReduceStart(rank.group(0), {{dW, 384 * 1152}, {db, 1152}},
 //     "h.3.attn.c_attn");
 //     ...                                     // backward pass of the layer below
-//     poll(rank.group(0), 1 << 20);           // as much of the sum as needs no waiting
+//     poll(rank.group(0), 1 << 20);           // works on the sum without waiting
 //     ...
 //     wait(g3);                               // dW and db now hold the sums
 //
 // Contract: every rank of a group issues the same collectives in the same order with the same
 // types and counts. Each one has a number within its group; a mismatch is an error that says where
 // every rank is ("rank 1 is at all_reduce #214 ..., rank 0 at ..."), never a hang. Buffers given to
-// a start are the collective's until its wait: neither read nor written by anyone else. Waiting out
+// a start belong to the collective until its wait: nothing else may read or write them. Waiting out
 // of order is allowed; a start that is never waited for is an error at the end of the step.
 // A rank that fails brings the others down: their next wait throws Error.
 //
@@ -37,7 +36,7 @@ namespace partita_rt {
 
 enum class Reduce : uint8_t { Sum, Max };
 
-/// `count` elements, contiguous. All pieces of a bucket have one type.
+/// A buffer of `count` contiguous elements. All buffers of a bucket have one type.
 struct Piece {
   void *data;
   int64_t count;
@@ -48,26 +47,26 @@ struct Piece {
   Piece(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
   Piece(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
   Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
-  /// Sent only (channel.h): truth values have no sum.
+  /// Only for messages (channel.h): booleans have no sum.
   Piece(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
 };
 
-/// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
-/// another, rank r of the group owns elements [r * count, (r + 1) * count): a block of the whole
-/// has size() * count elements, one of the part count. (Several blocks: an inner dimension is
-/// split.) Which side is a whole and which a part, the collective's row says (collectives.h); where
-/// both are wholes, `count` and `blocks` describe both, and it cannot be done in place.
-/// In place is allowed with one block: the part may be the r-th part of the whole itself.
+/// A full tensor and a shard of it in different buffers. In each of `blocks` consecutive blocks, rank
+/// r of the group owns elements [r * count, (r + 1) * count): a block of the full tensor has size() *
+/// count elements, one of the shard has count. (Several blocks: an inner dimension is split.) The
+/// collective's row says which side is full and which a shard (collectives.h); if both are full,
+/// `count` and `blocks` describe both, and it cannot be in-place.
+/// With one block it may be in-place: the shard may be the r-th shard of the full tensor itself.
 ///
-/// A whole of one block may have fewer elements than all parts together, `whole`: what the last
-/// parts have beyond it is their padding, which no whole is read or written for, and which a
+/// A full tensor of one block may have fewer elements, `whole`, than all shards together: what the
+/// last shards have beyond it is padding, for which no full tensor is read or written, and which a
 /// reduce_scatter sets to zero.
 struct Transfer {
   const void *from;
   void *to;
-  int64_t count; ///< elements of a block of the part
+  int64_t count; ///< elements of a block of the shard
   int64_t blocks;
-  int64_t whole; ///< elements of the whole; 0: as many as all parts
+  int64_t whole; ///< elements of the full tensor; 0: as many as all shards
   DType dtype;
   Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float32) {}
@@ -81,12 +80,12 @@ struct Transfer {
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int64) {}
   Transfer(const int32_t *from, int32_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int32) {}
-  /// Gathered only: truth values have no sum.
+  /// Only for gathers: booleans have no sum.
   Transfer(const bool *from, bool *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Bool) {}
 };
 
-/// A collective under way. Default-constructed: nothing to wait for.
+/// A pending collective. Default-constructed: nothing to wait for.
 struct Pending {
   Communicator *group = nullptr;
   uint64_t number = 0;
@@ -95,8 +94,8 @@ struct Pending {
 using Bucket = std::initializer_list<Piece>;
 using Transfers = std::initializer_list<Transfer>;
 
-/// A collective whose kind works in a bucket, or makes transfers. `why` names what made it necessary
-/// (a parameter, a node); it appears in error messages and must outlive the call (a literal).
+/// Starts a collective of a kind that works in a bucket, or makes transfers. `why` names what made it
+/// necessary (a parameter, a node); it appears in error messages and must outlive the call (a literal).
 Pending startCollective(Communicator &group, CollectiveKind kind, Bucket bucket, const char *why,
                         Reduce reduce);
 Pending startCollective(Communicator &group, CollectiveKind kind, Transfers transfers,
@@ -117,11 +116,11 @@ Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char 
 Pending barrierStart(Communicator &group, const char *why);
 void wait(Pending pending);
 
-/// Works on the oldest collectives of the group, in their order, about `bytes` of memory read or
-/// written, as far as nothing must be waited for. Nothing else works on a collective between its
-/// start and its wait: no thread does, which would take the ranks' cores. Changes no bits.
+/// Works on the oldest collectives of the group, in their order, up to about `bytes` of memory read or
+/// written, without waiting. Nothing else works on a collective between its start and its wait: a
+/// thread for that would take the ranks' cores. Changes no bits.
 void poll(Communicator &group, int64_t bytes);
-/// Likewise on the rank's groups of some rows, the one that is waited for soonest first; and on the
+/// The same for the rank's groups of these rows, the one that is waited for soonest first, and for the
 /// rank's messages (channel.h).
 void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes);
 
@@ -139,8 +138,7 @@ inline void allGather(Communicator &group, Transfers transfers, const char *why)
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
 
-/// This rank's shard of a full tensor that it has: what reduceScatter leaves of a sum, without the
-/// sum.
+/// This rank's shard of a full tensor that it has: a reduceScatter without the sum.
 template <typename T>
 void takeShard(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
                int64_t whole = 0);
@@ -151,17 +149,17 @@ struct CollectiveCount {
   int64_t bytes = 0;
 };
 
-/// Bytes of sums that this rank made, by what it was called from.
+/// Bytes of sums that this rank computed, by the calls that did so.
 struct ReducedCount {
   int64_t inPolls = 0; ///< between kernels: overlapped
-  int64_t inWaits = 0; ///< while nothing else could be done
+  int64_t inWaits = 0; ///< with no other work to do
 };
 
 /// One rank's handle on a group. Made by the launcher; emitted code passes it on.
 class Communicator {
 public:
   virtual ~Communicator() = default;
-  /// This rank's number within the group, the number of ranks in it.
+  /// This rank's number within the group, and the number of ranks in it.
   int rank() const { return groupRank; }
   int size() const { return groupSize; }
   const char *axis() const { return axisName.c_str(); }
@@ -175,11 +173,11 @@ public:
   /// Would the wait for collective `number` return at once?
   virtual bool isComplete(uint64_t number) const = 0;
 
-  /// A collective as the transports see it: pieces flattened. Internal.
+  /// A collective as the transports see it: buffers flattened. Internal.
   struct Request;
   virtual Pending start(Request request) = 0;
   virtual void finish(uint64_t number) = 0;
-  /// Returns the bytes that were worked on.
+  /// Returns the bytes worked on.
   virtual int64_t poll(int64_t bytes) = 0;
 
 protected:

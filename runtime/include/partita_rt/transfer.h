@@ -1,9 +1,8 @@
-// Copies between the device's memory and the host's (program.h says which memory is whose), and
-// updates that the host makes.
+// Copies between device and host memory (program.h says what is where), and updates on the host.
 //
-// On the CPU target all of it is the machine's memory; the copies are real, made by a thread of
-// their own in the order in which they began, so that what a copy reads or fills before its wait is
-// as undefined as on a GPU.
+// On the CPU target both are the machine's memory. The copies are real: a thread of their own makes
+// them in the order of their starts, so that what a copy reads or fills before its wait is as
+// undefined as on a GPU.
 
 #ifndef PARTITA_RT_TRANSFER_H
 #define PARTITA_RT_TRANSFER_H
@@ -14,7 +13,7 @@
 
 namespace partita_rt {
 
-/// A copy that is under way.
+/// A pending copy.
 struct HostCopy {
   int64_t number = 0;
 };
@@ -28,7 +27,7 @@ void wait(Rank &rank, HostCopy copy);
 
 /// Bytes copied so far.
 TransferBytes transferred(const Rank &rank);
-/// Copies that were started and waited for neither themselves nor through a later one.
+/// Copies that were started and that no wait, for them or for a later one, has completed.
 int64_t transfersUnderWay(const Rank &rank);
 
 inline void toHost(Rank &rank, void *host, const void *device, int64_t bytes) {
@@ -38,11 +37,11 @@ inline void toDevice(Rank &rank, void *device, const void *host, int64_t bytes) 
   wait(rank, toDeviceStart(rank, device, host, bytes));
 }
 
-/// What an update by the host works on: the states are in its memory, the gradient on the device.
+/// The arrays of an update on the host: the states are in host memory, the gradient on the device.
 struct HostUpdate {
   Home home; ///< of the parameter, or of the master of a 16-bit one
   float *parameter;
-  void *rounded;        ///< on the device: where the new value goes in 16 bits; null: nowhere
+  void *rounded;        ///< on the device: the new value in 16 bits, or null
   int64_t roundedWidth; ///< bytes of its elements
   const void *gradient;
   int64_t gradientWidth;
@@ -51,21 +50,21 @@ struct HostUpdate {
   int64_t tile;   ///< elements
 };
 
-/// Two halves, each with a tile of the gradient, of the parameter where it lives on the device, and
-/// of what it is rounded to. In floats; widths in bytes.
+/// Two halves, each with a tile of the gradient, of the parameter if it lives on the device, and of
+/// the rounded value. In floats; widths in bytes.
 constexpr int64_t stagingElements(Home home, int64_t tile, int64_t gradientWidth = 4,
                                   int64_t roundedWidth = 0) {
   int64_t bytes = gradientWidth + roundedWidth + (home == Home::Device ? 4 : 0);
   return 2 * ((tile * bytes + 3) / 4);
 }
 
-/// The update of `n` elements from number `from` on, all of them in the host's memory.
+/// The update of `n` elements from number `from` on, all of them in host memory.
 using TileUpdate = std::function<void(float *parameter, void *rounded, const void *gradient,
                                       int64_t from, int64_t n)>;
 
-/// Makes it in tiles: while one is updated the next one's gradient (and parameter) comes into the
-/// other half of the staging memory and the last one's parameter, or what it is rounded to, goes
-/// to the device.
+/// Makes the update in tiles. While one is updated, the next one's gradient (and parameter) is copied
+/// into the other half of the staging memory, and the last one's parameter, or its rounded value, to
+/// the device.
 void updateOnHost(Rank &rank, const HostUpdate &arrays, const TileUpdate &update);
 
 /// The same as emitted code calls it; G: float, Half or BFloat16.
@@ -79,7 +78,7 @@ void updateOnHost(Rank &rank, Home home, float *parameter, const G *gradient, in
   });
 }
 
-/// Of a master, which the host has; R: Half or BFloat16.
+/// The same for a master in host memory; R: Half or BFloat16.
 /// update(float *master, R *rounded, const G *gradient, int64_t from, int64_t n)
 template <typename R, typename G, typename Update>
 void updateOnHost(Rank &rank, float *master, R *rounded, const G *gradient, int64_t n,

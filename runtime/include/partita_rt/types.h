@@ -1,4 +1,4 @@
-// The small types that every part of the runtime shares: element types, shapes, constant tables.
+// The small types that all of the runtime shares: element types, shapes, constant tables.
 
 #ifndef PARTITA_RT_TYPES_H
 #define PARTITA_RT_TYPES_H

@@ -1,9 +1,9 @@
-// What a training step spends its time on, for runs with --breakdown.
+// Where a training step spends its time, for runs with --breakdown.
 //
-// Emitted steps say where their computation changes kind (beginWork); waits for collectives and
-// copies, and the loader of the data, say by themselves that what passes is theirs. A rank's clock
-// then knows the kind of every moment of the step, so that the kinds add up to it. Without
-// --breakdown a rank has no clock, and all of this is a branch.
+// Emitted steps announce changes of the kind of computation (beginWork); waits for collectives and
+// copies, and the data loader, announce theirs. So a rank's clock knows the kind of every moment of
+// the step, and the kinds add up to it. Without --breakdown a rank has no clock, and all of this is a
+// branch.
 
 #ifndef PARTITA_RT_WORK_H
 #define PARTITA_RT_WORK_H
@@ -51,8 +51,7 @@ public:
   /// The step has ended.
   void stop() { begin(now); }
   double seconds(Work work) const { return spent[int(work)]; }
-  /// Before the clock is read the work that was begun must be done: what waits for it, where it is
-  /// done by a GPU.
+  /// A function that waits for the work begun so far, called before the clock is read: for GPUs.
   void settleBy(std::function<void()> wait) { settle = std::move(wait); }
 
 private:
@@ -68,7 +67,7 @@ inline void beginWork(Rank &rank, Work work) {
     rank.clock->begin(work);
 }
 
-/// Time is of this kind as long as the object lives, then of the kind before. The clock may be
+/// Time is of this kind as long as the object lives, then of the previous kind. The clock may be
 /// null.
 class WorkScope {
 public:
