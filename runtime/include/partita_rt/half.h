@@ -1,6 +1,6 @@
 // 16-bit floating-point numbers as storage: Half (IEEE binary16) and BFloat16 (the upper half of a
 // float). Values are computed with in float: reading converts, exactly; assigning a float rounds it
-// once, to the nearest, ties to even. Beyond the largest value lies infinity (65520 and more of a
+// once, to the nearest, ties to even. Values beyond the max become infinity (from 65520 on in a
 // Half), NaN stays NaN (quiet, with the upper bits of its payload), subnormals are kept.
 //
 //     for (int64_t i = 0; i < n; ++i)
@@ -8,8 +8,8 @@
 //
 // Conversions are arithmetic on bits without branches, which g++ vectorizes in such loops; it does
 // not vectorize F16C's instructions, nor _Float16 without AVX512-FP16. The runtime's own kernels
-// use F16C where the processor has it (cpu/vector.h): the bits are the same. So are those of a
-// GPU's instructions, which kernels use, but for NaN: theirs has one payload.
+// use F16C where the processor has it (cpu/vector.h): the bits are the same. So are those of the GPU
+// instructions that kernels use, except for NaN, which has one payload there.
 
 #ifndef PARTITA_RT_HALF_H
 #define PARTITA_RT_HALF_H
@@ -26,13 +26,13 @@ PARTITA_RT_HOST_DEVICE inline float fromBits(uint32_t bits) {
   return __builtin_bit_cast(float, bits);
 }
 
-/// condition ? a : b by masks: of a conditional expression g++ makes a branch as soon as an
-/// addition is in it, and then no vectors.
+/// condition ? a : b by masks: g++ compiles a conditional expression that contains an addition to a
+/// branch, and then does not vectorize.
 PARTITA_RT_HOST_DEVICE inline int32_t pick(bool condition, int32_t a, int32_t b) {
   return (a & -int32_t(condition)) | (b & ~-int32_t(condition));
 }
 
-/// The float that a Half's bits mean.
+/// The value of a Half's bits as a float.
 PARTITA_RT_HOST_DEVICE inline float widen(uint16_t bits) {
 #if defined(__CUDA_ARCH__)
   float x;
@@ -110,8 +110,8 @@ private:
 
 static_assert(sizeof(Half) == 2 && sizeof(BFloat16) == 2, "they are storage");
 
-/// One of the two BFloat16 around x, `random` (uniform) deciding: the mean over all 65536 random
-/// numbers is x, where 2^128 stands for infinity. Infinities and NaN are kept.
+/// One of the two BFloat16 around x, chosen by `random` (uniform): the mean over all 65536 random
+/// numbers is x, if infinity counts as 2^128. Infinities and NaN are kept.
 PARTITA_RT_HOST_DEVICE inline BFloat16 roundStochastically(float x, uint16_t random) {
   uint32_t u = half::bitsOf(x), magnitude = u & 0x7fffffffu;
   uint32_t special = magnitude > 0x7f800000u ? u | 0x00400000u : u;

@@ -1,6 +1,6 @@
 // Initial values: from the model's file, from a safetensors file, or from counter-based random
-// numbers that depend on (seed, parameter name, element) and on nothing else: no layout, number of
-// ranks or order of evaluation changes them. tools/python/partita_init.py states the same in numpy.
+// numbers that depend only on (seed, parameter name, element): no layout, number of ranks or order of
+// evaluation changes them. tools/python/partita_init.py states the same in numpy.
 //
 // normal(seed, name, i), i = row-major index of the element in the *global* tensor, all arithmetic
 // in unsigned 64 bit:
@@ -14,7 +14,7 @@
 //     h_j    = mix(key + 3 * i + j),  j = 0, 1, 2
 //     sum    = the twelve 16-bit fields of h_0, h_1, h_2, added (an integer, 0 .. 786420)
 //     normal = (sum - 393210) / 65536                     mean 0, variance 1 - 2^-32, |x| <= 6
-//     value  = float32(mean + double(normal) * std)       one rounding (mean is zero as a rule)
+//     value  = float32(mean + double(normal) * std)       one rounding (the mean is usually zero)
 //
 // (The sum of twelve uniforms has variance 12/12 = 1: exact in any language, no libm involved.)
 
@@ -36,21 +36,20 @@ struct Fill {
   static constexpr Fill normal(double std, double mean = 0) { return {mean, std}; }
 };
 
-/// Where a parameter's value stands in the model's files: row-major, little-endian, global shape.
+/// Where a parameter's value is in the model's files: row-major, little-endian, global shape.
 struct FileSource {
   const char *path = nullptr; ///< relative to Program::modelFolder; null: no file has the value
   int64_t offset = 0;
   DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
-  /// Not 0: the elements' bits are varints (varints.h), so many bytes in all.
+  /// If not 0, the elements' bits are varints (varints.h), with this many bytes in all.
   int64_t varints = 0;
   bool transposed = false; ///< the file holds the transpose of the matrix
 };
 
-/// Emitted `init` calls it for each parameter: writes this rank's shard of parameter number `index`
-/// to `values`. Without --init the value comes from `source`, with `--init seed:N` from `fill`,
-/// with
-/// `--init FILE` from that file or index of files. Throws Error: a parameter without a value, a
-/// file that is missing or too short, a tensor of another shape.
+/// Writes this rank's shard of parameter number `index` to `values`; emitted `init` calls it for each
+/// parameter. Without --init the value comes from `source`, with `--init seed:N` from `fill`, with
+/// `--init FILE` from that file or index of files. Throws Error if a parameter has no value, a file is
+/// missing or too short, or a tensor has another shape.
 /// A 16-bit parameter's value is the float one, rounded once.
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source = {});
@@ -58,10 +57,10 @@ void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource
 /// The same in float, unrounded: the shard that this rank keeps of optimizer state number `state`,
 /// the master of a 16-bit parameter.
 void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source = {});
-/// What the stochastic rounding of parameter number `parameter` depends on, 53 bits of it: the
-/// run's seed, the parameter and the number of the update. Where `applied` is 0 the step makes
-/// none: then that of the update before, so that what is rounded again is what it was; -1 where
-/// there is none before, and the parameter is the nearest.
+/// The key of the stochastic rounding of parameter number `parameter`, 53 bits of the run's seed, the
+/// parameter and the number of the update. If `applied` is 0 the step is skipped: then the key is that
+/// of the previous update, so that rounding again gives the same value; -1 if there is none, and the
+/// parameter is rounded to the nearest.
 double roundingKey(const Rank &rank, int64_t parameter, float applied = 1);
 
 } // namespace partita_rt

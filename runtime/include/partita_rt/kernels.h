@@ -1,21 +1,21 @@
 // Kernels on one rank's tensors (CPU).
 //
 // Types. A tensor of activations, parameters or gradients is stored in T: float, Half or BFloat16
-// (half.h), one type per call but where another letter or FloatOr stands. Statistics, losses, the
+// (half.h), one type per call except where another letter or FloatOr is used. Statistics, losses, the
 // gradient of attention's bias and workspace are float. Arithmetic is float: a kernel computes on
 // 16-bit operands exactly what it computes on the same numbers in float, in the same order, and
-// rounds each element of its results once, to the nearest: also sums over rows, blocks, keys or
-// tokens. With Write::Add a 16-bit element is read, added to in float and rounded. (Where something
-// is rounded more often, it says so.)
+// rounds each element of its results once, to the nearest. So are sums over rows, blocks, keys or
+// tokens. With Write::Add a 16-bit element is read, added to in float and rounded. (Comments name the
+// exceptions.)
 //
-// Conventions. Tensors are dense and row-major unless a stride is passed; shapes stand in brackets.
+// Conventions. Tensors are dense and row-major unless a stride is passed; shapes are in brackets.
 // Outputs come first. An output may be the same pointer as an input only where it says "in place".
 // Gradients of parameters take `Write`: Set overwrites, Add accumulates (micro-batches, tied
-// weights). Every kernel is deterministic: its result depends on its arguments alone, on no thread
-// count and no alignment. Workspace is on the stack, below 1 MiB; attention also keeps two floats
+// weights). Every kernel is deterministic: its result depends only on its arguments, not on thread
+// counts or alignment. Workspace is on the stack, below 1 MiB; attention also keeps two floats
 // per query (for a 16-bit result 256 KiB more), and matmuls have packing buffers of a fixed
-// size per thread (of 16-bit operands 6 MiB more). Elementwise operations are emitted as loops by
-// the compiler (math.h), not found here.
+// size per thread (for 16-bit operands 6 MiB more). Elementwise operations are not here: the compiler
+// emits them as loops (math.h).
 
 #ifndef PARTITA_RT_KERNELS_H
 #define PARTITA_RT_KERNELS_H
@@ -35,7 +35,7 @@ struct Rank;
 
 enum class Write : uint8_t { Set, Add };
 
-/// A pointer to floats or to T's (const ones, if T is), or null.
+/// A pointer to floats or to T's (const if T is), or null.
 template <typename T> struct FloatOrPointer {
   using Float = std::conditional_t<std::is_const_v<T>, const float, float>;
   void *data;
@@ -47,7 +47,7 @@ template <typename T> struct FloatOrPointer {
   Float *asFloat() const { return static_cast<Float *>(data); }
   T *asOther() const { return static_cast<T *>(data); }
 };
-/// What a norm's parameters are stored in, or a bias of attention: float, or the activations' type.
+/// The storage of a norm's parameters, or of a bias of attention: float, or the activations' type.
 template <typename T>
 using FloatOr =
     std::conditional_t<std::is_same_v<std::remove_const_t<T>, float>, T *, FloatOrPointer<T>>;
@@ -85,8 +85,8 @@ void layerNormForward(T *y, float *mean, float *rstd, const T *x, FloatOr<const 
                       FloatOr<const T> bias, int64_t rows, int64_t width, float epsilon);
 
 /// dx[rows, width] from dy, x and the saved statistics; dweight, dbias and the sums of dx's columns
-/// [width] by `write` (null: not wanted). weight may be null. In place (dx == dy) is allowed.
-/// dxWrite Add: dx += ..., and the sums are of what it becomes.
+/// [width] by `write` (null: not computed). weight may be null. In place (dx == dy) is allowed.
+/// dxWrite Add: dx += ..., and the sums are those of the new dx.
 template <typename T>
 void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, FloatOr<T> sums, const T *dy,
                        const T *x, FloatOr<const T> weight, const float *mean, const float *rstd,
@@ -102,7 +102,7 @@ template <typename T>
 void rmsNormForward(T *y, float *rstd, const T *x, FloatOr<const T> weight, int64_t rows,
                     int64_t width, float epsilon);
 
-/// As layerNormBackward.
+/// Like layerNormBackward.
 template <typename T>
 void rmsNormBackward(T *dx, FloatOr<T> dweight, const T *dy, const T *x, FloatOr<const T> weight,
                      const float *rstd, int64_t rows, int64_t width, Write write = Write::Set,
@@ -110,7 +110,7 @@ void rmsNormBackward(T *dx, FloatOr<T> dweight, const T *dy, const T *x, FloatOr
 
 //===-- Softmax -----------------------------------------------------------------------------===//
 
-/// y[rows, width] = softmax of each row. A row of -inf alone gives zeros. In place is allowed.
+/// y[rows, width] = softmax of each row. A row with only -inf gives zeros. In place is allowed.
 template <typename T> void softmaxForward(T *y, const T *x, int64_t rows, int64_t width);
 
 /// dx = y * (dy - sum(y * dy)) per row. In place (dx == dy) is allowed.
@@ -120,7 +120,7 @@ void softmaxBackward(T *dx, const T *dy, const T *y, int64_t rows, int64_t width
 //===-- Attention ---------------------------------------------------------------------------===//
 
 /// A [batch, sequence, heads, headDim] tensor in any layout (heads of at most 1024 elements):
-/// element (b, s, h, d) stands at data[b * batchStride + s * rowStride + h * headStride + d].
+/// element (b, s, h, d) is data[b * batchStride + s * rowStride + h * headStride + d].
 /// Inside a packed [b, s, 3 * heads * d] projection, v is {qkv + 2 * heads * d, s * 3 * heads * d,
 /// 3 * heads * d, d}.
 template <typename T> struct HeadsOf {
@@ -142,11 +142,11 @@ struct AttentionShape {
   int64_t groups = 1;      ///< query heads per key/value head: k, v have heads / groups heads
   bool causal = true;      ///< query i sees keys j <= i + keySequence - sequence
   float scale = 1.0f;      ///< scores = scale * q.k, usually 1 / sqrt(headDim)
-  int64_t window = 0;      ///< if not 0: of the keys up to its last, a query sees this many alone
+  int64_t window = 0;      ///< if not 0: a query sees only the last `window` of these keys
   bool zeroHidden = false; ///< a query all of whose biased scores are -inf gets zeros, not NaN
 };
 
-/// What is added to the scores: element (b, h, i, j) stands at data[b * batchStride + h *
+/// A term of the scores: element (b, h, i, j) is data[b * batchStride + h *
 /// headStride + i * rowStride + j * columnStride]; a stride of 0 repeats, columnStride is 0 or 1.
 template <typename T> struct ScoresOf {
   FloatOr<T> data = nullptr;
@@ -172,9 +172,8 @@ PARTITA_RT_ATTENTION_FORWARD(BFloat16)
 
 /// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not),
 /// and dbias, laid out as the bias, if it has data. Needs out and logSumExp of the forward pass.
-/// workspace: attentionWorkspace floats; the first are delta [batch, heads, sequence], the sums
-/// over d of dout * out, behind which 16-bit heads have the sums of dq of the heads that share
-/// keys.
+/// workspace: attentionWorkspace floats. The first are delta [batch, heads, sequence], the sums over d
+/// of dout * out; 16-bit heads then have the sums of dq of the heads that share keys.
 #define PARTITA_RT_ATTENTION_BACKWARD(T)                                                           \
   void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
                          HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
@@ -194,7 +193,7 @@ constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
 
 //===-- Rotary position embedding -----------------------------------------------------------===//
 
-/// Which elements of a row of n are a pair: i and i + n / 2, or 2i and 2i + 1.
+/// Which elements of a row of n form a pair: i and i + n / 2, or 2i and 2i + 1.
 enum class Pairs : uint8_t { Halves, Interleaved };
 
 /// A quarter turn of every pair (a, b) of every row: (-b, a). Not in place.
@@ -204,8 +203,8 @@ template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t wi
 /// turn: y = x cos + turned(x) sin, turned(a, b) = (-b, a); or, with Turn::Back, the transpose of
 /// that, y = x cos - turned(x sin), which takes y's cotangent to x's. In float, rounded once.
 ///
-/// All have `shape`, rows being the last dimension, and strides in elements: 1 for the last, 0
-/// where angles repeat. In place where y and x have the same strides.
+/// All have `shape`, whose last dimension is a row, and strides in elements: 1 for the last, 0 where
+/// angles repeat. In place if y and x have the same strides.
 enum class Turn : uint8_t { Forth, Back };
 template <typename T>
 void rotary(T *y, const Shape &yStrides, const T *x, const Shape &xStrides, const float *cos,
@@ -223,7 +222,7 @@ struct Dropout {
   int64_t key;
 };
 
-/// y[i...] = 0 where the element is dropped, else x / (1 - ratio). Element number n is dropped when
+/// y[i...] = 0 if the element is dropped, else x / (1 - ratio). Element number n is dropped when
 /// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32; its number is `first` plus its row-major
 /// index in a tensor of shape `whole`. In place is allowed.
 template <typename T>
@@ -232,8 +231,8 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 
-/// The tokens of a vocabulary of `whole` that a rank has rows for: first .. first + count - 1. A
-/// number stands for all of them. Other tokens are other ranks'; those outside the whole are
+/// The tokens of a vocabulary of `whole` for which a rank has rows: first .. first + count - 1. A plain
+/// number means all of them. Other ranks have the other tokens; those outside the vocabulary are
 /// errors.
 struct TokenRows {
   int64_t whole, first, count;
@@ -244,7 +243,7 @@ struct TokenRows {
   PARTITA_RT_HOST_DEVICE bool has(int64_t token) const {
     return token >= first && token < first + count;
   }
-  /// How many of them are tokens: the last rank's rows may go beyond the whole.
+  /// How many of the rows are tokens: the last rank's rows may go beyond the vocabulary.
   PARTITA_RT_HOST_DEVICE int64_t inside() const {
     return whole - first < count ? whole - first : count;
   }
@@ -258,13 +257,13 @@ void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t wi
                       TokenRows rows);
 
 /// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added
-/// in the order of n; the id `padding` adds nothing. Write::Set zeroes the table first. G: float or T; a
-/// 16-bit table's sums take another eight bytes of memory per id.
+/// in the order of n; the id `padding` adds nothing. Write::Set zeroes the table first. G: float or T; the sums
+/// of a 16-bit table take another eight bytes of memory per id.
 template <typename G, typename T, typename Id>
 void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write = Write::Set, int64_t padding = -1);
 
-/// y[t, i, :] = x[t, ids[t, i], :]: of each of the tables [rows, width] n rows. Throws Error on an
+/// y[t, i, :] = x[t, ids[t, i], :]: n rows of each table [rows, width]. Throws Error on an
 /// id outside 0 .. rows-1. T and Id as in embeddingForward.
 template <typename T, typename Id>
 void takeForward(T *y, const Id *ids, const T *x, int64_t tables, int64_t n, int64_t rows,
@@ -285,12 +284,12 @@ template <typename T>
 void crossEntropyForward(float *loss, float *logSumExp, const T *logits, const int64_t *labels,
                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
 
-/// y[n] = log(sum(exp(x[n, :]))) of x [rows, columns.count], over the columns that are there.
+/// y[n] = log(sum(exp(x[n, :]))) of x [rows, columns.count], over the first columns.inside() columns.
 template <typename T> void logSumExp(float *y, const T *x, int64_t rows, TokenRows columns);
 
 /// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] where this rank has the label's
-/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is the whole
-/// row's.
+/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is that of
+/// the full row.
 template <typename T>
 void tokenLoss(float *loss, const T *logits, const float *logSumExp, const int64_t *labels,
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
@@ -303,12 +302,12 @@ void crossEntropyBackward(T *dlogits, const float *dloss, int64_t dlossStride, c
                           const float *logSumExp, const int64_t *labels, int64_t rows,
                           TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
 
-/// How many rows and columns of logits exist at a time.
+/// The numbers of rows and columns of logits that exist at a time.
 struct ClassifierBlock {
   int64_t rows, columns;
 };
 
-/// loss[n] as crossEntropyForward of the logits x w^T, which are made block by block:
+/// loss[n] as crossEntropyForward of the logits x w^T, which are computed block by block:
 /// x [rows, width], w [vocabulary, width]. scratch: block.rows * block.columns.
 template <typename T>
 void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, int64_t rows,
@@ -317,9 +316,9 @@ void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, 
 
 /// The same with the gradients dx [rows, width] and dw [vocabulary, width] for the cotangent dloss
 /// (as in crossEntropyBackward). The logits of block.rows rows exist at a time; scratch:
-/// block.rows * (vocabulary rounded up to whole blocks + block.columns), of 16-bit x another
-/// block.rows * width behind. G: float or T. A 16-bit dw of more rows than block.rows has its sums
-/// in another vocabulary * width behind.
+/// block.rows * (vocabulary rounded up to full blocks + block.columns), then for 16-bit x another
+/// block.rows * width. G: float or T. If there are more than block.rows rows, the sums of a 16-bit dw
+/// take another vocabulary * width.
 template <typename T, typename G>
 void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
                         const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,
@@ -344,11 +343,11 @@ void copyRows(T *dst, int64_t dstStride, const T *src, int64_t srcStride, int64_
 /// dst[i] = src[i]: a cast, exact or rounding once. D, S: float, Half, BFloat16.
 template <typename D, typename S> void convert(D *dst, const S *src, int64_t n);
 
-/// dst[i] = src[i] rounded by chance (roundStochastically), with the upper sixteen bits of
-/// mix64(key + first + i): what element number first + i gets depends on no layout.
+/// dst[i] = src[i] rounded stochastically (roundStochastically), by the upper sixteen bits of
+/// mix64(key + first + i), so element number first + i is the same in every layout.
 void convertStochastically(BFloat16 *dst, const float *src, int64_t n, uint64_t key, int64_t first);
 
-/// What a rank has of a dimension: `count` of its indices, from `first` on.
+/// A rank's shard of a dimension: `count` of its indices, from `first` on.
 struct Indices {
   int64_t first, count;
 };
@@ -368,7 +367,7 @@ template <typename T, typename V> void fill(T *dst, V value, int64_t n) {
     dst[i] = T(value);
 }
 
-/// sum[i] += x[i]: one micro-batch's share of a gradient. G: float or T.
+/// sum[i] += x[i]: one micro-batch's term of a gradient. G: float or T.
 template <typename G, typename T> void accumulate(G *sum, const T *x, int64_t n);
 
 //===-- Reductions --------------------------------------------------------------------------===//
@@ -393,7 +392,7 @@ template <typename T> double sumOfSquares(const T *x, int64_t n);
 
 //===-- Norms -------------------------------------------------------------------------------===//
 
-/// An array with so many elements.
+/// An array with `count` elements.
 struct Elements {
   const void *data;
   int64_t count;
@@ -411,7 +410,7 @@ std::vector<Elements> elementsOf(const TensorRows<kColumns> &rows, int column, c
   return arrays;
 }
 
-/// sums[i]: of array i, by sumOfSquares.
+/// sums[i] = sumOfSquares of array i.
 void squareSum(double *sums, const Elements *arrays, size_t count);
 inline void squareSum(double *sums, std::initializer_list<Elements> arrays) {
   squareSum(sums, arrays.begin(), arrays.size());
@@ -422,7 +421,7 @@ void squareSum(double *sums, const TensorRows<kColumns> &rows, int column, const
   squareSum(sums, arrays.data(), arrays.size());
 }
 
-/// Sums of squares, so many.
+/// An array of sums of squares.
 struct Squares {
   const double *sums;
   int64_t count;
@@ -431,9 +430,9 @@ struct Squares {
 /// *norm = sqrt(sum of all), in double.
 void rootOfSum(float *norm, std::initializer_list<Squares> squares);
 
-/// The rank reports the least of the parameters whose sum of squares is not finite, if there is
-/// one: its gradient has an element, on some rank, that is infinite or NaN. `parameters` has
-/// the number in the program for each of the sums, in their order.
+/// Reports the first parameter whose sum of squares is not finite, if there is one: its gradient has an
+/// element, on some rank, that is infinite or NaN. `parameters` has the parameter's number in the
+/// program for each of the sums, in order.
 void firstNonfinite(Rank &rank, const Squares *squares, size_t count, const int *parameters);
 inline void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,
                            std::initializer_list<int> parameters) {
@@ -452,12 +451,12 @@ void firstNonfinite(Rank &rank, const double *sums, const TensorRows<kColumns> &
   firstNonfinite(rank, &squares, 1, parametersOf(rows).data());
 }
 
-/// *scale: what gradients of this norm are multiplied by so that it is at most maxNorm:
-/// 1 / max(1, (norm + 1e-6) / maxNorm), as PyTorch and DeepSpeed have it; 1 where maxNorm is 0.
-/// Not-a-number where the norm is infinite or none: no multiple of such gradients is finite.
+/// *scale: the factor that brings gradients with this norm to at most maxNorm:
+/// 1 / max(1, (norm + 1e-6) / maxNorm), PyTorch's and DeepSpeed's formula; 1 if maxNorm is 0.
+/// NaN if the norm is infinite or NaN: no multiple of such gradients is finite.
 void clipScale(float *scale, const float *norm, double maxNorm);
 
-/// *ratio = sqrt(squares[0]) / sqrt(squares[1]) within [least, most]; 1 where one of them is 0
+/// *ratio = sqrt(squares[0]) / sqrt(squares[1]) within [least, most]; 1 if one of them is 0
 /// (LAMB's trust ratio, arXiv 1904.00962).
 void trustRatio(float *ratio, const double *squares, double least, double most);
 
@@ -466,11 +465,11 @@ void trustRatio(float *ratio, const double *squares, double least, double most);
 /// *to = *value / *scale.
 inline void unscale(float *to, const float *value, const float *scale) { *to = *value / *scale; }
 
-/// *finite: 1 where the norm is finite, else 0.
+/// *finite: 1 if the norm is finite, else 0.
 void allFinite(float *finite, const float *norm);
 
-/// The states of a loss scale after a step (loss_scaler.h), and how many steps were skipped, in
-/// place. The rank reports the scale that the step had, and whether the run must end.
+/// Updates the states of a loss scale after a step (loss_scaler.h), and the number of skipped steps, in
+/// place. The rank reports the scale of the step, and whether the run must end.
 void updateScale(Rank &rank, float *scale, int64_t *steps, int64_t *lastOverflow,
                  int64_t *hysteresis, int64_t *skipped, const float *finite,
                  const LossScalerOptions &options);

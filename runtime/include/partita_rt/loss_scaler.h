@@ -1,19 +1,16 @@
-// The loss scale of float16 training: what becomes of it after a step, as DeepSpeed's scalers have
-// it.
+// The loss scale of float16 training, and its update after a step, as in DeepSpeed's scalers.
 //
-// The loss is multiplied by the scale so that small gradients are not lost to float16; a scale that
-// is too large makes them infinite. The step's gradients are divided by the scale of *their*
-// backward pass, the one before the update here; a step with an overflow changes nothing but this
-// state.
+// The loss is multiplied by the scale so that small gradients do not vanish in float16; a scale that
+// is too large makes them infinite. The step's gradients are divided by the scale of *their* backward
+// pass, before the update here; a step with an overflow changes only this state.
 //
 // Dynamic:
-//   overflow  the first `hysteresis - 1` are forgiven: the step is skipped, the scale stays; each
-//             further one halves it, down to the minimum; one at the minimum is the end of the run.
-//             Forgiveness comes back with the next growth, or, `consecutive`, with any clean step.
-//   clean     the scale doubles with every `window`-th step of an unbroken row of clean ones,
-//   counted
-//             from the second one behind the last overflow (so the first growth, also of a fresh
-//             run, comes with the row's step window + 1). It has no upper bound.
+//   overflow  the first `hysteresis - 1` only skip the step; each further one also halves the scale,
+//             down to the minimum; one at the minimum ends the run. The count starts again with the
+//             next growth or, if `consecutive`, with any clean step.
+//   clean     the scale doubles with every `window`-th consecutive clean step, counted from the second
+//             one after the last overflow (so the first growth, also of a fresh run, comes with clean
+//             step window + 1). It has no upper bound.
 // Static: the scale stays; a step with an overflow is skipped all the same.
 //
 // Plain structs and one pure function, so that device code may hold and evaluate them.
@@ -36,7 +33,7 @@ struct LossScalerOptions {
 
 struct LossScalerState {
   double scale = 65536;
-  int64_t step = 0;          ///< updates of this state so far, with skipped ones
+  int64_t step = 0;          ///< updates of this state so far, including skipped steps
   int64_t lastOverflow = -1; ///< the step of the last overflow
   int64_t hysteresis = 2;    ///< overflows left until the scale is halved; at 1 the next one does
 };
@@ -47,11 +44,10 @@ inline LossScalerState firstState(const LossScalerOptions &options) {
 
 struct LossScalerResult {
   LossScalerState state;
-  bool stop = false; ///< an overflow at the minimum; the state is then what it was
+  bool stop = false; ///< an overflow at the minimum; the state is unchanged
 };
 
-/// The state after a step whose gradients, on any rank that shares the step, were (`overflow`) or
-/// were not all finite.
+/// The state after a step. `overflow`: on some rank of the step, a gradient was not finite.
 PARTITA_RT_HOST_DEVICE inline LossScalerResult
 updateLossScale(LossScalerState state, const LossScalerOptions &options, bool overflow) {
   if (!options.dynamic) {

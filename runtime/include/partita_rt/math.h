@@ -4,8 +4,8 @@
 //     for (int64_t i = 0; i < n; ++i)
 //       y[i] = 0.5f * x[i] * (1.0f + tanhf(0.7978846f * (x[i] + 0.044715f * x[i] * x[i] * x[i])));
 //
-// under -O3 -fno-math-errno -march=native, without -ffast-math: infinities and NaN stay right
-// (exp(-inf) = 0). Errors are below 4 units in the last place.
+// under -O3 -fno-math-errno -march=native, without -ffast-math: infinities and NaN are handled
+// correctly (exp(-inf) = 0). Errors are below 4 units in the last place.
 //
 // Emitted code uses the C names: expf logf tanhf erff powf sinf cosf log1pf expm1f exp2f log2f, and
 // sqrtf fabsf floorf ceilf, which are instructions. sqrtf(x), 1.0f/x and comparisons are exact.
@@ -55,8 +55,8 @@ PARTITA_RT_HOST_DEVICE inline double select(bool c, double a, double b) { return
 PARTITA_RT_HOST_DEVICE inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline bool select(bool c, bool a, bool b) { return c ? a : b; }
-/// a / b of integers, truncated toward zero, and what is left of it, with the sign of a; both are 0
-/// where b is 0 (and never trap: the smallest integer over -1 wraps).
+/// a / b of integers, truncated toward zero, and its remainder, with the sign of a; both are 0 if b
+/// is 0 (and never trap: the smallest integer over -1 wraps).
 PARTITA_RT_HOST_DEVICE inline int64_t quotient(int64_t a, int64_t b) {
   return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b;
 }
@@ -70,7 +70,7 @@ PARTITA_RT_HOST_DEVICE inline int32_t rest(int32_t a, int32_t b) {
   return b == 0 || b == -1 ? 0 : a % b;
 }
 PARTITA_RT_HOST_DEVICE inline float rest(float a, float b) { return fmodf(a, b); }
-/// What is left of a / b with the sign of b (Python's %).
+/// The remainder of a / b with the sign of b (Python's %).
 PARTITA_RT_HOST_DEVICE inline int64_t modulo(int64_t a, int64_t b) {
   int64_t left = rest(a, b);
   return left != 0 && (left < 0) != (b < 0) ? left + b : left;

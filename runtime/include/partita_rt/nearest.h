@@ -1,4 +1,4 @@
-// The known word that is nearest to an unknown one, for messages.
+// Finds the known word nearest to an unknown one, for messages.
 
 #ifndef PARTITA_RT_NEAREST_H
 #define PARTITA_RT_NEAREST_H
@@ -9,7 +9,7 @@
 
 namespace partita_rt {
 
-/// Letters that are inserted, removed or replaced between the two.
+/// The edit distance: letters inserted, removed or replaced.
 inline int editDistance(const std::string &a, const std::string &b) {
   std::vector<int> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -26,7 +26,7 @@ inline int editDistance(const std::string &a, const std::string &b) {
   return row[b.size()];
 }
 
-/// Of at least one; among equals the first.
+/// The nearest of at least one word; the first among equals.
 inline std::string nearestOf(const std::string &word, const std::vector<std::string> &known) {
   return *std::min_element(known.begin(), known.end(),
                            [&](const std::string &a, const std::string &b) {

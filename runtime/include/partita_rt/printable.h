@@ -1,4 +1,4 @@
-// Texts for a terminal: names from files are anything.
+// Text for a terminal: names from files may contain anything.
 
 #ifndef PARTITA_RT_PRINTABLE_H
 #define PARTITA_RT_PRINTABLE_H
@@ -11,7 +11,7 @@ namespace partita_rt {
 
 namespace printable_detail {
 
-/// Bytes of the character that begins at `at`; 0 where none does, or a control character.
+/// Bytes of the character that begins at `at`; 0 if none does, or a control character.
 inline size_t characterAt(const std::string &text, size_t at) {
   auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t(0); };
   uint8_t first = byte(at);
@@ -33,7 +33,7 @@ inline size_t characterAt(const std::string &text, size_t at) {
 
 } // namespace printable_detail
 
-/// Control characters, and bytes that are no character in UTF-8, as \xNN; all else as it is.
+/// Control characters, and bytes that are not UTF-8, as \xNN; all else unchanged.
 inline std::string printable(const std::string &text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

@@ -26,9 +26,9 @@
 //     int main(int argc, char **argv) { return programMain(argc, argv, program()); }
 //
 // All sizes are in bytes unless the name says elements. Every offset is a multiple of 64 (vector
-// loads), of a parameter or state of 16. Strings are UTF-8, already escaped by the emitter.
-// programMain checks the tables before anything runs (checkProgram): offsets inside their arena,
-// local shapes that divide the global ones, axes that exist; what is wrong is one message, exit 1.
+// loads), that of a parameter or state a multiple of 16. Strings are UTF-8, already escaped by the
+// emitter. programMain checks the tables before anything runs (checkProgram): offsets are inside their
+// arena, local shapes divide the global ones, axes exist. An error is one message and exit code 1.
 
 #ifndef PARTITA_RT_PROGRAM_H
 #define PARTITA_RT_PROGRAM_H
@@ -79,37 +79,36 @@ using AxisSet = NumberSet;
 using StageSet = NumberSet; ///< at most kMaxStages
 constexpr int kMaxStages = 64;
 
-/// Ranks that communicate: those of some stages whose coordinates are equal but for those along
-/// some axes. A rank is in one group of a row, or in none. Each row has a communicator of its own,
-/// whose collectives complete in their order and do not queue behind another row's.
+/// Ranks that communicate: those of some stages whose coordinates are equal except along some axes. A
+/// rank is in one group of a row, or in none. Each row has a communicator of its own, whose
+/// collectives complete in order and do not queue behind another row's.
 struct Group {
-  const char *name; ///< in the census and in messages, which add up rows of one name
+  const char *name; ///< in the census and in messages, which add up rows with the same name
   AxisSet axes;
   StageSet stages = {};
 };
 
 /// A directed pair of stages: each rank of stage `from` sends messages to the rank of stage `to`
 /// whose other coordinates are equal (channel.h). Messages of one channel arrive in the order in
-/// which they are sent; there is no order between two channels, of which several may join the same
-/// stages.
+/// which they are sent; there is no order between two channels, even of the same two stages.
 struct Channel {
   const char *name; ///< in messages and reports; unique
   int from, to;     ///< stages, which differ
 };
 
-/// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
-/// number `axis`. Several entries with the same dim: fewer blocks first, among equals the outermost
-/// split first. A split of dimension kFlat, behind all others, is of what they leave, as if it had
-/// one dimension: equal shards of its elements, in their order; the last ones' rest is padding.
+/// Dimension `dim` has `blocks` equal blocks, each of which mesh axis number `axis` splits into equal
+/// shards. Several entries with the same dim: fewer blocks first, among equals the outermost split
+/// first. A split of dimension kFlat comes after all others and splits the elements that they leave,
+/// in order, into equal shards; the last ones end in padding.
 constexpr int kFlat = -1;
 struct Split {
   int dim = 0;
   int axis = 0;
   int64_t blocks = 1;
-  int64_t sizes[kMaxBlocks] = {}; ///< of the blocks, where they are not equal; then it is alone
+  int64_t sizes[kMaxBlocks] = {}; ///< of the blocks, if unequal; then the dimension has no other split
 };
 
-/// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is whole.
+/// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is full.
 struct Splits {
   int count = 0;
   Split list[kMaxAxes] = {};
@@ -143,26 +142,26 @@ struct Input {
   DType dtype;         ///< Int64, Int32, Float32 or Bool
   Shape globalShape;   ///< one micro-batch of the whole program
   Shape localShape;    ///< one micro-batch of one rank
-  Splits splits;       ///< how the one comes from the other
+  Splits splits;       ///< of the global shape into the local one
   int64_t vocabulary;  ///< numbers are 0 .. vocabulary-1, or `filler`; 0: any
   int64_t filler = 0;  ///< the label that does not count; the first of Shifted
-  bool batched = true; ///< one row per sample; else the same for all
+  bool batched = true; ///< one row per sample; else the same values for all
 };
 
-/// A file that parameters' values stand in, as it was when the program was compiled. Offsets in
-/// another one would be read as whatever stands there.
+/// A file with initial values, as it was when the program was compiled. In another file, the offsets
+/// would lead to other data.
 struct ModelFile {
   const char *path; ///< relative to Program::modelFolder
   int64_t bytes;
   uint64_t fingerprint; ///< fingerprint.h
 };
 
-/// Whose memory a parameter or state lives in: the device's, which computes, or the host's.
+/// Where a parameter or state lives: in device memory, which computes, or in host memory.
 enum class Home : uint8_t { Device, Host };
 
-/// What an exporter's constant folding has made of the model's parameters before the program was
-/// compiled, which decides what a file of the model's weights holds of it: `Moved`, the transpose of
-/// a tensor, or nothing; `Computed` (a product of weight_norm), nothing, whatever names and shapes say.
+/// How an exporter's constant folding has made a tensor, which decides what a file of the model's weights
+/// has of it. `Moved`: at most the tensor's transpose. `Computed` (a product of weight_norm): nothing,
+/// whatever its names and shapes.
 enum class Folded : uint8_t { No, Moved, Computed };
 
 /// A trainable (or frozen) tensor at `offset` of its home's persistent memory, on every stage that
@@ -181,8 +180,8 @@ struct Parameter {
   Folded folded = Folded::No;
 };
 
-/// A tensor of optimizer state, persistent, on the stages of its parameter. As a whole it has its
-/// parameter's shape; a rank may have less of it.
+/// A persistent tensor of optimizer state, on the stages of its parameter. Its full shape is the
+/// parameter's; a rank may have a smaller shard of it.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
   int parameter;    ///< index into Program::parameters
@@ -193,8 +192,8 @@ struct OptimizerState {
   DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
-/// A persistent scalar (loss scale, ...) that is equal on all ranks, saved in checkpoints. The
-/// number of steps done needs none: Rank::step.
+/// A persistent scalar (loss scale, ...) that is equal on all ranks and saved in checkpoints. The number
+/// of steps done is not one: Rank::step.
 struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
@@ -213,29 +212,29 @@ struct Output {
   StageSet stages = {};
 };
 
-/// "unknown" of a kind that another rank, of another program, sends.
+/// "unknown" for a kind that a rank of another program sends.
 const char *nameOf(CollectiveKind kind);
 
 /// One row of the compiler's census: what one rank issues during one train_step. The runtime counts
-/// what is really issued and programMain fails when the two differ.
+/// what is actually issued, and programMain fails if the two differ.
 struct CensusEntry {
   CollectiveKind kind;
   const char *group; ///< its name
   int64_t calls;    ///< per train_step
   int64_t bytes;    ///< per train_step, as counted by collectives.h
-  const char *why;  ///< what it is called: the node that made it necessary
+  const char *why;  ///< its name: the node that made it necessary
 };
 
-/// What one rank of a stage sends over a channel during one train_step, or receives, whichever end
-/// it is at; checked as the census is. Rows of one channel are added up.
+/// What one rank of a stage sends or receives over a channel, depending on its end, during one
+/// train_step; checked like the census. Rows of one channel are added up.
 struct MessageEntry {
   int channel; ///< row of Program::channels
   int64_t messages, bytes;
   const char *why;
 };
 
-/// Bytes that one rank copies between the device's and the host's memory during one train_step; as
-/// with the census, programMain fails when other are counted.
+/// Bytes that one rank copies between device and host memory during one train_step; like the census,
+/// programMain fails if the runtime counts others.
 struct TransferBytes {
   int64_t toHost = 0, toDevice = 0;
 };
@@ -249,7 +248,7 @@ struct Hyper {
   double epsilon = 1e-8;
   double weightDecay = 0;
   double momentum = 0;
-  double gradientClip = 0; ///< largest global norm of the gradients; 0 = no clipping
+  double gradientClip = 0; ///< max global norm of the gradients; 0 = no clipping
 };
 
 /// Which hyperparameters the emitted updates read; an option for another one is refused rather than
@@ -263,11 +262,10 @@ struct HyperReads {
   bool gradientClip = false;
 };
 
-/// An option of the program's command line, as a run that trains takes it where its own says
-/// nothing.
+/// A default for an option of a training run's command line.
 struct RunDefault {
   const char *option; ///< "--print-every"
-  const char *value;  ///< "" of a flag
+  const char *value;  ///< "" for a flag
 };
 
 /// What the ranks of one pipeline stage run: a program without pipeline parallelism has one stage.
@@ -276,35 +274,35 @@ struct RunDefault {
 /// refused.
 struct Stage {
   int64_t persistentBytes = 0; ///< parameters and states of one rank
-  int64_t hostBytes = 0;       ///< those that live in the host's memory
-  int64_t pinnedBytes = 0;     ///< host memory for what is on its way; as arenaBytes
-  int64_t scratchBytes = 0;    ///< of a CUDA program: the kernels' (cuda/shapes.h)
-  int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
-  /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
+  int64_t hostBytes = 0;       ///< those in host memory
+  int64_t pinnedBytes = 0;     ///< host memory for values in transit; like arenaBytes
+  int64_t scratchBytes = 0;    ///< of a CUDA program's kernels (cuda/shapes.h)
+  int64_t arenaBytes = 0;      ///< max over the entry points; contents undefined at entry
+  /// The same for `forward`, if it differs: allocated only for a run with --forward.
   int64_t forwardArenaBytes = 0;
   Table<CensusEntry> census;
   Table<MessageEntry> messages;
   TransferBytes transfers;
 
-  void (*init)(Rank &) = nullptr; ///< gives parameters and states their first values
+  void (*init)(Rank &) = nullptr; ///< gives parameters and states their initial values
   void (*trainStep)(Rank &) = nullptr;
   void (*evalStep)(Rank &) = nullptr;
   void (*forward)(Rank &) = nullptr;
 };
 
-/// Of a program that says nothing else: one stage, which has no function.
+/// The default: one stage, without functions.
 inline const Stage kEmptyStages[1] = {};
 
 /// One constant description of everything: the model, and the stages that compute it.
 struct Program {
   const char *name = "program";
-  const char *compiler = "an unknown compiler"; ///< that wrote it, with its version
+  const char *compiler = "an unknown compiler"; ///< name and version
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
-  /// Where the files that `init` names are: absolute, or relative to the program's folder.
+  /// The folder of the files that `init` names: absolute, or relative to the program's folder.
   const char *modelFolder = "";
-  const char *model = ""; ///< the file that it was compiled from, which no output replaces
+  const char *model = ""; ///< the file that it was compiled from, which no output may replace
   Table<Axis> mesh;       ///< empty: one rank
-  Table<Group> groups;    ///< empty: one row for each axis, of its name and in its order
+  Table<Group> groups;    ///< empty: one row per axis, with its name, in order
   Table<Channel> channels; ///< at most kMaxChannels
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
@@ -313,48 +311,48 @@ struct Program {
   Table<ScalarState> scalarStates;
   Table<Output> outputs;
   Table<RunDefault> defaults;
-  /// In the order of the coordinates along mesh axis number stageAxis; where that is -1, one.
+  /// In the order of the coordinates along mesh axis number stageAxis; one stage if that is -1.
   Table<Stage> stages = kEmptyStages;
   int stageAxis = -1;
 
   int64_t accumulate = 1; ///< micro-batches per train_step
 
-  /// What a step computes in its forward and backward pass, whole program, all micro-batches: the
-  /// compiler's count of matmuls and attention of the forward program, times 3, less
-  /// those for gradients that nothing trained needs. 0: unknown.
+  /// FLOPs of a step's forward and backward passes, over all ranks and micro-batches: the compiler's
+  /// count of matmuls and attention of the forward program, times 3, less those for gradients that no
+  /// trained parameter needs. 0: unknown.
   double modelFlops = 0;
 
   Hyper hyper;
-  const char *schedule = "constant"; ///< of the rates, unless a run has another (schedule_text.h)
+  const char *schedule = "constant"; ///< of the learning rate, unless a run sets another (schedule_text.h)
   HyperReads reads;
   /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
   /// refused.
   bool exposesGradients = false;
 
-  /// Has the program an entry point? has(&Stage::trainStep); checkProgram sees that no stage lacks
-  /// what another one has.
+  /// Does the program have an entry point? has(&Stage::trainStep); checkProgram checks that all stages
+  /// have the same ones.
   bool has(void (*Stage::*entry)(Rank &)) const { return stages[0].*entry; }
 };
 
 /// What train_step and eval_step report, equal on all ranks (the loss is already reduced).
 struct StepReport {
   float loss = 0;         ///< mean over the unmasked tokens of the global batch
-  float gradientNorm = -1; ///< global norm before clipping; -1 where it is not computed
-  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 where the loss counts
+  float gradientNorm = -1; ///< global norm before clipping; -1 if it is not computed
+  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 if the loss counts
   /// none.
   int64_t tokenCount = -1;
-  float lossScale = 0; ///< of this step's backward pass; 0 where the loss is not scaled
+  float lossScale = 0; ///< of this step's backward pass; 0 if the loss is not scaled
   /// Steps of the run so far that changed nothing but the loss scale; they do not advance the
   /// schedule.
   int64_t skippedSteps = 0;
-  /// The first parameter, by its number, whose gradient has an inf or a NaN; -1 where all are finite,
-  /// or are not checked.
+  /// The number of the first parameter whose gradient has an inf or a NaN; -1 if all are finite or not
+  /// checked.
   int firstNonfinite = -1;
   /// An overflow at the smallest loss scale: the run cannot go on.
   bool scaleExhausted = false;
 };
 
-/// A slot of a pipeline stage's schedule: what a rank is at (channel.h's beginSlot).
+/// A slot of a pipeline stage's schedule, where a rank is (channel.h's beginSlot).
 struct Slot {
   int64_t number = -1;     ///< in the stage's schedule; -1: at none
   int64_t microBatch = -1; ///< -1: of none
@@ -377,25 +375,25 @@ struct Rank {
   char *hostBase = nullptr;            ///< stage->hostBytes
   char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
-  void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes what goes there
-  Communicator *groups[kMaxGroups] = {}; ///< by row; null where the rank is in no group
+  void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes them
+  Communicator *groups[kMaxGroups] = {}; ///< by row; null if the rank is in no group
   Communicator *world = nullptr;         ///< all ranks
-  /// By row of the program's channels; null where the rank is at neither end.
+  /// By row of the program's channels; null if the rank is at neither end.
   ChannelEnd *const *channels = nullptr;
 
   Hyper hyper;
   float learningRate = 0;               ///< of this step, after the schedule
   int64_t step = 0;                     ///< number of the step, from 1
-  int64_t update = 0;                   ///< of the update being made, from 1 (AdamW's t): the step
-                                        ///< less those that were skipped
+  int64_t update = 0;                   ///< number of the current update, from 1 (AdamW's t): skipped
+                                        ///< steps do not count
   uint64_t seed = 1;                    ///< of the data order and of dropout
   StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
   TransferEngine *transfers = nullptr;  ///< the runtime's own
-  cuda::Device *device = nullptr;       ///< of a CUDA program: its GPU (cuda/device.h)
+  cuda::Device *device = nullptr;       ///< the GPU, in a CUDA program (cuda/device.h)
   WorkClock *clock = nullptr;           ///< the runtime's own, with --breakdown (work.h)
-  Slot slot;                            ///< that the schedule is at, for reports (beginSlot)
+  Slot slot;                            ///< the current one, for reports (beginSlot)
   class RankWaits *waits = nullptr;     ///< the runtime's own
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
@@ -403,7 +401,7 @@ struct Rank {
   template <typename T = float> T *persistent(int64_t offset) const {
     return reinterpret_cast<T *>(persistentBase + offset);
   }
-  /// The host's persistent memory at a byte offset.
+  /// Persistent host memory at a byte offset.
   template <typename T = float> T *host(int64_t offset) const {
     return reinterpret_cast<T *>(hostBase + offset);
   }
@@ -419,7 +417,7 @@ struct Rank {
   template <typename T = float> T *at(int64_t offset) const {
     return reinterpret_cast<T *>(arenaBase + offset);
   }
-  /// What the current micro-batch keeps for later passes, at a byte offset in its block of a ring.
+  /// A value that the current micro-batch saves for later passes, at a byte offset in its block of a ring.
   template <typename T = float> T *inFlight(int64_t offset, int ring = 0) const {
     return reinterpret_cast<T *>(inFlightBases[ring] + offset);
   }
@@ -430,13 +428,13 @@ struct Rank {
   }
   /// The rank's group of a row of the program's groups.
   Communicator &group(int row) const { return *groups[row]; }
-  /// `body(communicator)` for all groups that the rank is in.
+  /// Calls `body(communicator)` for all groups that the rank is in.
   template <typename Body> void forGroups(Body body) const {
     for (Communicator *group : groups)
       if (group)
         body(*group);
   }
-  /// `body(end)` for all ends of channels that the rank is at.
+  /// Calls `body(end)` for all ends of channels that the rank is at.
   template <typename Body> void forChannels(Body body) const {
     for (int64_t row = 0; channels && row < program->channels.size(); ++row)
       if (channels[row])
@@ -455,7 +453,7 @@ void exposeGradient(Rank &rank, int parameter, const Half *gradient,
 void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
                     std::initializer_list<int> flatOver = {});
 
-/// The tensors of a column of a table, gradients of the rows' parameters.
+/// The same for the tensors of a column of a table, gradients of the rows' parameters.
 template <int kColumns, typename T>
 void exposeGradients(Rank &rank, const TensorRows<kColumns> &rows, int column, const T *base,
                      std::initializer_list<int> flatOver = {}) {
@@ -464,7 +462,7 @@ void exposeGradients(Rank &rank, const TensorRows<kColumns> &rows, int column, c
 }
 
 /// The main() of an emitted program: options, ranks, data, training loop, checkpoints, summary.
-/// Returns the exit code: 0 only when all that was asked was done.
+/// Returns the exit code: 0 only if everything requested was done.
 int programMain(int argc, char **argv, const Program &program);
 
 } // namespace partita_rt

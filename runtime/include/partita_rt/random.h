@@ -1,4 +1,4 @@
-// Counter-based random numbers: what stands behind --init seed:N, dropout and stochastic rounding.
+// Counter-based random numbers for --init seed:N, dropout and stochastic rounding.
 
 #ifndef PARTITA_RT_RANDOM_H
 #define PARTITA_RT_RANDOM_H
@@ -32,7 +32,7 @@ PARTITA_RT_HOST_DEVICE inline uint64_t keyOfStep(uint64_t seed, int64_t step) {
   return mix64(mix64(seed) + uint64_t(step));
 }
 
-/// What the stochastic rounding of a parameter depends on (init.h: roundingKey); update: from 1.
+/// The key of a parameter's stochastic rounding (init.h: roundingKey); update: from 1.
 PARTITA_RT_HOST_DEVICE inline double keyOfRounding(uint64_t seed, int64_t update, int64_t parameter,
                                                    float applied) {
   update -= applied == 0;

@@ -1,8 +1,8 @@
-// Learning-rate schedules: how large the next update is, from the number of updates done.
+// Learning-rate schedules: the next update's rate as a function of the number of updates done.
 //
-// A schedule knows no time but `done`: skipped steps (loss scaling) do not advance it, and a run
-// that continues from a checkpoint goes on where it was. All arithmetic is in double; nothing here
-// needs the host, so that device code may evaluate it (PARTITA_RT_HOST_DEVICE).
+// A schedule depends only on `done`: skipped steps (loss scaling) do not advance it, and a run that
+// resumes from a checkpoint continues it. All arithmetic is in double; nothing here needs the host, so
+// that device code may evaluate it (PARTITA_RT_HOST_DEVICE).
 //
 // Ours, with the step t = done + 1, the base rate r (--lr) and a linear warm-up r t / W up to W:
 //     constant   r

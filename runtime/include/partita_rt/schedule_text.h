@@ -4,9 +4,8 @@
 //     OneCycle,cycle_min_lr=1e-4,cycle_max_lr=1e-3,cycle_first_step_size=500
 //     cosine,warmup_steps=20,schedule_steps=1000,min_lr_ratio=0.1
 //
-// One table says which keys a schedule has, what they set, within which bounds and whether they
-// must be there. The run's option --lr-schedule, a program's table and the compiler's plan option
-// are read by it alike.
+// One table says which keys a schedule has, what they set, their bounds and whether they are required.
+// The run's option --lr-schedule, a program's table and the compiler's plan option are all read by it.
 
 #ifndef PARTITA_RT_SCHEDULE_TEXT_H
 #define PARTITA_RT_SCHEDULE_TEXT_H
@@ -24,8 +23,8 @@ namespace partita_rt {
 /// Learning rates and decays are below it.
 constexpr double kMostRate = 1e9;
 
-/// What is wrong with a number as text, within [least, below); nothing otherwise. The compiler and
-/// runs read their options by it alike.
+/// What is wrong with a number as text, which must be in [least, below); empty if nothing is. The
+/// compiler and runs both read their options by it.
 inline std::string numberProblem(const std::string &text, double least, double below) {
   char *end = nullptr;
   bool plain = !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string::npos;
@@ -126,7 +125,7 @@ inline const std::vector<ScheduleKey> &scheduleKeys() {
 
 namespace schedules {
 
-/// What a kind's members are where no key sets them, as DeepSpeed has it.
+/// The defaults of a kind's members, which are DeepSpeed's.
 inline Schedule initial(ScheduleKind kind) {
   Schedule s;
   s.kind = kind;
@@ -190,7 +189,7 @@ inline std::string setKey(const std::string &item, std::set<std::string> &given,
   return kind + " has no key '" + name + "'; did you mean '" + nearestOf(name, known) + "'?";
 }
 
-/// Are all there that must be?
+/// Are all required keys there?
 inline std::string findMissing(const std::set<std::string> &given, const Schedule &s) {
   for (const ScheduleKey &key : scheduleKeys())
     if (key.kind == s.kind && key.required && !given.count(key.name))
@@ -201,8 +200,8 @@ inline std::string findMissing(const std::set<std::string> &given, const Schedul
 
 } // namespace schedules
 
-/// Reads `text` into a schedule, and the keys that it gives into `given`. Returns what is wrong with
-/// it, or nothing; where something is, both are as they were.
+/// Reads `text` into a schedule, and its keys into `given`. Returns what is wrong with it, or an empty
+/// text; on an error both are unchanged.
 inline std::string parseSchedule(const std::string &text, Schedule &schedule,
                                  std::set<std::string> &given) {
   size_t comma = text.find(',');
@@ -242,7 +241,7 @@ inline std::string parseSchedule(const std::string &text, Schedule &schedule) {
   return parseSchedule(text, schedule, given);
 }
 
-/// Does the schedule give absolute rates, whatever the optimizer's base rate is?
+/// Does the schedule give absolute rates, independent of the optimizer's base rate?
 inline bool ignoresBaseRate(const Schedule &s) {
   return s.kind == ScheduleKind::WarmupDecayLR || s.kind == ScheduleKind::OneCycle ||
          s.kind == ScheduleKind::LRRangeTest ||

@@ -1,11 +1,11 @@
-// Which elements of a tensor a file of a checkpoint holds, so that whoever reads it needs to know
-// nothing of the ranks that wrote it. The compiler reads checkpoints too: this header stands for
-// itself.
+// The elements of a tensor that a file of a checkpoint holds, so that a reader needs to know nothing
+// about the ranks that wrote it. The compiler reads checkpoints too, so this header includes no other
+// of the runtime's.
 //
 //     tensor[np.ix_(*map(indices, dims))].reshape(-1)[first:last]
 //
-// in numpy's words: those indices of every dimension that lie in one of its ranges, and of the
-// elements that they all name, in the tensor's order, some in sequence.
+// in numpy: the indices of every dimension that are in one of its ranges, and a contiguous range of
+// the elements that these select, in the tensor's order.
 
 #ifndef PARTITA_RT_SLICES_H
 #define PARTITA_RT_SLICES_H
@@ -19,7 +19,7 @@
 namespace partita_rt {
 
 struct Slices {
-  /// Per dimension its ranges, ascending: begin, end, begin, end, ... (an end is not in its range).
+  /// The ranges of each dimension, ascending: begin, end, begin, end, ... (an end is not in its range).
   std::vector<std::vector<int64_t>> dims;
   int64_t first = 0, last = 0; ///< of the elements in all ranges, those number first ... last - 1
 
@@ -38,7 +38,7 @@ struct Slices {
       product *= width(d);
     return product;
   }
-  /// The shape that the piece has in its file: of the ranges, if all their elements are there.
+  /// The shape in its file: that of the ranges, if it has all their elements.
   std::vector<int64_t> shapeInFile() const {
     if (elements() != boxElements())
       return {elements()};
@@ -60,7 +60,7 @@ public:
       below[d] = below[d + 1] * slices.width(d);
     }
     while (innermost < shape.size() && below[innermost + 1] != inner[innermost + 1])
-      ++innermost; // the dimensions behind it are whole
+      ++innermost; // the dimensions after it are full
     walk(0, 0, 0);
   }
 
@@ -88,7 +88,7 @@ private:
   }
   const Slices &slices;
   Visit visit;
-  std::vector<int64_t> inner, below; ///< elements behind a dimension: of the tensor, of the ranges
+  std::vector<int64_t> inner, below; ///< elements per index of a dimension: of the tensor, of the ranges
   size_t innermost = 0;
 };
 template <typename Visit>
@@ -96,7 +96,7 @@ void forSlices(const std::vector<int64_t> &shape, const Slices &slices, Visit vi
   SliceWalk<Visit>(shape, slices, visit);
 }
 
-/// What is wrong with slices that were written for a tensor of this shape; "" when nothing is.
+/// What is wrong with slices of a tensor of this shape; "" if nothing is.
 inline std::string problemOf(const std::vector<int64_t> &shape, const Slices &slices) {
   if (slices.dims.size() != shape.size())
     return "its slices are of " + std::to_string(slices.dims.size()) +
@@ -126,8 +126,8 @@ inline bool meet(const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
   return false;
 }
 
-/// Why these pieces, each without problems, are not every element once; "" when they are. Pieces
-/// with the same ranges must follow one another, ranges that differ must not meet.
+/// Why these slices, each without problems, do not cover every element once; "" if they do. Those with
+/// the same ranges must follow one another, different ranges must not overlap.
 inline std::string problemOfAll(const std::vector<int64_t> &shape, std::vector<Slices> pieces) {
   int64_t elements = 1, total = 0;
   for (int64_t size : shape)

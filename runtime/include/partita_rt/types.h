@@ -16,7 +16,7 @@ constexpr int kMaxAxes = 6;
 constexpr int kMaxGroups = 16; ///< rows of Program::groups
 constexpr int kMaxChannels = 1024; ///< rows of Program::channels
 constexpr int kMaxDims = 8;
-constexpr int kMaxBlocks = 8; ///< unequal ones of a dimension
+constexpr int kMaxBlocks = 8; ///< unequal blocks of a dimension
 
 /// A user's mistake or a failed system call: one message, lower case, no full stop. programMain
 /// prints it once as "<program>: error: <message>" and exits with code 1.

@@ -1,7 +1,6 @@
-// Integers of variable length, as protobuf packs them: seven bits a byte, the lowest first, all but
-// the last byte with the high bit set. ONNX keeps the bits of 16-bit floats so where they are not
-// raw bytes. The compiler checks them with this reader (which stands for itself), the runtime
-// reads them.
+// Protobuf's varints: seven bits per byte, the lowest first; all bytes except the last one have the
+// high bit set. ONNX stores the bits of 16-bit floats this way, unless as raw bytes. The compiler
+// checks them with this reader, the runtime reads them; this header includes no other of the runtime's.
 
 #ifndef PARTITA_RT_VARINTS_H
 #define PARTITA_RT_VARINTS_H
@@ -14,8 +13,8 @@ class VarintReader {
 public:
   VarintReader(const unsigned char *begin, const unsigned char *end) : at(begin), end(end) {}
 
-  /// False, without a value, at the end, before a number that is cut off, and before one of more
-  /// than ten bytes.
+  /// Returns false, without a value, at the end, at a truncated number, and at one of more than ten
+  /// bytes.
   bool next(uint64_t &value) {
     uint64_t result = 0;
     for (int i = 0; i < 10 && at + i < end; ++i) {
