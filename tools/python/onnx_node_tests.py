@@ -336,19 +336,19 @@ def write_table(path, cases):
     with open(path, "w") as file:
         file.write(f"""# ONNX's node tests
 
-Written by `tools/python/onnx_node_tests.py` from the node tests of onnx {onnx.__version__}, and cases of onnxruntime's fused
-operators, {len(cases)} in all: each is imported (inputs that determine shapes as initializers), executed in double
-precision by the interpreter and compiled for the CPU; the outputs of both are compared with those that ONNX gives, by
-ONNX's own tolerances. {total['passed']} pass in both ways, {total['refused']} are refused with a located message, {total['failed']} fail,
-{total['crashed']} crash or hang. Cases of random outputs are left out. Operators of which no case passes
+Written by `tools/python/onnx_node_tests.py --table` in the environment of `tools/python/make_venv` (from PyPI, 4 GB of disk). The cases are the
+node tests of onnx {onnx.__version__} and cases of onnxruntime's fused operators, {len(cases)} in all. Each is imported (inputs that
+determine shapes as initializers), interpreted in double precision and compiled for the CPU; both outputs are compared with
+ONNX's, by ONNX's own tolerances. {total['passed']} pass in both ways, {total['refused']} are refused with a located message, {total['failed']} fail,
+{total['crashed']} crash or hang. Cases with random outputs are left out. Operators of which no case passes
 are listed at the end. Inputs and outputs that are sequences or optional are refused: those of a
-program are tensors, each of one shape. (Sequences inside of a model: test/Import/sequences.test.)
+program are tensors, each of one shape. (For sequences inside a model see test/Import/sequences.test.)
 
 `./check` runs all node tests that Debian has (onnx 1.12, opsets up to 17) in the interpreter, and up to four cases of each
 operator of this table as compiled programs too.
 
-An operator of the table is supported but for the element types that its row names. One that is *in part* is supported but
-for the rest of what its last column says too.
+An operator of the table is supported except for the element types in its last column. One marked *in part* is also not
+supported in the other cases that this column names.
 
 | operator | cases | interpreted | compiled | refused | failed | refused because |
 |---|---|---|---|---|---|---|
