@@ -1,10 +1,9 @@
 //===- Collectives.h - what ranks communicate, and why ------------------------------*- C++ -*-===//
 //
-// One record per collective of a program, with its cause (#par.cause):
-// what the runtime will count. From the ops while they are of tensors (phases 'differentiate' to
-// 'memory'); `lower-to-rt` notes the records on the module (#rt.collective). Whoever reports or limits what is
-// exchanged adds these records up: by place in the model (Census), or as the rows that the runtime
-// checks (CensusRow). Nobody counts ops again.
+// One record per collective of a program, with its cause (#par.cause): what the runtime will count.
+// The records come from the ops in phases 'differentiate' to 'memory'; later from the module, on which
+// `lower-to-rt` writes them (#rt.collective). Reports and limits add these records up: by place in the
+// model (Census), or as the rows that the runtime checks (CensusRow). Nothing counts ops again.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ class CollectiveAttr;
 
 namespace partita::analysis {
 
-/// On a module that --sequence-parallel would compile too, and has not.
+/// On a module compiled without --sequence-parallel that would also compile with it.
 inline constexpr llvm::StringLiteral kMaySplitSequence = "par.may_split_sequence";
 
 /// A place in the model: a layer by its number, or one of these.
@@ -32,64 +31,62 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::string function, axis;
   std::string type;   ///< of the elements: "float32", "bfloat16", "int64"
-  std::string called; ///< where no cause is noted
+  std::string called; ///< its name if it has no cause
   bool backward = false;
   int64_t calls = 1;                     ///< per call of the function
-  int64_t bytes = 0, tensors = 1;        ///< of one of them, as the runtime counts; of its bucket
-  int64_t stage = -1;                    ///< of a pipeline; -1: there are none
-  int64_t microBatches = 1;              ///< of one call of the function
-  int64_t place = Elsewhere, layers = 0; ///< of so many layers
-  /// The cause, or the first of those that one bucket joins; empty where none was noted.
+  int64_t bytes = 0, tensors = 1;        ///< per call, as the runtime counts; in its bucket
+  int64_t stage = -1;                    ///< of a pipeline; -1: no stages
+  int64_t microBatches = 1;              ///< per call of the function
+  int64_t place = Elsewhere, layers = 0; ///< and the number of layers
+  /// The cause, or the first cause of a bucket; empty if there is none.
   std::string role, letter, rule, op, node;
-  std::string seed, words;             ///< who asked for the split, and how
+  std::string seed, words;             ///< who requested the split, and how
   std::vector<std::string> parameters; ///< split together for it: "name@dimension"
-  /// The same of the other splits that one sum serves: branches side by side.
+  /// The same for the other splits that one sum serves: parallel branches.
   std::vector<std::vector<std::string>> merged;
   int64_t others = 0;      ///< further splits that a bucket of gradients has tensors of
   bool mayScatter = false; ///< --sequence-parallel, which the plan lacks, would split the rows
 
-  /// What it is called wherever it is reported: in `explain`, the manifest, the emitted program and
-  /// its census.
+  /// Its name in `explain`, the manifest, the emitted program and its census.
   std::string name() const;
   /// Why ranks communicate here, which split made them, and what would remove it.
   std::string why() const;
   std::string seedText() const;
   std::string removal() const;
-  /// Does no plan do without it? Then `removal` says why.
+  /// Does every plan need it? Then `removal` says why.
   bool isRequired() const;
-  /// Equal for those that differ in the names of nodes and parameters and in the layer alone.
+  /// Equal for collectives that differ only in the names of nodes and parameters and in the layer.
   std::string shape() const;
 
   const CollectiveRow &row() const { return partita_rt::rowOf(kind); }
   rt::CollectiveAttr toAttr(mlir::MLIRContext *context) const;
   static Collective fromAttr(rt::CollectiveAttr attribute);
   llvm::json::Object toJson() const;
-  /// An error where the kind is none.
+  /// An error if the kind is unknown.
   static llvm::Expected<Collective> fromJson(const llvm::json::Object &object);
 };
 
-/// Of all functions, in order; of a program of pipeline stages one stage after another.
+/// The collectives of all functions, in order; with pipeline stages, stage by stage.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
 
-/// Those of each stage, for what one rank issues; of a program without stages all.
+/// The collectives of each stage, for what one rank issues; of a program without stages all.
 std::vector<std::vector<Collective>> byStage(llvm::ArrayRef<Collective> collectives);
 
-/// What a function is called in reports and in the census: as the entry point that it is, whatever its
-/// symbol; any other one by its symbol.
+/// A function's name in reports and in the census: its entry point, whatever its symbol; else its symbol.
 llvm::StringRef functionName(mlir::Operation *function);
 
-/// What `toJson` made of all of them.
+/// Reads what `toJson` wrote.
 llvm::Expected<std::vector<Collective>> collectivesIn(const llvm::json::Array *records);
 
 /// Collective::name() of the op: by its cause, else by what the compiler noted, else by the op that
 /// made it necessary.
 std::string nameOf(mlir::Operation *op);
 
-/// Where collectives of a kind for a role of #par.cause are reported, if not at their layer.
+/// The place at which collectives of a kind for a role of #par.cause are reported, unless their layer.
 std::optional<Place> placeOfRole(llvm::StringRef role, CollectiveKind kind);
 
-/// What one rank issues in one call of a function under one name: a row of the program's census,
-/// which the runtime compares with what it counts.
+/// The collectives that one rank issues under one name in one call of a function: a row of the
+/// program's census, which the runtime compares with what it counts.
 struct CensusRow {
   std::string function;
   CollectiveKind kind;
@@ -108,8 +105,8 @@ struct Count {
   }
 };
 
-/// The collectives of one function, added up by place, direction and kind: in a layer, in front of
-/// the first and behind the last one per micro-batch, elsewhere per call of the function.
+/// The collectives of one function, added up by place, direction and kind: in a layer, before the
+/// first and after the last one per micro-batch, elsewhere per call of the function.
 struct Census {
   using Kinds = std::map<std::string, Count>; ///< by the kind's name
   std::string function;
@@ -117,7 +114,7 @@ struct Census {
   std::map<int64_t, std::array<Kinds, 2>> places; ///< forward, backward
 
   static Census of(llvm::ArrayRef<Collective> collectives, llvm::StringRef function);
-  /// The function that a census is asked for: train_step, where there is none forward.
+  /// The function whose census is reported: train_step, or forward if there is none.
   static std::string mainFunction(llvm::ArrayRef<Collective> collectives);
   static bool isPerMicroBatch(int64_t place) { return place >= After; }
   /// Places in the order of the program.

@@ -2,11 +2,11 @@
 //
 //     contract  := what operator number ["/" scope]
 //     what      := ["bytes."] kind ["@" axis] ["." direction]; "bytes" alone is bytes.total
-//     kind      := total | what a program's collectives are called (partita_rt/collectives.h)
+//     kind      := total | the name of a collective of programs (partita_rt/collectives.h)
 //     direction := forward | backward
 //     operator  := "<=" | "==" | ">=" | "<" | ">"
 //     number    := digits; of bytes also 64K, 1.5G (powers of 1024; KB, GB too)
-//     scope     := layer | step            (step where none is given)
+//     scope     := layer | step            (step if none is given)
 //
 // Per layer: in each layer, per micro-batch. Per step: in one call of train_step, all
 // micro-batches.
@@ -26,7 +26,7 @@ struct Contract {
   bool bytes = false, perLayer = false;
   int64_t number = 0;
 
-  /// Reads a contract; returns what is wrong with it, or nothing.
+  /// Reads a contract; returns what is wrong with it, empty if nothing is.
   static std::string parse(llvm::StringRef text, Contract &contract);
 
   bool concerns(const Collective &collective) const;
@@ -38,7 +38,7 @@ struct Breach {
   std::vector<Collective> offenders; ///< each once per shape, in order
 };
 
-/// What breaks the contract, if anything does.
+/// What breaks the contract, if anything.
 std::optional<Breach> findBreach(const Contract &contract, llvm::ArrayRef<Collective> collectives);
 
 } // namespace partita::analysis

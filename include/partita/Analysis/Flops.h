@@ -1,14 +1,13 @@
 //===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
 //
-// For reports and the speed of a run, of a forward program on full tensors. Of a primitive the
-// rule alone says all; attention makes two matmuls, of its queries with the keys and of the scores
-// with the values, all of them, masked or not. Work.h is for schedules: an estimate of one op of
-// any phase, and of its memory.
+// FLOPs of a forward program on full tensors, for reports and a run's speed. For a primitive op the
+// rule alone determines them; attention counts as two matmuls, of queries with keys and of scores with
+// values, masked or not. Work.h is for schedules: an estimate of one op of any phase, and of its memory.
 //
-// Model FLOPs of a step are the forward program's matmuls and those of the backward pass: for each
-// as many as operands have a gradient that a trained parameter needs, two where both do, which
-// makes three in all; none for frozen parameters and the model's inputs. What is recomputed counts
-// for nothing.
+// Model FLOPs of a step are the matmuls of the forward program and of the backward pass. In the
+// backward pass a matmul has one counterpart for each operand with a gradient that a trained parameter
+// needs: usually two, three matmuls in all; none for frozen parameters and the model's inputs.
+// Recomputation does not count.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -24,31 +23,30 @@ namespace partita {
 /// Floating-point operations of a program on full tensors, from the ops' rules.
 struct Flops {
   double products = 0;    ///< of contractions: a multiplication and an addition per point
-  double elementwise = 0; ///< one per element of what elementwise ops and reductions read
+  double elementwise = 0; ///< one per element that elementwise ops and reductions read
 };
 
-/// Of all ops within `root`, as often as they stand there.
+/// Of all ops within `root`, each counted once.
 Flops countFlops(mlir::Operation *root);
 
-/// One layer, or what stands in front of the first one or behind the last one, or beside the loop
-/// over micro-batches (analysis::Place).
+/// One layer, or the ops before the first one, after the last one, or outside the loop over
+/// micro-batches (analysis::Place).
 struct LayerWork {
   int64_t place = 0;
   Flops forward;          ///< of all micro-batches of a step, all ranks
   double backward = 0;    ///< matmuls of the backward pass
-  int64_t parameters = 0; ///< elements of those that are read here first
+  int64_t parameters = 0; ///< elements of the parameters that are read here first
 };
 
-/// Of a function whose ops say where they belong (`mark-layers`), in order of the
-/// places.
+/// Of a function whose ops have layers (`mark-layers`), in order of the places.
 std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
 
-/// On a module: what `note-flops` found of its training step, or, without one, of @forward.
+/// On a module: the result of `note-flops` for its training step or, without one, for @forward.
 inline constexpr llvm::StringLiteral kNotedWork = "train.work";
 mlir::ArrayAttr noteWork(mlir::MLIRContext *context, llvm::ArrayRef<LayerWork> work);
 std::vector<LayerWork> notedWork(mlir::ModuleOp module);
 
-/// Forward and backward pass of a training step; 0 where nothing was noted.
+/// Forward and backward passes of a training step; 0 if there is no record.
 double modelFlops(llvm::ArrayRef<LayerWork> work);
 inline constexpr llvm::StringLiteral kModelFlopsFormula =
     "matmuls and attention (without its mask) of the forward program, times 3, less those "

@@ -1,26 +1,26 @@
 //===- Layers.h - the layers of a model, from the structure of its graph ------------*- C++ -*-===//
 //
-// A layer is what repeats along the chain that all data pass, whatever the nodes are called:
+// A layer is what repeats along the chain through which all data pass, whatever the nodes' names:
 //
-//   1. The trunk. An op b post-dominates an op a when every way from a to the block's end passes b.
-//      The nearest such op is a's next stop; the stops from a model's first op to its last are the
-//      trunk: in a Transformer the residual sums (and the norms behind them, where they stand
-//      there). Where several chains meet, the trunk comes from an operand of the meeting op, of
-//      two from the one that feeds the other; where none does (a layer's branches, added one after
-//      the other), from what feeds all of them, else from the longest chain; each other chain is a
-//      trunk of its own (an encoder's).
-//   2. Segments. An op belongs to a stop of the trunk if all that use it do: what lies between one
-//      stop and the next. What several segments use (masks, tables of angles, tied weights) belongs
-//      to none.
-//   3. Hashes. Two segments are equal when their ops are: by name, rule and types, with equal ops
-//      for operands; an operand from outside counts by its type and by whether it is the stop
-//      before. Other attributes do not count: a dropout's number, a window of attention.
-//   4. Layers. The longest part of the trunk that is one sequence of segments, repeated at least
-//      twice and reading a parameter of two dimensions or more: the shortest such sequence, the
-//      last such part. Each repetition is a layer.
+//   1. The trunk. An op b post-dominates an op a if every path from a to the block's end passes
+//      through b. The nearest such op is a's next stop; the stops from a model's first op to its last
+//      are the trunk: in a Transformer the residual sums (and norms directly after them). Where
+//      several chains meet, the trunk continues with an operand of the op at which they meet: of two,
+//      with the one that feeds the other; if neither does (a layer's branches, added one after the
+//      other), with what feeds all of them, else with the longest chain. Each other chain is a trunk
+//      of its own (an encoder's).
+//   2. Segments. An op belongs to a stop of the trunk if all its users do, so a segment is what lies
+//      between one stop and the next. What several segments use (masks, tables of angles, tied
+//      weights) belongs to none.
+//   3. Hashes. Two segments are equal if their ops are: by name, rule and types, with equal ops for
+//      operands; an operand from outside counts by its type and by whether it is the previous stop.
+//      Other attributes do not count: a dropout's number, a window of attention.
+//   4. Layers. The longest range of the trunk that is one sequence of segments, repeated at least
+//      twice, and that reads a parameter with two dimensions or more: of several such sequences the
+//      shortest, of several such ranges the last. Each repetition is a layer.
 //
 // Conjugates and moves of the dialects par and pipe are looked through: the layers of the partitioned
-// forward program are those of the whole one.
+// forward program are those of the unpartitioned one.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ public:
   explicit Layers(mlir::Operation *root);
 
   int64_t count() const { return layers; }
-  /// The number of the op's layer; kBefore or kAfter where it is in none: after are those that
-  /// depend on a layer and are used by none.
+  /// The number of the op's layer, or kBefore or kAfter: after the layers are the ops that depend on
+  /// a layer and that no layer uses.
   int64_t layerOf(mlir::Operation *op) const;
 
   static constexpr int64_t kBefore = -1, kAfter = -2;

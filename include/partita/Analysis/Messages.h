@@ -1,7 +1,7 @@
 //===- Messages.h - what pipeline stages send to each other -------------------------*- C++ -*-===//
 //
-// One record per channel and function of a stage's program: what one rank of it sends over the
-// channel, or receives, in one call. The runtime counts the same at both ends.
+// One record per channel and function of a stage's program: what one rank sends over the channel, or
+// receives, in one call. The runtime counts the same at both ends.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -22,11 +22,11 @@ struct Message {
   std::string function, name;
   int64_t from = 0, to = 0, number = 0; ///< the channel
   bool backward = false;
-  int64_t messages = 0, bytes = 0; ///< per call of the function; bytes of all
+  int64_t messages = 0, bytes = 0; ///< per call of the function; bytes in all
 
-  /// Of a stage, in order of first use.
+  /// The messages of a stage, in order of first use.
   static std::vector<Message> of(mlir::ModuleOp stage);
-  /// What a message is called in reports: "h.3", after the layer or node that made it.
+  /// A message's name in reports: "h.3", after the layer or node that made it.
   static std::string nameOf(mlir::Operation *op);
 
   rt::MessageAttr toAttr(mlir::MLIRContext *context) const;

@@ -12,17 +12,17 @@
 
 namespace partita::analysis {
 
-/// The parameters whose names, in the model or in its file, match one of the glob patterns. A pattern that is none,
-/// or matches none, is an error of `option` that names the nearest.
+/// The parameters whose names, in the model or in its file, match one of the glob patterns. A malformed pattern,
+/// or one without a match, is an error of `option` that names the nearest names.
 mlir::FailureOr<llvm::SetVector<train::ParameterOp>>
 parametersNamed(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,
                 llvm::StringRef option);
 
-/// What one rank holds of parameters and states, by symbol: the type of all reads and writes of one,
-/// which must agree.
+/// The types of one rank's parameters and states, by symbol: those of their reads and writes, which must
+/// agree.
 using LocalTypes = llvm::StringMap<mlir::RankedTensorType>;
 mlir::FailureOr<LocalTypes> localTypes(mlir::ModuleOp module);
-/// Of a parameter or state; its own type if nothing reads or writes it.
+/// The type of a parameter or state; its own type if nothing reads or writes it.
 mlir::RankedTensorType localType(const LocalTypes &types, mlir::Operation *symbol);
 
 /// The hyperparameters that one table can hold for all updates, by name: those of the first op that has

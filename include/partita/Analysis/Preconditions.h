@@ -1,7 +1,7 @@
 //===- Preconditions.h - what a pass may expect of the program ----------------------*- C++ -*-===//
 //
-// Passes may be run one by one, on whatever phase's output. One that would make nonsense of a later phase's program asks
-// here first.
+// Passes may be run one by one, on any phase's output. A pass that would produce nonsense from a later phase's program
+// checks here first.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -13,14 +13,14 @@
 
 namespace partita {
 
-/// The program as the phases before `differentiate` have it: fails, with one error that names the pass, where an op
-/// updates a parameter.
+/// The program must be one from before `differentiate`: fails, with one error that names the pass, if an op updates a
+/// parameter.
 mlir::LogicalResult expectForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
-/// Such a program before `partition-materialize`: fails too where a value is a rank's shard.
+/// The program must also be one from before `partition-materialize`: fails too if a value is a rank's shard.
 mlir::LogicalResult expectUnpartitionedForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
-/// The program as phase `schedule` leaves it: fails where the backward pass is a region of its own.
+/// The program must have passed phase `schedule`: fails if the backward pass is a region of its own.
 mlir::LogicalResult expectScheduled(const mlir::Pass &pass, mlir::ModuleOp module);
 
 } // namespace partita

@@ -11,8 +11,8 @@ namespace partita::analysis {
 struct Transfers {
   int64_t toHost = 0, toDevice = 0;
 
-  /// Of a function before phase `lower`: its copies, and what updates on the host move tile by tile
-  /// (the gradient; a value that lives on the device, there and back).
+  /// For a function before phase `lower`: its copies, and what updates on the host move tile by tile
+  /// (the gradient; a value that lives on the device, in both directions).
   static Transfers of(mlir::func::FuncOp function);
 };
 

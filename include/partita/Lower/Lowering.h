@@ -1,7 +1,7 @@
 //===- Lowering.h - what a kernel's lowering works with -----------------------------*- C++ -*-===//
 //
-// One Lowering per function: it knows where every tensor stands (`plan-memory` said so) and hands
-// out the pointers. The ops' models (KernelInterface, one file per theme) use it to build `rt` ops.
+// One Lowering per function: it knows where every tensor is (from `plan-memory`) and provides the
+// pointers. The ops' models (KernelInterface, one file per theme) use it to build `rt` ops.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -21,34 +21,33 @@ class AccumulateOp;
 
 namespace partita::rt {
 
-/// Dimensions that the runtime's shapes have at most.
+/// The max number of dimensions of the runtime's shapes.
 constexpr int64_t kMaxDims = 8;
 
-/// What all functions of a module share.
+/// State that all functions of a module share.
 struct ModuleLowering {
   mlir::ModuleOp module;
   llvm::StringMap<int> parameterIndex;
   llvm::StringMap<int> stateIndex; // of those that belong to a parameter
-  /// Which of the program's inputs an argument of a function is.
+  /// The program's input that an argument of a function is.
   llvm::DenseMap<mlir::Value, int64_t> inputIndex;
   std::optional<double> learningRate;
   /// The hyperparameters that the rank's table carries, by their fields there (hyperField).
   std::map<std::string, double> hyper;
   std::string schedule; ///< of the rate, as text
-  /// Kernels by their text, so that equal ones are made once.
+  /// Kernels by their text, so that equal ones are created once.
   llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;
   llvm::StringSet<> kernelNames;
 
-  /// The kernel with this text, made where it is missing. `name` is a wish.
+  /// The kernel with this text, created if it is missing. `name` is a suggestion.
   mlir::FlatSymbolRefAttr kernel(mlir::Operation *candidate, llvm::StringRef name);
-  /// A hyperparameter as an op has it: null where it is what the rank's table carries, so that the
-  /// command line can change it.
+  /// An op's hyperparameter; null if the rank's table has the same value, so that the command line can
+  /// change it.
   mlir::FloatAttr unlessShared(llvm::StringRef name, mlir::FloatAttr value) const;
 };
 
-/// The field of the rank's table (program.h: Hyper) that an op's hyperparameter `name` is read
-/// from;
-/// "" where it is always the op's own.
+/// The field of the rank's table (program.h: Hyper) from which an op's hyperparameter `name` is read;
+/// "" if it is always the op's own.
 llvm::StringRef hyperField(llvm::StringRef name);
 
 class Lowering {
@@ -71,39 +70,39 @@ public:
     return llvm::cast<mlir::RankedTensorType>(tensor.getType());
   }
   int64_t elements(mlir::Value tensor) const { return type(tensor).getNumElements(); }
-  /// Where it stands and in which layout.
+  /// A tensor's place and layout.
   AtAttr at(mlir::Value tensor) const;
   View view(mlir::Value tensor) const;
   bool hasMemory(mlir::Value tensor) const { return at(tensor).getSpace() != Space::None; }
-  /// Do both stand in the same place in the same layout?
+  /// Do both have the same place and layout?
   bool samePlace(mlir::Value a, mlir::Value b) const;
-  /// A splat constant's value, where it was given no memory.
+  /// A splat constant's value, if it has no memory.
   mlir::TypedAttr literal(mlir::Value tensor) const;
 
   /// The pointer to a tensor's first element, named after it.
   mlir::Value buffer(mlir::Value tensor);
   mlir::Value operand(unsigned i) { return buffer(op->getOperand(i)); }
   mlir::Value result(unsigned i) { return buffer(op->getResult(i)); }
-  /// Null for a result that nobody uses and that has no memory.
+  /// Null for an unused result without memory.
   mlir::Value resultOrNull(unsigned i) {
     return hasMemory(op->getResult(i)) ? result(i) : mlir::Value();
   }
   /// A pointer to a place without a tensor.
   mlir::Value pointer(AtAttr at, mlir::Type element, llvm::ArrayRef<int64_t> shape,
                       llvm::StringRef name);
-  /// The op's scratch memory, from one of its floats on.
+  /// The op's scratch memory, from a float of it on.
   mlir::Value scratch(int64_t first = 0, llvm::StringRef name = "scratch");
 
-  /// The buffers that a sum over ranks takes place in, with the operands' values in them.
+  /// The buffers in which a sum over ranks is computed, with the operands' values in them.
   llvm::SmallVector<mlir::Value> summed();
 
   /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
   void copy(mlir::Value destination, const View &to, mlir::Value tensor);
-  /// Casts the elements at a pointer to those at another one, by the kernel that a cast has.
+  /// Casts the elements at one pointer to another, with the kernel of a cast.
   void convert(mlir::Value destination, mlir::Value source, int64_t elements);
 
-  /// Inside a region of a loop over micro-batches: arguments stand in batches, where sums are made, or where
-  /// earlier regions have them. Ends with the loop's pointers forgotten.
+  /// Inside a region of a loop over micro-batches: arguments are in batches, in running sums, or where
+  /// earlier regions have them. Forgets the loop's pointers at the end.
   void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
   /// The number of the micro-batch in a region of a loop with an order; null elsewhere.
@@ -111,7 +110,7 @@ public:
 
   /// Another value's name: unique in the function.
   std::string uniqueName(llvm::StringRef wish);
-  /// The variable by which an AsyncStartInterface is waited for; "" of any other op.
+  /// The variable by which an AsyncStartInterface is waited for; "" for any other op.
   std::string pendingOf(mlir::Operation *start);
   /// Gives it one that is declared already.
   void setPending(mlir::Operation *start, llvm::StringRef variable) {
@@ -120,7 +119,7 @@ public:
 
 private:
   std::string nameOf(mlir::Value tensor);
-  /// What an argument of a later region is in the one that saves it; null of a micro-batch, and of all else.
+  /// An argument of a later region as the region that saves it has it; null for a micro-batch and all else.
   mlir::Value savedAs(mlir::Value tensor) const;
   mlir::Location named(llvm::StringRef name);
 
@@ -129,17 +128,17 @@ private:
   std::vector<llvm::DenseMap<mlir::Value, mlir::Value>> outer;
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>>
       microBatches;                              // argument -> (batch, micro)
-  llvm::DenseMap<mlir::Value, mlir::Value> sums; // argument -> what it is so far
-  InFlightAttr inFlight;                         // of the loop; null outside of one with an order
+  llvm::DenseMap<mlir::Value, mlir::Value> sums; // argument -> running sum
+  InFlightAttr inFlight;                         // of the loop; null outside a loop with an order
   llvm::StringMap<unsigned> names;
   llvm::DenseMap<mlir::Operation *, std::string> pending; // by start
   mlir::Value micro;
 };
 
-/// The number of a mesh axis; an error where the mesh has none of the name.
+/// The number of a mesh axis; an error if the mesh has no such axis.
 mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
 
-/// Of any AsyncWaitInterface: the wait, and copies of what has another place than its result.
+/// Lowers any AsyncWaitInterface: the wait, and copies of buffers whose results have another place.
 mlir::LogicalResult lowerWait(mlir::Operation *op, Lowering &lowering);
 
 /// Attaches KernelInterface to the ops of `tx`, `train`, `par`, `zero` and `offload`.

@@ -1,10 +1,10 @@
 //===- Naming.h - what a value is called in the program -----------------------------*- C++ -*-===//
 // C++ -*-===//
 //
-// A value is called after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
-// parameter ("h.0.attn.c_attn.weight.grad"), anything else after its node in the model or, where
-// that says nothing ("node_view_12"), after its op within the module that is being computed
-// ("h.0.attn.attention"). What all parameters' names begin with is left out.
+// A value is named after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
+// parameter ("h.0.attn.c_attn.weight.grad"), anything else after its node in the model or, if that
+// is generated ("node_view_12"), after its op within the module that is being computed
+// ("h.0.attn.attention"). The common prefix of all parameters' names is left out.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ public:
 
   /// A name, not yet an identifier.
   std::string of(mlir::Value tensor) const;
-  /// The model's module that an op belongs to, "h.0.attn.c_attn"; "" where nothing says so.
+  /// The model's module that an op belongs to, "h.0.attn.c_attn"; "" if it is unknown.
   std::string moduleOf(mlir::Operation *op) const;
 
 private:

@@ -12,7 +12,7 @@ namespace partita::rt {
 
 /// Rewrites an expression of the op table (double precision, functions of Scalar.h) for the
 /// runtime's math.h: `0.5` becomes `0.5f`, `exp` becomes `expf`, `max` becomes `maximum`. A name
-/// that is no function is replaced with what `name` returns for it.
+/// that is not a function is replaced with what `name` returns for it.
 std::string floatExpression(llvm::StringRef expression,
                             llvm::function_ref<std::string(llvm::StringRef)> name);
 

@@ -1,8 +1,8 @@
 //===- Ledger.h - what the memory of a rank holds, op by op -------------------------*- C++ -*-===//
 //
-// `plan-memory` notes every buffer of the arena on the module; the ledger is read from there, or
+// `plan-memory` records every buffer of the arena on the module. The ledger is read from there, or
 // from the manifest of a compiled program, and adds up: by kind, by layer, at the peak and at every
-// other op. Text, JSON and picture are made of it, so they agree.
+// other op. Text, JSON and picture are made from it, so they agree.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 
 namespace partita::memory {
 
-/// What memory is used for: one line here and one row in `kinds()` each. A buffer holds an
-/// activation unless the pass that makes or plans it says otherwise; what a gather of sequence
-/// parallelism makes is an activation of its layer, for the next matmul reads it like any other.
-/// Communication is what exists for collectives alone: copies that are summed in place.
+/// What memory is used for: one line here and one row in `kinds()` each. A buffer is an activation
+/// unless the pass that makes or plans it says otherwise; the result of a sequence-parallel gather is
+/// an activation of its layer, since the next matmul reads it like any other. Communication is for
+/// buffers that exist only for collectives: copies that are summed in place.
 enum class Kind { Parameter, State, Gathered, Gradient, Activation, Communication, Workspace };
 constexpr size_t kKinds = 7;
 
@@ -34,13 +34,13 @@ llvm::ArrayRef<KindRow> kinds();
 inline const KindRow &rowOf(Kind kind) { return kinds()[static_cast<size_t>(kind)]; }
 std::optional<Kind> kindNamed(llvm::StringRef name);
 
-/// Every offset in the arena (and in pinned memory) is a multiple of this: vector loads. All sums
-/// count a buffer with what fills it up to that.
+/// Every offset in the arena (and in pinned memory) is a multiple of this, for vector loads. All sums
+/// include this padding.
 constexpr int64_t kAlignment = 64;
 inline int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// The same of persistent memory, where a thousandth of a small tensor is a few bytes: as much as
-/// copies and vectors of four need. What fills whole lines is laid out first and stays aligned.
+/// The same for persistent memory, where a thousandth of a small tensor is a few bytes: as much as
+/// copies and vectors of four need. Tensors that fill full lines come first and stay aligned.
 constexpr int64_t kPersistentAlignment = 16;
 inline int64_t alignPersistent(int64_t bytes) {
   return (bytes + kPersistentAlignment - 1) / kPersistentAlignment * kPersistentAlignment;
@@ -55,17 +55,17 @@ struct Buffer {
   Kind kind = Kind::Activation;
   int64_t bytes = 0, offset = 0;
   int64_t begin = 0, end = 0; ///< numbers of ops, both included
-  int64_t place = 0;          ///< of whom it was made for: analysis::Place
+  int64_t place = 0;          ///< of the op that it was made for: analysis::Place
   bool backward = false;
 
   bool livesAt(int64_t op) const { return begin <= op && op <= end; }
 };
 
-/// Whose memory is reported: persistent memory and arena of the device, or persistent and pinned
+/// Which memory is reported: persistent memory and arena of the device, or persistent and pinned
 /// memory of the host.
 enum class Side { Device, Host };
 
-/// One function's part of the arena, or of pinned memory.
+/// One function's use of the arena, or of pinned memory.
 struct Ledger {
   struct Moment {
     int64_t op = 0;
@@ -86,45 +86,45 @@ struct Ledger {
     Kind kind;
     int64_t atPeak = 0, largest = 0, largestAt = 0;
   };
-  /// Of those kinds of which the arena holds any.
+  /// The kinds of which the arena has buffers.
   std::vector<KindUse> byKind() const;
   struct PlaceUse {
     int64_t place = 0, forward = 0, backward = 0, largest = 0; ///< at the peak; ever
   };
-  /// Activations by the layer that they were made for, in the order of the model.
+  /// Activations by their layer, in the order of the model.
   std::vector<PlaceUse> byPlace() const;
-  /// The largest of what lives at the peak.
+  /// The largest buffers that live at the peak.
   std::vector<const Buffer *> holders(size_t most) const;
 
-  /// The function whose buffers are reported one by one: train_step, where there is none forward.
+  /// The function whose buffers are reported one by one: train_step, or forward if there is none.
   static std::optional<Ledger> of(mlir::ModuleOp module, llvm::StringRef function = "",
                                   Side side = Side::Device);
-  /// From what `describe` wrote, or its entry "host"; nothing where that is no ledger.
+  /// Reads what `describe` wrote, or its entry "host"; none if that is not a ledger.
   static std::optional<Ledger> fromJson(const llvm::json::Object &memory);
   /// Without the buffers.
   llvm::json::Object toJson() const;
 };
 
-/// What a rank takes of its device's memory, for as long as the program lives, is the sum of these
-/// entries of `describe`: announced when it is compiled and when it runs, held against limits. On
-/// GPUs CUDA's context and the buffers of NCCL come on top (runtime/cuda/README.md).
+/// The device memory of a rank, for as long as the program lives, is the sum of these entries of
+/// `describe`: announced by compile and run, and compared with limits. On GPUs CUDA's context and
+/// NCCL's buffers come on top (runtime/cuda/README.md).
 struct Part {
   llvm::StringLiteral key, title;
-  bool always; ///< reported even where the entry is not there
+  bool always; ///< reported even if the entry is missing
 };
 llvm::ArrayRef<Part> deviceParts();
 /// Of what `describe` wrote.
 int64_t deviceBytes(const llvm::json::Object &memory);
-/// These entries alone, of a module after phase `memory`. What kernels of GPUs need as scratch
-/// memory is known when they are chosen, in phase `lower`.
+/// Only these entries, for a module after phase `memory`. The scratch memory of GPU kernels is known
+/// when they are chosen, in phase `lower`.
 llvm::json::Object deviceSizes(mlir::ModuleOp module);
 
 /// All that is known of a module's memory after phase `memory`: the manifest's entry "memory"
-/// (tools/partita/Program.h). Where the host keeps something, its entry "host" says the same of the
-/// host's memory, "arena" being what is pinned.
+/// (tools/partita/Program.h). If something is offloaded, its entry "host" says the same of host
+/// memory, with pinned memory as "arena".
 llvm::json::Object describe(mlir::ModuleOp module);
 
-/// Of a pipeline's stages the one whose ranks need the most memory.
+/// The pipeline stage whose ranks need the most memory.
 mlir::ModuleOp fullestOf(llvm::ArrayRef<mlir::ModuleOp> stages);
 
 } // namespace partita::memory

@@ -10,30 +10,30 @@
 
 namespace partita::memory {
 
-/// A stretch of memory with one life: from op number `first` to op number `last`, both included.
+/// A range of memory with one lifetime: from op number `first` to op number `last`, both included.
 struct Storage {
   rt::Space space = rt::Space::Arena;
   int64_t bytes = 0;
   int64_t offset = 0; // in its space; the argument's number for inputs
-  unsigned ring = 0;  // in flight: whose blocks it is in
+  unsigned ring = 0;  // in flight: the ring of its block
   int first = 0, last = 0;
   Kind kind = Kind::Activation;
-  mlir::Value holder; // who it was made for
+  mlir::Value holder; // the value that it was made for
   mlir::Operation *scratchOf = nullptr;
-  llvm::SmallVector<mlir::Value> values; // all that stand in it
+  llvm::SmallVector<mlir::Value> values; // all values in it
 };
 
-/// The memory of micro-batches in flight: rings of equal blocks in the arena or in pinned memory, one in each
-/// for each life that saved values have. What stands in them has Space::InFlight, and an offset as #rt.in_flight counts it.
+/// The memory of micro-batches in flight: rings of equal blocks in the arena or in pinned memory, one in each for each
+/// lifetime of saved values. Values in them have Space::InFlight, and an offset as #rt.in_flight counts it.
 struct InFlight {
   struct Ring {
     rt::Space space = rt::Space::Arena; // or Pinned
     int64_t blocks = 0, bytes = 0, offset = 0;
-    int64_t start = 0; // where #rt.in_flight counts its block from
+    int64_t start = 0; // where its block begins as #rt.in_flight counts
   };
-  train::AccumulateOp loop; // whose it is; null where the function has none
+  train::AccumulateOp loop; // its loop; null if the function has none
   llvm::SmallVector<Ring> rings;
-  int first = 0, last = 0; // its life
+  int first = 0, last = 0; // its lifetime
 };
 
 struct Place {
@@ -41,7 +41,7 @@ struct Place {
   rt::View view;
 };
 
-/// Where the parameters and states stand.
+/// Where the parameters and states are.
 struct Persistent {
   rt::Space space = rt::Space::Persistent; // or Host
   int64_t offset = 0, bytes = 0;
@@ -51,7 +51,7 @@ struct FunctionPlan {
   std::vector<Storage> storages;
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<mlir::Operation *, int> workspace; // scratch per op
-  /// Per operand of a collective: where it sums up; of @forward's return: where the host finds it.
+  /// Per operand of a collective: where it is summed; of @forward's return: where the host finds it.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>> operandsInto;
   llvm::DenseMap<mlir::Operation *, int> number; // position of each op
   InFlight inFlight;
@@ -59,29 +59,29 @@ struct FunctionPlan {
   unsigned views = 0, copies = 0, inPlace = 0;
 };
 
-/// Decides which storage each value uses; offsets in the arena remain open. Reports an op without a
-/// kernel, and a parameter that is read after it was overwritten.
+/// Decides which storage each value uses, without offsets in the arena. Reports an op without a kernel,
+/// and a parameter that is read after it was overwritten.
 mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
                                            const llvm::StringMap<Persistent> &persistent);
 
 /// Gives the storages in `space` (the arena, pinned memory, a block of a ring) their offsets; returns its size.
 int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space, unsigned ring = 0);
-/// Gives all storages of a function, and what its micro-batches in flight keep, their offsets.
+/// Gives all storages of a function, and the saved values of its micro-batches in flight, their offsets.
 void assignOffsets(FunctionPlan &plan);
 
-/// Where updates can be one launch, what they read lives until the last of them, if the arena is no
-/// larger for it: gives the storages offsets anew.
+/// If updates can be one launch, extends the lifetime of what they read to the last of them, unless
+/// that makes the arena larger; gives the storages new offsets.
 void keepForUpdates(mlir::func::FuncOp function, FunctionPlan &plan);
 
-/// Tells gradients from activations, for the ledger.
+/// Distinguishes gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
 
 /// The entry of a function in the module's `rt.ledger`, which `Ledger::of` reads:
-///   arena, peak: bytes (peak <= arena: the largest sum of what lives at once); ops: how many;
-///   at: where the peak is: {op: number, node, name, place, backward};
+///   arena, peak: bytes (peak <= arena: the max sum of what lives at once); ops: their number;
+///   at: the op at the peak: {op: number, node, name, place, backward};
 ///   holders: the largest tensors alive there, [name, bytes] each;
 ///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end, place, backward};
-///   pinned: the same of pinned memory, where some is used.
+///   pinned: the same for pinned memory, if any is used.
 mlir::DictionaryAttr ledgerOf(mlir::func::FuncOp function, const FunctionPlan &plan);
 
 } // namespace partita::memory

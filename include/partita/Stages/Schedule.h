@@ -1,9 +1,9 @@
 //===- Schedule.h - in which order a stage runs its micro-batches -------------------*- C++ -*-===//
 //
-// A schedule is a table: for each stage the slots that it runs, one after the other. Whoever makes
-// one (the generators by name, or a user's file) makes nothing else; what follows from it - whether it
-// can run at all, when the stages communicate what, how many micro-batches are in flight, how long
-// stages wait - is worked out here, for all alike.
+// A schedule is a table: for each stage the slots that it runs, one after another. The generators by
+// name, or a user's file, make only this table. What follows from it is computed here, for all alike:
+// whether it can run, when stages communicate what, how many micro-batches are in flight, and how long
+// stages wait.
 //
 // A rank of a stage has one or several chunks of layers, in the order that dialects/Pipe/Positions.h has.
 //
@@ -21,8 +21,8 @@
 
 namespace partita::stages {
 
-/// One micro-batch's pass through a chunk. Where a schedule has slots for weights, Backward is the
-/// cotangent of the chunk's input alone, and Weights what the parameters' gradients still need.
+/// One micro-batch's pass through a chunk. If a schedule has slots for weights, Backward computes only
+/// the cotangent of the chunk's input, and Weights the rest of the parameters' gradients.
 struct Slot {
   enum Kind { Forward, Backward, Weights } kind;
   int chunk = 0, microBatch = 0;
@@ -32,7 +32,7 @@ struct Slot {
 };
 
 struct Schedule {
-  int stages = 1, microBatches = 1, chunks = 1; ///< chunks: of each stage
+  int stages = 1, microBatches = 1, chunks = 1; ///< chunks per stage
   bool isWave = false;                          ///< every other row of chunks runs backward
   bool splitsBackward = false;                  ///< it has slots for weights
   std::vector<std::vector<Slot>> slots;         ///< of each stage
@@ -46,36 +46,36 @@ struct Schedule {
 
 /// By name: gpipe (Huang et al., arXiv 1811.06965), 1f1b (Narayanan et al., arXiv 1806.03377, 2006.09503),
 /// interleaved (Narayanan et al., arXiv 2104.04473), zb-h1, zb-h2 (Qi et al., arXiv 2401.10241), zb-v
-/// (Qi et al., arXiv 2405.15362). `chunks`: of interleaved, of each stage; zb-v has two, the others one. Nothing, and
-/// `problem` set, where the schedule needs other numbers.
+/// (Qi et al., arXiv 2405.15362). `chunks`: per stage, for interleaved; zb-v has two, the others one. None, with `problem`
+/// set, if the schedule needs other numbers.
 std::optional<Schedule> makeSchedule(llvm::StringRef name, int stages, int microBatches, int chunks,
                                      std::string &problem);
 
-/// Of a file: `{"chunks": 1, "wave": false, "slots": [["F0", "F1", "B0", "B1"], ...]}`, a list for each
-/// stage; F, B and W with the micro-batch, and behind a dot the chunk if it is not 0 ("F3.1"). How many
-/// micro-batches follows from the slots. Does not check whether the schedule can run.
+/// From a file: `{"chunks": 1, "wave": false, "slots": [["F0", "F1", "B0", "B1"], ...]}`, a list for each
+/// stage; F, B and W with the micro-batch and, unless it is 0, the chunk behind a dot ("F3.1"). The slots
+/// determine the number of micro-batches. Does not check whether the schedule can run.
 std::optional<Schedule> parseSchedule(llvm::StringRef json, std::string &problem);
 
-/// A schedule of `isFile` is read from there.
+/// Is the schedule's name a file's?
 bool isFile(llvm::StringRef schedule);
 std::optional<Schedule> readSchedule(const std::string &path, std::string &problem);
 
-/// How the positions of a schedule, by name or a file's, map to stages; `chunks` of each stage, 0 for as many as it has by
-/// itself: two of interleaved and zb-v, a file's own, of the others one. Nothing, and `problem` set, where it has not so many.
+/// How the positions of a schedule, by name or from a file, map to stages. `chunks` per stage; 0 for the default: two for
+/// interleaved and zb-v, a file's own, one for the others. None, with `problem` set, if the schedule has another number.
 std::optional<pipe::Positions> layoutOf(const std::string &schedule, int64_t stages, int64_t chunks,
                                         std::string &problem);
 
-/// A schedule, by name or a file's, for a program of this layout. Nothing, and `problem` set, where there is none. Does not
-/// check whether it can run.
+/// A schedule, by name or from a file, for a program with this layout. None, with `problem` set, if there is none. Does
+/// not check whether it can run.
 std::optional<Schedule> findSchedule(const std::string &schedule, const pipe::Positions &layout,
                                      int microBatches, std::string &problem);
 
-/// A slot as files and pictures have it: "F3", and of another chunk than the first "B0.1". parseSlot: nothing where the text is none.
+/// A slot as in files and pictures: "F3", or "B0.1" in a chunk other than the first. parseSlot: none if the text is not one.
 std::string slotText(const Slot &slot);
 std::optional<Slot> parseSlot(llvm::StringRef text);
 
-/// Why the schedule cannot run, at the slot where it shows; empty if it can. Each pass of each
-/// micro-batch stands once, and none waits for what comes behind it.
+/// Why the schedule cannot run, at the slot where that shows; empty if it can. Each pass of each
+/// micro-batch must be there once, and none may wait for a later one of its stage.
 std::string findProblem(const Schedule &schedule);
 
 /// What one stage does and communicates: a message is a chunk's output on its way to the next
@@ -83,15 +83,15 @@ std::string findProblem(const Schedule &schedule);
 struct Step {
   enum Kind { Run, Send, Receive } kind;
   Slot slot;     ///< that runs, or makes what is sent or received
-  int peer = -1; ///< of Send and Receive: the other stage
+  int peer = -1; ///< for Send and Receive: the other stage
 };
 
-/// Of a schedule that can run: for each stage its slots and messages in one order. All stages' orders
-/// are parts of one order of everything, so they finish even if a send waits for its receive.
+/// For a schedule that can run: each stage's slots and messages in one order. All stages' orders are
+/// taken from one total order, so they finish even if a send waits for its receive.
 std::vector<std::vector<Step>> stepsOf(const Schedule &schedule);
 
-/// Why the steps do not finish where a send waits for its receive, or do something else than the
-/// schedule; empty if they do.
+/// Why the steps do not finish if sends wait for their receives, or do not do what the schedule says;
+/// empty if they do.
 std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps);
 
 /// Why a schedule that can run does not finish as programs run it; empty if it does. A stage receives when a slot
@@ -107,18 +107,18 @@ struct SlotCosts {
   }
 };
 
-/// What follows from the slots of a schedule that can run.
+/// The timing of a schedule that can run.
 struct ScheduleReport {
   double seconds = 0; ///< from the first slot's begin to the last one's end
-  double bubble = 0;  ///< the most that a stage idles between its first and its last slot
+  double bubble = 0;  ///< the max over the stages of the idle time between first and last slot
   std::vector<int>
-      inFlight; ///< of each stage: the most chunks of micro-batches whose values it keeps
-  std::vector<double> work;                ///< of each stage: what its slots take in all
-  std::vector<std::vector<double>> begins; ///< of each stage: when each slot begins
-  /// What waiting adds to the slowest stage's work, as a part of that: at equal costs (p - 1) / m of 1F1B.
+      inFlight; ///< per stage: the max number of chunks of micro-batches whose values it keeps
+  std::vector<double> work;                ///< per stage: the total time of its slots
+  std::vector<std::vector<double>> begins; ///< per stage: when each slot begins
+  /// What waiting adds to the slowest stage's work, as a fraction of that: (p - 1) / m for 1F1B at equal costs.
   double bubbleShare() const;
 };
-/// All stages and chunks alike; or of each stage each chunk's own. Messages take no time.
+/// The same costs for all stages and chunks, or one for each chunk of each stage. Messages take no time.
 ScheduleReport report(const Schedule &schedule, const SlotCosts &costs);
 ScheduleReport reportByStage(const Schedule &schedule,
                              llvm::ArrayRef<std::vector<SlotCosts>> costs);
