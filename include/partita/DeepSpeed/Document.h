@@ -1,9 +1,9 @@
 //===- Document.h - a JSON file with Hjson's liberties ------------------------------*- C++ -*-===//
 //
-// JSON as people write it: comments (#, //, /* */), commas that are missing at a line's end or too
-// many before a bracket, keys and words without quotes, ''' texts of several lines '''
-// (hjson.github.io, which DeepSpeed reads its configurations with). Every key and value knows its
-// place, so that all that is said of one is file:line:column. Duplicate keys are an error.
+// JSON as people write it: comments (#, //, /* */), missing commas at the end of a line, extra commas
+// before a bracket, keys and words without quotes, ''' texts of several lines '''
+// (hjson.github.io, with which DeepSpeed reads its configurations). Every key and value has its
+// place, so that every message begins with file:line:column. Duplicate keys are an error.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ struct Value {
   std::vector<Member> members; ///< of a Block, in the file's order
 
   bool isAuto() const { return kind == Text && text == "auto"; }
-  /// "true or false", "a whole number", "a block": what it is called in a message.
+  /// "true or false", "a whole number", "a block": its kind in a message.
   static llvm::StringRef nameOf(Kind kind);
   /// As JSON on one line; lists and blocks too.
   std::string toJson() const;
@@ -50,22 +50,20 @@ struct Member {
 /// A number's shortest text that reads back as the same number: "0.1", "1e-08", "200000000".
 std::string numberText(double value);
 
-/// A text in single quotes, with what a terminal would not print as an escape; cut where it is
-/// long.
+/// A text in single quotes, with unprintable characters escaped, and shortened if it is long.
 std::string quoted(llvm::StringRef text);
 
-/// A file that has been read, and what is said of its places.
+/// A file that has been read, and messages about its places.
 class Document {
 public:
   /// At most this many bytes, blocks within each other, and keys and values in all.
   static constexpr uint64_t kMostBytes = 1 << 20;
   static constexpr int kDeepest = 64;
 
-  /// Null after one message on `os`: the file is no regular one, cannot be read, is too large,
-  /// nested too deep, not UTF-8, or not what the grammar allows. `os` lives as long as the
-  /// document.
+  /// Null after one message on `os`: the file is not regular, cannot be read, is too large, nested
+  /// too deep, not UTF-8, or not valid. `os` lives as long as the document.
   static std::unique_ptr<Document> read(llvm::StringRef path, llvm::raw_ostream &os = llvm::errs());
-  /// The same of a text; `name` stands for the path.
+  /// The same for a text, with `name` in place of the path.
   static std::unique_ptr<Document> parse(llvm::StringRef name, llvm::StringRef text,
                                          llvm::raw_ostream &os = llvm::errs());
 

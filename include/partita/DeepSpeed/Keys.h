@@ -1,9 +1,8 @@
 //===- Keys.h - every key of a DeepSpeed configuration: one table -------------------*- C++ -*-===//
 //
-// One row per key is all that is known of it: where it stands, what its value may be, DeepSpeed's
-// default, and what becomes of it here. The reader's checks, the nearest known key of a typing
-// error and the page of all keys come from the same row. Rows stand in the file of their block in
-// lib/DeepSpeed.
+// One row per key says everything about it: its path, its possible values, DeepSpeed's default, and
+// what Partita does with it. The reader's checks, the nearest known key for a typing error, and the
+// page of all keys use the same row. Each block's rows are in its file in lib/DeepSpeed.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -17,12 +16,12 @@
 
 namespace partita::config {
 
-/// What becomes of a key.
+/// What is done with a key.
 enum class Use {
-  Obeyed,   ///< `about` says what it sets, or what it is held against
-  NoEffect, ///< accepted; `about` says why nothing follows from it here
-  Refused,  ///< any value but the default; `about` says why, and what there is instead
-  Part,     ///< of something that is refused as a whole, which `about` names
+  Obeyed,   ///< `about` says what it sets, or what it must agree with
+  NoEffect, ///< accepted; `about` says why it has no effect here
+  Refused,  ///< any value except the default; `about` says why, and the alternative
+  Part,     ///< of a refused feature, which `about` names
 };
 
 /// What a value may be.
@@ -34,21 +33,21 @@ struct Shape {
     Text,
     Choice,   ///< one of `values`, separated by '|', in any case
     Betas,    ///< two numbers within [0, 1)
-    Anything, ///< a value that nobody looks into
+    Anything, ///< a value that is not checked
     Block,    ///< keys whose path begins with this one's
-    Foreign   ///< a block that nobody looks into, but for its "enabled"
+    Foreign   ///< a block of which only "enabled" is checked
   };
   Kind kind = Anything;
   double low = 0, high = 0;
   llvm::StringLiteral values = "";
-  /// Of a block: DeepSpeed checks its keys, and drops an "auto" among them before anyone looks.
+  /// For a block: DeepSpeed checks its keys, and drops an "auto" among them first.
   bool dropsAuto = false;
 };
 
 struct Key {
   llvm::StringLiteral path; ///< "zero_optimization.stage"
   Shape shape;
-  llvm::StringLiteral initial; ///< DeepSpeed's default, as JSON; "null" where there is none
+  llvm::StringLiteral initial; ///< DeepSpeed's default, as JSON; "null" if there is none
   Use use;
   llvm::StringLiteral about;
   /// Where the value "auto" comes from, as a message says it: "the command line's --lr, else
@@ -58,7 +57,7 @@ struct Key {
 
   /// The last part of the path.
   llvm::StringRef name() const { return path.substr(path.rfind('.') + 1); }
-  /// The path of the block it stands in; "" at the top.
+  /// The path of its block; "" at the top.
   llvm::StringRef block() const {
     return path.contains('.') ? path.rsplit('.').first : llvm::StringRef();
   }
@@ -76,8 +75,8 @@ llvm::ArrayRef<Section> sections();
 std::vector<const Key *> allKeys();
 const Key *findKey(llvm::StringRef path);
 
-/// The key that a path was meant to be: the nearest one of its block, or one of that name in
-/// another block; null where none is near.
+/// The key that a misspelt path probably means: the nearest one of its block, or one with that name in
+/// another block; null if none is near.
 const Key *nearestKey(llvm::StringRef path);
 
 /// Another spelling of a key or of a block, which DeepSpeed reads or its documentation uses.
@@ -89,7 +88,7 @@ llvm::ArrayRef<Alias> aliases();
 /// "0 to 3", "one of cpu, nvme, none", "a number of at least 0".
 std::string describeShape(const Shape &shape);
 
-/// Every key: what its value may be, DeepSpeed's default, what becomes of it. Markdown.
+/// The page of all keys: values, DeepSpeed's default, what is done with each. Markdown.
 void printPage(llvm::raw_ostream &os);
 
 } // namespace partita::config

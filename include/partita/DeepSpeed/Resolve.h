@@ -1,8 +1,8 @@
 //===- Resolve.h - what a configuration asks for ------------------------------------*- C++ -*-===//
 //
-// A configuration that has been checked becomes plan options, default options of the program's
-// runs, and sizes of the model's dimensions; every "auto" is given a value by Hugging Face's rules,
-// from the command line, the model and the mesh. No weight is looked at.
+// Turns a checked configuration into plan options, default options of the program's runs, and sizes of
+// the model's dimensions. Every "auto" gets a value by Hugging Face's rules, from the command line, the
+// model and the mesh. No weight is read.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -19,28 +19,27 @@
 
 namespace partita::config {
 
-/// What is known of the model without its weights.
+/// What is known about the model without its weights.
 struct ModelFacts {
   std::string path;
-  std::optional<int64_t> batch; ///< the whole program's for one micro-step, where it is fixed
-  std::vector<std::string> batchNames; ///< what --dim calls it where it is not
+  std::optional<int64_t> batch; ///< of all ranks for one micro-step, if it is fixed
+  std::vector<std::string> batchNames; ///< its names for --dim if it is not
   std::string batchAxis;               ///< the same as INPUT.AXIS
   std::optional<int64_t> hidden;       ///< elements of a token's vector
 };
 
-/// What the configuration is resolved against.
+/// The context in which the configuration is resolved.
 struct Facts {
   std::vector<std::pair<std::string, int64_t>> mesh; ///< empty: one rank, no --mesh
-  std::map<std::string, std::string> commandLine;    ///< plan options that are given there
+  std::map<std::string, std::string> commandLine;    ///< plan options given there
   std::vector<std::pair<std::string, int64_t>> dims; ///< --dim
   std::optional<int64_t> warmupSteps, totalSteps;    ///< --warmup-steps, --total-steps
   std::optional<ModelFacts> model;                   ///< none: no model was named
-  /// Is there a plan option, a run option of this name? What is not there yet is refused.
+  /// Is there a plan option, or a run option, with this name? A key that needs a missing one is refused.
   std::function<bool(llvm::StringRef)> knowsPlan, knowsRun;
 };
 
-/// An option that a key sets. `key` is empty where no key does: DeepSpeed's default for one that is
-/// absent.
+/// An option that a key sets. `key` is empty for DeepSpeed's default of an absent key.
 struct Setting {
   std::string option, value; ///< "zero-stage", "2"; a flag's value is "true"
   const Key *key = nullptr;
@@ -52,16 +51,16 @@ struct Entry {
   const Key *key = nullptr;
   std::string value;   ///< JSON
   std::string from;    ///< "ds_config.json:12", "command line, --lr", "default"
-  std::string becomes; ///< "--lr 3e-05"; empty where nothing follows from it
-  std::string idle;    ///< why nothing does
+  std::string becomes; ///< "--lr 3e-05"; empty if it has no effect
+  std::string idle;    ///< why it has none
 };
 
 struct Resolution {
   std::vector<Setting> plan, run;
-  std::vector<std::pair<std::string, int64_t>> dims; ///< that the batch binds; not those of --dim
+  std::vector<std::pair<std::string, int64_t>> dims; ///< bound by the batch; without those of --dim
   std::vector<Entry> entries;                        ///< in the order of keys
-  llvm::StringSet<> read;                            ///< the rows that were looked at
-  llvm::StringSet<> given;                           ///< the rows that the file gives
+  llvm::StringSet<> read;                            ///< the rows that were read
+  llvm::StringSet<> given;                           ///< the rows that are in the file
 
   bool isGiven(const Key &key) const { return given.contains(key.path); }
 
@@ -73,7 +72,7 @@ struct Resolution {
   void printJson(llvm::raw_ostream &os) const;
 };
 
-/// Checks the document against the rows alone: unknown keys, types, bounds, refused values. False
+/// Checks the document only against the rows: unknown keys, types, bounds, refused values. False
 /// after one message.
 bool checkKeys(const Document &document);
 

@@ -1,7 +1,7 @@
 //===- DevicePlan.h - a program's placements as ONNX's sharding annotations ---------*- C++ -*-===//
 //
-// Every node that reads a parameter says how it is spread over the ranks (ShardingSpecProto); what
-// flows between nodes follows by ONNX's rules of inference, as by ours. Device i is rank i. Field
+// Every node that reads a parameter says how it is split over the ranks (ShardingSpecProto); ONNX's
+// inference rules, like Partita's, determine the values between nodes. Device i is rank i. Field
 // numbers: ModelProto.configuration 26 {name 1, num_devices 2}; NodeProto.input 1,
 // device_configurations 10 {configuration_id 1, sharding_spec 2}; ShardingSpecProto {tensor_name 1,
 // device 2, index_to_device_group_map 3 {key 1, value 2}, sharded_dim 4 {axis 1, simple_sharding 2
@@ -20,18 +20,18 @@ namespace partita {
 
 class DevicePlan {
 public:
-  /// The configuration is called after the mesh: dp2.tp4.
+  /// The configuration is named after the mesh: dp2.tp4.
   explicit DevicePlan(par::MeshAttr mesh);
 
-  /// A parameter by its symbol, and how it is kept.
+  /// A parameter by its symbol, and its placement.
   void add(llvm::StringRef parameter, const par::Layout &layout);
 
   llvm::StringRef name() const { return configuration; }
   /// The fields of a DeviceConfigurationProto.
   std::string describe() const;
-  /// Adds to a NodeProto the annotations of the parameters that it reads; those of a configuration
-  /// of the same name go. False, and the message as it is, where it has neither; `problem` when it
-  /// is damaged.
+  /// Adds to a NodeProto the annotations of the parameters that it reads, and removes those of a
+  /// configuration with the same name. False, with the message unchanged, if it has neither; sets
+  /// `problem` if it is damaged.
   bool annotate(llvm::StringRef node, std::string &annotated, std::string &problem) const;
 
 private:

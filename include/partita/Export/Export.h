@@ -1,9 +1,9 @@
 //===- Export.h - trained weights and the plan back into the ONNX file --------------*- C++ -*-===//
 //
-// The graph that comes out is byte for byte the one that came in: only the values of the
-// parameters' initializers, and of all tensors that hold them again, are others, each in the type that the file declares for it, and the
-// nodes that read them may say how they are split (DevicePlan.h). Parameters that share a tensor of the
-// file, as they were equal when it was exported, get tensors of their own (SplitTensors.h). The file is
+// The exported graph is the imported one, byte for byte. Only the values of the parameters'
+// initializers, and of all tensors that also hold them, change, each in the type that the file declares,
+// and the nodes that read them may say how they are split (DevicePlan.h). Parameters that share a tensor
+// of the file, because they were equal at export, get tensors of their own (SplitTensors.h). The file is
 // patched in its wire format, streaming: neither the model nor the weights are ever held in memory.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -19,8 +19,8 @@ namespace partita {
 
 class DevicePlan;
 
-/// A tensor of the model that holds a parameter: all of it in one shape or another, or the slice of
-/// `size` elements of dimension `dim` from `begin` on (-1: no slice), or the transpose of that.
+/// A tensor of the model that holds a parameter: in full, perhaps in another shape, or a slice of `size`
+/// elements of dimension `dim` from `begin` on (-1: no slice), or the transpose of that.
 struct ExportTensor {
   std::string name;
   bool transposed = false, reshaped = false;
@@ -40,10 +40,10 @@ struct ExportRequest {
                       ///< it larger than 2 GB, go to `output`.data
   llvm::ArrayRef<ExportParameter> parameters; ///< each must be in both files
   const DevicePlan *plan = nullptr;       ///< written as sharding annotations when there is one
-  std::string *note = nullptr; ///< what the user should know of the weights' file, if anything
+  std::string *note = nullptr; ///< what the user should know about the weights' file, if anything
 };
 
-/// What went wrong, complete and lower case, or nothing. Files appear whole or not at all.
+/// What went wrong, complete and lower case, or empty. Files appear complete or not at all.
 std::string exportOnnx(const ExportRequest &request);
 
 } // namespace partita

@@ -8,9 +8,9 @@
 
 namespace partita {
 
-/// What `--objective auto` makes of an imported module.
+/// What `--objective auto` chooses for an imported module.
 struct ObjectiveReport {
-  std::string objective;                                  ///< with its reason; "" where none fits
+  std::string objective;                                  ///< with its reason; "" if none fits
   std::string problem;                                    ///< why none fits
   std::string warning;                                    ///< what is odd about it, and where
   std::vector<std::pair<std::string, std::string>> roles; ///< of the inputs, by name

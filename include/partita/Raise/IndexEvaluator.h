@@ -17,10 +17,10 @@ namespace partita::raise {
 
 class IndexEvaluator {
 public:
-  /// Values to take as given: every element of `value` is `element`. For the scores under a mask.
+  /// Assumes that every element of `value` is `element`: for the scores under a mask.
   void assume(mlir::Value value, double element) { assumed[value] = element; }
 
-  /// One element; none (see `obstacle`) when an op on the way is not understood.
+  /// One element; none (see `obstacle`) if an op on the way is not understood.
   std::optional<double> element(mlir::Value value, llvm::ArrayRef<int64_t> index);
   /// The elements along the last dimension at the given leading indices.
   std::optional<std::vector<double>> row(mlir::Value value, llvm::ArrayRef<int64_t> leading);

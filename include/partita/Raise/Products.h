@@ -8,21 +8,21 @@
 
 namespace partita::raise {
 
-/// What may stand between the softmax and the products: elementwise ops and reshapes.
+/// The ops that may be between the softmax and the matmuls: elementwise ops and reshapes.
 bool isBetween(mlir::Operation *op);
 
-/// The product whose result `masked` is computed from, through such ops; null if there is none.
+/// The matmul from whose result `masked` is computed, through such ops; null if there is none.
 tx::BatchMatMulOp findScores(mlir::Value masked, const Independent &independent);
 
-/// The product whose left operand all that is made of the softmax ends in; null if there is none.
+/// The matmul whose left operand is all that the softmax is used for; null if there is none.
 tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior);
 
-/// Of a softmax between two products that is not along the keys: why it is no attention; or empty.
+/// Why a softmax between two matmuls is not attention, if it is not along the keys; else empty.
 std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent);
 
-/// Of a product whose left operand is made of another's result elementwise, by more than sums and
-/// products, where both have what is computed on their right: the op that stands where attention
-/// has its softmax; or null. (Weights on the right make an MLP of it.)
+/// If a matmul's left operand is computed elementwise from another matmul's result, by more than sums
+/// and products, and both have computed right operands: the op in the place of attention's softmax;
+/// else null. (With weights on the right it would be an MLP.)
 mlir::Operation *findOtherWeights(tx::BatchMatMulOp product, const Independent &independent);
 
 } // namespace partita::raise

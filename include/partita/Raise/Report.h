@@ -9,11 +9,11 @@
 
 namespace partita {
 
-/// How many composites of an imported module became which op, and each one that came close, by its
-/// ONNX node's name, with the reason.
+/// The number of composites of an imported module raised to each op, and the near misses, by their ONNX
+/// node's name, with the reason.
 struct RaiseReport {
   std::map<std::string, unsigned> raised;                  ///< by op
-  std::vector<std::pair<std::string, std::string>> nearly; ///< node, what is in the way
+  std::vector<std::pair<std::string, std::string>> nearly; ///< node, reason
 
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJson() const;

@@ -11,8 +11,8 @@
 
 namespace partita::raise {
 
-/// The value all of whose elements `value` has, when that can be seen: a constant through
-/// broadcasts, reshapes, transposes, slices and casts.
+/// The number that all elements of `value` equal, if that is evident: a constant through broadcasts,
+/// reshapes, transposes, slices and casts.
 std::optional<double> splatOf(mlir::Value value);
 
 /// The values of a function that depend on no input, parameter or state.
@@ -27,33 +27,32 @@ private:
 
 using IsInterior = llvm::function_ref<bool(mlir::Operation *)>;
 
-/// The values through which everything computed from `anchor` by interior ops passes, nearest
-/// first; the last may have users of any kind. At most `limit` ops are looked at.
+/// The values that post-dominate `anchor` through interior ops, nearest first; the last one may have
+/// users of any kind. Visits at most `limit` ops.
 llvm::SmallVector<mlir::Value> findExits(mlir::Operation *anchor, IsInterior isInterior,
                                          unsigned limit = 32);
 
-/// A subgraph that computes `root` from `leaves`. Values that depend on nothing are neither: they
-/// are operands that the subgraph brings along.
+/// A subgraph that computes `root` from `leaves`. Values that depend on nothing are neither leaves nor
+/// interior: the subgraph contains them as operands.
 struct Subgraph {
   mlir::Value root;
   llvm::SmallVector<mlir::Operation *> ops; // in block order
   llvm::SmallVector<mlir::Value> leaves;
 };
 
-/// Grows a subgraph backward from `root`, the latest op first, and calls `visit` for every stage.
-/// Stops when `visit` returns false, when nothing interior is left or after `limit` ops. A value
-/// for which `isLeaf` holds is never entered.
+/// Grows a subgraph backward from `root`, the latest op first, and calls `visit` at every step. Stops if
+/// `visit` returns false, if nothing interior is left, or after `limit` ops. Never goes beyond a value
+/// for which `isLeaf` holds.
 void growBackward(mlir::Value root, IsInterior isInterior,
                   llvm::function_ref<bool(mlir::Value)> isLeaf, const Independent &independent,
                   llvm::function_ref<bool(const Subgraph &)> visit, unsigned limit = 48);
 
-/// Equal for subgraphs that compute the same function of their leaves: the ops with attributes,
-/// types and the way they are connected, including all that the operands which depend on nothing
-/// are made of.
+/// Equal for subgraphs that compute the same function of their leaves: the ops with attributes, types
+/// and connections, including those of operands that depend on nothing.
 using StructuralKey = std::vector<uintptr_t>;
 StructuralKey structuralKey(const Subgraph &subgraph);
 
-/// Erases what nobody uses any more.
+/// Erases unused ops.
 void eraseDead(mlir::Operation *function);
 
 } // namespace partita::raise

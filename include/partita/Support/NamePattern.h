@@ -11,8 +11,8 @@
 
 namespace partita {
 
-/// A glob pattern for names of parameters or tensors, as --freeze, --trainable and --shard take it,
-/// with the words for what may be wrong with it.
+/// A glob pattern for names of parameters or tensors, for --freeze, --trainable and --shard, with its
+/// error messages.
 class NamePattern {
 public:
   /// An error reads "'[' is no glob pattern: REASON". The text must outlive the pattern.

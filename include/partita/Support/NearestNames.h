@@ -10,13 +10,13 @@
 
 namespace partita {
 
-/// How many letters a typing error may be away from what was meant.
+/// The max edit distance of a typing error.
 inline unsigned farthestError(llvm::StringRef word) {
   return std::max<unsigned>(2, word.size() / 3);
 }
 
-/// The one of `known` that is nearest to `word`, in any case of letters; "" where all are farther
-/// away. In the header, for libraries that link LLVM's Support alone.
+/// The one of `known` that is nearest to `word`, ignoring case; "" if all are farther away. In the header,
+/// for libraries that link only LLVM's Support.
 inline llvm::StringRef nearestName(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known,
                                    unsigned farthest) {
   llvm::StringRef best;
@@ -32,9 +32,9 @@ inline llvm::StringRef nearestName(llvm::StringRef word, llvm::ArrayRef<llvm::St
   return nearestName(word, known, farthestError(word));
 }
 
-/// "; 'x.h.*.w' matches 'x.h.0.w' and 3 more" of a glob pattern 'h.*.w', which lacks the beginning or
-/// the end of names; else "; the nearest names are 'a', 'b'": of three names at most, by edit
-/// distance of what the pattern says without its stars. Nothing where there are no names.
+/// "; 'x.h.*.w' matches 'x.h.0.w' and 3 more" for a glob pattern 'h.*.w', which lacks the beginning or
+/// the end of names; else "; the nearest names are 'a', 'b'": at most three names, by edit distance from
+/// the pattern without its stars. Empty if there are no names.
 std::string nearestNames(llvm::StringRef pattern, llvm::ArrayRef<llvm::StringRef> names);
 
 } // namespace partita

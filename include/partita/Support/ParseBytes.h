@@ -9,8 +9,8 @@
 
 namespace partita {
 
-/// "512", "64K", "1.5G" as bytes: a number, K, M, G or T for powers of 1024, and perhaps B or iB
-/// ("2 MiB"). A fraction needs a unit. Nothing when the text is no such size.
+/// "512", "64K", "1.5G" as bytes: a number, K, M, G or T for powers of 1024, and optionally B or iB
+/// ("2 MiB"). A fraction needs a unit. None if the text is not such a size.
 std::optional<int64_t> parseBytes(llvm::StringRef text);
 
 } // namespace partita

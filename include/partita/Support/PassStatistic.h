@@ -1,7 +1,7 @@
-//===- PassStatistic.h - what passes have changed, counted ---------------------------*- C++ -*-===//
+//===- PassStatistic.h - counts of what passes change ------------------------------*- C++ -*-===//
 //
-// MLIR's own statistics count nothing where LLVM was built without assertions, as Debian's is. So the
-// statistics of our Passes.td are of this class (partita_passes in cmake/Partita.cmake), which always
+// MLIR's own statistics count nothing if LLVM was built without assertions, as Debian's is. So the
+// statistics of our Passes.td use this class (partita_passes in cmake/Partita.cmake), which always
 // counts.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -14,7 +14,7 @@
 
 namespace partita {
 
-/// One count of one pass. When the pass goes, the count joins those that printPassStatistics prints.
+/// One count of one pass. When the pass is destroyed, the count joins those that printPassStatistics prints.
 class PassStatistic {
 public:
   PassStatistic(mlir::Pass *owner, const char *name, const char *description)
@@ -33,7 +33,7 @@ private:
   std::atomic<uint64_t> count{0};
 };
 
-/// A line for each count above zero of the passes that have run and gone, in the order of their names.
+/// Prints a line for each count above zero of the destroyed passes, in the order of their names.
 void printPassStatistics(llvm::raw_ostream &os);
 
 } // namespace partita

@@ -11,16 +11,16 @@
 
 namespace partita {
 
-/// A folder beside the one that it becomes; it disappears unless `becomeTarget` is called, also
-/// where SIGINT, SIGTERM or SIGHUP end the process. One at a time. What returns a text returns what
-/// went wrong, with the path before it, or nothing.
+/// A folder beside the one that it becomes. It disappears unless `becomeTarget` is called, even if
+/// SIGINT, SIGTERM or SIGHUP ends the process. One at a time. Functions that return text return what
+/// went wrong, after the path, or an empty text.
 ///
-/// What SIGKILL or a crash leaves, the next one for the same target removes:
-/// TARGET.partial-BOOT-xxxxxx of this boot of this machine that no process holds a lock on. The
-/// kernel drops a lock with its process, so no number is mistaken for that of a dead one. Folders
-/// of other machines that share the file system stay, since not every file system tells one machine
-/// of another's locks; so do those from before a restart. Where the file system has no locks the
-/// name has no BOOT, and the folder is nobody's to remove.
+/// What SIGKILL or a crash leaves, the next folder for the same target removes:
+/// TARGET.partial-BOOT-xxxxxx of this boot of this machine, if no process holds a lock on it. The
+/// kernel drops a lock with its process, so a reused process ID causes no mistake. Folders of other
+/// machines that share the file system stay, since not every file system shows one machine's locks to
+/// another; so do those from before a restart. If the file system has no locks, the name has no BOOT,
+/// and nothing removes the folder.
 class TemporaryFolder {
 public:
   explicit TemporaryFolder(llvm::StringRef target) : target(target) {}
@@ -28,12 +28,12 @@ public:
   TemporaryFolder(const TemporaryFolder &) = delete;
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
 
-  /// Makes it, and the folders around the target.
+  /// Creates it, and the folders around the target.
   std::string create();
   std::string write(llvm::StringRef file, llvm::StringRef content);
   /// The path of a file in it.
   std::string in(llvm::StringRef file) const;
-  /// Takes the target's place; what stands there goes.
+  /// Takes the target's place, and removes what was there.
   std::string becomeTarget();
 
 private:

@@ -10,14 +10,13 @@
 
 namespace partita {
 
-/// What to do where the path is a device or a pipe, which can never be replaced.
+/// What to do if the path is a device or a pipe, which can never be replaced.
 enum class Devices { Write, Refuse };
 
-/// Writes a file that has no name yet in the same folder (O_TMPFILE), brings it to the disk and names
-/// it; through a symbolic link to the file itself. `write` returns what went wrong, or nothing, and
-/// so does the call, with the path before it where the file system is to blame; then nothing
-/// half-written stays behind, nor where the process is killed. On file systems that have no unnamed
-/// files it has a temporary name, which SIGKILL leaves behind.
+/// Writes an unnamed file in the same folder (O_TMPFILE), syncs it to disk and then names it; a symbolic
+/// link leads to the file itself. `write` and the call return what went wrong, or an empty text; errors
+/// of the file system begin with the path. Nothing half-written stays behind, even if the process is
+/// killed. On file systems without unnamed files it has a temporary name, which SIGKILL leaves behind.
 std::string writeFile(llvm::StringRef path,
                       llvm::function_ref<std::string(llvm::raw_ostream &)> write,
                       Devices devices = Devices::Write);
