@@ -17,7 +17,7 @@ struct InitialValues {
   enum class From {
     /// Where `initial` says; a parameter without one is an error.
     File,
-    /// `fill` with the seed: what the runtime's `--init seed:N` gives, float32 included.
+    /// `fill` with the seed: the values of the runtime's `--init seed:N`, rounded to float32.
     Seed,
     /// All parameters random, biases and norms too: a constant c becomes c + 0.1 x normal, a normal
     /// keeps its deviation; nothing is zero by accident. For tests.
@@ -29,11 +29,11 @@ struct InitialValues {
   std::string folder = ".";
 };
 
-/// The full value that a parameter or state starts with; an error is located at it.
+/// The full initial value of a parameter or state; an error is located at it.
 mlir::FailureOr<Tensor> initialValue(mlir::Operation *symbol, const InitialValues &values);
 
-/// Calls @init of the interpreter's module; where it has none, every parameter starts as its symbol
-/// says.
+/// Calls @init of the interpreter's module; without one, every parameter gets the initial value of its
+/// symbol.
 mlir::LogicalResult initialize(Interpreter &interpreter, const InitialValues &values);
 
 } // namespace partita::interp

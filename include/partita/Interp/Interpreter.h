@@ -1,13 +1,12 @@
 //===- Interpreter.h - executes tensor programs on virtual ranks --------------------*- C++ -*-===//
 //
 // Any phase's IR before `rt` (dialects tx, train, par, zero, amp, offload, func), on as many virtual ranks as the
-// module's mesh has, in double precision: slow, obvious, the oracle of all tests. The ranks go in
+// module's mesh has, in double precision: slow, obvious, the oracle of all tests. The ranks run in
 // lockstep, op by op; a collective sees all ranks' tensors and adds them in rank order.
 //
-// After every op the placements in its result types are held against what the ranks have: a value
-// called invariant or replicated that differs between ranks is an error at that op. A program with
-// a memory plan is executed in that memory as well: a value that is gone when it is needed is an
-// error.
+// After every op the placements in its result types are compared with what the ranks have: an
+// invariant or replicated value that differs between ranks is an error at that op. A program with a
+// memory plan is also executed in that memory: a value that is overwritten before its use is an error.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -27,7 +26,7 @@ namespace partita::interp {
 class Exchange;
 
 struct Options {
-  /// Do casts to f32, f16 and bf16, and all results of 16 bits, really round? Exact otherwise.
+  /// Do casts to f32, f16 and bf16, and all 16-bit results, round? Else they are exact.
   bool roundCasts = false;
   /// What `train.learning_rate` yields.
   double learningRate = 1e-3;
@@ -39,7 +38,7 @@ struct Options {
   uint64_t seed = 1;
 };
 
-/// A parameter or state on all ranks, with the type that says who holds what.
+/// A parameter or state on all ranks, with the type that says what each rank holds.
 struct Stored {
   mlir::Type type;
   RankTensors pieces;
@@ -48,7 +47,7 @@ struct Stored {
 class Interpreter {
 public:
   /// Parameters need setParameter or initialize (InitialValues.h) before a function reads them;
-  /// states start as their `value` says even without. The module must outlive the interpreter.
+  /// states start with their `value` even without. The module must outlive the interpreter.
   explicit Interpreter(mlir::ModuleOp module, Options options = {});
 
   par::MeshAttr mesh() const { return theMesh; }
@@ -65,8 +64,8 @@ public:
   mlir::FailureOr<llvm::SmallVector<Tensor>> call(llvm::StringRef function,
                                                   llvm::ArrayRef<Tensor> inputs);
 
-  /// The gradient that the last call gave each parameter, whole, by the parameter's name: the
-  /// operand of `train.update`, or of the optimizer op whose result the parameter becomes.
+  /// The full gradient that the last call gave each parameter, by the parameter's name: the operand of
+  /// `train.update`, or of the optimizer op whose result the parameter becomes.
   const std::map<std::string, Tensor> &gradients() const { return theGradients; }
 
   /// An optimizer op (train::OptimizerInterface) and its operands.
@@ -77,7 +76,7 @@ public:
   /// The updates of the last call by their parameters' names, of a program of one rank.
   const std::map<std::string, Update> &updates() const { return theUpdates; }
 
-  /// Of a stage while all run (Stages.h); null otherwise.
+  /// The stage, while all run (Stages.h); else null.
   Exchange *exchange = nullptr;
 
 private:

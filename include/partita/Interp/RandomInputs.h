@@ -8,13 +8,13 @@
 
 namespace partita::interp {
 
-/// On an argument: `interp.range = [low, high]`, the numbers that it is drawn from, evenly;
-/// integers include both ends.
+/// On an argument: `interp.range = [low, high]`, from which its numbers are drawn uniformly; integers
+/// include both ends.
 inline constexpr llvm::StringLiteral kRange = "interp.range";
 
-/// Full values for the function's arguments, reproducible: within `interp.range` where an argument
-/// has one, else standard normal numbers and the integers 0 to 3. An argument that is no tensor of
-/// static shape is an error.
+/// Full, reproducible values for the function's arguments: in `interp.range` if an argument has one,
+/// else standard normal numbers and the integers 0 to 3. An argument that is not a tensor of static
+/// shape is an error.
 mlir::FailureOr<llvm::SmallVector<Tensor>> randomInputs(mlir::func::FuncOp function, uint64_t seed);
 
 } // namespace partita::interp

@@ -1,6 +1,6 @@
 //===- Stages.h - executes a program of pipeline stages -----------------------------*- C++ -*-===//
 //
-// A module of stage modules (dialect pipe): each stage is a program of its own, whose ranks go in
+// A module of stage modules (dialect pipe): each stage is a program of its own, whose ranks run in
 // lockstep; between stages there are only messages.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -15,8 +15,8 @@ namespace partita::interp {
 
 class StageInterpreter {
 public:
-  /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module. A
-  /// program that is not cut into any is one stage.
+  /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module. An
+  /// uncut program is one stage.
   /// With blocking sends a stage waits at a send until its value is received (in a loop with an order, before the pass
   /// that sends runs again), without them never.
   static mlir::FailureOr<StageInterpreter> create(mlir::ModuleOp program, Options options,
@@ -28,8 +28,7 @@ public:
   std::vector<Interpreter> stages;
 
   /// Calls a function of every stage with a list of inputs for each, as Interpreter::call does, and
-  /// returns the results of each. That stages wait for one another in vain is an error that says
-  /// who waits for whom.
+  /// returns the results of each. A deadlock is an error that says which stage waits for which.
   mlir::FailureOr<std::vector<llvm::SmallVector<Tensor>>>
   call(llvm::StringRef function, llvm::ArrayRef<llvm::SmallVector<Tensor>> inputs);
 

@@ -32,7 +32,7 @@ struct Tensor {
 
   int64_t size() const;
   int64_t dim(int64_t i) const { return shape[i < 0 ? i + shape.size() : i]; }
-  /// The product of all dimensions but the last `trailing` ones.
+  /// The product of all dimensions except the last `trailing` ones.
   int64_t leading(int64_t trailing) const;
   double number(int64_t i) const { return isReal ? reals[i] : static_cast<double>(ints[i]); }
   void setNumber(int64_t i, double value) {
@@ -77,17 +77,17 @@ std::string indexText(llvm::ArrayRef<int64_t> shape, int64_t linear);
 /// Calls error with a message that describes the problem and returns failure.
 using ErrorFn = llvm::function_ref<void(const llvm::Twine &)>;
 
-/// A tensor type that the interpreter can hold: static, of numbers, and the shape of one rank's
-/// shard is what the mesh makes of the full one. Calls error where it is not.
+/// Checks that the interpreter can hold the tensor type: static, of numbers, and with the shape of one
+/// rank's shard for this mesh. Else calls error.
 mlir::LogicalResult checkType(mlir::Type type, par::MeshAttr mesh, ErrorFn error);
 
-/// What each rank of `mesh` holds of `whole` by the placement in `type`: its shard, the same, or,
-/// where the value is a partial sum, a random share (which depends on `seed`); the shares add up.
+/// What each rank of `mesh` holds of `whole` by the placement in `type`: its shard, the full value, or,
+/// for a partial sum, a random term (by `seed`); the terms add up.
 mlir::FailureOr<RankTensors> cut(const Tensor &whole, mlir::Type type, par::MeshAttr mesh,
                                  uint64_t seed, ErrorFn error);
 
-/// The full value: partial sums added in rank order, shards put in their place. A value that two
-/// ranks should share and do not is an error that names both.
+/// The full value: partial sums added in rank order, shards put in their places. A value that should be
+/// equal on two ranks and is not is an error that names both.
 mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                  ErrorFn error);
 
@@ -96,7 +96,7 @@ mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par
 RankTensors sumOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 RankTensors maxOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 
-/// Do ranks hold the same where the placement in `type` says so? Calls error where they do not.
+/// Are values equal on all ranks if the placement in `type` says so? Else calls error.
 mlir::LogicalResult checkAgreement(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                    ErrorFn error);
 

@@ -1,15 +1,14 @@
 //===- Verify.h - is the partitioned program equal to the unpartitioned one? --------*- C++ -*-===//
 //
-// Design law 1, by running: both programs get the same parameters, tokens and labels (some ignored,
-// and unevenly: some samples have none that counts); loss, logits, every gradient, every parameter
-// and optimizer state after the step must agree. Each tensor's error is
+// Verifies by running both programs with the same parameters, tokens and labels (some are ignored,
+// unevenly: in some samples none counts). The loss, logits, every gradient, and every parameter and
+// optimizer state after the step must agree. Each tensor's error is
 //
 //     max |a - b| / max(max |b|, 1e-3 x the largest value of its kind in the model)
 //
-// because some gradients are mathematically zero (a key bias's). An element of a parameter whose
-// update depends on the rounding of such a gradient, as the sign in Lion does, may differ within what
-// gradients that are equal to double precision give; the step after it starts from the whole
-// program's element.
+// because some gradients are mathematically zero (a key bias's). If an element's update depends on the
+// rounding of such a gradient, like the sign in Lion, the element may have any value that gradients
+// equal in double precision give; the next step starts from the unpartitioned program's element.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -31,25 +30,25 @@ struct VerifyOptions {
 struct VerifyReport {
   struct Entry {
     std::string kind, name; ///< "gradient", "h.0.attn.c_attn.weight"
-    double error;           ///< the worst of all steps; infinite where only one side has the tensor
+    double error;           ///< the worst of all steps; infinite if only one side has the tensor
   };
   std::vector<Entry> entries; ///< the worst first
   std::optional<double> loss; ///< of the unpartitioned program, last step; none without @train_step
-  /// Elements of so many parameters, of all steps, that differ by what rounding decides.
+  /// Elements of all steps that differ because of rounding, and the number of their parameters.
   int64_t undecidedElements = 0, undecidedParameters = 0;
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
   /// A table of the `most` worst errors.
   void print(llvm::raw_ostream &os, size_t most) const;
 };
 
-/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need
-/// or, as programs for inference, neither (then both need @forward); an error is located in one of
+/// Calls @forward and @eval_step, if both modules have them, and @train_step, which both must have or,
+/// as programs for inference, neither (then both must have @forward); an error is located in one of
 /// them. Agreement is the report's worst() against the tolerance.
 mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 
-/// Full arguments for a function of a model by their `train.role`: tokens below the vocabulary of
-/// the tables they look into, labels with holes.
+/// Full arguments for a function of a model by their `train.role`: tokens below the vocabulary of their
+/// tables, labels with holes.
 mlir::FailureOr<llvm::SmallVector<Tensor>> modelInputs(mlir::func::FuncOp function, uint64_t seed);
 
 } // namespace partita::interp

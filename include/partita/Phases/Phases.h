@@ -1,8 +1,8 @@
 //===- Phases.h - the phases, joined by name -------------------------------------*- C++ -*-===//
 //
-// A phase is a name, a list of passes and the reason it stands where it stands. A pass may read
-// ${option}, the value of that plan option (Plan.h). Any phase's output can be the next one's
-// input: a module remembers the last phase it went through in the attribute `train.phase`.
+// A phase is a name, a list of passes and the reason for its position. A pass may read ${option}, the
+// value of that plan option (Plan.h). Any phase's output can be the next one's input: the attribute
+// `train.phase` of a module is the last phase that it went through.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace partita {
 struct Phase {
   llvm::StringLiteral name;
   llvm::ArrayRef<llvm::StringLiteral> passes; ///< on the module, in running order
-  llvm::StringLiteral reason;                 ///< why it stands here
+  llvm::StringLiteral reason;                 ///< for its position
 };
 
 /// All phases in running order.
@@ -30,7 +30,7 @@ int phaseIndex(llvm::StringRef name);
 /// The phase's pipeline with the plan's values in it.
 std::string pipelineText(const Phase &phase, const Plan &plan);
 
-/// Is it a module of pipeline stages, each a module? Phases then run on each of them.
+/// Is it a module of pipeline stages, each a module? Then phases run on each of them.
 bool isOfStages(mlir::ModuleOp module);
 std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages);
 
@@ -46,8 +46,8 @@ void registerPhases();
 mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const Plan &plan,
                               llvm::function_ref<void(const Phase &)> begins = nullptr);
 
-/// The place of the first phase that the module has not gone through; -1 and a diagnostic when its
-/// train.phase names none.
+/// The place of the first phase that the module has not gone through; -1 and a diagnostic if its
+/// train.phase is not a phase.
 int nextPhase(mlir::ModuleOp module);
 
 /// On the module: the name of the last phase that it went through.

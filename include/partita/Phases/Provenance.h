@@ -7,11 +7,11 @@
 namespace partita {
 
 /// Makes every pass of the manager carry provenance (dialects/Interfaces/Provenance.h) from the ops
-/// that it finds to those that it builds from them. Every manager that runs passes on a program
-/// wants it; add it after whatever prints IR.
+/// that it finds to those that it builds from them. Every manager that runs passes on a program needs
+/// it; add it after whatever prints IR.
 void carryProvenance(mlir::PassManager &manager);
 
-/// Adds a last pass: locations say what they are for, places and names, and no facts.
+/// Adds a last pass that removes facts from locations and leaves places and names.
 void simplifyLocationsLast(mlir::PassManager &manager);
 
 } // namespace partita

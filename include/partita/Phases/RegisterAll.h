@@ -8,7 +8,7 @@
 namespace partita {
 
 /// All dialects into `registry`; all passes of all folders, upstream's transforms and the pipelines
-/// of Phases.h into MLIR's registries. May be called once a process.
+/// of Phases.h into MLIR's registries. May be called once per process.
 void registerEverything(mlir::DialectRegistry &registry);
 
 } // namespace partita

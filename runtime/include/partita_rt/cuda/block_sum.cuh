@@ -7,7 +7,7 @@
 
 namespace partita_rt::cuda {
 
-/// Over the block's kThreads threads, in thread 0. Between two calls stands a barrier.
+/// Over the block's kThreads threads, in thread 0. Two calls need a barrier between them.
 template <int kThreads> __device__ double blockSum(double x) {
   __shared__ double space[kThreads / kWarp];
   for (int with = kWarp / 2; with > 0; with /= 2)

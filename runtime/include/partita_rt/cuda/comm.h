@@ -1,7 +1,7 @@
 // Collectives of CUDA programs: comm.h as it is, over NCCL, and what works on device memory.
 //
-// A start puts the collective on its communicator's own stream, behind all that the compute stream
-// has been given; a wait lets the compute stream go on behind the collective. The host waits for
+// A start puts the collective on its communicator's own stream, behind all work queued on the compute
+// stream; a wait makes the compute stream wait for the collective. The host waits for
 // neither, so a step with collectives can be captured in a CUDA graph. Polls do nothing: GPUs need
 // no help. Sums are NCCL's: equal on all ranks and in every run on the same GPUs and links, but in
 // an order of its own, not the CPU's rank order; a 16-bit sum may be rounded at every addition.
@@ -18,7 +18,7 @@ namespace partita_rt::cuda {
 void takeShard(const Stream &stream, const Communicator &group, const void *from, void *to,
               int64_t count, int64_t blocks, int64_t whole, int64_t width);
 
-/// This rank's part of a whole that it has, as comm.h's, on the device.
+/// This rank's shard of a full tensor that it has, like comm.h's, on the device.
 template <typename T>
 void takeShard(const Stream &stream, const Communicator &group, const T *from, T *to, int64_t count,
               int64_t blocks, int64_t whole = 0) {

@@ -1,9 +1,9 @@
 // A rank's GPU, as emitted programs and the runtime see it. Needs no CUDA header.
 //
-// An emitted step reads and writes device memory alone, so that it can be captured in a CUDA graph:
-// what changes from step to step (the rate, the step's number) is in Control, which the host fills
-// before it launches the step; what the step tells the host is in Report, which the host reads when
-// the step is complete.
+// An emitted step reads and writes only device memory, so that it can be captured in a CUDA graph.
+// What changes from step to step (the rate, the step's number) is in Control, which the host fills
+// before it launches the step; what the step reports is in Report, which the host reads when the step
+// is complete.
 
 #ifndef PARTITA_RT_CUDA_DEVICE_H
 #define PARTITA_RT_CUDA_DEVICE_H
@@ -15,12 +15,12 @@
 
 namespace partita_rt::cuda {
 
-/// *number: that of the update being made, from 1.
+/// *number: that of the current update, from 1.
 void stepNumber(const Stream &stream, float *number, const Control *control);
 /// *key: what the step's random numbers depend on.
 void stepKey(const Stream &stream, int64_t *key, const Control *control);
 
-/// What a step tells the host; in memory that both share. Fields as in StepReport.
+/// What a step reports to the host, in memory that both share. Fields as in StepReport.
 struct Report {
   float loss;
   float gradientNorm;
@@ -29,15 +29,15 @@ struct Report {
   int32_t firstNonfinite;
 };
 
-/// How many of the program's functions the host has had the GPU begin, and seen complete, and the
-/// step of the last: for the watchdog, which reads them from its own thread.
+/// How many calls of the program's functions the host has queued and seen complete, and the step of the
+/// last one: for the watchdog, which reads them from its own thread.
 struct Progress {
   std::atomic<int64_t> begun{0}, complete{0}, step{0};
 };
 
 /// Rank::device of a CUDA program.
 struct Device {
-  Stream stream;                    ///< that everything but collectives and transfers runs on
+  Stream stream;                    ///< everything except collectives and transfers runs on it
   const Control *control = nullptr; ///< device memory
   Report *report = nullptr;         ///< shared memory
   Progress progress;

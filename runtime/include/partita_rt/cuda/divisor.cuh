@@ -1,5 +1,5 @@
-// Division by what a launch knows: a multiplication, where 64-bit numbers take a hundred
-// instructions (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
+// Division by a number known at the launch, as a multiplication: dividing 64-bit numbers takes a
+// hundred instructions (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
 // 1994).
 
 #ifndef PARTITA_RT_CUDA_DIVISOR_CUH
@@ -9,9 +9,8 @@
 
 namespace partita_rt::cuda {
 
-/// A number above 0, made on the host. Numbers below 2^31 are multiplied: n / by =
-/// (n * factor / 2^32 + n) / 2^shift with 2^shift the power of two that is not below it; others,
-/// and by others, are divided.
+/// A divisor above 0, made on the host. If both numbers are below 2^31, n / by = (n * factor / 2^32 + n) /
+/// 2^shift, with 2^shift the least power of two that is not below `by`; else it is a division.
 class Divisor {
 public:
   Divisor(int64_t by = 1) : by(by) {

@@ -1,4 +1,4 @@
-// Updates that a GPU's host makes (partita_rt/transfer.h), as emitted CUDA programs call them.
+// Updates on a GPU's host (partita_rt/transfer.h), as emitted CUDA programs call them.
 //
 // Nothing waits: copies, the host's arithmetic and the copies back are work on streams, tile by
 // tile, which one graph can hold with the rest of the step.
@@ -12,12 +12,12 @@
 
 namespace partita_rt::cuda {
 
-/// Most scalars of an update.
+/// Max number of scalars of an update.
 constexpr int kHostScalars = 16;
 
-/// update(parameter, rounded, gradient, from, n, scalars): as TileUpdate, and the scalars' values.
-/// It is called by a thread of CUDA's, later, and again by every launch of a graph: what it
-/// captures, by value, must stay.
+/// update(parameter, rounded, gradient, from, n, scalars): like TileUpdate, with the scalars' values. A
+/// CUDA thread calls it later, and again at every launch of a graph: it must capture by value what
+/// stays valid.
 using HostTileUpdate = std::function<void(float *parameter, void *rounded, const void *gradient,
                                           int64_t from, int64_t n, const double *scalars)>;
 
@@ -38,7 +38,7 @@ void updateOnHost(const Stream &stream, Rank &rank, Home home, float *parameter,
       });
 }
 
-/// Of a master, which the host has; R: Half or BFloat16.
+/// The same for a master in host memory; R: Half or BFloat16.
 /// update(float *master, R *rounded, const G *gradient, int64_t from, int64_t n, const double *)
 template <typename R, typename G, typename Update>
 void updateOnHost(const Stream &stream, Rank &rank, float *master, R *rounded, const G *gradient,

@@ -1,4 +1,4 @@
-// What is called around each launch of a stream that is timed. Needs no CUDA header.
+// Called around each launch of a timed stream. Needs no CUDA header.
 
 #ifndef PARTITA_RT_CUDA_KERNEL_TIMES_H
 #define PARTITA_RT_CUDA_KERNEL_TIMES_H
@@ -9,7 +9,7 @@ namespace partita_rt::cuda {
 
 class KernelTimes {
 public:
-  /// kernel: a __global__ function; null for a library's. flops: 0 if nobody counts them.
+  /// kernel: a __global__ function; null for a library's. flops: 0 if not counted.
   virtual void begin(CUstream_st *stream, const char *name, const void *kernel, double flops) = 0;
   virtual void end(CUstream_st *stream) = 0;
 

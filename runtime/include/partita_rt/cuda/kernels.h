@@ -1,6 +1,6 @@
 // Kernels on one rank's tensors (CUDA): those of partita_rt/kernels.h, which says what each one
-// computes, with the stream they run on in front. Names, order of arguments, what may be null and
-// what may be in place are the same; a kernel that is missing there is described here.
+// computes, with the stream as first argument. Names, order of arguments, what may be null and what
+// may be in place are the same; kernels that only CUDA has are described here.
 //
 // What differs:
 //   * A call returns when the kernels are launched. Numbers that a kernel of the CPU returns (sums,
@@ -8,10 +8,10 @@
 //   * Scalars that a step computes (rate, loss scale, whether it applies) are device pointers.
 //   * Indices out of range are reported through Stream::fault.
 //   * Workspace that is not an argument is the stream's scratch memory (shapes.h).
-//   * Sums have another order than the CPU's, the same one on every device and for every storage
-//     type: a kernel of 16-bit operands is the float kernel of the same numbers, rounded once, bit
-//     for bit, here as there. Attention on tensor cores is an exception, and the classifier's dx
-//     where the vocabulary is not a multiple of 8.
+//   * Sums have another order than the CPU's, but the same one on every device and for every storage
+//     type: as on the CPU, a kernel with 16-bit operands is the float kernel on the same numbers,
+//     rounded once, bit for bit. Exceptions are attention on tensor cores, and the classifier's dx if
+//     the vocabulary is not a multiple of 8.
 
 #ifndef PARTITA_RT_CUDA_KERNELS_H
 #define PARTITA_RT_CUDA_KERNELS_H
@@ -43,18 +43,17 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
                  const B *b, int64_t ldb, int64_t strideB, float beta, C *c, int64_t ldc,
                  int64_t strideC);
 
-/// The same with what follows a matmul in a step, in one kernel where cuBLASLt has one (a GELU's
-/// wants ldAux a multiple of 8 and aux at a 16-byte address), in two where it has none or tuning
-/// found two faster: what is stored in between is rounded then. All of one type T, and gradients of
-/// parameters (gemmBiasGrad) in T or float.
+/// Matmuls with epilogues, in one kernel if cuBLASLt has one (for a GELU, ldAux must be a multiple of 8
+/// and aux 16-byte aligned), in two if it has none or tuning found two faster: then what is stored in
+/// between is rounded. All of one type T, and gradients of parameters (gemmBiasGrad) in T or float.
 ///
-/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form, of the sum before it is
-/// rounded where the kernel is one.
+/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form; in one kernel, of the sum before
+/// it is rounded.
 template <typename T>
 void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
                   int64_t ldc, T *aux, int64_t ldAux);
-/// A pointer that may be given as nullptr: no type is deduced from it.
+/// A pointer that may be nullptr: no type is deduced from it.
 template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
 /// c[m, n] = op(A) op(B) gelu'(aux[m, n]), and the sums of its columns unless null. Scratch with
 /// sums: columnSumScratch(m, n).
@@ -83,8 +82,8 @@ template <typename T>
 void layerNormForward(const Stream &stream, T *y, float *mean, float *rstd, const T *x,
                       FloatOr<const T> weight, FloatOr<const T> bias, int64_t rows, int64_t width,
                       float epsilon);
-/// Scratch: normBackwardScratch(rows, width, 3, 2, 1 or 0), by the last that is wanted of dweight,
-/// dbias and sums.
+/// Scratch: normBackwardScratch(rows, width, 3, 2, 1 or 0), by the last of dweight, dbias and sums that
+/// is computed.
 template <typename T>
 void layerNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, FloatOr<T> dbias,
                        FloatOr<T> sums, const T *dy, const T *x, FloatOr<const T> weight,
@@ -94,7 +93,7 @@ void layerNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, FloatOr<
 template <typename T>
 void rmsNormForward(const Stream &stream, T *y, float *rstd, const T *x, FloatOr<const T> weight,
                     int64_t rows, int64_t width, float epsilon);
-/// Scratch: normBackwardScratch(rows, width, 1), unless dweight is not wanted.
+/// Scratch: normBackwardScratch(rows, width, 1), if dweight is computed.
 template <typename T>
 void rmsNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, const T *dy, const T *x,
                      FloatOr<const T> weight, const float *rstd, int64_t rows, int64_t width,
@@ -132,7 +131,7 @@ constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
-/// firstRow: the first row's number, for the report of a label that is none.
+/// firstRow: the first row's number, for reports of invalid labels.
 template <typename T>
 void crossEntropyForward(const Stream &stream, float *loss, float *logSumExp, const T *logits,
                          const int64_t *labels, int64_t rows, int64_t vocabulary, int64_t stride,
@@ -225,7 +224,7 @@ template <typename D, typename S>
 void convert(const Stream &stream, D *dst, const S *src, int64_t n);
 void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,
                            uint64_t key, int64_t first);
-/// What a T is filled with: numbers that float cannot hold as they are.
+/// The type of the value that fills a T: for numbers that float cannot represent.
 template <typename T>
 using FillValue =
     std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
@@ -266,8 +265,8 @@ void squareSum(const Stream &stream, double *sums, const TensorRows<kColumns> &r
 }
 /// Scratch: 8 bytes.
 void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares);
-/// *report, in memory that both share: the least of the parameters whose sum of squares is not
-/// finite; -1: none.
+/// *report, in memory that both share: the first parameter whose sum of squares is not finite; -1:
+/// none.
 void firstNonfinite(const Stream &stream, int32_t *report, const Squares *squares, size_t count,
                     const int *parameters);
 inline void firstNonfinite(const Stream &stream, int32_t *report,
@@ -289,11 +288,11 @@ void allFinite(const Stream &stream, float *finite, const float *norm);
 
 /// *number = value.
 void setScalar(const Stream &stream, int64_t *number, int64_t value);
-/// *field = *value, divided by *divisor unless that is null: what a step tells the host (device.h).
+/// *field = *value, divided by *divisor unless that is null: what a step reports (device.h).
 void report(const Stream &stream, float *field, const float *value, const float *divisor = nullptr);
 void report(const Stream &stream, int64_t *field, const float *value);
 
-/// What updateScale tells the host, in memory that both share.
+/// What updateScale reports to the host, in memory that both share.
 struct LossScaleReport {
   float lossScale;     ///< that of the step
   bool scaleExhausted; ///< the run must end

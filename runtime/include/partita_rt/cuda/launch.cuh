@@ -1,8 +1,8 @@
-// What every kernel's source begins with, an emitted one's too: launches and dynamic shared memory,
-// which are macros because CUDA has a syntax of its own for them.
+// Included by every kernel's source, also by emitted ones: launches and dynamic shared memory, which
+// are macros because CUDA has its own syntax for them.
 //
-// The sources compile without nvcc as well, for whatever runs them elsewhere. That has two headers
-// among the include folders: <cuda_runtime.h>, and <without_nvcc/launch.h> with the language of
+// The sources also compile without nvcc, to run elsewhere. This needs two headers in the include
+// folders: <cuda_runtime.h>, and <without_nvcc/launch.h> with the language of
 // kernels (__global__, threadIdx, __syncthreads() and so on) and, in the namespace without_nvcc,
 //
 //     unsigned char *dynamicShared();    // this block's, 16-byte aligned
@@ -33,8 +33,8 @@ inline void checkLaunch(const char *name) {
 
 namespace partita_rt::cuda {
 
-/// Beyond 48 KiB, of which its static shared memory takes a part, a kernel must be allowed what it
-/// asks for. No kernel here has more than 16 KiB of that.
+/// Beyond 48 KiB, including its static shared memory, a kernel must request permission. No kernel here
+/// has more than 16 KiB of static shared memory.
 inline void allowShared(const void *kernel, const char *name, size_t bytes) {
   if (bytes <= 32 * 1024)
     return;
@@ -88,7 +88,7 @@ template <typename T> T *scratchOf(const Stream &stream, int64_t bytes, const ch
   return static_cast<T *>(stream.scratch);
 }
 
-/// Blocks for so much work: one dimension, which has room for 2^31 - 1.
+/// The number of blocks for an amount of work: one dimension, of at most 2^31 - 1.
 inline dim3 gridOf(int64_t blocks) {
   if (blocks > 0x7fffffff)
     fail("a kernel of %lld blocks", (long long)blocks);

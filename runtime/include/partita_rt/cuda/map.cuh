@@ -1,5 +1,5 @@
-// What emitted kernels are launched by: the arithmetic of one element, which the compiler prints,
-// over all elements of its operands.
+// Launches emitted kernels: the arithmetic of one element, which the compiler prints, over all elements
+// of its operands.
 //
 //     struct map_add_gelu_element {
 //       __device__ void operator()(float &out, float a, float b) const { ... }
@@ -21,14 +21,14 @@
 
 namespace partita_rt::cuda {
 
-/// What an element of T is in registers.
+/// The type of an element of T in registers.
 template <typename T>
 using Lane = std::conditional_t<std::is_same_v<std::remove_const_t<T>, Half> ||
                                     std::is_same_v<std::remove_const_t<T>, BFloat16>,
                                 float, std::remove_const_t<T>>;
 
-/// An operand: const T's are read, others written, and read before if `kUpdated`; `kStep` elements
-/// apart in the innermost loop, so many as `strides` says in the others.
+/// An operand: const T's are read, others written, and also read if `kUpdated`. Its stride is `kStep`
+/// elements in the innermost loop, and `strides` in the others.
 template <typename T, int kStep, int kOuter, bool kUpdated = false> struct Operand {
   T *data;
   int64_t strides[kOuter > 0 ? kOuter : 1];
@@ -59,7 +59,7 @@ Operand<T, 0, int(kOuter)> same(T *data, const int64_t (&strides)[kOuter]) {
 /// Loops around a kernel, outermost first.
 template <int kLoops> struct LoopNest {
   Divisor sizes[kLoops];
-  Divisor packs; ///< of a row, which is what the innermost loop walks through
+  Divisor packs; ///< of a row, over which the innermost loop runs
 };
 
 /// Where a thread's pack begins.
@@ -82,8 +82,8 @@ template <int kLoops> struct PackPlace {
   }
 };
 
-/// A thread's pack of an operand: read by the constructor, used from widen() on, so that the packs
-/// of all operands are under way before the first is waited for.
+/// A thread's pack of an operand: read by the constructor, used from widen() on, so that the loads of
+/// all operands are issued before the first one is waited for.
 template <int N, typename Operand> struct Held {
   using T = typename Operand::Type;
   T *at;
@@ -117,7 +117,7 @@ __device__ void mapPack(const Element &element, int count, Packs... packs) {
   (packs.widen(), ...);
 #pragma unroll
   for (int i = 0; i < N; ++i)
-    element(packs[i]...); // what lies behind `count` is not stored
+    element(packs[i]...); // elements beyond `count` are not stored
   (packs.storeResult(count), ...);
 }
 

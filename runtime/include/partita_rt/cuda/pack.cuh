@@ -16,7 +16,7 @@ template <int kBytes> __device__ inline bool isAligned(const void *p) {
   return reinterpret_cast<uintptr_t>(p) % kBytes == 0;
 }
 
-/// The type of an access of so many bytes.
+/// The type of an access of this many bytes.
 template <int kBytes> struct Access;
 template <> struct Access<16> { using Type = uint4; };
 template <> struct Access<8> { using Type = uint2; };
@@ -25,13 +25,13 @@ template <> struct Access<4> { using Type = unsigned; };
 template <typename T, int N>
 constexpr int kAccess = N *int(sizeof(T)) < 16 ? N *int(sizeof(T)) : 16;
 
-/// N elements in the bits that memory has.
+/// N elements with their bits as in memory.
 template <typename T, int N> struct alignas(kAccess<T, N>) Pack {
   T values[N];
   static constexpr int kParts = N * int(sizeof(T)) / kAccess<T, N>;
 };
 
-/// All N elements at p, which is aligned to one access.
+/// All N elements at p, which is aligned for one access.
 template <Use use = Use::Again, typename T, int N>
 __device__ inline void loadAligned(Pack<T, N> &pack, const T *p) {
   using Type = typename Access<kAccess<T, N>>::Type;
@@ -55,8 +55,8 @@ __device__ inline void storeAligned(T *p, const Pack<T, N> &pack) {
       to[i] = from[i];
 }
 
-/// A copy in whole accesses: the compiler, too, sees words between a load and widen(). Of elements
-/// it would take words apart, and wait for them, at the end of each branch that loads.
+/// A copy in full accesses, so that the compiler sees words between a load and widen(). With elements it
+/// would split the words, and wait for them, at the end of each branch that loads.
 template <typename T, int N>
 __device__ inline void copyWords(Pack<T, N> &to, const Pack<T, N> &from) {
   using Type = typename Access<kAccess<T, N>>::Type;
@@ -75,7 +75,7 @@ __device__ inline void widen(X (&x)[N], const Pack<T, N> &pack) {
     x[i] = bits.values[i];
 }
 
-/// From here on the compiler knows nothing of these bits.
+/// From here on the compiler knows nothing about these bits.
 template <typename T, int N> __device__ inline void hide([[maybe_unused]] Pack<T, N> &pack) {
 #if defined(__CUDA_ARCH__)
   auto *words = reinterpret_cast<unsigned *>(&pack);
@@ -85,7 +85,7 @@ template <typename T, int N> __device__ inline void hide([[maybe_unused]] Pack<T
 #endif
 }
 
-/// p[0 .. count), one by one, and `rest` behind.
+/// p[0 .. count), one by one, followed by `rest`.
 template <typename T, int N>
 __device__ inline void loadSingly(Pack<T, N> &pack, const T *p, int64_t count, T rest) {
   Pack<T, N> bits;
@@ -95,7 +95,7 @@ __device__ inline void loadSingly(Pack<T, N> &pack, const T *p, int64_t count, T
   copyWords(pack, bits);
 }
 
-/// The bits of p[0 .. count), count <= N; `rest` behind. Uses none of them, so that a kernel which
+/// The bits of p[0 .. count), count <= N, followed by `rest`. Uses none of them, so that a kernel that
 /// loads several packs before it widens the first waits for memory once.
 template <Use use = Use::Again, typename T, int N>
 __device__ inline void loadBits(Pack<T, N> &pack, const T *p, int64_t count, T rest = T(0)) {
@@ -105,7 +105,7 @@ __device__ inline void loadBits(Pack<T, N> &pack, const T *p, int64_t count, T r
     loadSingly(pack, p, count, rest);
 }
 
-/// x = p[0 .. count), count <= N; `rest` behind. X: float, or T itself.
+/// x = p[0 .. count), count <= N, followed by `rest`. X: float, or T itself.
 template <Use use = Use::Again, typename X, typename T, int N>
 __device__ inline void load(X (&x)[N], const T *p, int64_t count, X rest = X(0)) {
   Pack<T, N> pack;
@@ -130,7 +130,7 @@ __device__ inline void store(T *p, const X (&x)[N], int64_t count) {
       p[i] = x[i];
 }
 
-/// What a kernel receives of a FloatOr: an array of floats or of T's, or none.
+/// A FloatOr as a kernel receives it: an array of floats or of T's, or none.
 template <typename T> struct FloatOrArray {
   void *data = nullptr;
   bool isFloat = true;

@@ -1,6 +1,6 @@
-// Scalars of a step as kernels take them: where the CPU's kernels take a number that the step has
-// computed, those here take its place in device memory, for the host that launches them does not
-// know it. Each type is made of the plain number too, where that is known; kernels call read().
+// Scalars of a step as kernel arguments: if the CPU's kernels take a number that the step has
+// computed, those here take its address in device memory, since the host that launches them does not
+// know it. Each type also converts from a plain number, if that is known; kernels call read().
 
 #ifndef PARTITA_RT_CUDA_SCALAR_H
 #define PARTITA_RT_CUDA_SCALAR_H
@@ -11,14 +11,14 @@
 
 namespace partita_rt::cuda {
 
-/// What a step reads of the host; in device memory.
+/// What a step reads from the host, in device memory.
 struct Control {
   float learningRate; ///< Rank::learningRate
   int64_t step;       ///< Rank::step, from 1
   int64_t update;     ///< Rank::update
   uint64_t seed;      ///< Rank::seed
   Hyper hyper;        ///< Rank::hyper
-  int64_t call = 0;   ///< which of the calls of the program's functions this is: Progress::begun
+  int64_t call = 0;   ///< number of this call of the program's functions: Progress::begun
 };
 
 /// A constant, a number in device memory times a constant, or a key of random numbers.
@@ -30,7 +30,7 @@ public:
   Scalar(const double *at, double factor = 1) : at(at), factor(factor), type(DType::Float64) {}
   Scalar(const int64_t *at, double factor = 1) : at(at), factor(factor), type(DType::Int64) {}
 
-  /// What the stochastic rounding of a parameter depends on (init.h: roundingKey).
+  /// The key of a parameter's stochastic rounding (init.h: roundingKey).
   static Scalar roundingKey(const Control *control, int64_t parameter,
                             const float *applied = nullptr) {
     Scalar key(applied, double(parameter));
@@ -57,7 +57,7 @@ private:
   const Control *control = nullptr;
 };
 
-/// A whole number, or one in device memory.
+/// An integer, or one in device memory.
 class Whole {
 public:
   template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
@@ -70,7 +70,7 @@ private:
   int64_t number;
 };
 
-/// TokenRows whose first one stands in device memory.
+/// TokenRows whose first index is in device memory.
 struct TokenRowsAt {
   int64_t whole;
   Whole first;
@@ -82,7 +82,7 @@ struct TokenRowsAt {
   PARTITA_RT_HOST_DEVICE TokenRows read() const { return {whole, first.read(), count}; }
 };
 
-/// Indices whose first one stands in device memory.
+/// Indices whose first one is in device memory.
 struct IndicesAt {
   Whole first;
   int64_t count;
@@ -90,7 +90,7 @@ struct IndicesAt {
   IndicesAt(Whole first, int64_t count) : first(first), count(count) {}
 };
 
-/// Dropout whose key stands in device memory.
+/// Dropout whose key is in device memory.
 struct DropoutAt {
   double ratio;
   int64_t id;
@@ -99,7 +99,7 @@ struct DropoutAt {
   DropoutAt(double ratio, int64_t id, Whole key) : ratio(ratio), id(id), key(key) {}
 };
 
-/// The number of an element: that of a micro-batch's first one, and of a shard's within it.
+/// The number of an element: that of a micro-batch's first element plus that of a shard's within it.
 struct ElementAt {
   Whole micro;
   int64_t elements; ///< of a micro-batch

@@ -1,6 +1,5 @@
-// How many blocks and threads a kernel is launched with, and how much scratch memory that takes:
-// functions of the operands' shapes alone, never of the device, so that every GPU makes the same
-// sums in the same order. Sizes are chosen for the 132 multiprocessors of an H100 or H200. The
+// The numbers of blocks and threads of a kernel's launch, and its scratch memory: functions only of the
+// operands' shapes, never of the device, so that every GPU computes the same sums in the same order. Sizes are chosen for the 132 multiprocessors of an H100 or H200. The
 // compiler reads the scratch sizes for its ledger.
 
 #ifndef PARTITA_RT_CUDA_SHAPES_H
@@ -12,8 +11,7 @@
 namespace partita_rt::cuda {
 
 /// Elements that a thread handles side by side: 16 bytes of a 16-bit type, twice as many of float.
-/// One number for all types, so that a kernel adds in one order whatever its operands are stored
-/// in.
+/// One number for all types, so that a kernel's order of additions does not depend on the storage type.
 constexpr int kPack = 8;
 /// Packs of a row that a thread keeps in registers.
 constexpr int kHeldPacks = 4;
@@ -32,7 +30,7 @@ struct RowShape {
   bool held; ///< the row fits into its threads' registers
 };
 
-/// A row that one warp can hold belongs to one, and needs no barrier.
+/// A row that one warp can hold has one warp, and needs no barrier.
 constexpr RowShape rowShape(int64_t width, int held, int rowsOfWarps) {
   int64_t packs = ceilDiv(width, kPack), warps = ceilDiv(packs, held * kWarp);
   int threads = int(least(most(warps, 1) * kWarp, kMostRowThreads));
@@ -50,9 +48,9 @@ constexpr RowShape backwardShape(int64_t width) {
   return rowShape(width, heldPacksBackward(width), kRowsBackward);
 }
 
-/// Blocks of a norm's backward pass, each of which makes one partial sum of every parameter's
-/// gradient: as many as are at work at once, 512 threads per multiprocessor, so that there is
-/// little to add up. A row too wide to be held has its sums made by columnSum's blocks.
+/// Blocks of a norm's backward pass, each of which computes one partial sum of every parameter's
+/// gradient: as many as run at once, 512 threads per multiprocessor, so that there is little to add
+/// up. The sums of a row too wide to be held are computed by columnSum's blocks.
 constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
   RowShape shape = backwardShape(width);
   int64_t resident = 512 / (shape.threads * shape.rows);
@@ -60,8 +58,8 @@ constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
 }
 
 /// Column sums: a block has 32 packs of columns and 8 rows at a time. Partial sums are added by
-/// blocks of 4 packs, a line of memory, and 64 parts at a time: there are few of them, and a launch
-/// waits for memory, not for its bandwidth.
+/// blocks of 4 packs, a line of memory, and 64 partial sums at a time: there are few of them, and a
+/// launch is bound by memory latency, not by bandwidth.
 constexpr int kColumnPacks = 32, kColumnRows = 8;
 constexpr int kPartPacks = 4, kPartRows = 64;
 constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
@@ -72,8 +70,8 @@ constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
 constexpr int64_t columnSumScratch(int64_t rows, int64_t width) {
   return columnBlocks(rows, width) * width * 4;
 }
-/// Of layerNormBackward and rmsNormBackward, where so many of dweight, dbias and the sums of dx are
-/// wanted: all up to the last one.
+/// Scratch of layerNormBackward and rmsNormBackward, which compute this many of dweight, dbias and the
+/// sums of dx: all up to the last one.
 constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t arrays) {
   bool held = backwardShape(width).held;
   int64_t parts = held ? normBackwardBlocks(rows, width) : columnBlocks(rows, width);
@@ -82,35 +80,35 @@ constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t array
 
 /// Elements of a block of squareSum, the CPU's number.
 constexpr int64_t kWholeBlock = 4096;
-/// Of its scratch memory, for n elements.
+/// Its scratch memory for n elements.
 constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 8; }
 
-/// Of an emitted kernel that adds up so many squares of each of n elements.
+/// Scratch of an emitted kernel that adds up this many squares per element, for n elements.
 constexpr int64_t updateSquaresScratch(int64_t n, int64_t sums) {
   return ceilDiv(n, kWholeBlock) * sums * 8;
 }
 
-/// Sums of rows by number (embeddingBackward, takeBackward): how many a block sorts and how many
-/// are a tile of sums, whose threads have a pack of columns each.
+/// Sums of rows by number (embeddingBackward, takeBackward): the rows that a block sorts, and the rows
+/// of a tile of sums, whose threads have a pack of columns each.
 constexpr int64_t kSortBlock = 2048, kSumTile = 64;
 constexpr int kSumThreads = 128;
-/// Of embeddingBackward for n ids, and of takeBackward for n ids in all its tables.
+/// Scratch of embeddingBackward for n ids, and of takeBackward for n ids in all its tables.
 constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
   return 4 * aligned(n * 4) + ceilDiv(n, kSortBlock) * 1024 + ceilDiv(n, kSumTile) * 2 * width * 4;
 }
 
-/// Memory of Products (cuBLASLt's workspace), for each stream that makes matmuls.
+/// Memory of Products (cuBLASLt's workspace), for each stream with matmuls.
 constexpr int64_t kProductsWorkspace = 32 << 20;
 
-/// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), where it is used.
+/// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), if it is used.
 constexpr int64_t kAttentionWorkspace = 512 << 20;
 
 /// Types that cuBLASLt multiplies: A and B of one type, C of that or float.
 constexpr bool isDirect(DType a, DType b, DType c) {
   return a == b && (c == a || c == DType::Float32);
 }
-/// Of gemm, gemmBias and gemmBatched, C[m, n] with a sum over k: nothing if isDirect, else the
-/// operands (of one matmul of the batch) in float. bias: another type than C's adds a copy.
+/// Scratch of gemm, gemmBias and gemmBatched, C[m, n] with a sum over k: nothing if isDirect, else the
+/// operands (of one matmul of the batch) in float. A bias of another type than C's adds a copy.
 constexpr int64_t gemmScratch(DType a, DType b, DType c, int64_t m, int64_t n, int64_t k) {
   if (isDirect(a, b, c))
     return 0;
@@ -123,7 +121,7 @@ constexpr int64_t gemmBiasScratch(DType a, DType b, DType bias, DType c, int64_t
   DType made = isDirect(a, b, c) ? c : DType::Float32;
   return gemmScratch(a, b, c, m, n, k) + (bias == made ? 0 : aligned(n * sizeOf(made)));
 }
-/// Of gemmBiasGrad, of which `sums` are wanted over k rows.
+/// Scratch of gemmBiasGrad, which computes `sums` over k rows.
 constexpr int64_t gemmBiasGradScratch(int64_t sums, int64_t k) {
   return most(columnSumScratch(k, sums), aligned(sums * 4));
 }

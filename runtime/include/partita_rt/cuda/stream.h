@@ -1,5 +1,5 @@
-// Where a kernel runs, what memory it may use beside its operands, and how it says that an index is
-// wrong. Needs no CUDA header.
+// Where a kernel runs, which memory it may use besides its operands, and how it reports an invalid
+// index. Needs no CUDA header.
 
 #ifndef PARTITA_RT_CUDA_STREAM_H
 #define PARTITA_RT_CUDA_STREAM_H
@@ -10,28 +10,27 @@ struct CUstream_st;
 
 namespace partita_rt::cuda {
 
-/// A token or label that is none. Kernels cannot throw: the first one to meet such an index writes
-/// it here (memory that host and device share) and goes on as if it were another rank's.
+/// An invalid token or label. Kernels cannot throw: the first one to find such an index writes it here
+/// (memory that host and device share) and treats it as another rank's.
 struct Fault {
   enum Kind : uint32_t { None, EmbeddingId, TakeIndex, Label };
   uint32_t kind;
   int64_t value;
   int64_t position; ///< of the id among the ids, or the row of the label
   int64_t table;    ///< of takeForward and takeBackward
-  int64_t bound;    ///< what it must be below
+  int64_t bound;    ///< exclusive upper bound
 };
 
-/// Throws Error, in the words of the CPU's kernels, if there is a fault. The host calls it where it
-/// waits for a step's results anyway. Which fault it is, of several, is left to chance.
+/// Throws Error, with the CPU kernels' message, if there is a fault. The host calls it when it waits for
+/// a step's results anyway. It reports an arbitrary one of several faults.
 void check(const Fault &fault);
 
 class Products;
 class FusedAttention;
 class KernelTimes;
 
-/// A stream and what goes with it. Kernels of one stream run in order, so one scratch region serves
-/// them all: it must have the largest of the sizes that shapes.h announces for the calls made, and
-/// is 16-byte aligned. A kernel that needs more throws Error before it is launched.
+/// A stream and its resources. Kernels of one stream run in order, so they share one scratch region: its
+/// size must be the max of what shapes.h announces for the calls made, and it is 16-byte aligned. A kernel that needs more throws Error before it is launched.
 struct Stream {
   CUstream_st *handle = nullptr; ///< a cudaStream_t
   Fault *fault = nullptr;
@@ -40,7 +39,7 @@ struct Stream {
   Products *products =
       nullptr; ///< matmuls on this stream: cuBLASLt, its workspace, algorithms
   FusedAttention *attention = nullptr; ///< attention by cuDNN where it can; null: own kernels
-  KernelTimes *times = nullptr;        ///< called around each launch; null: nobody times them
+  KernelTimes *times = nullptr;        ///< called around each launch; null: no timing
 };
 
 } // namespace partita_rt::cuda

@@ -11,7 +11,7 @@
 
 namespace partita_rt::cuda {
 
-/// Where a __device__ constant stands.
+/// The address of a __device__ constant.
 template <typename T> const T *deviceConstant(const T &constant) {
   void *at = nullptr;
   if (cudaError_t error = cudaGetSymbolAddress(&at, constant); error != cudaSuccess)
@@ -27,7 +27,7 @@ template <typename T, size_t N> const T *deviceTable(const T (&table)[N]) {
 /// Elements of a block of work on a tensor.
 constexpr int64_t kTensorBlock = kWholeBlock;
 
-/// What kernels see of a table, whose tensors' blocks are numbered through:
+/// A table as kernels see it, with consecutive numbers for all tensors' blocks:
 ///
 ///     static __device__ const TensorTable kUpdatesOnDevice(kUpdates);
 template <int kColumns, size_t kRows> struct TensorTable {

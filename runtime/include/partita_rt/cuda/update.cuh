@@ -1,8 +1,8 @@
-// What emitted updates are launched by: an optimizer's arithmetic, which the compiler prints, over
-// all elements of a parameter, its states and its gradient.
+// Launches emitted updates: an optimizer's arithmetic, which the compiler prints, over all elements of a
+// parameter, its states and its gradient.
 //
 //     struct adamw_step {
-//       Scalar rate_at, t_at, ...;                  // where its scalars stand
+//       Scalar rate_at, t_at, ...;                  // where its scalars are
 //       struct Element {                            // an element's arithmetic
 //         float rate_f, keep1_f, ...;
 //         __device__ void operator()(int64_t i, float &p, float &m, float &v, float g) const;
@@ -12,8 +12,8 @@
 //     updateElements(stream, n, adamw_step{rate, t, ...}, updated(p), updated(m), updated(v),
 //     each(g));
 //
-// What is computed in double is the same for all elements: one thread of a block does, and the
-// block has kUpdatePacks packs per thread so that this is little; its pow(x, t) is power(x, t). A
+// What is computed in double is the same for all elements: one thread of a block computes it, and the
+// block has kUpdatePacks packs per thread to amortize this; its pow(x, t) is power(x, t). A
 // pack has four elements, a 16-byte access of floats. Memory moved: each operand read and written
 // once.
 
@@ -36,8 +36,8 @@ constexpr int64_t kUpdateBlock = int64_t(kElementwiseThreads) * kUpdatePack * kU
 static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum");
 static_assert(kUpdateBlock == kTensorBlock, "and one of a table's tensor");
 
-/// base to the power of a step's number, by squares: a dozen multiplications, which IEEE rounds,
-/// where all threads of a block would wait microseconds for pow of doubles. Of other exponents pow.
+/// base to the power of a step's number, by squaring: a dozen multiplications with IEEE rounding, while
+/// a block's threads would wait microseconds for pow of doubles. Other exponents use pow.
 PARTITA_RT_HOST_DEVICE inline double power(double base, double exponent) {
   if (!(exponent >= 0 && exponent <= 0x1p31 && exponent == floor(exponent)))
     return pow(base, exponent);
@@ -99,11 +99,11 @@ void updateElements(const Stream &stream, int64_t n, const Step &step,
 //     updateAll(stream, tensorRows(kUpdates, kUpdatesOnDevice, 0, 148), {adamw_step{rate, ...}},
 //               updated(p), updated(m), updated(v), each(g));
 //
-// One launch, of as many blocks as the GPU has at a time: each prepares all steps once and goes
-// through every gridDim.x-th block of the rows, of which it searches the tensor from the last one's
-// on. An element is computed as by updateElements. Memory moved: as there.
+// One launch, with as many blocks as the GPU runs at a time: each prepares all steps once and handles
+// every gridDim.x-th block of the rows, whose tensor it searches from that of its last block on. An
+// element is computed as by updateElements. Memory moved: as there.
 
-/// Blocks that a multiprocessor has at a time: 48 registers per thread.
+/// Blocks that a multiprocessor runs at a time: 48 registers per thread.
 constexpr int kUpdateBlocks = 5;
 
 /// The steps that rows choose from, as an argument of the kernel.
