@@ -16,8 +16,8 @@ namespace partita_rt::cuda {
 constexpr int kHostScalars = 16;
 
 /// update(parameter, rounded, gradient, from, n, scalars): like TileUpdate, with the scalars' values. A
-/// CUDA thread calls it later, and again at every launch of a graph: it must capture by value what
-/// stays valid.
+/// CUDA thread calls it later, and again at every launch of a graph: it captures by value, and what it
+/// refers to must stay valid.
 using HostTileUpdate = std::function<void(float *parameter, void *rounded, const void *gradient,
                                           int64_t from, int64_t n, const double *scalars)>;
 
