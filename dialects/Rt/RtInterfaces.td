@@ -103,7 +103,7 @@ def KernelInterface : OpInterface<"KernelInterface"> {
     InterfaceMethod<"The slice of the result that operand number `operand` may be computed into directly; else none.",
       "::std::optional<::partita::rt::View>", "pieceOfResult",
       (ins "unsigned":$operand, "const ::partita::rt::View &":$result), [{}], [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"Does the kernel need result number `result` when nobody uses it?",
+    InterfaceMethod<"Does the kernel need result number `result` even if it is unused?",
       "bool", "needsResult", (ins "unsigned":$result), [{}], [{ return true; }]>,
     InterfaceMethod<"Is operand number `operand` written by the op, so that it must not be shared with a later reader?",
       "bool", "overwritesOperand", (ins "unsigned":$operand), [{}], [{ return false; }]>,

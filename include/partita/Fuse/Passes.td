@@ -91,7 +91,7 @@ def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
     Phase: fuse.
 
     If a matmul's bias has been added to what a norm normalizes, the bias's gradient is the sum of the rows of the norm's dx, together
-    with the residual branch's. The kernel has them in registers, so nobody reads them again for the sums.
+    with the residual branch's. The kernel has them in registers, so no second pass reads them for the sums.
 
     ```mlir
     %dx, %dw, %db, %sums = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual

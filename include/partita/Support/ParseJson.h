@@ -1,4 +1,4 @@
-//===- ParseJson.h - JSON from files that nobody vouches for ------------------------*- C++ -*-===//
+//===- ParseJson.h - JSON from untrusted files --------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_SUPPORT_PARSEJSON_H
 #define PARTITA_SUPPORT_PARSEJSON_H

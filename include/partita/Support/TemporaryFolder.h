@@ -1,4 +1,4 @@
-//===- TemporaryFolder.h - folders that appear whole or not at all ------------------*- C++ -*-===//
+//===- TemporaryFolder.h - folders that appear complete or not at all ---------------*- C++ -*-===//
 
 #ifndef PARTITA_SUPPORT_TEMPORARYFOLDER_H
 #define PARTITA_SUPPORT_TEMPORARYFOLDER_H

@@ -1,4 +1,4 @@
-//===- WriteFile.h - files that appear whole or not at all --------------------------*- C++ -*-===//
+//===- WriteFile.h - files that appear complete or not at all -----------------------*- C++ -*-===//
 
 #ifndef PARTITA_SUPPORT_WRITEFILE_H
 #define PARTITA_SUPPORT_WRITEFILE_H

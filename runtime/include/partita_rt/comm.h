@@ -1,4 +1,4 @@
-// Collectives over the ranks of one mesh axis (or of the whole world).
+// Collectives over the ranks of one mesh axis (or of all ranks).
 //
 // Ranks are threads of one process (default) or MPI processes; both transports reduce with the same
 // code in rank order, element by element in the type of the buffer:

@@ -140,7 +140,7 @@ struct Input {
   const char *name; ///< also that of its column in a data file
   InputRole role;
   DType dtype;         ///< Int64, Int32, Float32 or Bool
-  Shape globalShape;   ///< one micro-batch of the whole program
+  Shape globalShape;   ///< one micro-batch of all ranks
   Shape localShape;    ///< one micro-batch of one rank
   Splits splits;       ///< of the global shape into the local one
   int64_t vocabulary;  ///< numbers are 0 .. vocabulary-1, or `filler`; 0: any
