@@ -6,6 +6,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
+#include "dialects/Train/Roles.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 
@@ -99,6 +100,11 @@ private:
         return function.emitError()
                << "argument " << i << " '" << nameOf(function, i) << "' of @" << function.getName()
                << " has no " << train::TrainDialect::kRole << ", so nothing says how to fill it";
+      if (!train::findRole(role))
+        return function.emitError()
+               << "argument " << i << " '" << nameOf(function, i) << "' of @" << function.getName()
+               << " still has the " << train::TrainDialect::kRole << " of the import, '" << role
+               << "'; run the objective first";
       auto type = cast<RankedTensorType>(argument.getType());
       if (train::is(function, train::EntryPoint::TrainStep)) {
         tables.accumulate = type.getDimSize(0);

@@ -16,6 +16,14 @@ func.func @apart(%x: tensor<2x3x4xf32>) -> tensor<3xf32> {
 
 // -----
 
+// CHECK: error: argument 0 'ids' of @forward still has the train.role of the import, 'input'; run the objective first
+func.func @forward(%x: tensor<4xf32> {train.name = "ids", train.role = "input"}) -> tensor<4xf32> {
+  %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 // CHECK: error: argument 0 'temperature' of @forward has no train.role, so nothing says how to fill it
 func.func @forward(%x: tensor<4xf32> {train.name = "temperature"}) -> tensor<4xf32> {
   %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
