@@ -29,6 +29,8 @@ StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
 }
 
 RankedTensorType partita::zero::pieceType(Type whole, StringAttr axis, par::MeshAttr mesh) {
+  if (cast<RankedTensorType>(whole).getRank() == 0)
+    return {}; // one element, which a rule cannot tell from an update's scalars
   Layout layout = Layout::of(whole);
   layout.set(axis, Kind::Flat);
   auto piece =

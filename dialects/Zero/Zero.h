@@ -16,7 +16,7 @@ namespace partita::zero {
 /// each group of its ranks keeps the full state), else `dp`; null if neither has several ranks.
 mlir::StringAttr shardingAxis(par::MeshAttr mesh);
 /// The type of a rank's flat shard of a value that is full over `axis`; null if the value is split in
-/// a way that its size does not allow (an error that the value's own op reports).
+/// a way that its size does not allow (an error that the value's own op reports), or a scalar.
 mlir::RankedTensorType pieceType(mlir::Type whole, mlir::StringAttr axis, par::MeshAttr mesh);
 /// Padding elements of all ranks' shards: what is stored and moved for nothing.
 int64_t paddingOf(mlir::Type piece, mlir::StringAttr axis, par::MeshAttr mesh);
