@@ -379,7 +379,13 @@ LogicalResult scatterElements(Node &node) {
     if (Value written =
             writeGrid(node, node.value(data), data->shape.size(), *grid, node.value(updates), kind))
       return node.set(0, written);
-  Value at = flatPositions(node, positions(node, indices, data->shape[axis]), data->shape, axis);
+  Value along = positions(node, indices, data->shape[axis]);
+  Shape others(data->shape);
+  others[axis] = indices->shape[axis];
+  bool isOfEach = others.size() > 1 && others == indices->shape;
+  if (isOfEach && kind == Scatter::add && isFloat(data->type))
+    return node.set(0, addToEach(node, node.value(data), axis, along, node.value(updates)));
+  Value at = flatPositions(node, along, data->shape, axis);
   int64_t count = *elementCount(indices->shape);
   MaybeHost known;
   if (indices->host && node.folder().admit(indices->shape))

@@ -89,6 +89,21 @@ Value takeOfEach(Node &node, Value data, Value positions) {
   return node.reshape(rows, shape);
 }
 
+Value addToEach(Node &node, Value data, int64_t axis, Value positions, Value updates) {
+  Math m(node);
+  auto withColumn = [&](Value x) {
+    Shape shape(shapeOf(x));
+    shape.push_back(1);
+    return node.reshape(x, shape);
+  };
+  Value tables = withColumn(m.axisToLast(data, axis));
+  auto sums = tx::TakeGradOp::create(node.builder(), node.loc, tables.getType(),
+                                     m.axisToLast(positions, axis),
+                                     withColumn(m.axisToLast(updates, axis)));
+  Shape shape(llvm::ArrayRef<int64_t>(shapeOf(tables)).drop_back());
+  return m.add(data, m.lastToAxis(node.reshape(sums, shape), axis));
+}
+
 Value takeProgression(Node &node, Value data, int64_t axis, int64_t start, int64_t step,
                       int64_t count) {
   Math m(node);

@@ -29,6 +29,10 @@ mlir::Value takeAlong(Node &node, mlir::Value data, int64_t axis, mlir::Value po
 /// A lookup in each of many tables: data [..., n, rest...] at positions [..., m] is [..., m, rest...].
 /// The positions' rank determines how many dimensions the two share.
 mlir::Value takeOfEach(Node &node, mlir::Value data, mlir::Value positions);
+/// Adds `updates` to `data` at positions along `axis`. All three agree in every other dimension, whose
+/// indices have a table each: so a split of these (the batch) splits the sums, as it does a lookup.
+mlir::Value addToEach(Node &node, mlir::Value data, int64_t axis, mlir::Value positions,
+                      mlir::Value updates);
 /// The same as takeAlong at known positions that are a progression, in either direction.
 mlir::Value takeProgression(Node &node, mlir::Value data, int64_t axis, int64_t start, int64_t step,
                             int64_t count);
