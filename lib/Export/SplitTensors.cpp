@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace partita {
 
-SplitTensors::SplitTensors(StringRef model) : merged(importer::findMergedIn(model).tensors) {
+SplitTensors::SplitTensors(StringRef model) : merged(importer::findMergedIn(model)) {
   for (const importer::MergedTensor &tensor : merged)
     for (auto [node, operand] : tensor.readers)
       inputs[node][operand] = tensor.name;

@@ -1,7 +1,7 @@
 //===- SplitTensors.h - tensors that import has split off others --------------------*- C++ -*-===//
 //
 // A model's file may hold one tensor for several parameters that were equal when it was exported
-// (partita/Import/MergedTensors.h). Trained, they differ: the trained file has a tensor for each, and
+// (lib/Import/Weights/Merged/MergedTensors.h). Trained, they differ: the trained file has a tensor for each, and
 // their nodes read it, as if the exporter had not merged them.
 //
 //===------------------------------------------------------------------------------------------===//

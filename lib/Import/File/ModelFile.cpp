@@ -5,7 +5,7 @@
 #include "mlir/IR/Location.h"
 #include "onnx.pb.h"
 #include "partita/Import/ExternalData.h"
-#include "partita/Import/MergedTensors.h"
+#include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "partita/Support/Quoted.h"
 #include "runtime/include/partita_rt/varints.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -8,7 +8,7 @@
 #include "lib/Import/Weights/DroppedParameters.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/WeightNotes.h"
-#include "partita/Import/MergedTensors.h"
+#include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "llvm/Support/Format.h"
 
 namespace partita::importer {
