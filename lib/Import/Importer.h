@@ -35,7 +35,7 @@ struct Tensor {
   std::shared_ptr<const llvm::SmallVector<Tensor *>> sequence;
   /// A result of a node that failed, if the import keeps going: nothing is known about it. If
   /// `isGuessed`, `type` and `shape` are probable.
-  bool lost = false, isGuessed = false;
+  bool unavailable = false, isGuessed = false;
 };
 
 /// Names that an ONNX graph, or the body of a function, can see.
@@ -68,7 +68,7 @@ struct Frame {
   std::string prefix; // of node names
 };
 
-/// The most dimensions of a tensor that a report substitutes for a lost one.
+/// The most dimensions of a tensor that a report substitutes for an unavailable one.
 constexpr int64_t mostStandInDims = 5;
 
 /// How many distinct elements a folded tensor may have: ImportOptions::foldLimit, or a limit in
@@ -155,8 +155,8 @@ private:
                                    llvm::SmallVectorImpl<mlir::DictionaryAttr> &attributes);
 
   // An import that keeps going (KeepGoing.cpp); `broken` is set after the first error.
-  Tensor *createLost();
-  void loseResults(const onnx::NodeProto &proto, Frame &frame);
+  Tensor *createUnavailable();
+  void markUnavailable(const onnx::NodeProto &proto, Frame &frame);
   mlir::LogicalResult catchErrors(llvm::function_ref<mlir::LogicalResult()> body,
                                   llvm::SmallVectorImpl<std::string> &errors);
   mlir::LogicalResult runNode(const OpRow &row, class Node &node);

@@ -55,7 +55,7 @@ LogicalResult Importer::importInputs(Frame &frame) {
     }
     Type element = type ? mlirType(*type, context()) : Type();
     if (!element && number != 0 && options.keepGoing) { // listMissing has reported it
-      if (failed(define(*input, createLost())))
+      if (failed(define(*input, createUnavailable())))
         return failure();
       continue;
     }
@@ -94,7 +94,7 @@ LogicalResult Importer::importOutput(const onnx::ValueInfoProto &output, const F
   Tensor *tensor = frame.scope.find(output.name());
   if (!tensor)
     return error() << "output " << quoted(output.name()) << " is not computed by any node";
-  if (tensor->lost || failed(loadInitializer(*tensor)))
+  if (tensor->unavailable || failed(loadInitializer(*tensor)))
     return failure();
   if (tensor->sequence)
     return error() << "output " << quoted(output.name()) << " is a sequence of tensors, "

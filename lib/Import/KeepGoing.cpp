@@ -1,11 +1,11 @@
 //===- KeepGoing.cpp - reporting all errors of a model, not only the first --------------------===//
 //
-// A report continues after a node that failed. Its results are lost: a node that needs them cannot be
-// imported, but it can have errors of its own. It is tried with several stand-ins for lost inputs, of
-// different types and shapes. An unsupported attribute, and an error with the same text for every
-// stand-in, are not due to the lost inputs and are reported; other errors may be, and are not. An axis
-// that no stand-in has is an error too, unless the lost tensor had more dimensions than tensors of
-// Transformers have.
+// A report continues after a node that failed. Its results are unavailable: a node that needs them cannot
+// be imported, but it can have errors of its own. It is tried with several stand-ins for unavailable
+// inputs, of different types and shapes. An unsupported attribute, and an error with the same text for
+// every stand-in, are not due to the unavailable inputs and are reported; other errors may be, and are
+// not. An axis that no stand-in has is an error too, unless the unavailable tensor had more dimensions
+// than tensors of Transformers have.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -18,23 +18,23 @@ using namespace mlir;
 
 namespace partita::importer {
 
-Tensor *Importer::createLost() {
+Tensor *Importer::createUnavailable() {
   Tensor &tensor = tensors.emplace_back();
-  tensor.lost = true;
+  tensor.unavailable = true;
   return &tensor;
 }
 
 /// Most operators return the type and shape of their first input.
-void Importer::loseResults(const onnx::NodeProto &proto, Frame &frame) {
+void Importer::markUnavailable(const onnx::NodeProto &proto, Frame &frame) {
   Tensor *like = proto.input_size() ? frame.scope.find(proto.input(0)) : nullptr;
   for (const std::string &output : proto.output()) {
     if (output.empty())
       continue;
     Tensor *&result = frame.scope.values[output];
-    if (result && result->lost)
+    if (result && result->unavailable)
       continue; // a guess from stand-ins
-    result = createLost();
-    if (!like || (like->lost && !like->isGuessed))
+    result = createUnavailable();
+    if (!like || (like->unavailable && !like->isGuessed))
       continue;
     result->isGuessed = true;
     result->type = like->type;
@@ -53,7 +53,7 @@ LogicalResult Importer::catchErrors(llvm::function_ref<LogicalResult()> body,
   return body();
 }
 
-/// A value of the program that stands for one that is lost.
+/// A value of the program that stands for one that is unavailable.
 static Tensor *valueStandIn(Importer &importer, DType type, llvm::ArrayRef<int64_t> shape) {
   auto ranked = RankedTensorType::get(shape, mlirType(type, importer.context()));
   return importer.create(tx::createSplat(importer.builder, importer.file.location(), ranked, 0));
@@ -83,7 +83,7 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
     return;
   llvm::SetVector<llvm::StringRef> names;
   for (const std::string &input : proto.input())
-    if (Tensor *tensor = frame.scope.find(input); tensor && tensor->lost)
+    if (Tensor *tensor = frame.scope.find(input); tensor && tensor->unavailable)
       names.insert(input);
   bool hasGuess = llvm::all_of(names, [&](llvm::StringRef name) {
     Tensor *tensor = frame.scope.find(name);
@@ -100,9 +100,9 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
     inner.functionAttributes = frame.functionAttributes;
     inner.prefix = frame.prefix;
     for (llvm::StringRef name : names) {
-      Tensor *lost = frame.scope.find(name);
+      Tensor *unavailable = frame.scope.find(name);
       inner.scope.values[name] =
-          hasGuess ? valueStandIn(*this, lost->type, lost->shape) : standIn(number);
+          hasGuess ? valueStandIn(*this, unavailable->type, unavailable->shape) : standIn(number);
     }
     number += !hasGuess;
     Node node(*this, proto, inner, version);
@@ -113,7 +113,7 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
         noteProblem(node, attributes.front());
       for (const std::string &output : proto.output())
         if (Tensor *result = inner.scope.values.lookup(output)) {
-          Tensor *guess = frame.scope.values[output] = createLost();
+          Tensor *guess = frame.scope.values[output] = createUnavailable();
           guess->isGuessed = true;
           guess->type = result->type;
           guess->shape = result->shape;

@@ -23,7 +23,7 @@ Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> 
     if (!options.keepGoing)
       return failure();
     broken = true;
-    loseResults(node, frame);
+    markUnavailable(node, frame);
   }
   return success();
 }
@@ -36,7 +36,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
   auto opset = frame.opsets->find(domain);
   int64_t version = opset == frame.opsets->end() ? 0 : opset->second;
   Node node(*this, proto, frame, version);
-  bool behindLost = false;
+  bool behindUnavailable = false;
   for (const std::string &input : proto.input()) {
     if (input.empty())
       continue;
@@ -45,10 +45,10 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
                           << " is not the result of a node before it, an initializer or an input";
     Tensor *tensor = frame.scope.find(input);
     if (tensor && failed(loadInitializer(*tensor))) {
-      tensor->lost = true;
+      tensor->unavailable = true;
       return failure();
     }
-    behindLost |= tensor && tensor->lost;
+    behindUnavailable |= tensor && tensor->unavailable;
   }
   if (const onnx::FunctionProto *function = findFunction(proto))
     return success(succeeded(callFunction(*function, node)) && succeeded(devices->annotate(node)));
@@ -62,9 +62,9 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
         tensor && tensor->sequence && !row->takesSequences)
       return node.error() << "its input " << quoted(input)
                           << " is a sequence of tensors, expected one tensor";
-  if (behindLost && row->takesSequences)
+  if (behindUnavailable && row->takesSequences)
     return failure(); // stand-ins are no sequences
-  if (behindLost) {
+  if (behindUnavailable) {
     tryStandIns(*row, proto, frame, version);
     return failure();
   }

@@ -23,7 +23,7 @@ public:
   const int64_t version; // of the operator's domain
   const std::string name;
   const mlir::Location loc;
-  /// Do some of its inputs stand in for lost ones (KeepGoing.cpp)?
+  /// Do some of its inputs stand in for unavailable ones (KeepGoing.cpp)?
   bool hasStandIns = false;
 
   /// Starts an error: "node 'name' (Type): ".

@@ -106,11 +106,11 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   if (!from || from->empty())
     return origin;
   const AtenOperation &own = operationMaking(name);
-  origin.inner = isInnerName(name);
-  origin.moved = origin.inner || own.movesElements();
+  origin.lastInner = isInnerName(name);
+  origin.moved = origin.lastInner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
   origin.reshaped = own.effect == AtenOperation::Reshapes;
-  origin.inside = origin.inner;
+  origin.allInner = origin.lastInner;
   origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
   for (const std::string &each : *from) {
@@ -122,11 +122,11 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;
     origin.reshaped |= operation.effect == AtenOperation::Reshapes;
-    origin.inside &= isInnerName(each);
+    origin.allInner &= isInnerName(each);
   }
   origin.folded = true;
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
-  origin.direct = origin.inner && from->size() == 1 && origin.parameters.size() == 1;
+  origin.direct = origin.lastInner && from->size() == 1 && origin.parameters.size() == 1;
   origin.shifted = own.effect == AtenOperation::Shifts && origin.parameters.size() == 1 &&
                    isByNumber(*from, origin.parameters.front());
   llvm::sort(origin.parameters);
@@ -166,8 +166,9 @@ Origins::Origins(const onnx::GraphProto &graph) {
       origins[tensor.name()] = std::move(origin);
   }
   for (const auto &entry : parameters) // the first by name: the set has no order
-    if (!found.contains(entry.first()) && (lostParameter.empty() || entry.first() < lostParameter))
-      lostParameter = entry.first().str();
+    if (!found.contains(entry.first()) &&
+        (unaccountedParameter.empty() || entry.first() < unaccountedParameter))
+      unaccountedParameter = entry.first().str();
 }
 
 Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand) {

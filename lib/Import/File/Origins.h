@@ -42,18 +42,18 @@ struct Origin {
   /// One of these operations concatenates. The record lists an operand once, however often it was
   /// concatenated: only the values show whether an element is repeated.
   bool joined = false;
-  /// Created inside the decomposition of the operation that reads it, without a name of its own. It may
-  /// be, say, a scaled operand: what it is depends on the reader (`decomposed`).
-  bool inner = false;
-  /// Derived by a single operation, inside the decomposition of another, with no operand but the
-  /// parameter.
+  /// Operations inside the decomposition of another are *inner*: what they compute has no name in the
+  /// traced program ("val_12"). The last operation, which made the tensor, is inner, inside that which
+  /// reads it. The tensor may be, say, a scaled operand: what it is depends on the reader (`decomposed`).
+  bool lastInner = false;
+  /// All operations are inner.
+  bool allInner = false;
+  /// Derived by a single operation, which is inner and has no operand but the parameter.
   bool direct = false;
   /// Rows of a table, looked up.
   bool lookedUp = false;
   /// Computed by detach() among others, which stops the gradient.
   bool detached = false;
-  /// All operations are inside the decomposition of another.
-  bool inside = false;
   /// One parameter, perhaps negated, plus a number in the program, like the scale 1 + w of Gemma's norms.
   /// Its gradient is the parameter's, perhaps negated.
   bool shifted = false;
@@ -70,15 +70,16 @@ public:
   /// Tensors whose own metadata contradicts the record of inputs, so that nothing is known about them.
   const std::vector<std::string> &contradicted() const { return contradictory; }
   const Origin &of(llvm::StringRef initializer) const;
-  /// What an inner tensor is, as an operand of a node: by the node's recorded call or, without one, by
-  /// its operator. A MatMul's second operand that comes from one parameter by one operation is the
-  /// transpose of a linear layer's weight.
+  /// What a tensor whose last operation is inner is, as an operand of a node: by the node's recorded call
+  /// or, without one, by its operator. A MatMul's second operand that comes from one parameter by one
+  /// operation is the transpose of a linear layer's weight.
   static Decomposed decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand);
   /// Is it the name of one of the model's parameters?
   bool isParameter(llvm::StringRef name) const { return parameters.contains(name); }
-  /// A parameter that no initializer is or comes from; empty if there is none. Exporters keep one of
-  /// several tied or equal parameters, and a second optimizer does not know what the first has folded.
-  const std::string &lost() const { return lostParameter; }
+  /// A parameter that the record does not account for: no initializer is it or comes from it. Empty if
+  /// there is none. Exporters keep one of several tied or equal parameters, and a second optimizer does
+  /// not know what the first has folded.
+  const std::string &unaccounted() const { return unaccountedParameter; }
 
 private:
   void readSignature(llvm::StringRef text);
@@ -88,7 +89,7 @@ private:
   llvm::StringSet<> parameters, constants;
   llvm::StringMap<Origin> origins;
   bool isKnown = false;
-  std::string trouble, lostParameter;
+  std::string trouble, unaccountedParameter;
   std::vector<std::string> contradictory;
 };
 

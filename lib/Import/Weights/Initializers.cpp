@@ -38,7 +38,7 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
       return failure();
     if (failed(data)) {
       broken = true;
-      scope.values.try_emplace(proto.name(), createLost());
+      scope.values.try_emplace(proto.name(), createUnavailable());
       continue;
     }
     Tensor &tensor = tensors.emplace_back();

@@ -29,7 +29,7 @@ std::vector<WeightNote> NoteFinder::run() {
   static constexpr void (NoteFinder::*finders[])() = {
       &NoteFinder::noteMerged,
       &NoteFinder::noteMergedByTorchScript,
-      &NoteFinder::noteLost,
+      &NoteFinder::noteAbsent,
       &NoteFinder::noteUnreadable,
       &NoteFinder::noteDoubted,
       &NoteFinder::noteKeptParameters,
@@ -107,7 +107,7 @@ void NoteFinder::noteDoubted() {
   note(oneOf(names) +
            " is trained, although the exporter's record derives it from no parameter: the "
            "record does not account for parameter " +
-           quoted(origins.lost()) + ", which it may be; use --trainable " + first +
+           quoted(origins.unaccounted()) + ", which it may be; use --trainable " + first +
            " if it is, --freeze " + first + " if not",
        names);
 }

@@ -28,9 +28,9 @@ private:
   using Renamed = std::map<std::string, std::vector<std::string>>;
   static Renamed findRenamed(const onnx::GraphProto &graph);
 
-  // Parameters that an exporter has merged or removed (LostNotes.cpp).
+  // Parameters that an exporter has merged or removed (AbsentNotes.cpp).
   void noteMerged();
-  void noteLost();
+  void noteAbsent();
   void noteMadeBiases();
   void noteSeveral(const MergedTensors &merged);
   void noteUnnamed(const MergedTensors &merged);

@@ -61,7 +61,7 @@ std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shap
 }
 
 /// The slice of the table that a tensor of this shape and these values is; a slice of one element
-/// may have lost its dimension.
+/// may have no dimension left.
 std::optional<WeightCopy> findPart(const HostTensor &table, llvm::ArrayRef<int64_t> shape,
                                    const char *part, SearchBudget &budget) {
   llvm::ArrayRef<int64_t> whole = table.shape();

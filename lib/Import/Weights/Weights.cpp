@@ -106,7 +106,7 @@ bool Weights::isConstant(const Tensor &tensor) {
   const Origin &origin = origins.of(tensor.proto->name());
   if (origin.kind != Origin::Constant)
     return false;
-  if (!origin.folded || origins.lost().empty() || tensor.uses.empty())
+  if (!origin.folded || origins.unaccounted().empty() || tensor.uses.empty())
     return true;
   const Use &first = tensor.uses.front();
   if (isUsedAs(tensor, first.node->op_type(), first.operand) && isOneValue(file, tensor.data))
@@ -214,7 +214,7 @@ Decomposed Weights::decomposed(const Tensor &tensor) const {
 bool Weights::isMoved(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
   return origin.moved && !tensor.mayRepeat &&
-         (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
+         (!origin.lastInner || decomposed(tensor) != Decomposed::Unknown);
 }
 
 /// May a concatenation hold an element twice? One of a single parameter is taken for a reordering only
@@ -240,7 +240,7 @@ void Weights::restoreName(const std::string &parameter, const std::string &name)
   const Tensor &tensor = *known(name);
   const Origin &origin = origins.of(name);
   Shape shape = tensor.data.shape;
-  Decomposed how = origin.inside ? decomposed(tensor) : Decomposed::Unknown;
+  Decomposed how = origin.allInner ? decomposed(tensor) : Decomposed::Unknown;
   bool transposed = how == Decomposed::Transposed && origin.direct;
   if (transposed && shape.size() == 2 && tensor.data.isRaw())
     std::swap(shape[0], shape[1]);

@@ -25,7 +25,7 @@
 //      therefore reads second.weight: it gets a tensor 'second.weight/val_0' with the values of val_0,
 //      and the record "['second.weight']". Node 3 gets 'second.bias'.
 //   4. UnplacedFinder lists what remains open (absent parameters that no operand was matched with,
-//      tensors that are read as several values), for LostNotes.cpp to warn of.
+//      tensors that are read as several values), for AbsentNotes.cpp to warn of.
 //   5. splitMerged adds the tensors to the model and redirects the nodes, before anything else in import
 //      looks at it.
 //

@@ -1,6 +1,6 @@
 //===- UnplacedFinder.h - what remains open after merged tensors were split ---------*- C++ -*-===//
 //
-// Two questions, whose answers LostNotes.cpp turns into warnings.
+// Two questions, whose answers AbsentNotes.cpp turns into warnings.
 //
 // Which absent targets has nothing been matched with? One that a call names was *removed* (a bias of
 // zeros), or is *undecided* among the tensors that ArgumentMatcher could not match. One that no call

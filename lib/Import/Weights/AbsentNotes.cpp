@@ -1,4 +1,4 @@
-//===- LostNotes.cpp - parameters that the file does not hold as such -------------------------===//
+//===- AbsentNotes.cpp - parameters that the file does not hold as such -----------------------===//
 //
 // Exporters merge equal tensors, remove biases of zeros and fold one parameter into another.
 //
@@ -18,7 +18,7 @@ namespace partita::importer {
 /// tensors too.
 void NoteFinder::noteMerged() {
   std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
-  bool isComplete = origins.known() && origins.lost().empty();
+  bool isComplete = origins.known() && origins.unaccounted().empty();
   llvm::erase_if(shared, [&](const SharedWeight &each) {
     return !each.mergedValue ||
            (isComplete && origins.of(each.name).kind == Origin::Parameter);
@@ -146,7 +146,7 @@ void NoteFinder::noteReadByModules(const Renamed &renamed) {
 }
 
 /// By the exporter's record.
-void NoteFinder::noteLost() {
+void NoteFinder::noteAbsent() {
   MergedTensors merged = findMerged(graph);
   auto text = [&](llvm::StringRef what, const std::vector<std::string> &names, llvm::StringRef one,
                   llvm::StringRef several) {
