@@ -137,7 +137,7 @@ FailureOr<TensorData> ModelFile::locate(const onnx::TensorProto &tensor, EmitErr
   if (tensor.payload_size() == 0)
     return data;
   if (tensor.payload_size() > 1) {
-    emitError() << "its values are stored in " << tensor.payload_size() << " pieces, expected one";
+    emitError() << "its values are stored in " << tensor.payload_size() << " fields, expected one";
     return failure();
   }
   const onnx::Payload &payload = tensor.payload(0);

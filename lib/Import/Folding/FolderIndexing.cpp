@@ -89,7 +89,7 @@ MaybeHost Folder::gatherND(const HostTensor &data, const HostTensor &indices) {
     return std::nullopt;
   Shape corner(data.shape());
   std::fill(corner.begin(), corner.begin() + depth, 1);
-  HostTensor piece = data.slice(Shape(data.rank(), 0), corner, Shape(data.rank(), 1));
+  HostTensor slice = data.slice(Shape(data.rank(), 0), corner, Shape(data.rank(), 1));
   Shape tuple(shrunk);
   tuple.back() = 1;
   HostTensor firsts = picks.slice(Shape(picks.rank(), 0), tuple, Shape(picks.rank(), 1));
@@ -100,7 +100,7 @@ MaybeHost Folder::gatherND(const HostTensor &data, const HostTensor &indices) {
     for (int64_t k = 0; k < depth; ++k)
       shift += wrap(picks.toInt(at[0] + k * picks.strides().back()), data.shape()[k]) *
                data.strides()[k];
-    forEachElement(corner, {&piece}, [&](ArrayRef<int64_t> from) {
+    forEachElement(corner, {&slice}, [&](ArrayRef<int64_t> from) {
       buffer.putBytes(next++, data.bytes(from[0] + shift));
     });
   });

@@ -96,12 +96,12 @@ Value rotate(Node &node, Value x, Value cos, Value sin, bool interleaved) {
   Math m(node);
   Shape shape(shapeOf(x));
   int64_t last = shape.size() - 1, half = shapeOf(cos).back(), rotated = 2 * half;
-  Value turned = m.piece(x, last, 0, rotated), rest;
+  Value turned = m.slice(x, last, 0, rotated), rest;
   if (rotated < shape[last])
-    rest = m.piece(x, last, rotated, shape[last] - rotated);
+    rest = m.slice(x, last, rotated, shape[last] - rotated);
   Value result;
   if (interleaved) {
-    Value even = m.piece(turned, last, 0, half, 2), odd = m.piece(turned, last, 1, half, 2);
+    Value even = m.slice(turned, last, 0, half, 2), odd = m.slice(turned, last, 1, half, 2);
     Value real = m.sub(m.mul(even, cos), m.mul(odd, sin));
     Value imaginary = m.add(m.mul(even, sin), m.mul(odd, cos));
     Shape pairs(shapeOf(real)), joined(pairs);
@@ -110,7 +110,7 @@ Value rotate(Node &node, Value x, Value cos, Value sin, bool interleaved) {
     result = node.reshape(
         m.concat({node.reshape(real, pairs), node.reshape(imaginary, pairs)}, last + 1), joined);
   } else {
-    Value first = m.piece(turned, last, 0, half), second = m.piece(turned, last, half, half);
+    Value first = m.slice(turned, last, 0, half), second = m.slice(turned, last, half, half);
     Value quarter = m.concat({m.negate(second), first}, last); // x turned by 90 degrees
     auto both = [&](Value v) { return m.concat({v, v}, shapeOf(v).size() - 1); };
     result = m.add(m.mul(turned, both(cos)), m.mul(quarter, both(sin)));

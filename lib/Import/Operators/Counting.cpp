@@ -61,7 +61,7 @@ LogicalResult cumSum(Node &node) {
   Value sum = node.value(x);
   int64_t length = x->shape[axis];
   auto shifted = [&](Value v, int64_t by) {
-    Value kept = m.piece(v, axis, reverse ? by : 0, length - by);
+    Value kept = m.slice(v, axis, reverse ? by : 0, length - by);
     Shape gap(x->shape);
     gap[axis] = by;
     Value zeros = m.constant(getElementTypeOrSelf(v.getType()), gap, 0);
@@ -103,7 +103,7 @@ LogicalResult oneHot(Node &node) {
                    m.add(index, static_cast<double>(classes)), index);
   Value hit = m.apply<tx::EqualOp>(index, m.iota(m.i64(), rank, axis, classes));
   auto value = [&](int64_t at) {
-    return node.reshape(m.piece(node.value(values), 0, at, 1), llvm::ArrayRef<int64_t>());
+    return node.reshape(m.slice(node.value(values), 0, at, 1), llvm::ArrayRef<int64_t>());
   };
   return node.set(0, m.select(hit, value(1), value(0)));
 }

@@ -201,7 +201,7 @@ std::pair<Value, int64_t> positionsWithin(Node &node, Tensor *indices, int64_t f
   int64_t last = indices->shape.size() - 1, stride = 1;
   Value all = m.cast(node.value(indices), m.i64()), at;
   for (int64_t dim = sizes.size(); dim-- > 0; stride *= sizes[dim]) {
-    Value one = m.piece(all, last, from + dim, 1);
+    Value one = m.slice(all, last, from + dim, 1);
     Value negative = m.apply<tx::LessOp>(one, m.like(one, 0));
     one = m.select(negative, m.add(one, static_cast<double>(sizes[dim])), one);
     one = m.mul(one, static_cast<double>(stride));

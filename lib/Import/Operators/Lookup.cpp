@@ -263,7 +263,7 @@ std::optional<Grid> gridOf(Node &node, Tensor *indices, int64_t size,
     grid = findGrid(host);
   } else {
     Value value = node.value(indices);
-    grid = findGrid(column ? Math(node).piece(value, last, *column, 1) : value);
+    grid = findGrid(column ? Math(node).slice(value, last, *column, 1) : value);
   }
   return grid ? within(*grid, size) : std::nullopt;
 }
@@ -329,20 +329,20 @@ static Value replaceBox(Node &node, Value data, const Box &box, size_t dim, Valu
   llvm::ArrayRef<int64_t> shape = shapeOf(data);
   if (dim == box.sizes.size())
     return node.reshape(updates, shape);
-  auto piece = [&](int64_t from, int64_t to) {
+  auto between = [&](int64_t from, int64_t to) {
     Shape offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1);
     offsets[dim] = from;
     sizes[dim] = to - from;
     return node.slice(data, offsets, sizes, strides);
   };
   int64_t first = box.offsets[dim], end = first + box.extents[dim], size = shape[dim];
-  llvm::SmallVector<Value> pieces;
+  llvm::SmallVector<Value> parts;
   if (first > 0)
-    pieces.push_back(piece(0, first));
-  pieces.push_back(replaceBox(node, piece(first, end), box, dim + 1, updates));
+    parts.push_back(between(0, first));
+  parts.push_back(replaceBox(node, between(first, end), box, dim + 1, updates));
   if (end < size)
-    pieces.push_back(piece(end, size));
-  return pieces.size() == 1 ? pieces[0] : Math(node).concat(pieces, dim);
+    parts.push_back(between(end, size));
+  return parts.size() == 1 ? parts[0] : Math(node).concat(parts, dim);
 }
 
 static Value combined(Node &node, Value old, Value update, Scatter kind) {

@@ -89,7 +89,7 @@ Value Math::lastToAxis(Value x, int64_t axis) {
   return node.transpose(x, back);
 }
 
-Value Math::piece(Value x, int64_t axis, int64_t offset, int64_t size, int64_t stride) {
+Value Math::slice(Value x, int64_t axis, int64_t offset, int64_t size, int64_t stride) {
   // One of the parts that a concatenation has just put together is there already.
   if (auto concat = x.getDefiningOp<tx::ConcatOp>();
       concat && static_cast<int64_t>(concat.getDim()) == axis && stride == 1) {

@@ -73,8 +73,8 @@ public:
   /// Reduces one axis, which stays with size 1, by halving: for what no kernel reduces.
   template <typename Op> mlir::Value halve(mlir::Value x, int64_t axis) {
     for (int64_t n = shapeOf(x)[axis]; n > 1; n = n / 2 + n % 2) {
-      mlir::Value folded = node.emit<Op>({piece(x, axis, 0, n / 2), piece(x, axis, n / 2, n / 2)});
-      x = n % 2 ? concat({folded, piece(x, axis, n - 1, 1)}, axis) : folded;
+      mlir::Value folded = node.emit<Op>({slice(x, axis, 0, n / 2), slice(x, axis, n / 2, n / 2)});
+      x = n % 2 ? concat({folded, slice(x, axis, n - 1, 1)}, axis) : folded;
     }
     return x;
   }
@@ -88,7 +88,7 @@ public:
   mlir::Value axisToLast(mlir::Value x, int64_t axis);
   mlir::Value lastToAxis(mlir::Value x, int64_t axis);
   /// size elements of dimension `axis` from `offset` on, every `stride`-th.
-  mlir::Value piece(mlir::Value x, int64_t axis, int64_t offset, int64_t size, int64_t stride = 1);
+  mlir::Value slice(mlir::Value x, int64_t axis, int64_t offset, int64_t size, int64_t stride = 1);
   mlir::Value concat(llvm::ArrayRef<mlir::Value> parts, int64_t axis);
   /// Zeros before and after along `axis`.
   mlir::Value padZero(mlir::Value x, int64_t axis, int64_t before, int64_t after);

@@ -139,9 +139,9 @@ LogicalResult attention(Node &node) {
   if (bias)
     all = m.add(all, node.value(bias));
   AttentionParts parts;
-  parts.q = splitHeads(node, m.piece(all, 2, 0, sizes[0]), heads);
-  parts.k = splitHeads(node, m.piece(all, 2, sizes[0], sizes[1]), heads);
-  parts.v = splitHeads(node, m.piece(all, 2, sizes[0] + sizes[1], sizes[2]), heads);
+  parts.q = splitHeads(node, m.slice(all, 2, 0, sizes[0]), heads);
+  parts.k = splitHeads(node, m.slice(all, 2, sizes[0], sizes[1]), heads);
+  parts.v = splitHeads(node, m.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads);
   return finish(node, parts, node.input(3), node.input(5));
 }
 
@@ -161,7 +161,7 @@ FailureOr<Value> headsOf(Node &node, Tensor *tensor, int64_t heads, Value bias) 
 Value unpack(Node &node, Tensor *packed, int64_t part) {
   Math m(node);
   llvm::ArrayRef<int64_t> s(packed->shape);
-  Value one = node.reshape(m.piece(node.value(packed), 3, part, 1), {s[0], s[1], s[2], s[4]});
+  Value one = node.reshape(m.slice(node.value(packed), 3, part, 1), {s[0], s[1], s[2], s[4]});
   return node.transpose(one, {0, 2, 1, 3});
 }
 
@@ -198,7 +198,7 @@ LogicalResult multiHeadAttention(Node &node) {
         return failure();
       for (int64_t i = 0, at = 0; i < 3; at += sizes[i++])
         if (sizes[i])
-          biases[i] = m.piece(node.value(bias), 0, at, sizes[i]);
+          biases[i] = m.slice(node.value(bias), 0, at, sizes[i]);
     }
     FailureOr<Value> first = headsOf(node, q, heads, biases[0]);
     if (failed(first))
@@ -248,7 +248,7 @@ LogicalResult readAngles(Node &node, Tensor *cos, Tensor *sin, Tensor *ids, int6
       return failure();
     int64_t width = table->shape[1];
     if (!ids) {
-      *result = node.reshape(m.piece(node.value(table), 0, offset, length), {1, 1, length, width});
+      *result = node.reshape(m.slice(node.value(table), 0, offset, length), {1, 1, length, width});
       continue;
     }
     FailureOr<Value> rows = lookUp(node, ids, table, {batch, length});
@@ -314,9 +314,9 @@ LogicalResult readGroups(Node &node, int64_t heads, int64_t groups, AttentionPar
     if (q->shape[2] % all != 0)
       return node.error() << "of " << typeText(*q) << ", which " << all << " heads do not divide";
     Value x = node.value(q);
-    parts.q = splitHeads(node, m.piece(x, 2, 0, heads * size), heads);
-    parts.k = splitHeads(node, m.piece(x, 2, heads * size, groups * size), groups);
-    parts.v = splitHeads(node, m.piece(x, 2, (heads + groups) * size, groups * size), groups);
+    parts.q = splitHeads(node, m.slice(x, 2, 0, heads * size), heads);
+    parts.k = splitHeads(node, m.slice(x, 2, heads * size, groups * size), groups);
+    parts.v = splitHeads(node, m.slice(x, 2, (heads + groups) * size, groups * size), groups);
     return success();
   }
   for (auto [tensor, count, value] :

@@ -93,7 +93,7 @@ LogicalResult pad(Node &node) {
   for (int64_t axis = 0; axis < static_cast<int64_t>(x->shape.size()); ++axis) {
     int64_t before = pads.before[axis], after = pads.after[axis], size = x->shape[axis];
     if (before < 0 || after < 0)
-      value = m.piece(value, axis, std::max<int64_t>(-before, 0),
+      value = m.slice(value, axis, std::max<int64_t>(-before, 0),
                       size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
     before = std::max<int64_t>(before, 0), after = std::max<int64_t>(after, 0);
     size = shapeOf(value)[axis];

@@ -17,7 +17,7 @@ static const llvm::StringMap<Rows> &registry() {
   static const llvm::StringMap<Rows> rows = [] {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
-         {elementwiseOps(), activationOps(),    logicOps(),  shapeOps(),    pieceOps(),
+         {elementwiseOps(), activationOps(),    logicOps(),  shapeOps(),    sliceOps(),
           sequenceOps(),    padOps(),           resizeOps(), indexingOps(), countingOps(),
           generatorOps(),   linearOps(),        einsumOps(), convOps(),     attentionOps(),
           microsoftOps(),   microsoftNormOps(), lossOps(),   normOps(),     reductionOps(),

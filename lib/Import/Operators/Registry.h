@@ -103,7 +103,7 @@ llvm::ArrayRef<OpRow> elementwiseOps();   // Elementwise.cpp
 llvm::ArrayRef<OpRow> activationOps();    // Activations.cpp
 llvm::ArrayRef<OpRow> logicOps();         // Logic.cpp
 llvm::ArrayRef<OpRow> shapeOps();         // Shape.cpp
-llvm::ArrayRef<OpRow> pieceOps();         // Pieces.cpp
+llvm::ArrayRef<OpRow> sliceOps();         // Slices.cpp
 llvm::ArrayRef<OpRow> sequenceOps();      // Sequences.cpp
 llvm::ArrayRef<OpRow> padOps();           // Pad.cpp
 llvm::ArrayRef<OpRow> resizeOps();        // Resize.cpp

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Import/Operators/Pieces.h"
+#include "lib/Import/Operators/Slices.h"
 
 using namespace mlir;
 
@@ -153,19 +153,19 @@ LogicalResult splitToSequence(Node &node) {
   }
   if (failed(checkSizes(node, size, sizes)))
     return failure();
-  Piece piece(x->shape);
+  Slice slice(x->shape);
   Shape dropped(x->shape);
   dropped.erase(dropped.begin() + axis);
   llvm::SmallVector<Tensor *> parts;
   for (int64_t each : sizes) {
-    piece.sizes[axis] = each;
-    FailureOr<Tensor *> part = takePiece(node, x, piece);
+    slice.sizes[axis] = each;
+    FailureOr<Tensor *> part = takeSlice(node, x, slice);
     if (succeeded(part) && single && !keep)
       part = reshaped(node, *part, dropped);
     if (failed(part))
       return failure();
     parts.push_back(*part);
-    piece.offsets[axis] += each;
+    slice.offsets[axis] += each;
   }
   return setSequence(node, x->type, parts);
 }

@@ -146,7 +146,7 @@ void NoteFinder::noteComputed() {
     if (origin.kind != Origin::Derived || !isGuessed(tensor) || weights.isMoved(tensor) ||
         weights.isShifted(name) ||
         (origin.lookedUp && origin.parameters.size() == 1 && !tensor.data.shape.empty() &&
-         hasDistinctPieces(file, tensor.data, tensor.data.shape.back())))
+         hasDistinctRuns(file, tensor.data, tensor.data.shape.back())))
       continue;
     byOperation[operationOf(computedName(name))].push_back(name);
   }

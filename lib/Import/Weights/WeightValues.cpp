@@ -202,7 +202,7 @@ bool isOneValue(ModelFile &file, const TensorData &data) {
   return values && !varies(values->bytes(0), data.count, byteSize(data.type));
 }
 
-bool hasDistinctPieces(ModelFile &file, const TensorData &data, int64_t width) {
+bool hasDistinctRuns(ModelFile &file, const TensorData &data, int64_t width) {
   if (data.count == 0 || data.count > maxSearched)
     return false;
   std::optional<HostTensor> values = file.tryRead(data);

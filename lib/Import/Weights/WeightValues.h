@@ -36,7 +36,7 @@ bool isOneValue(ModelFile &file, const TensorData &data);
 
 /// Are all runs of `width` consecutive elements of a tensor, one after another, distinct? False for
 /// more than `maxSearched` elements.
-bool hasDistinctPieces(ModelFile &file, const TensorData &data, int64_t width);
+bool hasDistinctRuns(ModelFile &file, const TensorData &data, int64_t width);
 
 /// Does a tensor, of at most `maxSearched` elements, hold a slice of one of its dimensions twice? For
 /// vectors: several neighbours. Ignores slices that are all one number, or short enough to be equal by

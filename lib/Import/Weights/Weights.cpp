@@ -224,7 +224,7 @@ bool Weights::mayRepeat(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
   if (!origin.moved || !origin.joined)
     return false;
-  return origin.parameters.size() == 1 ? !hasDistinctPieces(file, tensor.data, 1)
+  return origin.parameters.size() == 1 ? !hasDistinctRuns(file, tensor.data, 1)
                                        : repeatsSlice(file, tensor.data);
 }
 

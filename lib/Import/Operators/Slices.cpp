@@ -1,24 +1,24 @@
-//===- Pieces.cpp - slicing, splitting, joining, repeating ------------------------------------===//
+//===- Slices.cpp - slicing, splitting, joining, repeating ------------------------------------===//
 
-#include "lib/Import/Operators/Pieces.h"
+#include "lib/Import/Operators/Slices.h"
 #include "lib/Import/Operators/Lookup.h"
 
 using namespace mlir;
 
 namespace partita::importer {
 
-FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece) {
+FailureOr<Tensor *> takeSlice(Node &node, Tensor *x, const Slice &slice) {
   if (x->host)
-    return node.importer.create(x->host->slice(piece.offsets, piece.sizes, piece.strides));
-  if (*elementCount(piece.sizes) == 0) // nothing is always known
-    return node.importer.create(HostBuffer(x->type, piece.sizes).finish());
+    return node.importer.create(x->host->slice(slice.offsets, slice.sizes, slice.strides));
+  if (*elementCount(slice.sizes) == 0) // nothing is always known
+    return node.importer.create(HostBuffer(x->type, slice.sizes).finish());
   if (failed(node.emittable(x)))
     return failure();
-  Piece forward = piece;
+  Slice forward = slice;
   Value value = node.value(x);
-  for (auto [axis, stride] : llvm::enumerate(piece.strides))
+  for (auto [axis, stride] : llvm::enumerate(slice.strides))
     if (stride < 0) { // the dialect's slices go forward
-      value = takeProgression(node, value, axis, piece.offsets[axis], stride, piece.sizes[axis]);
+      value = takeProgression(node, value, axis, slice.offsets[axis], stride, slice.sizes[axis]);
       forward.offsets[axis] = 0;
       forward.strides[axis] = 1;
     }
@@ -29,9 +29,9 @@ namespace {
 
 /// One axis of ONNX's Slice: start:end:step, out-of-range values clamped. Unlike numpy's, a start
 /// before the first element is the first element even when stepping backwards.
-LogicalResult sliceAxis(Node &node, Piece &piece, int64_t axis, int64_t start, int64_t end,
+LogicalResult sliceAxis(Node &node, Slice &slice, int64_t axis, int64_t start, int64_t end,
                         int64_t step) {
-  int64_t size = piece.sizes[axis];
+  int64_t size = slice.sizes[axis];
   if (step == 0 || step == INT64_MIN)
     return node.error() << "slices with step " << step;
   if (size == 0)
@@ -45,9 +45,9 @@ LogicalResult sliceAxis(Node &node, Piece &piece, int64_t axis, int64_t start, i
   int64_t span = step > 0 ? end - start : start - end;
   int64_t stride = std::abs(step);
   int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
-  piece.offsets[axis] = count == 0 ? 0 : start;
-  piece.sizes[axis] = count;
-  piece.strides[axis] = count <= 1 ? 1 : step;
+  slice.offsets[axis] = count == 0 ? 0 : start;
+  slice.sizes[axis] = count;
+  slice.strides[axis] = count <= 1 ? 1 : step;
   return success();
 }
 
@@ -73,7 +73,7 @@ LogicalResult slice(Node &node) {
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     return node.error() << "has " << starts.size() << " starts, " << ends.size() << " ends, "
                         << axes.size() << " axes and " << steps.size() << " steps";
-  Piece piece(x->shape);
+  Slice slice(x->shape);
   llvm::SmallVector<bool> seen(x->shape.size(), false);
   for (size_t i = 0; i < starts.size(); ++i) {
     if (failed(node.normalizeAxis(axes[i], x->shape.size())))
@@ -81,10 +81,10 @@ LogicalResult slice(Node &node) {
     if (seen[axes[i]])
       return node.error() << "axis " << axes[i] << " is listed twice";
     seen[axes[i]] = true;
-    if (failed(sliceAxis(node, piece, axes[i], starts[i], ends[i], steps[i])))
+    if (failed(sliceAxis(node, slice, axes[i], starts[i], ends[i], steps[i])))
       return failure();
   }
-  FailureOr<Tensor *> result = takePiece(node, x, piece);
+  FailureOr<Tensor *> result = takeSlice(node, x, slice);
   return failed(result) ? failure() : node.set(0, *result);
 }
 
@@ -143,15 +143,15 @@ LogicalResult split(Node &node) {
       failed(node.normalizeAxis(axis, node.input(0)->shape.size())) ||
       failed(splitSizes(node, node.input(0)->shape[axis], sizes)))
     return failure();
-  Piece piece(node.input(0)->shape);
+  Slice slice(node.input(0)->shape);
   for (auto [index, size] : llvm::enumerate(sizes)) {
-    piece.sizes[axis] = size;
+    slice.sizes[axis] = size;
     if (node.wants(index)) {
-      FailureOr<Tensor *> result = takePiece(node, node.input(0), piece);
+      FailureOr<Tensor *> result = takeSlice(node, node.input(0), slice);
       if (failed(result) || failed(node.set(index, *result)))
         return failure();
     }
-    piece.offsets[axis] += size;
+    slice.offsets[axis] += size;
   }
   return success();
 }
@@ -252,7 +252,7 @@ LogicalResult tile(Node &node) {
   return node.set(0, node.reshape(node.broadcast(rows, repeated), merged));
 }
 
-const OpRow pieceRows[] = {
+const OpRow sliceRows[] = {
     {"Slice", "", 1, anyLater, slice, OpEffect::Picks},
     {"Split", "", 2, anyLater, split, OpEffect::Picks},
     {"Concat", "", 4, anyLater, concat, OpEffect::Joins},
@@ -261,6 +261,6 @@ const OpRow pieceRows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> pieceOps() { return pieceRows; }
+llvm::ArrayRef<OpRow> sliceOps() { return sliceRows; }
 
 } // namespace partita::importer

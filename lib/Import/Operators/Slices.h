@@ -1,19 +1,19 @@
-//===- Pieces.h - parts of tensors, and tensors of parts --------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_PIECES_H
-#define PARTITA_LIB_IMPORT_PIECES_H
+//===- Slices.h - slices of tensors, and tensors joined from slices ---------------------------===//
+#ifndef PARTITA_LIB_IMPORT_SLICES_H
+#define PARTITA_LIB_IMPORT_SLICES_H
 
 #include "lib/Import/File/Node.h"
 
 namespace partita::importer {
 
 /// Elements offset + i * stride of every dimension; at first all of them.
-struct Piece {
+struct Slice {
   Shape offsets, sizes, strides;
-  explicit Piece(llvm::ArrayRef<int64_t> shape)
+  explicit Slice(llvm::ArrayRef<int64_t> shape)
       : offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1) {}
 };
 
-mlir::FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece);
+mlir::FailureOr<Tensor *> takeSlice(Node &node, Tensor *x, const Slice &slice);
 /// Of a split without sizes: `parts` of `each`, the last ones smaller, down to none.
 Shape equalSizes(int64_t size, int64_t parts, int64_t each);
 /// Errors unless the sizes make `size`.
@@ -23,4 +23,4 @@ mlir::FailureOr<Tensor *> join(Node &node, llvm::ArrayRef<Tensor *> parts, int64
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_PIECES_H
+#endif // PARTITA_LIB_IMPORT_SLICES_H
