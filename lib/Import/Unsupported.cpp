@@ -157,10 +157,7 @@ private:
     }
     llvm::StringRef domain = canonicalDomain(node.domain());
     int64_t version = opsets->lookup(domain);
-    bool isBatchNorm = domain.empty() && node.op_type() == "BatchNormalization";
-    bool isTraining = isBatchNorm && node.output_size() > 1;
     for (const onnx::AttributeProto &attribute : node.attribute()) {
-      isTraining |= isBatchNorm && attribute.name() == "training_mode" && attribute.i() != 0;
       if (attribute.has_g())
         branches.push_back({&attribute.g().node(), opsets});
       if (node.op_type() == "Cast" && attribute.name() == "to" && attribute.has_i() &&
@@ -168,9 +165,9 @@ private:
         others.push_back("node " + quoted(nodeName(node)) + " (Cast): to " +
                          dtypeName(attribute.i()) + " is not supported");
     }
-    if (isTraining)
-      others.push_back("node " + quoted(nodeName(node)) +
-                       " (BatchNormalization): " + kBatchNormTraining.str());
+    if (updatesStatistics(node))
+      others.push_back("node " + quoted(nodeName(node)) + " (" + node.op_type() +
+                       "): " + kBatchNormTraining.str());
     if (!findOp(domain, node.op_type(), version))
       listing.add(node, domain, version);
     if (domain == "com.microsoft.nchwc" && !inLayoutOfOneMachine) {

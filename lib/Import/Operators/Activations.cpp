@@ -169,7 +169,7 @@ const OpRow activationRows[] = {
     {"Celu", "", 12, anyLater, activation<celu>, OpEffect::Maps},
     {"Selu", "", 6, anyLater, activation<selu>, OpEffect::Maps},
     {"LeakyRelu", "", 6, anyLater, activation<leakyRelu>, OpEffect::Maps},
-    {"PRelu", "", 7, anyLater, pRelu, OpEffect::Combines},
+    OpRow{"PRelu", "", 7, anyLater, pRelu, OpEffect::Combines}.learned(1), // the slope
     {"ThresholdedRelu", "", 10, anyLater, activation<thresholdedRelu>, OpEffect::Maps},
     {"HardSigmoid", "", 6, anyLater, activation<hardSigmoid>, OpEffect::Maps},
     {"HardSwish", "", 14, anyLater, activation<hardSwish>, OpEffect::Maps},

@@ -262,7 +262,7 @@ LogicalResult lpNorm(Node &node) {
 }
 
 const OpRow normRows[] = {
-    {"Softmax", "", 1, anyLater, softmax, OpEffect::Normalizes},
+    OpRow{"Softmax", "", 1, anyLater, softmax, OpEffect::Normalizes}.distributing(),
     {"LogSoftmax", "", 1, anyLater, logSoftmax, OpEffect::Normalizes},
     // Version 1, and the simplified one, are onnxruntime's own in ONNX's domain; others write the
     // simplified one with the domain of onnxruntime's other operators.
@@ -272,7 +272,7 @@ const OpRow normRows[] = {
     {"SimplifiedLayerNormalization", "com.microsoft", 1, anyLater, rmsNorm},
     {"GroupNormalization", "", 18, anyLater, groupNorm},
     {"InstanceNormalization", "", 6, anyLater, instanceNorm},
-    OpRow{"BatchNormalization", "", 9, anyLater, batchNorm}.fixed({3, 4}),
+    OpRow{"BatchNormalization", "", 9, anyLater, batchNorm}.fixed({3, 4}).keepingStatistics(),
     {"LpNormalization", "", 1, anyLater, lpNorm},
 };
 

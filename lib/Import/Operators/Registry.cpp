@@ -62,6 +62,15 @@ const OpRow &factsOf(const onnx::NodeProto &node) {
   return row ? *row : unknown;
 }
 
+bool updatesStatistics(const onnx::NodeProto &node) {
+  if (!factsOf(node).keepsStatistics)
+    return false;
+  return node.output_size() > 1 ||
+         llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
+           return each.name() == "training_mode" && each.i() != 0;
+         });
+}
+
 bool knowsOp(llvm::StringRef domain, llvm::StringRef type) { return anyRow(domain, type); }
 
 } // namespace partita::importer

@@ -60,8 +60,11 @@ struct OpRow {
   uint32_t fixedOperands = 0; ///< bits: operands that are never trained, by the operator's definition
   int maskOperand = -1;       ///< what an attention adds to its scores
   int biasOperand = -1;       ///< a layer's bias
+  int learnedOperand = -1;    ///< always trained, by the operator's definition
   int outputDim = -1;         ///< of operand 1, a layer's weight: the dimension with its outputs
   bool inverts = false;       ///< subtracts the second operand, or divides by it
+  bool distributes = false;   ///< its result is weights with sum 1, and its operand their scores
+  bool keepsStatistics = false; ///< running ones, which it updates in training mode
   bool takesSequences = false; ///< of tensors (Sequences.cpp)
 
   constexpr OpRow fixed(std::initializer_list<int> operands) const {
@@ -80,6 +83,11 @@ struct OpRow {
     row.biasOperand = operand;
     return row;
   }
+  constexpr OpRow learned(int operand) const {
+    OpRow row = *this;
+    row.learnedOperand = operand;
+    return row;
+  }
   constexpr OpRow weighted(int dim) const {
     OpRow row = *this;
     row.outputDim = dim;
@@ -90,11 +98,25 @@ struct OpRow {
     row.inverts = true;
     return row;
   }
+  constexpr OpRow distributing() const {
+    OpRow row = *this;
+    row.distributes = true;
+    return row;
+  }
+  constexpr OpRow keepingStatistics() const {
+    OpRow row = *this;
+    row.keepsStatistics = true;
+    return row;
+  }
   constexpr OpRow takingSequences() const {
     OpRow row = *this;
     row.takesSequences = true;
     return row;
   }
+  bool isSum() const { return effect == OpEffect::Adds && !inverts; }
+  bool isProduct() const { return effect == OpEffect::Scales && !inverts; }
+  /// Of a matrix with a layer's weight, whose rows are the layer's inputs.
+  bool isMatmul() const { return outputDim == 1; }
   bool fixes(int operand) const { return operand < 32 && (fixedOperands >> operand & 1); }
 };
 
@@ -133,6 +155,8 @@ const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t versio
 /// The facts about a node's operator, which no version changes; those of an unknown one if it has no row.
 const OpRow &factsOf(const onnx::NodeProto &node);
 inline OpEffect effectOf(const onnx::NodeProto &node) { return factsOf(node).effect; }
+/// Is it a node that keeps running statistics, in training mode?
+bool updatesStatistics(const onnx::NodeProto &node);
 /// Does any version of the operator have a row? (For the error if only the version is unsupported.)
 bool knowsOp(llvm::StringRef domain, llvm::StringRef type);
 

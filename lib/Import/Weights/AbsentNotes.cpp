@@ -56,7 +56,8 @@ constexpr llvm::StringLiteral keptApart =
 } // namespace
 
 /// Tensors that TorchScript's exporter has merged, by the one that it has kept: each leaves an Identity
-/// under its name. (Tied parameters are one tensor from the start.)
+/// under its name (another operator that passes a tensor on is the model's own). Tied parameters are one
+/// tensor from the start.
 NoteFinder::Renamed NoteFinder::findRenamed(const onnx::GraphProto &graph) {
   llvm::StringSet<> tensors, read, outputs;
   for (const onnx::TensorProto &tensor : graph.initializer())

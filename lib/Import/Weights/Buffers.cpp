@@ -79,14 +79,7 @@ bool handsWeightsOn(OpEffect effect) {
 
 /// Is this operand never trained?
 bool takesConstant(const onnx::NodeProto &node, int operand) {
-  if (!factsOf(node).fixes(operand))
-    return false;
-  if (node.op_type() != "BatchNormalization")
-    return true;
-  bool training = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
-    return each.name() == "training_mode" && each.i() != 0;
-  });
-  return !training && node.output_size() == 1;
+  return factsOf(node).fixes(operand) && !updatesStatistics(node);
 }
 
 bool isFloatType(int32_t type) {
@@ -98,7 +91,8 @@ bool isTensorOfNumbers(const onnx::TensorProto &tensor) {
   return isFloatType(tensor.data_type()) && tensor.dims_size() > 0;
 }
 
-/// Are its results single numbers if all its operands are? (Not Range's.)
+/// Are its results single numbers if all its operands are? Not Range's, nor those of most operators that
+/// reshape or look up.
 bool keepsSingle(const onnx::NodeProto &node) {
   return node.op_type() == "Squeeze" || node.op_type() == "Gather" ||
          isOneOf(effectOf(node),
@@ -221,14 +215,13 @@ private:
   }
 
   void look(const onnx::NodeProto &node) {
-    llvm::StringRef op = node.op_type();
     const OpRow &facts = factsOf(node);
     OpEffect effect = facts.effect;
     if (effect == OpEffect::Measures)
       return; // asks for no values
     bool isAngle = effect == OpEffect::Turns;
-    bool isScored = effect == OpEffect::Tests || (op == "Softmax" && weighs(node));
-    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(effect), isScored, isScored};
+    bool isScored = effect == OpEffect::Tests || (facts.distributes && weighs(node));
+    Uses here{isAngle, isAngle, false, facts.isProduct(), isElementwise(effect), isScored, isScored};
     bool handsAngles = handsAnglesOn(node);
     if (handsAngles || handsScoresOn(effect)) {
       Uses after = ofOutputs(node);
@@ -242,14 +235,15 @@ private:
     }
     if (handsWeightsOn(effect) && weighs(node))
       weights.insert_range(node.input());
-    if (op == "Einsum")
+    // Attention's second product. An Einsum's equation says which operand it is; here it may be any.
+    if (node.op_type() == "Einsum")
       weights.insert_range(node.input());
-    else if (op == "MatMul" && node.input_size() > 0)
+    else if (node.op_type() == "MatMul" && node.input_size() > 0)
       weights.insert(node.input(0));
     for (int i = 0; i < node.input_size(); ++i) {
       Uses operand = here;
       operand.fixed |=
-          op == "Mul" && node.input_size() == 2 && fromIntegers.contains(node.input(1 - i));
+          facts.isProduct() && node.input_size() == 2 && fromIntegers.contains(node.input(1 - i));
       operand.constant |= takesConstant(node, i);
       bool isMask = facts.maskOperand == i;
       operand.elementwise |= isMask;

@@ -58,7 +58,7 @@ private:
     if (node.input_size() != 2)
       return;
     std::optional<double> a = numberOf(node.input(0)), b = numberOf(node.input(1));
-    if (a && b && facts.effect == OpEffect::Adds && !facts.inverts)
+    if (a && b && facts.isSum())
       numbers[node.output(0)] = *a + *b;
     if (a && b && facts.effect == OpEffect::Scales && facts.inverts)
       numbers[node.output(0)] = *a / *b;
@@ -78,7 +78,8 @@ private:
                : nullptr;
   }
 
-  /// What a sum or a root is of; empty if the value is none.
+  /// What a sum or a root is of; empty if the value is none. By the names of operators: the formula is
+  /// one spelling of TorchScript's exporter.
   llvm::StringRef operandOf(llvm::StringRef op, llvm::StringRef value) const {
     const onnx::NodeProto *node = makers.lookup(value);
     bool isIt = node && node->op_type() == op && node->domain().empty() && node->input_size() > 0;

@@ -55,7 +55,7 @@ private:
     const OpRow &facts = factsOf(node);
     OpEffect effect = facts.effect;
     for (const auto &[i, input] : llvm::enumerate(node.input())) {
-      if (node.op_type() == "PRelu" && i == 1) // a slope is learned, whatever its name
+      if (facts.learnedOperand == static_cast<int>(i)) // whatever its name
         uses.try_emplace(input);
       auto alias = aliases.find(input);
       auto found = uses.find(alias == aliases.end() ? llvm::StringRef(input) : alias->second);

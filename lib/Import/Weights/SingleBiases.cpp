@@ -47,7 +47,7 @@ private:
     if (facts.effect == OpEffect::Reshapes) {
       if (const onnx::TensorProto *matrix = tensorOf(node.input(0)); matrix && isRow(*matrix))
         columns.insert(node.output(0));
-    } else if (facts.effect == OpEffect::Adds && !facts.inverts && node.input_size() == 2) {
+    } else if (facts.isSum() && node.input_size() == 2) {
       for (int i : {0, 1})
         if (products.contains(node.input(1 - i)))
           take(node.input(i));

@@ -2,6 +2,7 @@
 
 #include "lib/Import/Weights/WeightNotes.h"
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -325,7 +326,7 @@ void NoteFinder::noteScoreBiases() {
 void NoteFinder::noteLeadingOnes() {
   llvm::StringSet<> scores;
   for (const onnx::NodeProto &node : graph.node())
-    if (node.op_type() == "Softmax")
+    if (factsOf(node).distributes)
       scores.insert_range(node.input());
   std::vector<std::string> names;
   for (const std::string &name : order) {
@@ -336,11 +337,11 @@ void NoteFinder::noteLeadingOnes() {
         tensor.uses.empty())
       continue;
     bool isBias = llvm::all_of(tensor.uses, [&](const auto &use) {
-      if (use.node->op_type() != "Add" || use.node->input_size() != 2 ||
+      if (!factsOf(*use.node).isSum() || use.node->input_size() != 2 ||
           use.node->output_size() != 1 || scores.contains(use.node->output(0)))
         return false;
       const onnx::NodeProto *maker = weights.makers.lookup(use.node->input(1 - use.operand));
-      return maker && (maker->op_type() == "MatMul" || maker->op_type() == "Gemm");
+      return maker && factsOf(*maker).isMatmul();
     });
     if (isBias)
       names.push_back(name);
