@@ -8,7 +8,6 @@
 #include "lib/Export/SplitTensors.h"
 #include "lib/Export/Wire.h"
 #include "onnx.pb.h"
-#include "partita/Import/ExportRecord.h"
 
 using namespace llvm;
 

@@ -15,11 +15,14 @@
 
 namespace partita::importer {
 
+/// Of a value in the file: what it is computed from, as the exporter records it.
+constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
+
 /// A tensor to be split off another one.
 struct MergedTensor {
   std::string name;   ///< its new name
   std::string source; ///< the tensor with its values
-  std::string record; ///< if it is computed: what from, as the exporter would record it
+  std::string record; ///< if it is computed: the value of its `foldedKey`
   std::vector<std::pair<int, int>> readers; ///< (node, operand) pairs that will read it
 };
 

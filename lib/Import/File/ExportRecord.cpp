@@ -1,6 +1,6 @@
 //===- ExportRecord.cpp -----------------------------------------------------------------------===//
 
-#include "partita/Import/ExportRecord.h"
+#include "lib/Import/File/ExportRecord.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,8 +1,8 @@
 //===- Origins.cpp ----------------------------------------------------------------------------===//
 
 #include "lib/Import/File/Origins.h"
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/File/ExporterNames.h"
-#include "partita/Import/ExportRecord.h"
 #include "partita/Import/ModelFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -8,8 +8,8 @@
 #ifndef PARTITA_LIB_IMPORT_PROGRAMVALUES_H
 #define PARTITA_LIB_IMPORT_PROGRAMVALUES_H
 
+#include "lib/Import/File/ExportRecord.h"
 #include "onnx.pb.h"
-#include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 

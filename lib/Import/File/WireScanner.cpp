@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/WireScanner.h"
-#include "partita/Import/ExportRecord.h"
+#include "lib/Import/File/ExportRecord.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <climits>

@@ -1,8 +1,8 @@
 //===- Elementwise.cpp - arithmetic, functions of one number, casts ---------------------------===//
 
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Operators/Math.h"
 #include "lib/Import/Operators/Scalars.h"
-#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 

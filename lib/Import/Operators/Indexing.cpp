@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Folding/Bounds.h"
 #include "lib/Import/Operators/Lookup.h"
-#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 

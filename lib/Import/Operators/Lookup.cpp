@@ -1,7 +1,7 @@
 //===- Lookup.cpp -----------------------------------------------------------------------------===//
 
 #include "lib/Import/Operators/Lookup.h"
-#include "partita/Import/ExportRecord.h"
+#include "lib/Import/File/ExportRecord.h"
 
 using namespace mlir;
 

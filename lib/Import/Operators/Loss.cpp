@@ -1,7 +1,7 @@
 //===- Loss.cpp - losses as operators of the graph --------------------------------------------===//
 
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Operators/Lookup.h"
-#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 

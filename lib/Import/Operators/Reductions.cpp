@@ -1,7 +1,7 @@
 //===- Reductions.cpp - ReduceSum and its family ----------------------------------------------===//
 
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Operators/Math.h"
-#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 

@@ -3,6 +3,7 @@
 #include "partita/Import/TiedWeights.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/CompareElements.h"
+#include "lib/Import/Weights/RepeatedWeights.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/StringMap.h"

@@ -4,6 +4,7 @@
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Weights/RepeatedWeights.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

@@ -8,8 +8,8 @@
 #ifndef PARTITA_LIB_IMPORT_CALLREADERS_H
 #define PARTITA_LIB_IMPORT_CALLREADERS_H
 
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Weights/Merged/RecordedTensors.h"
-#include "partita/Import/ExportRecord.h"
 
 namespace partita::importer {
 

@@ -1,7 +1,7 @@
 //===- RecordedTensors.cpp --------------------------------------------------------------------===//
 
 #include "lib/Import/Weights/Merged/RecordedTensors.h"
-#include "partita/Import/ExportRecord.h"
+#include "lib/Import/File/ExportRecord.h"
 #include "partita/Import/HostTensor.h"
 
 namespace partita::importer {

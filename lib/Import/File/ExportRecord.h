@@ -5,9 +5,10 @@
 // Origins.h and MergedTensors.h draw conclusions from it.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_IMPORT_EXPORTRECORD_H
-#define PARTITA_IMPORT_EXPORTRECORD_H
+#ifndef PARTITA_LIB_IMPORT_EXPORTRECORD_H
+#define PARTITA_LIB_IMPORT_EXPORTRECORD_H
 
+#include "partita/Import/MergedTensors.h" // foldedKey
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -26,7 +27,6 @@ namespace partita::importer {
 using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>;
 
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
-constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
 constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; ///< of a node: its call
 constexpr llvm::StringLiteral scopesKey = "pkg.torch.onnx.name_scopes"; ///< and the modules around it
 
@@ -70,4 +70,4 @@ std::optional<ProgramCall> callOf(const onnx::NodeProto &node);
 
 } // namespace partita::importer
 
-#endif // PARTITA_IMPORT_EXPORTRECORD_H
+#endif // PARTITA_LIB_IMPORT_EXPORTRECORD_H
