@@ -58,9 +58,11 @@ Session::Session(StringRef command) : command(command) {
     if (isError && failed && !tellsAll)
       return success();
     failed |= isError;
+    bool isRefused = refusesWarnings && diagnostic.getSeverity() == DiagnosticSeverity::Warning;
+    refused |= isRefused;
     std::string place = describe(diagnostic.getLocation());
     llvm::errs() << (place.empty() ? "partita " + this->command + ": " : printableLines(place));
-    if (isError)
+    if (isError || isRefused)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Error) << "error: ";
     else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Warning) << "warning: ";
@@ -72,6 +74,12 @@ Session::Session(StringRef command) : command(command) {
                    << '\n';
     return success();
   });
+}
+
+void partita::tool::declareWarningsAsErrors(OptionSet &options, bool &target) {
+  options.group("Messages");
+  options.flag("warnings-as-errors", target,
+               "a warning is an error: the command ends with exit code 1 and writes nothing");
 }
 
 int Session::fail(const Twine &message) {

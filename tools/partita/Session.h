@@ -30,11 +30,14 @@ public:
   explicit Session(llvm::StringRef command);
 
   mlir::MLIRContext &context() { return *mlirContext; }
-  /// Has a diagnostic of severity error been printed?
-  bool hasFailed() const { return failed; }
+  /// Has an error been printed, or a warning that is one (refuseWarnings)?
+  bool hasFailed() const { return failed || refused; }
   int fail(const llvm::Twine &message);
   /// From here on every error is reported, and an import goes on after one.
   void tellAllErrors() { tellsAll = true; }
+  /// From here on every warning is printed as an error. What has emitted it goes on, so that all are
+  /// printed; a command asks hasFailed() before it writes.
+  void refuseWarnings() { refusesWarnings = true; }
 
   /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
   /// "NAME=SIZE", and the plan says which inputs are fixed and which tensors are parameters. Null
@@ -51,8 +54,11 @@ private:
   std::string command;
   mlir::DialectRegistry registry;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
-  bool failed = false, tellsAll = false;
+  bool failed = false, tellsAll = false, refusesWarnings = false, refused = false;
 };
+
+/// Declares --warnings-as-errors, for which Session::refuseWarnings is.
+void declareWarningsAsErrors(OptionSet &options, bool &target);
 
 /// "NAME=SIZE" of --dim; returns what is wrong, or nothing.
 std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim);

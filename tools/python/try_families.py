@@ -9,8 +9,8 @@ parameter that kept its name must equal those of PyTorch in double precision. A 
     refused     the compiler reports why it does not compile the file
     no export   the library or PyTorch's exporter fails
     exporter    only the logits differ, and onnxruntime computes ours from the file: the exporter changed the model
-    warned      training differs; a warning of the compiler says what the file lacks, and how to export it, and the
-                model's unfolded export is equal
+    warned      training differs; a warning of the compiler says what the file lacks, and how to export it, compile
+                --warnings-as-errors refuses the file, and the model's unfolded export is equal
     different   training differs otherwise, or something crashes or hangs
 
     try_families.py --cache DIR [-j N] [--python LABEL=PYTHON]... [--ways WAY,...] [--table docs/families.md] [FAMILY...]
@@ -221,6 +221,15 @@ class Trial:
                  "--dump-parameters", self.path("parameters"), "--checkpoint", self.path("trained"))
         self.compare(mesh)
 
+    def is_refused_strictly(self):
+        """Does a user who takes warnings for errors get no program?"""
+        try:
+            self.run("partita", "compile", self.model, *self.options(), "--mesh", "dp=1", "--warnings-as-errors",
+                     "-o", self.path("strict"))
+        except Stopped as stop:
+            return stop.outcome == "refused"
+        return False
+
     def result(self):
         done = []
         try:
@@ -233,7 +242,7 @@ class Trial:
         except Stopped as stop:
             outcome, reason = stop.outcome, stop.reason
             warnings = [line for line in self.warnings if re.search(DECIDING, line)]
-            if isinstance(stop, Differs) and warnings:
+            if isinstance(stop, Differs) and warnings and self.is_refused_strictly():
                 outcome, reason = "warned", f"{reason}; {warnings[0]}"
         return {"outcome": outcome, "reason": family_table.readable(reason), "done": done, "error": self.error,
                 "warnings": [family_table.readable(line) for line in self.warnings], "decisions": self.decisions,

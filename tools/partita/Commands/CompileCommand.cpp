@@ -27,7 +27,7 @@ struct CompileOptions {
   std::string model, output, lastPhase, target, architecture;
   std::vector<std::string> dims;
   std::optional<uint64_t> memoryLimit;
-  bool printPipeline = false, noBuild = false, withRuntime = false;
+  bool printPipeline = false, noBuild = false, withRuntime = false, warningsAsErrors = false;
   Plan plan;
   ConfigOptions config;
   Expectations expectations;
@@ -128,6 +128,7 @@ static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
   o.config.declare(options);
   declarePlanOptions(options, o.plan);
   declareOutput(options, o);
+  declareWarningsAsErrors(options, o.warningsAsErrors);
   options.epilogue(phaseList());
   return options.parse(arguments);
 }
@@ -322,6 +323,8 @@ int partita::tool::compileMain(Arguments arguments) {
   if (!o.lastPhase.empty() && o.noBuild)
     return fail("compile", "--no-build: has no effect with --compile-to, which writes a module");
   Session session("compile");
+  if (o.warningsAsErrors)
+    session.refuseWarnings();
   for (const std::string &input : {o.model, o.config.file})
     if (std::string problem = checkNotInput(o.output, input); !problem.empty())
       return session.fail(problem);
@@ -355,6 +358,8 @@ int partita::tool::compileMain(Arguments arguments) {
                         [&](const Request &request) { return planAgain(session, o, request); }, cuts);
         !problem.empty())
       return session.fail("--memory-limit: " + problem);
+  if (session.hasFailed())
+    return 1;
   if (o.printPipeline) {
     llvm::errs() << "--pass-pipeline='builtin.module(";
     for (int index = first; index <= last; ++index)

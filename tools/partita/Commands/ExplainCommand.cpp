@@ -41,7 +41,7 @@ struct ExplainOptions {
   std::string subject; ///< a compiled program's folder, or a model
   std::vector<std::string> dims;
   std::string picture, schedulePicture;
-  bool all = false, asJson = false, memory = false, flops = false;
+  bool all = false, asJson = false, memory = false, flops = false, warningsAsErrors = false;
   /// A model's memory is planned only if it is asked for.
   bool plansMemory() const { return memory || !picture.empty(); }
   Plan plan;
@@ -164,6 +164,7 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   picture("schedule-picture", "draws the schedule of the pipeline stages by the clock of op costs",
           o.schedulePicture);
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
+  declareWarningsAsErrors(options, o.warningsAsErrors);
   return options.parse(arguments);
 }
 
@@ -221,17 +222,18 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
   session.tellGuesses(*module, o.plan);
-  if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)))
+  if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)) ||
+      session.hasFailed())
     return std::nullopt;
   return describeModel(o, *module, analysis::collectivesOf(*module));
 }
 
 static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
-  if (!o.dims.empty() || o.config.isSet() ||
+  if (!o.dims.empty() || o.config.isSet() || o.warningsAsErrors ||
       llvm::any_of(planOptions(),
                    [&](const PlanOption &option) { return o.plan.isSet(option.name); })) {
     session.fail(o.subject +
-                 ": is compiled already; --config, --dim and the plan's options go with a model");
+                 ": is compiled already; --config, --dim, --warnings-as-errors and the plan's options go with a model");
     return std::nullopt;
   }
   std::string problem;
@@ -429,6 +431,8 @@ int partita::tool::explainMain(Arguments arguments) {
   if (std::optional<int> done = parseOptions(arguments, o))
     return *done;
   Session session("explain");
+  if (o.warningsAsErrors)
+    session.refuseWarnings();
   bool isModel =
       !sys::fs::is_directory(o.subject) && (sys::fs::exists(o.subject) || isMlirFile(o.subject) ||
                                             StringRef(o.subject).ends_with(".onnx"));

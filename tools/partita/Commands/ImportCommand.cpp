@@ -127,7 +127,7 @@ int partita::tool::importMain(Arguments arguments) {
   std::string model, output;
   std::vector<std::string> dims;
   Plan plan; // of which import takes what says which tensors are parameters
-  bool wantsReport = false, json = false;
+  bool wantsReport = false, json = false, warningsAsErrors = false;
   OptionSet options("import", "MODEL.onnx [--dim NAME=SIZE]... [-o MODEL.mlir]",
                     "Turns an ONNX file into a module of tx: static shapes, shape arithmetic "
                     "computed, parameters as symbols that name their place in the file.");
@@ -147,11 +147,16 @@ int partita::tool::importMain(Arguments arguments) {
       "recognized and which nearly are and why not, the roles of inputs and the loss; the module is "
       "written only with -o");
   options.flag("json", json, "the report as one JSON object, with what blocks the import");
+  declareWarningsAsErrors(options, warningsAsErrors);
   if (std::optional<int> done = options.parse(arguments))
     return *done;
+  if (warningsAsErrors && wantsReport)
+    return fail("import", "--warnings-as-errors: has no effect with --report, which lists warnings");
   if (json && !wantsReport)
     return fail("import", "--json: has no effect without --report");
   Session session("import");
+  if (warningsAsErrors)
+    session.refuseWarnings();
   if (std::string problem = checkNotInput(output, model); !problem.empty())
     return session.fail(problem);
   if (isMlirFile(model) && !wantsReport)
@@ -168,6 +173,8 @@ int partita::tool::importMain(Arguments arguments) {
     return 1;
   if (!wantsReport) // a report lists them
     session.tellGuesses(*module, plan);
+  if (session.hasFailed())
+    return 1;
   if (std::string problem = checkNotModel(output, *module); !problem.empty())
     return session.fail(problem);
   std::string problem = writeOutput(output.empty() ? "-" : output, [&](llvm::raw_ostream &os) {

@@ -26,6 +26,7 @@ struct VerifyCommandOptions {
   std::vector<std::string> dims;
   int64_t seed = 1, steps = 1, most = 10;
   double tolerance = 1e-10;
+  bool warningsAsErrors = false;
   InitialValues::From from = InitialValues::From::Perturbed;
   Plan plan;
   ConfigOptions config;
@@ -90,6 +91,7 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
   options.integer("most", "N", o.most, 0, 1 << 20, "how many of the worst errors are listed");
   options.custom("compile-to", "PHASE", o.lastPhase, "the phase whose program is compared",
                  [&o](StringRef text) { return setPhase(o, text); });
+  declareWarningsAsErrors(options, o.warningsAsErrors);
   return options.parse(arguments);
 }
 
@@ -133,6 +135,8 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (std::optional<int> done = parseOptions(arguments, o))
     return *done;
   Session session("verify");
+  if (o.warningsAsErrors)
+    session.refuseWarnings();
   OwningOpRef<ModuleOp> whole = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
   if (!whole)
     return 1;
@@ -150,7 +154,7 @@ int partita::tool::verifyMain(Arguments arguments) {
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
   onOneRank.setOneRank();
-  if (!compileTo(session, *whole, onOneRank, "optimize"))
+  if (!compileTo(session, *whole, onOneRank, "optimize") || session.hasFailed())
     return 1;
 
   interp::VerifyOptions options;
