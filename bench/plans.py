@@ -8,12 +8,14 @@ import random
 import re
 import struct
 import subprocess
+import sys
 
 import harness
 
+sys.path.insert(0, str(harness.ROOT / "tools/python"))
+import family_models  # noqa: E402
+
 FOLDERS = [harness.ROOT / "test/Data/families", harness.ROOT / "test/Data/further"]
-OBJECTIVES = {"bert": "masked", "roberta": "masked", "vit": "classification", "deberta": "masked", "clip_text": "mse",
-              "gpt2_classifier": "classification"}
 LOCATED = re.compile(r"^(partita \w+|\S+|[^:\n]+:\d+(:\d+)?)(: '[^'\n]*')?: error: ", re.MULTILINE)
 
 
@@ -25,11 +27,12 @@ def family_of(name):
     return name.rsplit("_", 1)[0]
 
 
+def is_causal(name):
+    return family_models.objective(family_of(name)) == "causal"
+
+
 def model_options(name, batch=12):
-    family = family_of(name)
-    objective = OBJECTIVES.get(family)
-    return (["--dim", f"batch={batch}"] + ([] if family == "vit" else ["--dim", "sequence=8"]) +
-            (["--dim", "decoder_sequence=4"] if family == "t5" else []) + (["--objective", objective] if objective else []))
+    return family_models.training_options(family_of(name), batch=batch, sequence=8, decoder_sequence=4)
 
 
 def draw_options(rng, mesh, micro_batches=(2, 3), accumulate=0.5):

@@ -20,6 +20,7 @@ import onnx
 import torch
 import transformers
 
+import family_models
 from export_gpt2 import VALUE_FIELDS
 from family_models import ALL, FAMILIES, VOCAB
 
@@ -84,11 +85,9 @@ def example_inputs(family, names, batch=2, sequence=7):
 
 
 def dynamic_axes(family, name):
-    """The sides of an encoder-decoder have lengths of their own."""
-    if name == "pixel_values" or (family == "vit" and name == "labels"):
-        return {0: "batch"}
-    decoder = name == "decoder_input_ids" or (family == "t5" and name == "labels")
-    return {0: "batch", 1: "decoder_sequence" if decoder else "sequence"}
+    """Those of an input; labels have those of what they label."""
+    labelled = {"vit": "pixel_values", "t5": "decoder_input_ids"}.get(family, "input_ids")
+    return family_models.dynamic_axes(labelled if name == "labels" else name)
 
 
 def export_torchscript(model, axes, outputs, inputs, fold):

@@ -22,7 +22,7 @@ import transformers
 
 import torch_models
 from export_families import example_inputs, logits_only
-from family_models import MATRIX, VOCAB, objective
+from family_models import MATRIX, SHAPES, VOCAB, dims, dynamic_axes, objective
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "Golden"))
 from family_files import write_safetensors  # noqa: E402
@@ -31,7 +31,6 @@ BATCH, SEQUENCE, DECODER, STEPS = 4, 8, 6, 3
 IGNORED = -100
 SINGLE = 1e-6  # error of float32 where it is less or not known
 STRIDE = 0.03  # relative length of the first update: lr = STRIDE |parameters| / |gradients|
-SHAPES = {"pixel_values": (3, 16, 16), "input_values": (160,), "input_features": (8, 20)}
 NEWEST = torch.onnx._constants.ONNX_MAX_OPSET
 
 
@@ -151,21 +150,14 @@ def make_reference(family, folder):
                        for name, column in {**data, **labels}.items()})
     write_safetensors(os.path.join(folder, "expected.safetensors"),
                       {"logits": logits, **{"parameter:" + name: value for name, value in parameters.items()}})
-    dims = {"batch": BATCH, "sequence": SEQUENCE, "decoder_sequence": DECODER}
-    used = {name for inputs in MATRIX[family][3] for name in dynamic_axes(inputs).values()}
+    sizes = {"batch": BATCH, "sequence": SEQUENCE, "decoder_sequence": DECODER}
     error = max(numpy.abs(logits32 - logits).max() / numpy.abs(logits).max(),
                 *(abs(a - b) / abs(b) for a, b in zip(losses32, losses)))
     with open(os.path.join(folder, "case.json"), "w") as file:
-        json.dump({"dims": {name: size for name, size in dims.items() if name in used},
+        json.dump({"dims": {name: sizes[name] for name in dims(family)},
                    "objective": objective(family), "lr": rate, "losses": losses,
                    "single": max(float(error), SINGLE),
                    "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}, file)
-
-
-def dynamic_axes(name):
-    if name in SHAPES:
-        return {0: "batch"}
-    return {0: "batch", 1: "decoder_sequence" if name.startswith("decoder") else "sequence"}
 
 
 def example(family):

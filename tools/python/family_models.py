@@ -1,5 +1,6 @@
 """The families that export_families.py exports and try_families.py tries: names of classes of Hugging Face's library
-and settings of small configurations. Needs neither."""
+and settings of small configurations, and what training one needs (its objective and dimensions). Needs neither library.
+bench/plans.py and the tests take objectives and dimensions from here too."""
 
 HIDDEN, LAYERS, HEADS, VOCAB, POSITIONS = 32, 2, 4, 64, 32
 LLAMA = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=48, num_hidden_layers=LAYERS,
@@ -190,6 +191,32 @@ def with_mask(entry):
 # What try_families.py tries: all of them with masks, and three without, which newer versions export differently.
 MATRIX = {**{family: with_mask(entry) for family, entry in ALL.items()},
           **{family + "_unmasked": ALL[family] for family in ("gpt2", "llama", "gpt_neox")}}
+
+
+# Shapes of a sample of the inputs that are no tokens.
+SHAPES = {"pixel_values": (3, 16, 16), "input_values": (160,), "input_features": (8, 20)}
+
+
+def inputs(family):
+    """Of its exports in test/Data, which take an attention mask only where the model needs one."""
+    return ALL[family][3]
+
+
+def dynamic_axes(name):
+    """An input's dynamic dimensions, by axis."""
+    if name in SHAPES:
+        return {0: "batch"}
+    return {0: "batch", 1: "decoder_sequence" if name.startswith("decoder") else "sequence"}
+
+
+def dims(family):
+    """The names of its dynamic dimensions."""
+    return list(dict.fromkeys(dim for name in MATRIX[family][3] for dim in dynamic_axes(name).values()))
+
+
+def training_options(family, **sizes):
+    """Words for `partita compile`: the sizes of the family's dimensions, and its objective."""
+    return [word for name in dims(family) for word in ("--dim", f"{name}={sizes[name]}")] + ["--objective", objective(family)]
 
 
 def objective(family):

@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 import numpy
+from family_models import inputs, objective, training_options
 from try_goldens import MODELS, ROOT, Failed, family_files, run
 
 sys.path.insert(0, os.path.join(ROOT, "test", "EndToEnd", "Inputs"))
@@ -49,7 +50,6 @@ def ranks(mesh):
 
 FURTHER = os.path.join(os.path.dirname(MODELS), "further")
 BATCH, SEQUENCE, HIDDEN, LABELS = 4, 8, 32, 5
-OBJECTIVES = {"gpt2_classifier": "classification", "clip_text": "mse", "deberta": "masked"}  # causal elsewhere
 
 
 def further_data(name):
@@ -57,16 +57,16 @@ def further_data(name):
     generator = numpy.random.default_rng(11)
     rows = 3 * BATCH
     columns = {"input_ids": generator.integers(2, 64, (rows, SEQUENCE))}
-    if name in ("clip_text", "deberta", "bloom"):
+    if "attention_mask" in inputs(name):
         columns["attention_mask"] = numpy.ones((rows, SEQUENCE), numpy.int64)
-    objective = OBJECTIVES.get(name, "causal")
-    if objective == "classification":
+    kind = objective(name)
+    if kind == "classification":
         columns["labels"] = generator.integers(0, LABELS, (rows,))
-    if objective == "masked":
+    if kind == "masked":
         columns["labels"] = generator.integers(0, 64, (rows, SEQUENCE))
-    if objective == "mse":
+    if kind == "mse":
         columns["labels"] = generator.normal(size=(rows, HIDDEN)).astype(numpy.float32)
-    return objective, columns
+    return columns
 
 
 class Family:
@@ -79,10 +79,8 @@ class Family:
             self.options = [word for file in ("dims", "options") for word in open(self.path(file)).read().split()]
         else:
             self.model, self.init = os.path.join(FURTHER, f"{name}_dynamo.onnx"), "seed:3"
-            objective, columns = further_data(name)
-            family_files.write_safetensors(self.path("data.safetensors"), columns)
-            self.options = (f"--dim batch={BATCH} --dim sequence={SEQUENCE} --objective {objective} "
-                            "--optimizer sgd --lr 0.1").split()
+            family_files.write_safetensors(self.path("data.safetensors"), further_data(name))
+            self.options = [*training_options(name, batch=BATCH, sequence=SEQUENCE), "--optimizer", "sgd", "--lr", "0.1"]
         self.train("dp=1", "one", [])
         self.expected = self.results("one")
 

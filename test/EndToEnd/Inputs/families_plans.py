@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "python"))
+from family_models import training_options  # noqa: E402
+
 # Each exporter's graphs under every plan; one target each, in turns: targets differ behind partitioning alone.
 PLANS = ["tp=2", "tp=2 --sequence-parallel", "dp=2,tp=4 --zero-stage 3 --accumulate 2"]
 TARGETS = ["cpu", "cuda"]
@@ -20,14 +23,8 @@ def errors(text):
 
 compiled, refused = 0, 0
 for number, model in enumerate(sorted(glob.glob(os.path.join(sys.argv[1], "*.onnx")))):
-    family = os.path.basename(model)
-    options = [model, "--dim", "batch=4"]
-    if not family.startswith("vit"):
-        options += ["--dim", "sequence=8"]
-    if family.startswith("t5"):
-        options += ["--dim", "decoder_sequence=8"]
-    if "bert" in family:
-        options += ["--objective", "masked"]
+    family = os.path.basename(model).rsplit("_", 1)[0]
+    options = [model, *training_options(family, batch=4, sequence=8, decoder_sequence=8)]
     for i, plan in enumerate(PLANS):
         words = [*options, "--mesh", *plan.split()]
         done = partita("compile", *words, "--target", TARGETS[(number + number // 2 + i) % 2], "--compile-to", "lower", "-o", "-")
