@@ -51,9 +51,6 @@ void layerNormRows(T *y, float *mean, float *rstd, const T *x, const W *weight, 
   }
 }
 
-/// Rows that are handled together: their dy and x stay in the cache for all three passes.
-constexpr int64_t kNormRows = 16;
-
 /// Null `mean`: the norm subtracts none (RMSNorm).
 template <typename T> struct NormRows {
   const T *dy, *x;
@@ -131,10 +128,11 @@ void inputGradient(T *dx, const NormRows<T> &block, const W *weight, HasW hasWei
   }
 }
 
-/// Calls body(block) for the blocks of rows that are handled together.
+/// Calls body(block) for the blocks of rows that are handled together: their dy and x stay in the cache
+/// for all three passes.
 template <typename T, typename Body> void forBlocks(const NormRows<T> &all, Body body) {
-  for (int64_t row = 0; row < all.rows; row += kNormRows)
-    body(all.from(row, std::min(kNormRows, all.rows - row)), row);
+  for (int64_t row = 0; row < all.rows; row += kSumRows)
+    body(all.from(row, std::min(kSumRows, all.rows - row)), row);
 }
 
 /// The sums of one parameter's gradient over all rows, in float: `add(sums, block, first, n)`.

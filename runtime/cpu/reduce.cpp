@@ -9,7 +9,6 @@ namespace partita_rt {
 
 namespace {
 
-constexpr int64_t kRowBlock = 64;       ///< rows whose column sums are kept apart
 constexpr int64_t kElementBlock = 4096; ///< elements of a row whose sum is kept apart
 
 template <typename T> float blockedSum(const T *x, int64_t n) {
@@ -44,8 +43,8 @@ template <typename T>
 void addColumns(float *y, const T *x, int64_t rows, int64_t width, int64_t stride, Write write) {
   if (write == Write::Set)
     fill(y, 0.0f, width);
-  for (int64_t row = 0; row < rows; row += kRowBlock) {
-    int64_t end = std::min(rows, row + kRowBlock);
+  for (int64_t row = 0; row < rows; row += kSumRows) {
+    int64_t end = std::min(rows, row + kSumRows);
     int64_t i = 0;
     for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
       Lanes a{}, b{}, c{}, d{};

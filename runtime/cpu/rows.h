@@ -9,6 +9,11 @@
 
 namespace partita_rt {
 
+/// Rows whose column sums are added up before they join the sum of all. One number for all kernels, so
+/// that the gradient of a bias has the same bits whichever kernel makes it: in one program the norm whose
+/// cotangent it is the sum of, in another, where a pipeline stage begins there, a reduction.
+constexpr int64_t kSumRows = 16;
+
 /// Calls body(i, n) for i = 0, 16, 32, ...: n is 16 but for the last call, where it may be less.
 template <typename Body> inline void forLanes(int64_t width, Body body) {
   int64_t i = 0;
