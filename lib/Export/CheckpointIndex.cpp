@@ -14,7 +14,9 @@
 using namespace llvm;
 using namespace partita;
 
-static constexpr StringRef kFormat = "partita sharded checkpoint 2";
+static constexpr StringRef kFormat = "partita sharded checkpoint 3";
+static constexpr StringRef kFormat2 =
+    "partita sharded checkpoint 2"; // without checksums of headers
 static constexpr StringRef kOldFormat = "partita sharded checkpoint 1"; // without checksums
 
 /// A list of integers; none when it is not one.
@@ -111,15 +113,30 @@ std::string WeightFile::parseIndex(StringRef folder) {
   if (!metadata || !entries || !table)
     return "it lacks metadata, files or tensors";
   StringRef format = metadata->getString("format").value_or("");
-  if (format != kFormat && format != kOldFormat)
-    return "its format is " + importer::quoted(format) + ", not '" + kFormat.str() + "' or '" +
-           kOldFormat.str() + "'";
+  if (format != kFormat && format != kFormat2 && format != kOldFormat)
+    return "its format is " + importer::quoted(format) + ", not '" + kFormat.str() +
+           "' or version 1 or 2 of it";
   if (std::string problem =
           checkFormat(format, metadata->getString(partita_rt::kTextChecksum).has_value());
       !problem.empty())
     return problem;
   save = metadata->getString("save").value_or("").str();
-  for (const json::Value &value : *entries) {
+  if (std::string problem = openFiles(*entries, folder, /*isChecked=*/format == kFormat);
+      !problem.empty())
+    return problem;
+  for (const auto &[name, value] : *table) {
+    const json::Object *entry = value.getAsObject();
+    std::string problem =
+        entry ? parseTensor(*entry, tensors[StringRef(name)], name) : "it is not an object";
+    if (!problem.empty())
+      return "tensor " + importer::quoted(name) + ": " + problem;
+  }
+  return {};
+}
+
+std::string WeightFile::openFiles(const json::Array &entries, StringRef folder, bool isChecked) {
+  std::vector<StringRef> recorded;
+  for (const json::Value &value : entries) {
     const json::Object *entry = value.getAsObject();
     StringRef name = entry ? entry->getString("name").value_or("") : "";
     if (name.empty() || name.contains('/') || name.contains('\0') ||
@@ -138,13 +155,22 @@ std::string WeightFile::parseIndex(StringRef folder) {
              (bytes ? std::to_string(*bytes) : "an unknown number");
     if (save.empty() || files.back()->save != save)
       return "its file " + path.str().str() + " is of another save";
+    std::optional<StringRef> checksum = entry->getString(partita_rt::kHeaderChecksum);
+    if (isChecked && !checksum)
+      return "it has no checksum of the header of its file " + path.str().str();
+    recorded.push_back(checksum.value_or(""));
   }
-  for (const auto &[name, value] : *table) {
-    const json::Object *entry = value.getAsObject();
-    std::string problem =
-        entry ? parseTensor(*entry, tensors[StringRef(name)], name) : "it is not an object";
-    if (!problem.empty())
-      return "tensor " + importer::quoted(name) + ": " + problem;
+  for (size_t i = 0; isChecked && i < files.size(); ++i) {
+    StringRef found = files[i]->headerChecksum;
+    if (found == recorded[i])
+      continue;
+    auto other = llvm::find(recorded, found);
+    return "its file " + files[i]->name +
+           (other == recorded.end()
+                ? " is not the one that was saved: its header has CRC-32C " + found.str() +
+                      ", but " + recorded[i].str() + " was recorded"
+                : " has the contents of " + files[size_t(other - recorded.begin())]->name +
+                      ": shards were swapped, or one was copied over another");
   }
   return {};
 }

@@ -108,6 +108,7 @@ std::string WeightFile::parseHeader(const json::Object &entries, StringRef data)
         continue;
       save = metadata->getString("save").value_or("").str();
       format = metadata->getString("format").value_or("").str();
+      headerChecksum = metadata->getString(partita_rt::kTextChecksum).value_or("none").str();
       if (auto digits = metadata->getString(partita_rt::kBlockChecksums)) {
         checksums = digits->str();
         hasChecksums = true;
@@ -155,12 +156,17 @@ std::string WeightFile::numberBlocks(StringRef data) {
 
 /// Checkpoints have checksums from format 2 on.
 std::string WeightFile::checkFormat(StringRef format, bool hasChecksums) {
-  if (format.consume_front("partita sharded checkpoint ") ||
-      format.consume_front("partita checkpoint ")) {
-    if (format == "2" && !hasChecksums)
-      return "a checkpoint of format 2 has checksums, but they are not there: it is damaged";
+  bool isSharded = format.consume_front("partita sharded checkpoint ");
+  if (isSharded || format.consume_front("partita checkpoint ")) {
+    if ((format == "2" || format == "3") && !hasChecksums)
+      return ("a checkpoint of format " + format +
+              " has checksums, but they are not there: it is damaged")
+          .str();
     if (format == "1")
       said = name + " is a checkpoint of format 1, which has no checksums: damage would go unnoticed";
+    if (format == "2" && isSharded)
+      said = name + " is a sharded checkpoint of format 2, whose index has no checksums of its "
+                    "files: shards that lie under each other's names would go unnoticed";
   }
   return {};
 }

@@ -63,6 +63,8 @@ private:
   std::string numberBlocks(llvm::StringRef data);
   std::string checkFormat(llvm::StringRef format, bool hasChecksums);
   std::string parseIndex(llvm::StringRef folder);
+  /// Those of an index; with `isChecked` each must have the header that the index records.
+  std::string openFiles(const llvm::json::Array &entries, llvm::StringRef folder, bool isChecked);
   std::string parseTensor(const llvm::json::Object &entry, WeightTensor &tensor,
                           llvm::StringRef name) const;
   std::string name;
@@ -70,6 +72,7 @@ private:
   std::string checksums, said;
   int64_t checksumBlock = 0;                      ///< bytes of each block
   std::string save;                               ///< what the metadata say that it is a part of
+  std::string headerChecksum;                     ///< as the metadata have it
   std::vector<std::unique_ptr<WeightFile>> files; ///< of an index
   llvm::StringMap<WeightTensor> tensors;
 };

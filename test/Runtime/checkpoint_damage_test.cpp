@@ -15,6 +15,65 @@ TEST_F(Checkpoints, PiecesOfTwoSavesAreNoCheckpoint) {
   EXPECT_NE(error.find(shards()[1] + " is of another save"), std::string::npos) << error;
 }
 
+/// Two shards of one save that have the same size, tensors and shapes: what tells them apart is the
+/// checksum that the index has of each header.
+TEST_F(Checkpoints, ShardsUnderEachOthersNamesAreRefused) {
+  const Plan plan = plans()[8]; // twelve shards
+  ASSERT_EQ(write(plan, 1), "");
+  std::string first, second;
+  for (const std::string &a : shards())
+    for (const std::string &b : shards())
+      if (a < b && fs::file_size(folder + "/" + a) == fs::file_size(folder + "/" + b))
+        first = folder + "/" + a, second = folder + "/" + b;
+  ASSERT_NE(first, "");
+  const std::string one = textOf(first), two = textOf(second);
+  auto expectRefused = [&](const std::string &file, const std::string &other) {
+    std::string said = "checkpoint index " + indexPath(folder) + ": its file " + file +
+                       " has the contents of " + other +
+                       ": shards were swapped, or one was copied over another",
+                error = read(plan, 1);
+    EXPECT_NE(error.find(said), std::string::npos) << error;
+  };
+  put(first, two);
+  expectRefused(first, second);
+  put(second, one);
+  EXPECT_NE(read(plan, 1).find(" has the contents of "), std::string::npos);
+  put(first, one);
+  expectRefused(second, first);
+  put(second, two);
+  EXPECT_EQ(read(plan, 1), "");
+}
+
+/// A file that a program could have written, but not this save.
+TEST_F(Checkpoints, AShardWithAnotherHeaderIsRefused) {
+  const Plan plan = plans()[3];
+  ASSERT_EQ(write(plan, 1), "");
+  const std::string second = folder + "/" + shards()[1];
+  edit(second, "\"seed\":\"7\"", "\"seed\":\"8\"");
+  std::string error = read(plan, 1);
+  EXPECT_NE(
+      error.find("its file " + second + " is not the one that was saved: its header has CRC-32C "),
+      std::string::npos)
+      << error;
+}
+
+/// The index of format 2 has no checksums of its files' headers: the shards are read as they are.
+TEST_F(Checkpoints, OfFormat2IsReadWithANote) {
+  const Plan plan = plans()[3];
+  ASSERT_EQ(write(plan, 1), "");
+  for (const std::string &path : files())
+    edit(path, "sharded checkpoint 3", "sharded checkpoint 2");
+  EXPECT_EQ(read(plan, 1), "");
+  edit(indexPath(folder), "\"header_crc32c\"", "\"other\"");
+  EXPECT_EQ(read(plan, 1), "");
+  EXPECT_EQ(CheckpointFiles(indexPath(folder)).note(),
+            indexPath(folder) +
+                " is of format 'partita sharded checkpoint 2', whose index has no checksums of its "
+                "files: shards that lie under each other's names would go unnoticed");
+  edit(indexPath(folder), "sharded checkpoint 2", "sharded checkpoint 3");
+  EXPECT_NE(read(plan, 1).find("it has no valid \"header_crc32c\""), std::string::npos);
+}
+
 /// Saved after the set-up looked at the step.
 TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
   const Plan plan = plans()[5];
@@ -33,8 +92,8 @@ TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
   edit(wholePath(folder), "partita checkpoint 2", "partita checkpoint 3");
   EXPECT_EQ(read(plans()[0], 1), wholePath(folder) +
                                      ": its format is 'partita checkpoint 3', this program reads "
-                                     "'partita checkpoint 2' and 'partita sharded checkpoint 2', "
-                                     "and version 1 of either");
+                                     "'partita checkpoint 2' and 'partita sharded checkpoint 3', "
+                                     "and older versions of either");
 }
 
 /// One bit of each of the first 16 bytes of every file, in either form, and of every eleventh one
@@ -101,10 +160,11 @@ TEST_F(Checkpoints, WithoutChecksumsAreReadIfTheirFormatHasNone) {
         edit(path, "\"block_crc32c\"", "\"block_xrc32c\"");
     }
     std::string error = read(plan, 1);
-    EXPECT_NE(error.find("checkpoint 2', has checksums, but they are not there"), std::string::npos)
+    std::string now = isSharded(Tables(plan).program) ? "checkpoint 3" : "checkpoint 2";
+    EXPECT_NE(error.find(now + "', has checksums, but they are not there"), std::string::npos)
         << error;
     for (const std::string &path : files())
-      edit(path, "checkpoint 2", "checkpoint 1");
+      edit(path, now, "checkpoint 1");
     EXPECT_EQ(read(plan, 1), "");
     std::string note = CheckpointFiles(findCheckpoint(folder)).note();
     EXPECT_NE(note.find("checkpoint 1', which has no checksums"), std::string::npos) << note;
@@ -186,7 +246,9 @@ TEST_F(Checkpoints, WhatIsWrongWithTheIndexIsOneMessage) {
     return read(plan, 1);
   };
   const std::pair<const char *, const char *> wrong[] = {
-      {"partita sharded checkpoint 2", "partita sharded checkpoint 9"},
+      {"partita sharded checkpoint 3", "partita sharded checkpoint 9"},
+      {"\"header_crc32c\": \"", "\"header_crc32c\": \"0"},
+      {"\"header_crc32c\"", "\"crc32c\""},
       {"\"name\": \"", "\"name\": \"../"},
       {"\"name\": \"checkpoint", "\"name\": \"/etc/checkpoint"},
       {"\"name\": \"", "\"nome\": \""},

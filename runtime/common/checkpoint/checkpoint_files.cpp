@@ -236,12 +236,17 @@ void CheckpointFiles::readIndex() {
     for (const auto &[key, value] : member(index, "metadata", Json::Object).members)
       if (value.kind == Json::String)
         meta[key] = value.string;
-    if (meta["format"] != kShardedFormat && meta["format"] != kOldShardedFormat)
-      fail("its format is '%s', this program reads '%s' and '%s'", meta["format"].c_str(),
-           kShardedFormat, kOldShardedFormat);
+    const std::string &format = meta["format"];
+    if (format != kShardedFormat && format != kShardedFormat2 && format != kOldShardedFormat)
+      fail("its format is '%s', this program reads '%s', and versions 1 and 2 of it",
+           format.c_str(), kShardedFormat);
     said = formatNote(meta, meta.count(kTextChecksum) > 0, name);
     for (const Json &entry : member(index, "files", Json::Array).items)
-      files.push_back({parseFile(entry, folder), nullptr});
+      files.push_back({parseFile(entry, folder),
+                       format == kShardedFormat
+                           ? member(entry, kHeaderChecksum, Json::String).string
+                           : std::string(),
+                       nullptr});
     for (const auto &[tensor, entry] : member(index, "tensors", Json::Object).members) {
       where = ", tensor '" + tensor + "'";
       table.emplace(tensor, parseTensor(entry, files.size()));
@@ -270,7 +275,7 @@ void removeUnnamedShards(const std::string &folder) {
 }
 
 std::string indexText(std::map<std::string, std::string> metadata,
-                      const std::vector<std::pair<std::string, int64_t>> &files,
+                      const std::vector<ShardFile> &files,
                       const std::vector<std::pair<std::string, LogicalTensor>> &tensors) {
   metadata[kTextChecksum] = std::string(kChecksumDigits, '0');
   std::string text = "{\"metadata\": {", separator;
@@ -279,9 +284,10 @@ std::string indexText(std::map<std::string, std::string> metadata,
     separator = ", ";
   }
   text += "},\n \"files\": [", separator = "\n";
-  for (const auto &[file, bytes] : files) {
-    text += separator + "  {\"name\": " + quoteJson(file) +
-            ", \"bytes\": " + std::to_string(bytes) + "}";
+  for (const ShardFile &file : files) {
+    text += separator + "  {\"name\": " + quoteJson(file.name) +
+            ", \"bytes\": " + std::to_string(file.bytes) + ", \"" + kHeaderChecksum +
+            "\": " + quoteJson(file.headerChecksum) + "}";
     separator = ",\n";
   }
   text += "],\n \"tensors\": {", separator = "\n";
@@ -313,12 +319,18 @@ std::string formatNote(const std::map<std::string, std::string> &metadata, bool 
   auto format = metadata.find("format");
   if (format == metadata.end())
     return "";
-  if ((format->second == kWholeFormat || format->second == kShardedFormat) && !hasChecksums)
+  const std::string &found = format->second;
+  bool always = found == kWholeFormat || found == kShardedFormat || found == kShardedFormat2;
+  if (always && !hasChecksums)
     fail("%s: its format, '%s', has checksums, but they are not there: it is damaged", path.c_str(),
-         format->second.c_str());
-  if (format->second == kOldWholeFormat || format->second == kOldShardedFormat)
-    return path + " is of format '" + format->second +
+         found.c_str());
+  if (found == kOldWholeFormat || found == kOldShardedFormat)
+    return path + " is of format '" + found +
            "', which has no checksums: damage would go unnoticed";
+  if (found == kShardedFormat2)
+    return path + " is of format '" + found +
+           "', whose index has no checksums of its files: shards that lie under each other's names "
+           "would go unnoticed";
   return "";
 }
 
@@ -330,7 +342,7 @@ CheckpointFiles::CheckpointFiles(const std::string &path) : name(path) {
 }
 
 void CheckpointFiles::readWhole() {
-  files.push_back({name, std::make_unique<SafetensorsFile>(name)});
+  files.push_back({name, "", std::make_unique<SafetensorsFile>(name)});
   meta = files[0].opened->metadata();
   said = formatNote(meta, files[0].opened->hasChecksums(), name);
   for (const auto &[tensor, stored] : files[0].opened->tensors()) {
@@ -359,16 +371,33 @@ const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype
   return logical;
 }
 
+/// Fails unless the file is the one that the index means; the file that it is gets named.
+void CheckpointFiles::checkFile(const File &file, const SafetensorsFile &opened) const {
+  auto save = opened.metadata().find("save"), own = meta.find("save");
+  if (save == opened.metadata().end() || own == meta.end() || save->second != own->second)
+    fail("checkpoint index %s: its file %s is of another save", name.c_str(), file.path.c_str());
+  formatNote(opened.metadata(), opened.hasChecksums(), file.path);
+  auto entry = opened.metadata().find(kTextChecksum);
+  std::string found = entry == opened.metadata().end() ? "none" : entry->second;
+  if (file.headerChecksum.empty() || found == file.headerChecksum)
+    return;
+  for (const File &other : files)
+    if (other.headerChecksum == found)
+      fail("checkpoint index %s: its file %s has the contents of %s: shards were swapped, or one "
+           "was copied over another",
+           name.c_str(), file.path.c_str(), other.path.c_str());
+  fail("checkpoint index %s: its file %s is not the one that was saved: its header has CRC-32C %s, "
+       "but %s was recorded",
+       name.c_str(), file.path.c_str(), found.c_str(), file.headerChecksum.c_str());
+}
+
 /// A shard in its file, if the file's header agrees with the index.
 const StoredTensor &CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
                                           const LogicalTensor::Piece &piece) const {
   File &file = files[piece.file];
   if (!file.opened) {
     auto opened = std::make_unique<SafetensorsFile>(file.path);
-    auto save = opened->metadata().find("save"), own = meta.find("save");
-    if (save == opened->metadata().end() || own == meta.end() || save->second != own->second)
-      fail("checkpoint index %s: its file %s is of another save", name.c_str(), file.path.c_str());
-    formatNote(opened->metadata(), opened->hasChecksums(), file.path);
+    checkFile(file, *opened);
     file.opened = std::move(opened);
   }
   const StoredTensor *stored = file.opened->find(tensor);

@@ -2,9 +2,10 @@
 // was written. Either DIR/checkpoint.safetensors has every tensor in full, or
 //
 //     DIR/checkpoint.safetensors.index.json
-//     {"metadata": {"format": "partita sharded checkpoint 2", "crc32c": "0e3f...", "step": "12",
+//     {"metadata": {"format": "partita sharded checkpoint 3", "crc32c": "0e3f...", "step": "12",
 //                   "save": "5b0c", ...},
-//      "files": [{"name": "checkpoint-5b0c-00001-of-00002.safetensors", "bytes": 8312}, ...],
+//      "files": [{"name": "checkpoint-5b0c-00001-of-00002.safetensors", "bytes": 8312,
+//                 "header_crc32c": "91ab..."}, ...],
 //      "tensors": {
 //       "wte": {"dtype": "F32", "shape": [256, 64], "pieces": [
 //        {"file": 1, "slices": [[0, 256], [0, 32]], "elements": [0, 4096]}, ...]}, ...}}
@@ -13,10 +14,11 @@
 // end, begin, end, ...] per dimension, and of the elements in all of them either all or the range
 // "elements" (partita_rt/slices.h). In the file a shard has the shape of its ranges, or [n] when it
 // has "elements". Every file's metadata names the save that it belongs to, so shards of two saves
-// never make one checkpoint.
+// never make one checkpoint. The index has the checksum of each file's header, which contains those
+// of the data: a file that lies under another's name is refused.
 //
 // Files are untrusted: the shards of a tensor must cover its elements, each once; files lie in the
-// index's folder and have the recorded size. A reader compares the checksums of the blocks that it
+// index's folder and have the recorded size and header. A reader compares the checksums of the blocks that it
 // takes elements from (partita_rt/checksum.h) and of no others.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FILES_H
@@ -30,15 +32,16 @@
 namespace partita_rt {
 
 constexpr char kWholeFormat[] = "partita checkpoint 2";
-constexpr char kShardedFormat[] = "partita sharded checkpoint 2";
+constexpr char kShardedFormat[] = "partita sharded checkpoint 3";
 /// The metadata key of a file that a program wrote and that is not a checkpoint; its value:
 /// "parameters".
 constexpr char kHolds[] = "holds";
-/// Checkpoints of version 1 have no checksums.
+/// The index of version 2 has no checksums of headers. Checkpoints of version 1 have no checksums.
+constexpr char kShardedFormat2[] = "partita sharded checkpoint 2";
 constexpr char kOldWholeFormat[] = "partita checkpoint 1";
 constexpr char kOldShardedFormat[] = "partita sharded checkpoint 1";
 
-/// A note for the user about a file whose format has no checksums; "" for all others. Throws Error
+/// A note for the user about a file whose format lacks checksums; "" for all others. Throws Error
 /// when the file's format has checksums and they are missing.
 std::string formatNote(const std::map<std::string, std::string> &metadata, bool hasChecksums,
                        const std::string &path);
@@ -98,17 +101,26 @@ private:
   void walk(const std::string &tensor, const std::vector<Run> &runs, VisitPart visit) const;
   struct File {
     std::string path;
+    std::string headerChecksum; ///< "": its format has none
     std::unique_ptr<SafetensorsFile> opened;
   };
+  void checkFile(const File &file, const SafetensorsFile &opened) const;
   std::string name, said;
   mutable std::vector<File> files;
   std::map<std::string, LogicalTensor> table;
   std::map<std::string, std::string> meta;
 };
 
+/// What an index says of a file.
+struct ShardFile {
+  std::string name;
+  int64_t bytes;
+  std::string headerChecksum;
+};
+
 /// The text of an index.
 std::string indexText(std::map<std::string, std::string> metadata,
-                      const std::vector<std::pair<std::string, int64_t>> &files,
+                      const std::vector<ShardFile> &files,
                       const std::vector<std::pair<std::string, LogicalTensor>> &tensors);
 
 } // namespace partita_rt

@@ -6,6 +6,7 @@
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
 #include "common/target.h"
+#include "partita_rt/checksum.h"
 #include "partita_rt/fingerprint.h"
 
 #include <algorithm>
@@ -135,8 +136,9 @@ Contents contentsOf(const Program &program, const std::vector<TensorPiece> &piec
 
 /// On rank 0, when all files exist.
 void writeIndex(const std::string &folder, const std::vector<std::string> &names,
-                const Contents &contents, const std::map<std::string, std::string> &metadata) {
-  std::vector<std::pair<std::string, int64_t>> files;
+                const std::vector<int64_t> &checksums, const Contents &contents,
+                const std::map<std::string, std::string> &metadata) {
+  std::vector<ShardFile> files;
   for (size_t i = 0; i < names.size(); ++i) {
     struct stat status;
     std::string path = folder + "/" + names[i];
@@ -145,7 +147,8 @@ void writeIndex(const std::string &folder, const std::vector<std::string> &names
           "--checkpoint: rank 0 does not see %s, which rank %d wrote: %s; all ranks must share the "
           "folder",
           path.c_str(), contents.writers[i], std::strerror(errno));
-    files.emplace_back(names[i], int64_t(status.st_size));
+    uint32_t checksum = uint32_t(checksums[size_t(contents.writers[i])]);
+    files.push_back({names[i], int64_t(status.st_size), checksumText(checksum)});
   }
   std::string text = indexText(metadata, files, contents.tensors);
   TemporaryFile index(indexPath(folder));
@@ -176,11 +179,13 @@ void writeShards(Rank &rank, const std::string &folder,
     for (int i = 1; i <= files; ++i)
       names.push_back(shardName(save, i, files));
     withSave["save"] = save;
+    int64_t checksum = 0;
     if (writer)
-      writer->commitAs(folder + "/" + names[size_t(number - 1)], withSave);
-    barrier(*rank.world, "the shards of a checkpoint");
+      checksum = writer->commitAs(folder + "/" + names[size_t(number - 1)], withSave);
+    std::vector<int64_t> checksums(size_t(rank.ranks)); // complete when all shards are
+    allGather(*rank.world, {{&checksum, checksums.data(), 1}}, "the shards of a checkpoint");
     if (rank.rank == 0)
-      writeIndex(folder, names, contents, withSave);
+      writeIndex(folder, names, checksums, contents, withSave);
   } catch (const Error &) {
     if (rank.rank == 0)
       removeUnnamedShards(folder);

@@ -295,7 +295,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<
   checksums.clear();
 }
 
-void SafetensorsWriter::writeHeader(const std::map<std::string, std::string> &metadata) {
+uint32_t SafetensorsWriter::writeHeader(const std::map<std::string, std::string> &metadata) {
   std::map<std::string, std::string> all = metadata;
   all[kTextChecksum] = std::string(kChecksumDigits, '0');
   all[kBlockChecksums] = checksums;
@@ -303,17 +303,18 @@ void SafetensorsWriter::writeHeader(const std::map<std::string, std::string> &me
   if (int64_t(header.size()) > kLargestHeader)
     fail("cannot write %s: its header would have %zu bytes, the format allows %lld", path.c_str(),
          header.size(), (long long)kLargestHeader);
-  setTextChecksum(header);
+  uint32_t checksum = setTextChecksum(header);
   if (headerBytes == 0) {
     headerBytes = header.size();
     uint64_t length = headerBytes;
     file.write(&length, 8);
     file.write(header.data(), int64_t(header.size()));
-    return;
+    return checksum;
   }
   if (header.size() != headerBytes)
     fail("%s: its metadata or tensors are not as long as those announced", path.c_str());
   file.rewrite(8, header.data(), int64_t(header.size()));
+  return checksum;
 }
 
 void SafetensorsWriter::write(const void *data, int64_t bytes) {
@@ -344,10 +345,11 @@ void SafetensorsWriter::commit() {
   file.commit();
 }
 
-void SafetensorsWriter::commitAs(const std::string &path,
-                                 const std::map<std::string, std::string> &metadata) {
-  writeHeader(metadata);
+uint32_t SafetensorsWriter::commitAs(const std::string &path,
+                                     const std::map<std::string, std::string> &metadata) {
+  uint32_t checksum = writeHeader(metadata);
   file.commitAs(path);
+  return checksum;
 }
 
 //===-- Conversion --------------------------------------------------------------------------===//

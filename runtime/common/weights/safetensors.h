@@ -95,11 +95,11 @@ public:
   /// The next tensor's bytes, or some of them.
   void write(const void *data, int64_t bytes);
   void commit();
-  /// Under another name, with other metadata of the same length.
-  void commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
+  /// Under another name, with other metadata of the same length; the header's checksum.
+  uint32_t commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
 
 private:
-  void writeHeader(const std::map<std::string, std::string> &metadata);
+  uint32_t writeHeader(const std::map<std::string, std::string> &metadata);
   std::string path;
   TemporaryFile file;
   std::vector<Entry> entries;

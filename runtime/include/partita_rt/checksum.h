@@ -25,6 +25,7 @@ constexpr int64_t kMostFullBlocks = 10'000'000;
 constexpr size_t kChecksumDigits = 8;
 constexpr char kTextChecksum[] = "crc32c";
 constexpr char kBlockChecksums[] = "block_crc32c";
+constexpr char kHeaderChecksum[] = "header_crc32c"; ///< in an index, of each file's header
 
 /// Of eight bytes at once: entry [k][b] is byte b followed by k zero bytes.
 struct ChecksumTables {
@@ -106,10 +107,15 @@ inline uint32_t textChecksum(std::string_view text, size_t at) {
   return add(add(add(0, text.substr(0, at)), zeros), text.substr(at + kChecksumDigits));
 }
 
-/// Writes its checksum into a text that has zeros, or any digits, there.
-inline void setTextChecksum(std::string &text) {
-  if (size_t at = findTextChecksum(text); at != text.npos)
-    text.replace(at, kChecksumDigits, checksumText(textChecksum(text, at)));
+/// Writes its checksum into a text that has zeros, or any digits, there; returns it, 0 if the text
+/// has no place for it.
+inline uint32_t setTextChecksum(std::string &text) {
+  size_t at = findTextChecksum(text);
+  if (at == text.npos)
+    return 0;
+  uint32_t checksum = textChecksum(text, at);
+  text.replace(at, kChecksumDigits, checksumText(checksum));
+  return checksum;
 }
 
 /// What is wrong with a text that contains its checksum; "" if nothing is, or if it contains none.

@@ -84,6 +84,7 @@ def read(path):
         check(text, index["metadata"])
     files = [safetensors(os.path.join(os.path.dirname(path), file["name"])) for file in index["files"]]
     assert all(metadata["save"] == index["metadata"]["save"] for _, metadata in files)
+    assert [file["header_crc32c"] for file in index["files"]] == [metadata["crc32c"] for _, metadata in files]
     return {name: gather(entry, [files[piece["file"] - 1][0][name] for piece in entry["pieces"]])
             for name, entry in index["tensors"].items()}, index["metadata"]
 
