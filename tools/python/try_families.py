@@ -218,7 +218,8 @@ class Trial:
         self.run("partita", "compile", self.model, *self.options(), "--mesh", mesh, "-o", self.path("program"))
         self.run("partita", "run", self.path("program"), "-n", MESHES[mesh], "--data", self.data, "--steps",
                  str(len(self.case["losses"])), "--log", self.path("log.csv"), "--forward", self.path("logits"),
-                 "--dump-parameters", self.path("parameters"), "--checkpoint", self.path("trained"))
+                 "--dump-parameters", self.path("parameters"), "--checkpoint", self.path("trained"),
+                 "--overwrite")
         self.compare(mesh)
 
     def is_refused_strictly(self):

@@ -77,7 +77,7 @@ class Attempt:
             weights = ["--init", self.path("weights.safetensors")]
             self.start("program", mesh, *weights, "--forward", self.path("logits"))
             self.start("program", mesh, *weights, "--steps", "3", "--log", self.path("log.csv"),
-                       "--grads", self.path("grads"), "--checkpoint", self.path("checkpoint"),
+                       "--grads", self.path("grads"), "--checkpoint", self.path("checkpoint"), "--overwrite",
                        "--forward", self.path("trained"))
             losses = family_files.check_losses(self.path("log.csv"), self.golden)
             gradients = family_files.check_gradients(self.path("grads"), self.golden)

@@ -94,7 +94,7 @@ class Family:
         run(*launcher, "partita", "run", self.path(name), *([] if launcher else ["-n", ranks(mesh)]), "--data",
             self.path("data.safetensors"), "--init", self.init, "--steps", "3", "--lr", "0.1",
             "--log", self.path(name + ".csv"), "--grads", self.path(name + ".grads"),
-            "--checkpoint", self.path(name + ".checkpoint"))
+            "--checkpoint", self.path(name + ".checkpoint"), "--overwrite")
 
     def results(self, name):
         with open(self.path(name + ".csv"), newline="") as file:

@@ -144,6 +144,32 @@ void checkSameModel(const Program &program, const std::string &folder) {
          file.path().c_str(), other.c_str());
 }
 
+void checkNoCheckpoint(const Program &program, const std::string &folder) {
+  std::string found, error;
+  auto attempt = [&error](auto read) {
+    try {
+      read();
+    } catch (const Error &caught) {
+      error = caught.what();
+    }
+    return error.empty();
+  };
+  bool isThere = false;
+  if (!attempt([&] { isThere = hasCheckpoint(folder); })) // shards without an index
+    fail("--checkpoint: %s; or --overwrite replaces what is there", error.c_str());
+  if (!isThere)
+    return;
+  if (!attempt([&] { found = " of step " + std::to_string(readCheckpointInfo(folder).step); }))
+    fail(
+        "--checkpoint: %s holds a checkpoint that cannot be read (%s); --overwrite replaces it, or "
+        "name another folder",
+        folder.c_str(), error.c_str());
+  bool continues = attempt([&] { checkSameModel(program, folder); });
+  fail("--checkpoint: %s holds a checkpoint%s%s--overwrite replaces it, or name another folder",
+       folder.c_str(), found.c_str(),
+       continues ? "; --resume continues it, " : " of another model; ");
+}
+
 void printCheckpointNote(const std::string &note) {
   if (!note.empty())
     std::printf("%-14s %s\n", "checkpoint", note.c_str());

@@ -27,6 +27,8 @@ std::string checkpointPath(const Program &program, const std::string &folder);
 /// Reads the metadata of the checkpoint in `folder` (checkpoint_files.h: findCheckpoint). Throws
 /// Error when there is none or the file is not a checkpoint.
 CheckpointInfo readCheckpointInfo(const std::string &folder);
+/// Throws Error when the folder holds a checkpoint, which a new run would replace.
+void checkNoCheckpoint(const Program &program, const std::string &folder);
 /// Throws Error unless that checkpoint has exactly the program's parameters.
 void checkSameModel(const Program &program, const std::string &folder);
 

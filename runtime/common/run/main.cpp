@@ -146,6 +146,9 @@ void openSession(Session &session, const World &world, const Program &program) {
   CheckpointInfo info;
   if (options.resumeIfThere)
     options.resume = hasCheckpoint(options.checkpoint);
+  bool saves = !options.checkpoint.empty() && options.steps.value_or(0) > 0;
+  if (saves && !options.resume && !options.overwrite)
+    checkNoCheckpoint(program, options.checkpoint); // each process, before any can save
   if (options.resume) {
     info = readCheckpointInfo(options.checkpoint);
     checkSameModel(program, options.checkpoint);

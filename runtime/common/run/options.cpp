@@ -161,13 +161,16 @@ Options reportOptions() {
 /// What it leaves behind, and how another run goes on from there.
 Options resultOptions() {
   return {
-      {"--checkpoint", "DIR", "write a checkpoint into DIR at the end, and when a signal ends the run", PATH(checkpoint)},
+      {"--checkpoint", "DIR",
+       "write a checkpoint into DIR at the end, and when a signal ends the run", PATH(checkpoint)},
       {"--checkpoint-every", "K", "and after every K steps",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
       {"--resume", "[auto]",
        "continue from the checkpoint, bit for bit; auto: if there is one, else start as --init "
        "says",
        parseResume},
+      {"--overwrite", nullptr, "let a run without --resume replace the folder's checkpoint",
+       FLAG(overwrite)},
       {"--new-data", nullptr, "let --resume go on with other data than the checkpoint's",
        FLAG(newData)},
       {"--grads", "FILE.safetensors", "write the gradients of the first step", PATH(grads)},
@@ -244,6 +247,9 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
   needs(!o.checkpoint.empty(), o.resume || o.resumeIfThere, "--resume", "--checkpoint DIR");
   needs(o.resume || o.resumeIfThere, o.newData, "--new-data", "--resume");
+  needs(!o.checkpoint.empty(), o.overwrite, "--overwrite", "--checkpoint DIR");
+  if (o.overwrite && (o.resume || o.resumeIfThere))
+    fail("--overwrite replaces the checkpoint that --resume continues: leave out one of them");
   needs(!o.tensorboard.empty(), !o.jobName.empty(), "--job-name", "--tensorboard DIR");
   needs(o.steps.value_or(0) > 0, !o.tensorboard.empty(), "--tensorboard", "--steps of at least 1");
   needs(o.steps.value_or(0) > 0, o.breakdown, "--breakdown", "--steps of at least 1");

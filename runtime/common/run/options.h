@@ -49,6 +49,7 @@ struct RunOptions {
   bool resume = false;
   bool resumeIfThere = false; ///< --resume auto: sets `resume` if the folder has a checkpoint
   bool newData = false;   ///< resume on other data than the checkpoint's
+  bool overwrite = false; ///< replace the folder's checkpoint instead of resuming from it
   int64_t printEvery = 0; ///< 0: ten lines in all
   std::string grads, dumpParameters, forward;
 

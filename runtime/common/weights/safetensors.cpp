@@ -20,7 +20,8 @@ namespace partita_rt {
 //===-- Mapped files ------------------------------------------------------------------------===//
 
 MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe, which is refused below, would wait for its writer.
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     fail("%s %s: %s", what, path.c_str(), std::strerror(errno));
   struct stat status;

@@ -84,5 +84,5 @@ for target, resumed in ("cpu", whole), ("cuda", program):
                    steps=str(int(steps) + 1), init=())
     assert abs(after[-1] - following) <= float(tolerance) * following, (target, after, following)
     if target == "cpu":  # which has gone on, and saved that
-        run(program, "cuda", "1", "--checkpoint", folder + "/checkpoint")
+        run(program, "cuda", "1", "--checkpoint", folder + "/checkpoint", "--overwrite")
 print("either program goes on from the checkpoint")
