@@ -167,7 +167,7 @@ protected:
                     data[local + k] = valueOf(i, global + k, save);
                 });
       }
-      writeCheckpoint(rank, folder, {save, 7, "data"}, claim);
+      writeCheckpoint(rank, folder, {save, 7, true, "data"}, claim);
     });
   }
 

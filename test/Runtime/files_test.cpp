@@ -171,6 +171,33 @@ TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
             "--data: 100 tokens give 33 samples of 3 + 1 tokens, one step needs 36");
 }
 
+/// Sample w of the text is the tokens from 3 w on. A step of this program takes eight: each of two
+/// micro-batches four, of which each of two ranks has two.
+TEST_F(Data, WithoutShufflingRowsAreTheFiles) {
+  std::string text;
+  for (int i = 0; i < 31; ++i) // ten samples
+    text += char(i);
+  Program program;
+  program.mesh = kMesh;
+  program.inputs = kInputs;
+  program.accumulate = 2;
+  std::unique_ptr<Samples> file = openSamples("text:" + write("t", text), "--data", program);
+  Batches batches(*file, "--data", program, 5, false, 2);
+  std::vector<int64_t> found;
+  for (int64_t step = 0; step < 3; ++step)
+    for (int number = 0; number < 2; ++number) {
+      Buffers b(program, number);
+      batches.fill(b.rank, step, 2);
+      for (int micro = 0; micro < 2; ++micro)
+        for (int row = 0; row < 2; ++row)
+          found.push_back(b.ids[micro][row][0] / 3);
+    }
+  // A line is a step: rank 0's rows of both micro-batches, then rank 1's.
+  EXPECT_EQ(found, (std::vector<int64_t>{0, 1, 4, 5, 2, 3, 6, 7, //
+                                         8, 9, 2, 3, 0, 1, 4, 5, //
+                                         6, 7, 0, 1, 8, 9, 2, 3}));
+}
+
 TEST(Init, IsWhatTheDocumentationSays) {
   // The same numbers come out of tools/python/partita_init.py (init.test).
   EXPECT_EQ(mix64(0), 0xE220A8397B1DCDAFu);

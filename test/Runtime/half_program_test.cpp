@@ -67,7 +67,7 @@ protected:
       initialize(rank, 5);
       writeParameters(rank, folder + "/" + std::to_string(ranks) + ".safetensors");
       if (save)
-        writeCheckpoint(rank, folder, {5, 7, "data"}, claim);
+        writeCheckpoint(rank, folder, {5, 7, true, "data"}, claim);
     });
   }
 };

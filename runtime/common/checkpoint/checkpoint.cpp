@@ -43,6 +43,9 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
   barrier(*rank.world, "the end of writing a file"); // no rank continues before the file exists
 }
 
+/// The metadata's "order" of data that are not shuffled.
+constexpr char kFileOrder[] = "file";
+
 uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
   auto entry = file.metadata().find(key);
   char *end = nullptr;
@@ -114,6 +117,8 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
          file.path().c_str(), found.c_str(), kWholeFormat, kShardedFormat);
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;
+  if (auto order = file.metadata().find("order"); order != file.metadata().end())
+    info.shuffle = order->second != kFileOrder; // older checkpoints have no order: shuffled
   return info;
 }
 
@@ -271,6 +276,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
                                                  {"samples_per_step", stepOf(*rank.program)},
                                                  {"step", std::to_string(info.step)},
                                                  {"seed", std::to_string(info.seed)},
+                                                 {"order", info.shuffle ? "shuffled" : kFileOrder},
                                                  {"data", info.data}};
   if (isSharded(*rank.program)) {
     writeShards(rank, folder, metadata);

@@ -1,7 +1,8 @@
 // Checkpoints and other tensor files that a run writes. A checkpoint holds all parameters, optimizer
 // states and scalar states, with global shapes, under the names in the program's tables. Its metadata
-// hold the number of updates ("step") and the seed of the data order ("seed"), which together are
-// the position in the data (data.h), and identify the data ("data"). Where all ranks have everything
+// hold the number of updates ("step"), the seed of the data order ("seed") and whether it is
+// "shuffled" or the "file"'s ("order"), which together are the position in the data (data.h), and
+// identify the data ("data"). Where all ranks have everything
 // it is one file; else every rank writes its shards (shards.h) and an index lists them
 // (checkpoint_files.h). Any program with these tensors reads either form, whatever its mesh. A file
 // appears complete or not at all, and so do the folders that it needs.
@@ -18,6 +19,7 @@ namespace partita_rt {
 struct CheckpointInfo {
   int64_t step = 0;
   uint64_t seed = 0;
+  bool shuffle = true;
   std::string data; ///< TokenFile::identity(); "": not known
 };
 

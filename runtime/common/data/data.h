@@ -11,10 +11,10 @@
 // A sample of one is a window of sequence + 1 tokens: the first `sequence` are the input, the last
 // `sequence` the labels. Window w starts at token w * sequence, so every token but the first is
 // predicted once. (Other data: samples.h.) In epoch e the samples come in the order permute(w)
-// below, a function of (seed, e) alone; evaluation and --forward take them as they lie. Samples are
-// numbered through all epochs: micro-batch a of step t (from 0) holds samples ((t * accumulate + a)
-// * batch) .. + batch - 1, and each rank reads its own rows of it; so the global batch of a step is
-// a function of (seed, t) and not of the ranks.
+// below, a function of (seed, e) alone; with --shuffle off, in evaluation and with --forward, in the
+// file's. Samples are numbered through all epochs: micro-batch a of step t (from 0) holds samples
+// ((t * accumulate + a) * batch) .. + batch - 1, and each rank reads its own rows of it; so the
+// global batch of a step is a function of (seed, t) and not of the ranks.
 
 #ifndef PARTITA_RT_COMMON_DATA_H
 #define PARTITA_RT_COMMON_DATA_H

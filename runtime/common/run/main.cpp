@@ -143,6 +143,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   RunOptions &options = session.options;
   world.check(program);
   session.seed = options.seed.value_or(1);
+  session.shuffle = options.shuffle.value_or(true);
   CheckpointInfo info;
   if (options.resumeIfThere)
     options.resume = hasCheckpoint(options.checkpoint);
@@ -155,8 +156,14 @@ void openSession(Session &session, const World &world, const Program &program) {
     if (options.seed && *options.seed != info.seed)
       fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
            (unsigned long long)info.seed, (unsigned long long)*options.seed);
+    if (options.shuffle && *options.shuffle != info.shuffle)
+      fail("--shuffle: the checkpoint's run took the samples %s, %s asked for; its order goes on "
+           "without the option",
+           info.shuffle ? "in a random order (on)" : "in the file's order (off)",
+           *options.shuffle ? "on" : "off");
     session.startStep = info.step;
     session.seed = info.seed;
+    session.shuffle = info.shuffle;
     if (options.steps && *options.steps < info.step)
       fail("--steps: the checkpoint has done %lld steps, %lld asked for", (long long)info.step,
            (long long)*options.steps);
@@ -165,7 +172,7 @@ void openSession(Session &session, const World &world, const Program &program) {
     session.dataFile = openSamples(options.data, "--data", program);
     if (options.steps)
       session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
-                                               true, program.accumulate);
+                                               session.shuffle, program.accumulate);
     if (!options.forward.empty())
       session.first = std::make_unique<Batches>(*session.dataFile, "--data", program, 0, false, 1);
     session.dataIdentity = session.dataFile->identity();

@@ -61,6 +61,12 @@ void parseInit(RunOptions &options, const std::string &text) {
   options.initFile = text;
 }
 
+void parseShuffle(RunOptions &options, const std::string &text) {
+  if (text != "on" && text != "off")
+    fail("--shuffle: '%s' is neither on nor off", text.c_str());
+  options.shuffle = text == "on";
+}
+
 void parseResume(RunOptions &options, const std::string &text) {
   if (!text.empty() && text != "auto")
     fail("--resume: expected nothing or 'auto', found '%s'; the folder is --checkpoint's: "
@@ -101,6 +107,10 @@ Options startOptions() {
        "(FILE.safetensors.index.json), or of the checkpoint in a folder "
        "(default: the values in the model's file)",
        parseInit},
+      {"--shuffle", "on|off",
+       "order of the training data: on: each epoch in a random order of its own, by --seed; off: as "
+       "in the file (default on)",
+       parseShuffle},
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
   };

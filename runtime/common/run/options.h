@@ -32,6 +32,7 @@ struct RunOptions {
   uint64_t initSeed = 0;
   std::string initFile;
   std::optional<uint64_t> seed; ///< of the data order; default 1
+  std::optional<bool> shuffle;  ///< the training data; default on
 
   Hyper hyper; ///< the program's defaults, overridden
   /// The program's or --lr-schedule's, with --warmup-steps, --schedule-steps and --min-lr-ratio; a

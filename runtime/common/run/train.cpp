@@ -249,7 +249,8 @@ void Loop::step(int64_t number) {
   if (!options.checkpoint.empty() &&
       (last || interruptedBy ||
        (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
-    writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity}, claim);
+    writeCheckpoint(rank, options.checkpoint,
+                    {number, session.seed, session.shuffle, session.dataIdentity}, claim);
 }
 
 /// Before the step's checkpoint is written, because a run that resumes from it logs later steps only.

@@ -15,6 +15,7 @@ struct Session {
   RunOptions options;
   int64_t startStep = 0; ///< updates that the checkpoint has done
   uint64_t seed = 1;
+  bool shuffle = true;      ///< the training data
   std::string dataIdentity; ///< of the training data
   std::unique_ptr<Samples> dataFile, evalFile;
   std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward

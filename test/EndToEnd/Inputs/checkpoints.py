@@ -91,7 +91,7 @@ def read(path):
 
 def same(a, b):
     """Why two checkpoints differ; None when they do not."""
-    for key in ("samples_per_step", "step", "seed", "data"):
+    for key in ("samples_per_step", "step", "seed", "order", "data"):
         if a[1].get(key) != b[1].get(key):
             return f"{key} {a[1].get(key)} and {b[1].get(key)}"
     if a[0].keys() != b[0].keys():
