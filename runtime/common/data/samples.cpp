@@ -3,6 +3,7 @@
 #include "common/data/samples.h"
 
 #include "partita_rt/fingerprint.h"
+#include "partita_rt/nearest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +22,25 @@ const Input *inputOf(const Program &program, InputRole role) {
 
 bool isConstant(InputRole role) {
   return role == InputRole::PositionIds || role == InputRole::Ones || role == InputRole::Zeros;
+}
+
+/// "'a', 'b', 'c' and 4 more"
+std::string listed(const std::vector<std::string> &names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMost; ++i)
+    text += (i ? ", " : "") + names[i];
+  return names.size() > kMost ? text + " and " + std::to_string(names.size() - kMost) + " more"
+                              : text;
+}
+
+/// " (did you mean 'labels'?)" if a name is close to one of these; else "".
+std::string suggestionFor(const std::string &name, const std::vector<std::string> &known) {
+  if (known.empty())
+    return "";
+  std::string nearest = nearestOf(name, known);
+  bool isClose = 3 * size_t(editDistance(name, nearest)) <= std::max(name.size(), nearest.size());
+  return isClose ? " (did you mean '" + nearest + "'?)" : "";
 }
 
 /// Writes numbers, of which `next` gives one after the other, as `dtype`.
@@ -125,12 +145,15 @@ public:
       targets = &implied;
     }
     for (const Input &input : program.inputs) {
+      noteName(input.name);
       if (file.find(input.name))
         checkColumn(input);
       else if (!isConstant(input.role) && !derived(input))
         fail("%s: %s has no column '%s' (%s); it has %s", option, path.c_str(), input.name,
              toString(input.globalShape).c_str(), names().c_str());
     }
+    if (targets == &implied)
+      noteName(implied.name);
     if (rows == 0)
       fail("%s: %s has no samples", option, path.c_str());
     if (rows < 0)
@@ -146,6 +169,22 @@ public:
   }
   bool provides(const Input &input) const override {
     return file.find(input.name) || derived(input);
+  }
+  std::string warning() const override {
+    std::vector<std::string> ignored, quoted, optional;
+    for (const auto &[name, tensor] : file.tensors())
+      if (std::find(columns.begin(), columns.end(), name) == columns.end())
+        ignored.push_back("'" + name + "'" + suggestionFor(name, absent));
+    if (ignored.empty())
+      return "";
+    for (const std::string &name : columns)
+      quoted.push_back("'" + name + "'");
+    for (const std::string &name : absent)
+      optional.push_back("'" + name + "'");
+    return option + ": nothing reads column" + (ignored.size() > 1 ? "s " : " ") + listed(ignored) +
+           " of " + file.path() + "; the program reads " +
+           (quoted.empty() ? "none" : listed(quoted)) +
+           (optional.empty() ? "" : ", and " + listed(optional) + " if the file has such columns");
   }
 
   void read(const Input &input, int64_t sample, int64_t first, int64_t n,
@@ -172,6 +211,8 @@ private:
     return from && file.find(from->name) && input.globalShape.rank == 2 &&
            from->globalShape == input.globalShape;
   }
+
+  void noteName(const std::string &name) { (file.find(name) ? columns : absent).push_back(name); }
 
   std::string names() const {
     std::string text;
@@ -246,6 +287,7 @@ private:
   const Input *ids, *targets;
   Input implied{};
   int64_t rows = -1;
+  std::vector<std::string> columns, absent; ///< names of inputs: in the file, and not
 };
 
 } // namespace

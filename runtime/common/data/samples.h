@@ -27,6 +27,8 @@ public:
   virtual std::string text() const = 0;
   /// By what the data are known again.
   virtual std::string identity() const = 0;
+  /// What the user should know of the data: parts that nothing reads; "" if there is nothing.
+  virtual std::string warning() const { return ""; }
   /// Elements first .. first + n - 1 of the sample's row of an input whose value is not constant,
   /// in the input's type.
   virtual void read(const Input &input, int64_t sample, int64_t first, int64_t n,

@@ -209,6 +209,12 @@ bool onlyText(const RunOptions &options) {
   return options.help || options.version || onlyCensus(options);
 }
 
+void printWarnings(const Program &program, const Session &session) {
+  for (const Samples *samples : {session.dataFile.get(), session.evalFile.get()})
+    if (std::string warning = samples ? samples->warning() : ""; !warning.empty())
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(warning).c_str());
+}
+
 void printText(const Program &program, const RunOptions &options) {
   if (options.version)
     std::printf("%s: written by %s\n", program.name, program.compiler);
@@ -256,8 +262,10 @@ int programMain(int argc, char **argv, const Program &program) {
   error = world.agree(error);
   if (!error.empty())
     return say(error);
-  if (world.speaks())
+  if (world.speaks()) {
     printText(program, session.options);
+    printWarnings(program, session);
+  }
   setCheckpointFolder(session.options.checkpoint);
   std::atomic<int> signal{0};
   if (!onlyText(session.options))
