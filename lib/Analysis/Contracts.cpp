@@ -23,13 +23,14 @@ static std::string kindList() {
   return list;
 }
 
-/// "12"; of bytes also "1.5G", "2GB".
-static bool parseNumber(StringRef text, bool bytes, int64_t &number) {
-  if (!bytes)
-    return !text.getAsInteger(10, number) && number >= 0;
-  std::optional<int64_t> size = parseBytes(text);
-  number = size.value_or(0);
-  return size.has_value();
+/// "12"; of bytes also "1.5G", "2GB". What is wrong with it; "" if nothing is.
+static std::string parseNumber(StringRef text, bool bytes, int64_t &number) {
+  std::string problem;
+  if (bytes)
+    number = parseBytes(text, &problem).value_or(0);
+  else if (text.getAsInteger(10, number) || number < 0)
+    problem = ("'" + text + "' is not a whole number").str();
+  return problem;
 }
 
 std::string Contract::parse(StringRef text, Contract &contract) {
@@ -83,9 +84,9 @@ std::string Contract::parse(StringRef text, Contract &contract) {
     return wrong("there is no axis behind '@'");
   if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !is_contained(par::kAxes, axis))
     return wrong("there is no mesh axis '" + axis.str() + "'");
-  if (!parseNumber(number.trim(), contract.bytes, contract.number))
-    return wrong("'" + number + "' is not a " +
-                 (contract.bytes ? "number of bytes" : "whole number"));
+  if (std::string problem = parseNumber(number.trim(), contract.bytes, contract.number);
+      !problem.empty())
+    return wrong(problem);
   return {};
 }
 

@@ -269,9 +269,10 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return {};
   }
   case PlanOption::Bytes: {
-    std::optional<int64_t> bytes = parseBytes(text);
+    std::string problem;
+    std::optional<int64_t> bytes = parseBytes(text, &problem);
     if (!bytes)
-      return ("'" + text + "' is not a size in bytes, such as 4000000, 512K or 1.5G").str();
+      return problem;
     if (*bytes > option.high)
       return ("'" + text + "' is more than " + numberText(option.high) + " bytes").str();
     return {};

@@ -5,7 +5,13 @@
 
 using namespace llvm;
 
-std::optional<int64_t> partita::parseBytes(StringRef text) {
+std::optional<int64_t> partita::parseBytes(StringRef text, std::string *problem) {
+  auto none = [&](const char *what) -> std::optional<int64_t> {
+    if (problem)
+      *problem = ("'" + text + "' " + what).str();
+    return std::nullopt;
+  };
+  const char *noSize = "is not a size in bytes, such as 4000000, 512K or 1.5G";
   size_t digits = text.find_first_not_of("0123456789.");
   StringRef number = text.take_front(digits), unit = text.substr(number.size()).ltrim(' ');
   double factor = 1;
@@ -13,14 +19,18 @@ std::optional<int64_t> partita::parseBytes(StringRef text) {
     size_t power = StringRef("KMGT").find(toUpper(unit[0]));
     unit = unit.drop_front();
     if (power == StringRef::npos || !(unit.empty() || unit == "B" || unit == "iB"))
-      return std::nullopt;
+      return none(noSize);
     factor = double(int64_t(1) << 10 * (power + 1));
   }
   double value;
-  if (number.empty() || number.getAsDouble(value) || value * factor > 9e18 ||
-      (factor == 1 && number.contains('.')))
-    return std::nullopt;
+  if (number.empty() || number.getAsDouble(value))
+    return none(noSize);
   int64_t whole; // which a double may not hold
-  return factor == 1 && !number.getAsInteger(10, whole) ? whole
-                                                        : static_cast<int64_t>(value * factor);
+  if (factor == 1 && !number.getAsInteger(10, whole))
+    return whole;
+  if (value * factor >= 0x1p63)
+    return none("is too large: a size is below 8388608T, 2^63 bytes");
+  if (factor == 1)
+    return none("is not a whole number of bytes; a fraction needs a unit, such as 1.5G");
+  return static_cast<int64_t>(value * factor);
 }

@@ -6,12 +6,13 @@
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace partita {
 
 /// "512", "64K", "1.5G" as bytes: a number, K, M, G or T for powers of 1024, and optionally B or iB
-/// ("2 MiB"). A fraction needs a unit. None if the text is not such a size.
-std::optional<int64_t> parseBytes(llvm::StringRef text);
+/// ("2 MiB"). A fraction needs a unit. None, and `problem` set, if the text is not such a size.
+std::optional<int64_t> parseBytes(llvm::StringRef text, std::string *problem = nullptr);
 
 } // namespace partita
 

@@ -97,10 +97,9 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
       "refuses a program that needs more bytes per rank: 512M, 1.5G; with --stages auto, pipeline stages are cut so "
       "that they fit",
       [&o](StringRef text) {
-        o.memoryLimit = parseBytes(text);
-        return std::string(o.memoryLimit.value_or(0) > 0
-                               ? ""
-                               : ("'" + text + "' is not a size above 0, such as 512M").str());
+        std::string problem;
+        o.memoryLimit = parseBytes(text, &problem);
+        return o.memoryLimit == 0 ? ("'" + text + "' is not above 0").str() : problem;
       });
   o.expectations.declare(options);
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
