@@ -3,6 +3,7 @@
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
 #include "common/run/options.h"
+#include "common/temporary_file.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/channel.h"
 #include "cpu/message_group.h"
@@ -18,10 +19,13 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <new>
 #include <sys/mman.h>
 #include <system_error>
@@ -127,6 +131,49 @@ static std::string textOf(const std::exception &error) {
   return dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" : error.what();
 }
 
+namespace {
+
+/// Where ranks that are threads end. A rank that fails waits here for the others, which stop at their
+/// next wait. One that never comes to it, because its read of a file hangs, must not keep the
+/// message back: the process then ends without it.
+class Ending {
+public:
+  Ending(const Program &program, const FailureFlag &failure, int ranks)
+      : program(program), failure(failure), running(ranks) {}
+
+  void arrive(bool failed) {
+    std::unique_lock<std::mutex> lock(mutex);
+    --running;
+    all.notify_all();
+    std::chrono::duration<double> patience(std::min(timeoutSeconds(), 10.0));
+    if (failed && !all.wait_for(lock, patience, [this] { return running <= 0; }))
+      end();
+  }
+  /// Ranks whose threads could not be started.
+  void leaveOut(int ranks) {
+    std::unique_lock<std::mutex> lock(mutex);
+    running -= ranks;
+    all.notify_all();
+  }
+
+private:
+  [[noreturn]] void end() const {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: error: %s: %s\n", program.name,
+                 rankText(program, failure.rank()).c_str(), printable(failure.message()).c_str());
+    removeTemporaryFiles();
+    _exit(1);
+  }
+
+  const Program &program;
+  const FailureFlag &failure;
+  std::mutex mutex;
+  std::condition_variable all;
+  int running;
+};
+
+} // namespace
+
 static std::string runThreads(const Program &program, const RunOptions *options,
                               const std::function<void(Rank &)> &body) {
   int ranks = rankCount(program);
@@ -161,13 +208,17 @@ static std::string runThreads(const Program &program, const RunOptions *options,
 
   std::vector<RankChannels> channels = makeThreadChannels(all, failure);
 
+  Ending ending(program, failure, ranks);
   auto guarded = [&](Rank &rank) {
+    bool failed = false;
     try {
       runRank(rank, memories[size_t(rank.rank)], body);
     } catch (const StoppedByOther &) {
     } catch (const std::exception &error) {
       failure.raise(rank.rank, atSlot(rank) + textOf(error));
+      failed = true;
     }
+    ending.arrive(failed);
   };
   std::vector<std::thread> threads;
   try {
@@ -177,6 +228,7 @@ static std::string runThreads(const Program &program, const RunOptions *options,
   } catch (const std::system_error &error) {
     failure.raise(int(threads.size()) + 1,
                   std::string("its thread cannot be started: ") + error.what());
+    ending.leaveOut(ranks - int(threads.size()));
   }
   for (std::thread &thread : threads)
     thread.join();

@@ -6,6 +6,7 @@
 //     partita_rt_collectives RANKS types    rank 1 reduces bfloat16, the others float16
 //     partita_rt_collectives RANKS die      rank 1 throws while the others wait
 //     partita_rt_collectives RANKS leave    rank 1 returns early
+//     partita_rt_collectives RANKS hang-R   rank R hangs, as in a read that never returns
 //     partita_rt_collectives RANKS stop     rank 1 is stopped while the others wait
 //     partita_rt_collectives RANKS stop-tp  likewise the last rank, on a mesh of two axes
 
@@ -277,6 +278,16 @@ uint64_t exerciseMany(Rank &rank, uint64_t hash) {
   return hashOf(hash, sums.data(), sums.size() * sizeof sums[0]);
 }
 
+/// A rank does nothing for longer than any test waits, while the others wait for it.
+void hang(Rank &rank, int which) {
+  barrier(*rank.world, "all are there");
+  timespec minute{60, 0};
+  if (rank.rank == which)
+    nanosleep(&minute, nullptr);
+  float x[4] = {1, 2, 3, 4};
+  allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
+}
+
 /// Rank 1 is stopped before it comes to the others' collective.
 void stop(Rank &rank) {
   barrier(*rank.world, "all are there");
@@ -314,6 +325,8 @@ int main(int argc, char **argv) {
   World world(program);
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
+    if (mode.compare(0, 5, "hang-") == 0)
+      return hang(rank, std::atoi(mode.c_str() + 5));
     if (mode == "stop")
       return stop(rank);
     if (mode == "stop-tp")
