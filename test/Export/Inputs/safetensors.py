@@ -39,8 +39,8 @@ def with_checksum(text):
     return text.replace(zeros, b'"crc32c": "%08x"' % crc32c(text))
 
 
-def add_checksums(folder):
-    """A checkpoint of format 1, as it is of format 2, sharded of format 3: by runtime/README.md."""
+def add_checksums(folder, version="3"):
+    """A checkpoint of format 1, as it is of format 2, sharded of format 2 or 3: by runtime/README.md."""
     headers = {}
     for name in sorted(os.listdir(folder)):
         path = f"{folder}/{name}"
@@ -50,7 +50,7 @@ def add_checksums(folder):
             length = struct.unpack("<Q", data[:8])[0]
             header, data = json.loads(data[8 : 8 + length]), data[8 + length :]
             metadata = header.setdefault("__metadata__", {})
-            metadata["format"] = {"partita checkpoint 1": "partita checkpoint 2"}.get(metadata.get("format"), "partita sharded checkpoint 3")
+            metadata["format"] = {"partita checkpoint 1": "partita checkpoint 2"}.get(metadata.get("format"), f"partita sharded checkpoint {version}")
             ranges = sorted(entry["data_offsets"] for name, entry in header.items() if name != "__metadata__")
             blocks = [data[at : min(at + 65536, end)] for begin, end in ranges for at in range(begin, end, 65536)]
             metadata["block_crc32c"] = "".join(f"{crc32c(block):08x}" for block in blocks)
@@ -63,10 +63,11 @@ def add_checksums(folder):
     if os.path.exists(path):
         with open(path) as file:
             index = json.load(file)
-        index["metadata"].update(format="partita sharded checkpoint 3", crc32c="00000000")
+        index["metadata"].update(format=f"partita sharded checkpoint {version}", crc32c="00000000")
         for file in index["files"]:
             file["bytes"] = os.path.getsize(f"{folder}/{file['name']}")
-            file["header_crc32c"] = headers[file["name"]]
+            if version == "3":
+                file["header_crc32c"] = headers[file["name"]]
         with open(path, "wb") as file:
             file.write(with_checksum(json.dumps(index, indent=1).encode()))
 
