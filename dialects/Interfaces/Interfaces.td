@@ -54,6 +54,8 @@ def ShardInterface : OpInterface<"ShardInterface"> {
         The units that a split of the op distributes over ranks, as users call them, and their number (`heads`, 4), if
         that says more than the sizes of its dimensions.
       }], "::std::optional<::std::pair<::llvm::StringRef, int64_t>>", "dealtOut", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"How many matmuls over the rule's letters the op computes: its work, for estimates of time.", "int64_t", "getMatmuls",
+      (ins), [{}], [{ return 1; }]>,
   ];
   let verify = [{ return ::partita::verifyShardRule($_op); }];
 }

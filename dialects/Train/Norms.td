@@ -49,7 +49,8 @@ def Train_NormOp : Train_Op<"norm", [Pure, UpdateWork]> {
   let hasVerifier = 1;
 }
 
-def Train_ClipOp : Train_Op<"clip", [Pure, UpdateWork]> {
+/// Not pure: a stage that trains nothing reports the norm too, and takes part in the sum that it comes from.
+def Train_ClipOp : Train_Op<"clip", [MemoryEffects<[MemWrite]>, UpdateWork]> {
   let summary = "what gradients are multiplied by so that their norm is at most max_norm";
   let description = [{
     1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 if max_norm is 0; NaN if the norm is NaN or

@@ -37,6 +37,7 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
   string precision = "Follow";
   code gradient = "";
   bit isStep = 0;
+  int matmuls = 1; // that the op computes: attention has two, its backward pass five
   code inferredDeclarations = "";
   code moreDeclarations = "";
   code moreDefinitions = "";
@@ -44,7 +45,8 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
     ::std::string getShardRule();
     ::partita::Precision getPrecision() { return ::partita::Precision::}] # precision # [{; }
     ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
-  }] # !if(isStep, "bool isStep() { return true; }\n", "") # inferredDeclarations # moreDeclarations;
+  }] # !if(isStep, "bool isStep() { return true; }\n", "") #
+     !if(!eq(matmuls, 1), "", "int64_t getMatmuls() { return " # matmuls # "; }\n") # inferredDeclarations # moreDeclarations;
   let extraClassDefinition = !if(!empty(shardRule), "", [{
     ::std::string $cppClass::getShardRule() { return "}] # shardRule # [{"; }
   }]) # [{

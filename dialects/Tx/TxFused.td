@@ -148,6 +148,7 @@ def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [], "::partita::tx::s
 def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [],
     "::partita::tx::statisticElement(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.classifier_loss together with the cotangents of x and w";
+  let matmuls = 3;
   let precision = "Exact";
   let description = [{
     Forward and backward at once, because the loss's cotangent `dloss` (scale / count of tokens) is known

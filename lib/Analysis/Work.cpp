@@ -61,7 +61,8 @@ static int64_t flopsOf(Operation *op) {
         points *= static_cast<double>(std::max<int64_t>(1, sizes[letter]));
       most = std::max(most, points);
     }
-  return static_cast<int64_t>(std::min(2 * most, 1e18));
+  double matmuls = static_cast<double>(cast<ShardInterface>(op).getMatmuls());
+  return static_cast<int64_t>(std::min(2 * matmuls * most, 1e18));
 }
 
 bool analysis::isView(Operation *op) {

@@ -1,8 +1,9 @@
 //===- ScheduleFile.cpp - a user's own schedule --------------------------------------------------===//
 
 #include "partita/Stages/Schedule.h"
+#include "partita/Support/ParseJson.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace partita::stages;
@@ -35,7 +36,7 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     problem = what.str();
     return std::nullopt;
   };
-  llvm::Expected<json::Value> value = json::parse(text);
+  llvm::Expected<json::Value> value = parseJson(text);
   if (!value)
     return wrong("the schedule is not valid JSON: " + llvm::toString(value.takeError()));
   const json::Object *object = value->getAsObject();
@@ -57,6 +58,8 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     if (!wave->getAsBoolean())
       return wrong("\"wave\" is neither true nor false");
     schedule.isWave = *wave->getAsBoolean();
+    if (schedule.isWave && schedule.chunks == 1)
+      return wrong("\"wave\" needs \"chunks\" of 2 or more: it is the order of a stage's chunks");
   }
   for (const auto &[number, list] : llvm::enumerate(*stages)) {
     std::vector<Slot> &slots = schedule.slots.emplace_back();
@@ -65,10 +68,10 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     for (const json::Value &each : *list.getAsArray()) {
       std::optional<Slot> slot = parseSlot(each.getAsString().value_or(""));
       if (!slot)
-        return wrong(
-            "stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": '" +
-            each.getAsString().value_or("") +
-            "' is not a slot; F, B or W with a micro-batch is one, perhaps with a chunk: F3, B0.1");
+        return wrong("stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) +
+                     ": " + llvm::formatv("{0}", each).str() +
+                     " is not a slot; a string with F, B or W and a micro-batch is one, perhaps "
+                     "with a chunk: \"F3\", \"B0.1\"");
       schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
       schedule.splitsBackward |= slot->kind == Slot::Weights;
       slots.push_back(*slot);
