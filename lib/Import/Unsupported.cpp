@@ -7,9 +7,11 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Importer.h"
 #include "lib/Import/Operators/Norm.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 #include <memory>
 
@@ -83,6 +85,8 @@ public:
   Search(const onnx::ModelProto &model, MLIRContext *context) : model(model), context(context) {
     for (const onnx::FunctionProto &function : model.functions())
       functions[functionKey(function.domain(), function.name(), function.overload())] = &function;
+    for (const UpdatedTensor &each : updatedTensors(model.graph()))
+      updated.insert(each.target);
   }
 
   /// What the whole model lacks.
@@ -147,6 +151,18 @@ private:
                        std::to_string(sparse));
   }
 
+  /// What is in training mode: the node (""), or what the exporter has folded into it. Null if nothing is.
+  const char *inTraining(const onnx::NodeProto &node) const {
+    const OpRow &facts = factsOf(node);
+    bool updates =
+        facts.keepsStatistics &&
+        llvm::any_of(node.input(), [&](const std::string &name) { return updated.contains(name); });
+    if (updates || updatesStatistics(node))
+      return "";
+    return facts.biasOperand >= 0 && isBatchNormInTraining(node) ? "the BatchNorm folded into it "
+                                                                 : nullptr;
+  }
+
   void visit(const onnx::NodeProto &node, const std::shared_ptr<Opsets> &opsets, Work &work,
              Work &branches) {
     if (const onnx::FunctionProto *function =
@@ -165,9 +181,9 @@ private:
         others.push_back("node " + quoted(nodeName(node)) + " (Cast): to " +
                          dtypeName(attribute.i()) + " is not supported");
     }
-    if (updatesStatistics(node))
+    if (const char *normalization = inTraining(node))
       others.push_back("node " + quoted(nodeName(node)) + " (" + node.op_type() +
-                       "): " + kBatchNormTraining.str());
+                       "): " + normalization + kBatchNormTraining.str());
     if (!findOp(domain, node.op_type(), version))
       listing.add(node, domain, version);
     if (domain == "com.microsoft.nchwc" && !inLayoutOfOneMachine) {
@@ -181,6 +197,7 @@ private:
   const onnx::ModelProto &model;
   MLIRContext *context;
   llvm::StringMap<const onnx::FunctionProto *> functions;
+  llvm::StringSet<> updated; ///< by the forward pass, as the exporter's record says
   llvm::DenseSet<const onnx::FunctionProto *> seen;
   Listing listing;
   std::vector<std::string> others;

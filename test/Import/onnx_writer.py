@@ -155,12 +155,14 @@ def traced(node, operation, arguments="%x,", result="y", modules=()):
     return node + [(9, [(1, key), (2, text)]) for key, text in entries]
 
 
-def exported(graph, inputs, folded=None, kinds=None):
+def exported(graph, inputs, folded=None, kinds=None, updated=()):
     """A graph with the record that PyTorch's dynamo exporter leaves: of the program's inputs (kind, target), of folded
-    tensors what each was computed from, of others their kind where it is not the one of their input."""
+    tensors what each was computed from, of others their kind where it is not the one of their input, and of the buffers
+    that forward() updates."""
     lines = [f"{'b' if kind == 'BUFFER' else 'p'}_{target.replace('.', '_')}: {kind} target='{target}'"
              + (" persistent=True" if kind == "BUFFER" else "") for kind, target in inputs]
-    signature = "\n# inputs\n" + "\n".join(lines + ["x: USER_INPUT"]) + "\n\n# outputs\ny: USER_OUTPUT\n"
+    signature = "\n# inputs\n" + "\n".join(lines + ["x: USER_INPUT"]) + "\n\n# outputs\n"
+    signature += "".join(f"add_{i}: BUFFER_MUTATION target='{target}'\n" for i, target in enumerate(updated)) + "y: USER_OUTPUT\n"
     kinds = {**{target: kind for kind, target in inputs}, **(kinds or {})}
     prefix = "pkg.torch.export.graph_signature.InputSpec."
     values = [(name, [(prefix + "kind", kind), (prefix + "persistent", "None")]) for name, kind in kinds.items()]

@@ -11,7 +11,6 @@ using Op = AtenOperation;
 // name, what it does to elements, whether it keeps the order of its arguments, readers of parameters
 // in its decomposition, the node that takes ones and zeros
 static constexpr AtenOperation operations[] = {
-    {"_native_batch_norm_legit_functional", Op::Computes, true, {}, "BatchNormalization"},
     {"_native_batch_norm_legit_no_training", Op::Computes, true, {}, "BatchNormalization"},
     {"_to_copy", Op::Moves},
     {"_unsafe_view", Op::Reshapes},

@@ -20,19 +20,40 @@ const std::string *valueOf(const Metadata &metadata, llvm::StringRef key) {
   return found;
 }
 
-bool forInputLines(llvm::StringRef signature, llvm::function_ref<void(llvm::StringRef)> read) {
+/// False if there is no such section.
+static bool forLinesOf(llvm::StringRef section, llvm::StringRef signature,
+                       llvm::function_ref<void(llvm::StringRef)> read) {
   llvm::SmallVector<llvm::StringRef> lines;
   signature.split(lines, '\n');
-  bool isInput = false, sawInputs = false;
+  bool isInside = false, sawSection = false;
   for (llvm::StringRef line : lines) {
     if (line.starts_with("# ")) {
-      isInput = line == "# inputs";
-      sawInputs |= isInput;
-    } else if (isInput && !line.empty()) {
+      isInside = line.drop_front(2) == section;
+      sawSection |= isInside;
+    } else if (isInside && !line.empty()) {
       read(line);
     }
   }
-  return sawInputs;
+  return sawSection;
+}
+
+bool forInputLines(llvm::StringRef signature, llvm::function_ref<void(llvm::StringRef)> read) {
+  return forLinesOf("inputs", signature, read);
+}
+
+std::vector<UpdatedTensor> updatedTensors(const onnx::GraphProto &graph) {
+  std::vector<UpdatedTensor> updated;
+  const std::string *signature = valueOf(graph.metadata_props(), signatureKey);
+  if (!signature)
+    return updated;
+  forLinesOf("outputs", *signature, [&](llvm::StringRef line) {
+    auto [kind, target] = line.split(": ").second.split(' ');
+    bool isBuffer = kind == "BUFFER_MUTATION";
+    if ((isBuffer || kind == "PARAMETER_MUTATION") && target.consume_front("target='") &&
+        target.consume_back("'"))
+      updated.push_back({target.str(), isBuffer});
+  });
+  return updated;
 }
 
 std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&problem) {
@@ -107,6 +128,21 @@ std::optional<ProgramCall> callOf(const onnx::NodeProto &node) {
   if (arguments.consume_front("(args = "))
     readArguments(arguments, result);
   return result;
+}
+
+/// batch_norm(input, weight, bias, running_mean, running_var, training, ...), or without an argument for
+/// training, as the operation always trains. (Statistics that are no values of the program are none: a
+/// BatchNorm without running statistics computes the batch's own in nodes.)
+bool isBatchNormInTraining(const onnx::NodeProto &node) {
+  std::optional<ProgramCall> call = callOf(node);
+  if (!call || !call->textAt(3).starts_with("%"))
+    return false;
+  return llvm::StringSwitch<bool>(call->operation)
+      .Cases({"batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm",
+              "_native_batch_norm_legit", "_native_batch_norm_legit_functional"},
+             call->textAt(5) == "True")
+      .Cases({"_batch_norm_with_update", "_batch_norm_with_update_functional"}, true)
+      .Default(false);
 }
 
 } // namespace partita::importer

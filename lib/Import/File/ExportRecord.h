@@ -13,11 +13,14 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace google::protobuf {
 template <typename Element> class RepeatedPtrField;
 } // namespace google::protobuf
 namespace partita::onnx { // onnx.pb.h is not installed
+class GraphProto;
 class NodeProto;
 class StringStringEntryProto;
 } // namespace partita::onnx
@@ -47,6 +50,14 @@ struct ProgramInput {
 /// "x: USER_INPUT". Names are not escaped. None, with the reason, if the line is not of this form.
 std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&problem);
 
+/// The model's buffers (or parameters) that its forward pass updates, which the record lists among the
+/// program's outputs: "add: BUFFER_MUTATION target='center'".
+struct UpdatedTensor {
+  std::string target;
+  bool isBuffer;
+};
+std::vector<UpdatedTensor> updatedTensors(const onnx::GraphProto &graph);
+
 /// The call "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x,
 /// %p_weight, %p_bias), kwargs = {})", which is recorded at each node that it is decomposed into.
 struct ProgramCall {
@@ -67,6 +78,10 @@ struct ProgramCall {
 
 /// None if the node has no such record. The names lie in the node.
 std::optional<ProgramCall> callOf(const onnx::NodeProto &node);
+
+/// Is it made for a batch normalization that has running statistics, but normalizes by the batch's own and
+/// updates them? The exporter writes it as one by the running statistics, and may fold that into a layer.
+bool isBatchNormInTraining(const onnx::NodeProto &node);
 
 } // namespace partita::importer
 

@@ -118,6 +118,8 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
       origin.parameters.push_back(each);
       continue;
     }
+    if (constants.contains(each))
+      origin.constants.push_back(each);
     const AtenOperation &operation = operationMaking(each);
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;

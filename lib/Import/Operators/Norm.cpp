@@ -217,7 +217,7 @@ LogicalResult batchNorm(Node &node) {
       failed(node.attribute("momentum", momentum)) ||
       (node.version >= 14 && failed(node.attribute("training_mode", training))))
     return failure();
-  if (training || node.proto.output_size() > 1)
+  if (training || updatesStatistics(node.proto))
     return node.error() << kBatchNormTraining;
   Tensor *x = node.input(0);
   if (!isFloat(x->type) || x->shape.size() < 2)

@@ -7,7 +7,7 @@
 namespace partita::importer {
 
 constexpr llvm::StringLiteral kBatchNormTraining =
-    "is in training mode, which is not supported: export the model in inference mode";
+    "is in training mode, which is not supported: export the model in inference mode (model.eval())";
 
 } // namespace partita::importer
 

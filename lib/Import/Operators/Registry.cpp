@@ -1,6 +1,7 @@
 //===- Registry.cpp ---------------------------------------------------------------------------===//
 
 #include "lib/Import/Operators/Registry.h"
+#include "lib/Import/File/ExportRecord.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -65,7 +66,7 @@ const OpRow &factsOf(const onnx::NodeProto &node) {
 bool updatesStatistics(const onnx::NodeProto &node) {
   if (!factsOf(node).keepsStatistics)
     return false;
-  return node.output_size() > 1 ||
+  return node.output_size() > 1 || isBatchNormInTraining(node) ||
          llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
            return each.name() == "training_mode" && each.i() != 0;
          });

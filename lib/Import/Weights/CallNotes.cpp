@@ -1,7 +1,7 @@
-//===- CallNotes.cpp - what dynamo's exporter leaves out, but records with the call -----------===//
+//===- CallNotes.cpp - what dynamo's exporter leaves out, but records -------------------------===//
 //
-// Arguments of PyTorch's operations that ONNX lacks, and additions that the exporter's optimizer
-// takes for additions of zero.
+// Arguments of PyTorch's operations that ONNX lacks, additions that the exporter's optimizer takes for
+// additions of zero, and the last step of forward(), which updates buffers.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -106,6 +106,35 @@ void NoteFinder::noteRemovedAdditions() {
                  ": it takes numbers up to 1e-8 for zero, so an epsilon, or a parameter that starts "
                  "at zero, may be missing; export the model with optimize=False",
              {});
+}
+
+/// Such as the vectors of spectral_norm, or a moving average. The file has the model's first forward pass,
+/// so every further one, in inference too, would begin with other values. A counter that nothing reads is
+/// not in the file.
+void NoteFinder::noteUpdated() {
+  std::vector<std::string> names;
+  bool areBuffers = true;
+  for (const UpdatedTensor &each : updatedTensors(graph)) {
+    bool isRead = llvm::any_of(order, [&](const std::string &name) {
+      return tensorOf(name).isRead &&
+             (name == each.target || llvm::is_contained(origins.of(name).constants, each.target));
+    });
+    if (!isRead || llvm::is_contained(names, each.target))
+      continue;
+    names.push_back(each.target);
+    areBuffers &= each.isBuffer;
+  }
+  if (names.empty())
+    return;
+  bool isOne = names.size() == 1;
+  noteBeside("the model's forward pass updates " + std::string(areBuffers ? "buffer" : "tensor") +
+                 (isOne ? " " : "s ") + listed(names) + ": here " +
+                 (isOne ? "it keeps its value" : "they keep their values") +
+                 " in the file, in training and in inference; if the model updates " +
+                 (isOne ? "it" : "them") +
+                 " in training mode only, export it in inference mode (model.eval())",
+             {})
+      .isOfForward = true;
 }
 
 } // namespace partita::importer

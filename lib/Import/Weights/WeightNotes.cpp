@@ -41,6 +41,7 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteDetached,
       &NoteFinder::noteScaledByFrequency,
       &NoteFinder::noteRemovedAdditions,
+      &NoteFinder::noteUpdated,
       &NoteFinder::noteFormulas,
       &NoteFinder::noteTied,
       &NoteFinder::noteRepeated,

@@ -49,6 +49,7 @@ private:
   void noteStraightThrough();
   void noteScaledByFrequency(); // CallNotes.cpp
   void noteRemovedAdditions();
+  void noteUpdated();
   void noteFormulas(); // FormulaNotes.cpp
   // By values and structure.
   void noteTied();
