@@ -10,10 +10,11 @@
 //   slice       array<i64: dimension, begin, size>: it is this slice of the parameter
 //   origin      the model's parameter that it was computed from, unless it is that parameter
 //   folded      what the exporter did to parameters to make it, unless it is one: "moved" their elements,
-//               or only a "part" of `origin`'s, perhaps "reshaped" into another number of dimensions (trained
-//               alike, but decayed by their own number of dimensions, and scaled by their own norm),
-//               "shifted" the one that is `origin`, perhaps negated, by a constant (trained alike, but
-//               decayed differently), or "computed" something else
+//               or only a "part" of `origin`'s (trained alike, but scaled by their own norm), "shifted" the
+//               one that is `origin`, perhaps negated, by a constant (trained alike, but decayed
+//               differently), or "computed" something else
+//   dimensions  array<i64: least, most>: how many dimensions those parameters have, as far as is known, if
+//               that may be another number than its own (weight decay goes by the parameters')
 //
 // Without the attribute there is one tensor, with the parameter's name, unchanged. Import and --tie create
 // it; export writes trained values to all of these tensors.
@@ -34,13 +35,10 @@ constexpr llvm::StringLiteral kNotes = "train.notes";
 
 /// How an exporter's constant folding has made a tensor. A file of the model's weights (--init) has at most
 /// the transpose of a moved tensor, and nothing of a computed one.
-enum class Folded { No, Moved, Part, Reshaped, Shifted, Computed };
-constexpr llvm::StringLiteral foldedNames[] = {"",         "moved",   "part",
-                                               "reshaped", "shifted", "computed"};
-/// Does it have some of a parameter's elements?
-inline bool isPart(Folded folded) { return folded == Folded::Part || folded == Folded::Reshaped; }
+enum class Folded { No, Moved, Part, Shifted, Computed };
+constexpr llvm::StringLiteral foldedNames[] = {"", "moved", "part", "shifted", "computed"};
 /// Are its elements a parameter's, unchanged?
-inline bool isMoved(Folded folded) { return folded == Folded::Moved || isPart(folded); }
+inline bool isMoved(Folded folded) { return folded == Folded::Moved || folded == Folded::Part; }
 
 /// Any other name comes from edited text and counts as computed, the safe choice.
 inline Folded foldedOf(llvm::StringRef name) {
@@ -55,6 +53,7 @@ struct StoredTensor {
   llvm::SmallVector<int64_t, 3> slice; ///< empty or dimension, begin, size
   std::string origin;                  ///< empty if it is the parameter, or comes from several
   Folded folded = Folded::No;
+  llvm::SmallVector<int64_t, 2> dimensions = {}; ///< empty or least, most
 };
 
 inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
@@ -75,6 +74,8 @@ inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
       entry.push_back(b.getNamedAttr("slice", b.getDenseI64ArrayAttr(tensor.slice)));
     if (tensor.transposed)
       entry.push_back(b.getNamedAttr("transposed", b.getUnitAttr()));
+    if (!tensor.dimensions.empty())
+      entry.push_back(b.getNamedAttr("dimensions", b.getDenseI64ArrayAttr(tensor.dimensions)));
     entries.push_back(b.getDictionaryAttr(entry));
   }
   return b.getArrayAttr(entries);
@@ -101,6 +102,10 @@ inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
                        folded ? foldedOf(folded.getValue()) : Folded::No});
     if (slice && slice.size() == 3)
       tensors.back().slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
+    auto dimensions = entry.getAs<mlir::DenseI64ArrayAttr>("dimensions");
+    if (dimensions && dimensions.size() == 2)
+      tensors.back().dimensions.assign(dimensions.asArrayRef().begin(),
+                                       dimensions.asArrayRef().end());
   }
   if (tensors.empty())
     tensors.push_back({parameter.getModelName().str(), false, false, {}, "", Folded::No});

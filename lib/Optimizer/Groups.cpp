@@ -68,3 +68,8 @@ Group Groups::of(StringRef name, Group rest) const {
   return row ? Group{row->decay.value_or(rest.decay), row->rateScale.value_or(rest.rateScale)}
              : rest;
 }
+
+bool Groups::setDecay(StringRef name) const {
+  const Row *row = find(name);
+  return row && row->decay;
+}

@@ -26,6 +26,8 @@ public:
   llvm::LogicalResult checkUse(mlir::ModuleOp module) const;
   /// What holds for the parameter of this name, where `rest` holds for one without a group.
   Group of(llvm::StringRef name, Group rest) const;
+  /// Does a group say how the parameter of this name decays?
+  bool setDecay(llvm::StringRef name) const;
 
 private:
   struct Row {

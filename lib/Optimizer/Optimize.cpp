@@ -77,8 +77,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
       update.erase();
     }
     updateScale(last);
-    warnOfShifted();
-    warnOfParts();
+    warnOfFolded();
   }
 
 private:
@@ -273,6 +272,23 @@ private:
                                        APFloat(bounds[1]));
   }
 
+  /// Do weights of two or more dimensions include it? (No scales of norms, no biases.) A tensor that an
+  /// exporter has made of parameters counts as these; if the record leaves open how many dimensions they
+  /// have, as it is.
+  bool isDecayed(train::ParameterOp parameter, int64_t dimensions, bool byGroup) {
+    train::StoredTensor tensor = train::tensorsOf(parameter).front();
+    int64_t least = dimensions, most = dimensions;
+    if (!tensor.dimensions.empty()) {
+      least = tensor.dimensions[0];
+      most = tensor.dimensions[1];
+    }
+    if (least >= 2 || most < 2)
+      return least >= 2;
+    if (!byGroup && weightDecay != 0)
+      open.push_back(std::move(tensor));
+    return dimensions >= 2;
+  }
+
   /// Is it what an exporter has made of a parameter by adding a constant, as to Gemma's 1 + w, or by
   /// taking it apart? The gradients are equal, but not what decays towards zero or depends on the norm.
   void noteFolded(train::ParameterOp parameter, double decay, ArrayRef<StringRef> scalars) {
@@ -280,27 +296,26 @@ private:
     usesNorms = llvm::is_contained(scalars, "ratio");
     if (tensor.folded == train::Folded::Shifted && (decay != 0 || usesNorms))
       shifted.push_back(std::move(tensor));
-    else if ((tensor.folded == train::Folded::Reshaped && weightDecay != 0) ||
-             (train::isPart(tensor.folded) && usesNorms))
+    else if (tensor.folded == train::Folded::Part && usesNorms)
       parts.push_back(std::move(tensor));
   }
 
-  void warnOfShifted() {
+  void warnOfFolded() {
     if (!shifted.empty())
       warn(shifted, "parameter '" + shifted.front().origin +
                         "' plus a constant that the exporter folded in, and " +
                         (usesNorms ? std::string(kind) + " scales updates by the norm of the sum"
                                    : "weight decay pulls the sum toward zero") +
                         ", not the parameter");
-  }
-
-  void warnOfParts() {
+    if (!open.empty())
+      warn(open, (open.front().origin.empty() ? "made of several parameters"
+                                              : "made of parameter '" + open.front().origin + "'") +
+                     " by the exporter, perhaps in another number of dimensions, and weight decay, "
+                     "which leaves out vectors, goes by its own number unless --group decides");
     if (!parts.empty())
       warn(parts, "a part of parameter '" + parts.front().origin +
-                      "' that the exporter made a tensor of its own, and " +
-                      (usesNorms ? std::string(kind) + " scales its updates by its own norm"
-                                 : "weight decay, which leaves out vectors, goes by its own number "
-                                   "of dimensions"));
+                      "' that the exporter made a tensor of its own, and " + std::string(kind) +
+                      " scales its updates by its own norm");
   }
 
   /// At compile and, like what import had to guess, at run.
@@ -337,9 +352,9 @@ private:
     for (StringRef each : states)
       op.addOperands(state(builder, update, symbols, each));
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
-    bool decays = par::wholeType(type).getRank() >= 2; // no scales of norms, no biases
-    optimizer::Group group =
-        byName.of(parameter.getModelName(), {decays ? double(weightDecay) : 0.0, 1.0});
+    StringRef modelName = parameter.getModelName();
+    bool decays = isDecayed(parameter, par::wholeType(type).getRank(), byName.setDecay(modelName));
+    optimizer::Group group = byName.of(modelName, {decays ? double(weightDecay) : 0.0, 1.0});
     for (auto &[key, value] : hyper)
       op.addAttribute(key, builder.getF64FloatAttr(key == "decay" ? group.decay : value));
     if (group.rateScale != 1)
@@ -377,7 +392,8 @@ private:
 
   llvm::StringSet<> parameterNames; // as symbols and in the model
   std::vector<train::StoredTensor> shifted; // whose values matter to their updates
-  std::vector<train::StoredTensor> parts;   // whose dimensions or norms matter to theirs
+  std::vector<train::StoredTensor> open;  // whose parameters may have another number of dimensions
+  std::vector<train::StoredTensor> parts; // whose norms matter to their updates
   bool usesNorms = false;                   // trust ratios
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio

@@ -22,14 +22,13 @@ enum class Decomposed {
 struct AtenOperation {
   enum Effect {
     Computes,
-    Creates,  ///< its result has numbers of the program, whatever its operands are
-    Moves,    ///< its result has elements of its operand, each at most once
-    Reshapes, ///< the same, perhaps in another number of dimensions
-    Copies,   ///< moves all; the program reads its constants through it
-    Joins,    ///< its result has elements of its operands, of each operand each at most once
-    LooksUp,  ///< its result has the rows of a table that indices name
-    Shifts,   ///< adds or subtracts
-    Scales    ///< multiplies or divides
+    Creates, ///< its result has numbers of the program, whatever its operands are
+    Moves,   ///< its result has elements of its operand, each at most once
+    Copies,  ///< moves all; the program reads its constants through it
+    Joins,   ///< its result has elements of its operands, of each operand each at most once
+    LooksUp, ///< its result has the rows of a table that indices name
+    Shifts,  ///< adds or subtracts
+    Scales   ///< multiplies or divides
   };
   /// A node of its decomposition that reads a parameter, as this operand (-1: as any).
   struct Reader {
@@ -38,11 +37,18 @@ struct AtenOperation {
     Decomposed how = Decomposed::Unknown;
   };
 
-  bool movesElements() const {
-    return effect == Moves || effect == Reshapes || effect == Copies || effect == Joins;
-  }
+  bool movesElements() const { return effect == Moves || effect == Copies || effect == Joins; }
   /// Is its result its operand if the other one is the number 0, or 1?
   bool hasNeutralNumber() const { return effect == Shifts || effect == Scales; }
+
+  /// This row, of an operation whose operand has at least and at most so many dimensions more than its
+  /// result.
+  constexpr AtenOperation dropping(int least, int most) const {
+    AtenOperation row = *this;
+    row.leastDropped = least;
+    row.mostDropped = most;
+    return row;
+  }
 
   llvm::StringRef name;
   Effect effect = Computes;
@@ -51,7 +57,11 @@ struct AtenOperation {
   /// The node of its decomposition to which it gives ones and zeros: for a scale and a bias that the call
   /// has as None or, where the nodes are not in the order of the arguments, always.
   llvm::StringRef takesNumbers = {};
+  int leastDropped = 0, mostDropped = 0; ///< dimensions; of its operand but not of its result
 };
+
+/// The most dimensions that a tensor of PyTorch has.
+constexpr int mostDimensions = 64;
 
 /// The row of an operation, by its name without overload. Unknown operations compute.
 const AtenOperation &atenOperation(llvm::StringRef name);

@@ -109,7 +109,9 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.lastInner = isInnerName(name);
   origin.moved = origin.lastInner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
-  origin.reshaped = own.effect == AtenOperation::Reshapes;
+  origin.leastDropped = own.leastDropped;
+  origin.mostDropped = own.mostDropped;
+  bool isReshapedBefore = false;
   origin.allInner = origin.lastInner;
   origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
@@ -123,8 +125,14 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
     const AtenOperation &operation = operationMaking(each);
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;
-    origin.reshaped |= operation.effect == AtenOperation::Reshapes;
+    origin.leastDropped += operation.leastDropped;
+    origin.mostDropped += operation.mostDropped;
+    isReshapedBefore |= operation.leastDropped != 0 || operation.mostDropped != 0;
     origin.allInner &= isInnerName(each);
+  }
+  if (origin.joined && isReshapedBefore) { // each operand by itself
+    origin.leastDropped = -mostDimensions;
+    origin.mostDropped = mostDimensions;
   }
   origin.folded = true;
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;

@@ -37,8 +37,9 @@ struct Origin {
   /// Derived: all operations that have names in the traced program move elements (transpose, reshape,
   /// slice, concatenation).
   bool moved = false;
-  /// One of these operations may change the number of dimensions.
-  bool reshaped = false;
+  /// Moved: how many dimensions more the parameters have than the tensor, as far as the operations show (before
+  /// an inner last operation).
+  int leastDropped = 0, mostDropped = 0;
   /// One of these operations concatenates. The record lists an operand once, however often it was
   /// concatenated: only the values show whether an element is repeated.
   bool joined = false;

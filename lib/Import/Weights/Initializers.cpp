@@ -173,7 +173,8 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
                  original && !isTurned && original->shape != own,
                  {},
                  origin.empty() ? "" : symbolName(origin),
-                 weights.foldedBy(proto.name())});
+                 weights.foldedBy(proto.name()),
+                 weights.originalDimensions(proto.name())});
   for (const WeightCopy &copy : weights.copies()) {
     if (copy.table != proto.name())
       continue;

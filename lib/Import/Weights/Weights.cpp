@@ -154,12 +154,30 @@ train::Folded Weights::foldedBy(llvm::StringRef name) const {
     return train::Folded::Computed;
   if (origins.known())
     return origin.kind != Origin::Derived || original(name) ? train::Folded::No
-           : isPart(name)    ? (origin.reshaped ? train::Folded::Reshaped : train::Folded::Part)
-           : isMoved(*known(name)) || origin.lookedUp ? train::Folded::Moved
-           : isShifted(name)                          ? train::Folded::Shifted
-                                                      : train::Folded::Computed;
+           : isPart(name)                                   ? train::Folded::Part
+           : isMoved(*known(name)) || origin.lookedUp       ? train::Folded::Moved
+           : isShifted(name)                                ? train::Folded::Shifted
+                                                            : train::Folded::Computed;
   return isFromPyTorch(file.model()) && isFoldedName(name) ? train::Folded::Moved
                                                            : train::Folded::No;
+}
+
+llvm::SmallVector<int64_t, 2> Weights::originalDimensions(llvm::StringRef name) const {
+  if (!origins.known() || !train::isMoved(foldedBy(name)))
+    return {};
+  const Origin &origin = origins.of(name);
+  const Tensor &tensor = *known(name);
+  int64_t own = tensor.data.shape.size(), before = own;
+  if (origin.lookedUp)
+    before = 2; // a table
+  else if (origin.lastInner && decomposed(tensor) == Decomposed::Vector)
+    before = 1;
+  auto bounded = [](int64_t dims) { return std::clamp<int64_t>(dims, 0, mostDimensions); };
+  int64_t least = bounded(before + origin.leastDropped),
+          most = bounded(before + origin.mostDropped);
+  if (least == own && most == own)
+    return {};
+  return {least, most};
 }
 
 /// A bias that the exporter's record does not have is one that the exporter made.

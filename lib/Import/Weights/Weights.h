@@ -74,6 +74,9 @@ public:
   llvm::StringRef originOf(llvm::StringRef name) const;
   /// How the exporter has made the parameter; No if it is one of the model's, under whatever name.
   train::Folded foldedBy(llvm::StringRef name) const;
+  /// The least and the most dimensions that the parameters have of which it holds elements; empty if they
+  /// have as many as it has, or if that does not matter.
+  llvm::SmallVector<int64_t, 2> originalDimensions(llvm::StringRef name) const;
   /// Biases that the exporter has made by folding what follows a layer into it (a BatchNorm into a
   /// Conv), in the order of the nodes. The weights of these layers are changed too.
   const std::vector<std::string> &madeBiases() const { return biasesMade; }
