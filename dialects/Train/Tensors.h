@@ -32,6 +32,8 @@ constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// `text`, a sentence; `tensors`, the names that it is about; `of_parameters`, if these are parameters in
 /// any case, so that --trainable decides nothing; and `of_forward`, if inference depends on it too.
 constexpr llvm::StringLiteral kNotes = "train.notes";
+/// On the module: names of the file's tensors that --freeze matches and that are constants anyway.
+constexpr llvm::StringLiteral kFrozenConstants = "train.frozen_constants";
 
 /// How an exporter's constant folding has made a tensor. A file of the model's weights (--init) has at most
 /// the transpose of a moved tensor, and nothing of a computed one.

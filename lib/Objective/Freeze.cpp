@@ -3,6 +3,7 @@
 #include "lib/Objective/Freeze.h"
 #include "dialects/Train/Tensors.h"
 #include "partita/Analysis/Parameters.h"
+#include "partita/Support/NamePattern.h"
 
 using namespace mlir;
 using namespace partita;
@@ -16,9 +17,29 @@ LogicalResult objective::checkSomethingTrains(ModuleOp module) {
                                "--objective none makes a program for inference";
 }
 
+/// Without those that match no parameter, but a constant of the file: that is not trained anyway.
+static SmallVector<std::string> withoutConstants(ModuleOp module, ArrayRef<std::string> patterns) {
+  auto constants = module->getAttrOfType<ArrayAttr>(train::kFrozenConstants);
+  SmallVector<std::string> rest(patterns);
+  llvm::erase_if(rest, [&](const std::string &pattern) {
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted || !constants) {
+      llvm::consumeError(wanted.takeError());
+      return false; // reported with the other patterns
+    }
+    auto isWanted = [&](StringRef name) { return wanted->match(name); };
+    return llvm::any_of(constants.getAsRange<StringAttr>(),
+                        [&](StringAttr name) { return isWanted(name.getValue()); }) &&
+           llvm::none_of(module.getOps<train::ParameterOp>(), [&](train::ParameterOp parameter) {
+             return train::anyNameOf(parameter, isWanted);
+           });
+  });
+  return rest;
+}
+
 LogicalResult objective::chooseTrained(ModuleOp module, ArrayRef<std::string> freeze,
                                        ArrayRef<std::string> trainable) {
-  auto frozen = analysis::parametersNamed(module, freeze, "freeze");
+  auto frozen = analysis::parametersNamed(module, withoutConstants(module, freeze), "freeze");
   auto trained =
       failed(frozen) ? frozen : analysis::parametersNamed(module, trainable, "trainable");
   if (failed(trained))

@@ -88,6 +88,11 @@ void Importer::noteGuesses() {
   }
   if (!entries.empty())
     (*module)->setAttr(train::kNotes, builder.getArrayAttr(entries));
+  llvm::SmallVector<Attribute> held;
+  for (const std::string &name : weights.heldConstants())
+    held.push_back(builder.getStringAttr(symbolName(name)));
+  if (!held.empty())
+    (*module)->setAttr(train::kFrozenConstants, builder.getArrayAttr(held));
 }
 
 /// Symbols of the functions that the module has or will have.

@@ -1,6 +1,6 @@
 //===- WeightOptions.cpp - --trainable, --freeze and --tie ------------------------------------===//
 
-#include "lib/Import/Weights/Weights.h"
+#include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Support/NearestNames.h"
 
 using namespace mlir;
@@ -78,17 +78,49 @@ LogicalResult Weights::readTrainable() {
 }
 
 /// A frozen tensor needs no guess. The objective freezes it, and refuses a pattern that matches no
-/// parameter: here the tensors of branches are not known.
+/// parameter and no constant: here the tensors of branches are not known.
 LogicalResult Weights::readFreeze() {
   for (const std::string &pattern : options.freeze) {
     llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
     if (!wanted)
       return emitError(file.location()) << "freeze: " << llvm::toString(wanted.takeError());
+    bool any = false;
     for (auto &entry : tensors)
       if (matches(*wanted, entry.first()))
-        entry.second.isDecided = entry.second.isHeld = true;
+        any = entry.second.isDecided = entry.second.isHeld = true;
+    if (!any && failed(checkNotFolded(*wanted, pattern)))
+      return failure();
   }
   return success();
+}
+
+/// One of the model's parameters that are in the file as a tensor made of several cannot be frozen alone.
+LogicalResult Weights::checkNotFolded(const NamePattern &pattern, llvm::StringRef text) const {
+  std::vector<std::string> folded;
+  llvm::StringRef parameter;
+  for (const std::string &name : order) {
+    const std::vector<std::string> &from = origins.of(name).parameters;
+    auto match = llvm::find_if(from, [&](const std::string &each) { return pattern.match(each); });
+    if (match == from.end() || !known(name)->isRead)
+      continue;
+    parameter = folded.empty() ? llvm::StringRef(*match) : parameter;
+    folded.push_back(name);
+  }
+  if (folded.empty())
+    return success();
+  return emitError(file.location())
+         << "freeze: " << quoted(text) << " matches parameter " << quoted(parameter)
+         << ", which the exporter has folded with others into " << oneOf(folded)
+         << " of the file: use --freeze " << quoted(folded.front())
+         << " to keep all of them fixed, or export without constant folding (torch.onnx.export: "
+            "optimize=False)";
+}
+
+std::vector<std::string> Weights::heldConstants() const {
+  std::vector<std::string> held;
+  llvm::copy_if(order, std::back_inserter(held),
+                [&](const std::string &name) { return isHeld(name) && !isParameter(name); });
+  return held;
 }
 
 /// By its name in the file, or in the model.

@@ -62,6 +62,8 @@ public:
   bool isDecided(llvm::StringRef name) const { return known(name) && known(name)->isDecided; }
   /// Does --freeze match it, so that guesses about its training do not matter?
   bool isHeld(llvm::StringRef name) const { return known(name) && known(name)->isHeld; }
+  /// What --freeze matches although it is no parameter, in the file's order.
+  std::vector<std::string> heldConstants() const;
   /// No table of these is a copy itself.
   const std::vector<WeightCopy> &copies() const { return found; }
   /// Does a copy, transposition aside, have another shape than its table or the slice of it?
@@ -119,6 +121,7 @@ private:
   namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const;
   mlir::LogicalResult readTrainable();
   mlir::LogicalResult readFreeze();
+  mlir::LogicalResult checkNotFolded(const NamePattern &pattern, llvm::StringRef text) const;
   mlir::LogicalResult readTies();
   mlir::LogicalResult tie(llvm::StringRef first, llvm::StringRef second);
   Tensor *named(llvm::StringRef name);
