@@ -225,14 +225,40 @@ private:
 
   LogicalResult refuse(Operation *op, const par::RuleProblem &problem) {
     InFlightDiagnostic error = op->emitError();
-    error << "cannot be split: " << problem.text << " (rule '"
-          << cast<ShardInterface>(op).getShardRule() << "')";
-    if (problem.axis && problem.operand < 0)
-      error << "; it would need what other ranks of " << problem.axis.getValue()
-            << " have: write it so that it works within a sample, or leave "
-            << problem.axis.getValue() << " at 1";
+    StringRef axis = problem.axis ? problem.axis.getValue() : "";
+    bool combines = combinesShards(op, problem), ofSamples = combines && splitsSamples(op, problem);
+    error << "cannot be split: ";
+    if (ofSamples)
+      error << "it needs the samples of all ranks of " << axis
+            << ", and each rank has only its own; ";
+    error << problem.text << " (rule '" << cast<ShardInterface>(op).getShardRule() << "')";
+    if (ofSamples)
+      error << "; write it so that it works within a sample, or leave " << axis << " at 1";
+    else if (combines)
+      error << "; it would need what other ranks of " << axis << " have: leave " << axis << " at 1";
     par::attachReasons(error, op, problem);
     return error;
+  }
+
+  /// Are the operands that the problem is about shards? Then the rule's refusal means that the op would
+  /// have to combine them with those of other ranks.
+  static bool combinesShards(Operation *op, const par::RuleProblem &problem) {
+    auto isShard = [&](int operand) {
+      return Layout::of(op->getOperand(operand).getType()).dimOf(problem.axis) >= 0;
+    };
+    int about[] = {problem.operand, problem.against};
+    return problem.axis && llvm::any_of(about, [](int each) { return each >= 0; }) &&
+           llvm::all_of(about, [&](int each) { return each < 0 || isShard(each); });
+  }
+
+  /// Is one of them split because the axis splits the first dimension of the model's input?
+  static bool splitsSamples(Operation *op, const par::RuleProblem &problem) {
+    return llvm::any_of(ArrayRef({problem.operand, problem.against}), [&](int operand) {
+      if (operand < 0)
+        return false;
+      SmallVector<par::ReasonStep> steps = par::traceReasons(op->getOperand(operand), problem.axis);
+      return !steps.empty() && !steps.back().op && steps.back().dim == 0;
+    });
   }
 
   /// Makes the operand that a rule complains of what the rule wants, if f or g can.

@@ -4,9 +4,22 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 // The softmax runs over the dimension that is split.
 // expected-note@+1 {{operand 0 is sharded(1) over dp: it is argument 0 of @never}}
 func.func @never(%x: tensor<4x8xf32> {par.split = #par.place<[4, 8 @dp]>}) -> tensor<4x8xf32> {
-  // expected-error@+1 {{cannot be split: letter n cannot be split, it is split over dp (rule '* n^ -> * n^'); it would need what other ranks of dp have: write it so that it works within a sample, or leave dp at 1}}
+  // expected-error@+1 {{cannot be split: letter n cannot be split, it is split over dp (rule '* n^ -> * n^'); it would need what other ranks of dp have: leave dp at 1}}
   %y = tx.softmax %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %y : tensor<4x8xf32>
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+// Scores of each sample against all others, as in a contrastive loss.
+// expected-note@+1 2 {{is sharded(0) over dp: it is argument}}
+func.func @contrastive(%x: tensor<4x8xf32> {par.split = #par.place<[4 @dp, 8]>}) -> tensor<4x4xf32> {
+  %t = tx.transpose %x [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32> // expected-note {{operand 1 is sharded(1) over dp}}
+  // expected-error@+1 {{cannot be split: it needs the samples of all ranks of dp, and each rank has only its own; dp splits letter n of operand 1 but letter *0 elsewhere (rule '~* k+, ~k+ n -> * n'); write it so that it works within a sample, or leave dp at 1}}
+  %s = tx.matmul %x, %t : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  return %s : tensor<4x4xf32>
 }
 }
 
