@@ -143,4 +143,15 @@ LogicalResult bindDims(const onnx::GraphProto &graph, const ImportOptions &optio
   return Binder(graph, emitError).bind(options, shapes);
 }
 
+llvm::StringRef Importer::dimOfSize(int64_t size) const {
+  llvm::StringRef found;
+  for (const auto &[name, given] : options.dims) {
+    if (given == size && !found.empty())
+      return "";
+    if (given == size)
+      found = name;
+  }
+  return found;
+}
+
 } // namespace partita::importer

@@ -126,6 +126,8 @@ public:
   /// Training-mode dropouts met so far.
   int64_t dropouts = 0;
   bool keepsGoing() const { return options.keepGoing; }
+  /// The dimension that the user has given this size; empty if none has it, or several.
+  llvm::StringRef dimOfSize(int64_t size) const;
   /// How far a failed import got, for FixedDims.h.
   struct Failure {
     llvm::SmallVector<int64_t> numbers; // sizes and short lists of integers at the failed node

@@ -8,7 +8,7 @@
 A case's script sees onnx_writer's functions, `output` (the model's path) and `folder` (its own,
 empty). Then `partita import MODEL ARGS` runs, and FileCheck compares what it prints with the
 case's CHECK lines. A case that says `# ERROR: text` must instead exit with 1, print one line, which contains
-the text, and leave no output file behind.
+the text, and leave no output file behind; what `# ERROR-NOT: text` says must not be in it.
 
 usage: run_cases.py PARTITA FILE FOLDER
 """
@@ -35,6 +35,7 @@ def run_case(partita, name, text, folder):
     exec(compile(text, script, "exec"), scope)
     args = shlex.split(" ".join(re.findall(r"^# ARGS:(.*)$", text, re.M)))
     errors = re.findall(r"^# ERROR: (.*)$", text, re.M)
+    absent = re.findall(r"^# ERROR-NOT: (.*)$", text, re.M)
     written = os.path.join(folder, "out.mlir")
     command = [partita, "import", name + ".onnx"] + args
     if errors:
@@ -45,8 +46,8 @@ def run_case(partita, name, text, folder):
         lines = done.stderr.splitlines()
         if done.returncode != 1:
             return f"exit code {done.returncode}, expected 1\n{done.stdout}{done.stderr}"
-        if len(lines) != 1 or any(e not in lines[0] for e in errors):
-            return f"expected one line with {errors}, got\n{done.stderr}"
+        if len(lines) != 1 or any(e not in lines[0] for e in errors) or any(e in lines[0] for e in absent):
+            return f"expected one line with {errors}, without {absent}, got\n{done.stderr}"
         if os.path.exists(written) or done.stdout:
             return "it failed, and yet it wrote something"
         return None

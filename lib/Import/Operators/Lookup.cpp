@@ -13,6 +13,23 @@ LogicalResult checkIndexType(Node &node, const Tensor &indices) {
   return success();
 }
 
+/// What to do if the indices are positions along a dimension of the model's input: they count on from a
+/// first one, and there are as many as the dimension has.
+static std::string ofPositions(Node &node, llvm::ArrayRef<int64_t> indices, int64_t size) {
+  int64_t count = indices.size(), first = indices.front();
+  llvm::StringRef dim = node.importer.dimOfSize(count);
+  bool isCounted = llvm::all_of(llvm::enumerate(indices), [&](const auto &each) {
+    return each.value() == first + static_cast<int64_t>(each.index());
+  });
+  if (dim.empty() || count < 2 || !isCounted || first < 0 || first >= size)
+    return "";
+  const Tensor *table = node.input(0);
+  std::string what = table->initializer ? quoted(table->initializer->name()) : "the table";
+  return ": " + what + " has an entry for each position along " + quoted(dim) + ", which is " +
+         std::to_string(count) + "; give at most --dim " + dim.str() + "=" +
+         std::to_string(size - first);
+}
+
 LogicalResult checkIndices(Node &node, const Tensor &indices, int64_t size, int64_t first,
                            int64_t every) {
   if (!indices.host)
@@ -21,14 +38,17 @@ LogicalResult checkIndices(Node &node, const Tensor &indices, int64_t size, int6
   if (every == 1)
     distinct = distinct.withoutRepeats();
   std::optional<int64_t> bad;
+  llvm::SmallVector<int64_t> all;
   int64_t next = 0;
   forEachElement(distinct.shape(), {&distinct}, [&](llvm::ArrayRef<int64_t> at) {
     int64_t index = distinct.toInt(at[0]);
+    all.push_back(index);
     if (next++ % every == first && (index < -size || index >= size))
       bad = index;
   });
   if (bad)
-    return node.error() << "index " << *bad << " is outside a dimension of " << size;
+    return node.error() << "index " << *bad << " is outside a dimension of " << size
+                        << (every == 1 ? ofPositions(node, all, size) : "");
   return success();
 }
 
