@@ -100,18 +100,36 @@ static bool isByNumber(llvm::ArrayRef<std::string> from, llvm::StringRef paramet
          });
 }
 
+/// How many dimensions more the parameters have, at least and at most, than a tensor that comes from them
+/// by these operations. They follow each other; before values are joined, they may also be beside each other.
+static std::pair<int, int> droppedBy(llvm::ArrayRef<const AtenOperation *> operations,
+                                     const AtenOperation &last) {
+  int least = last.leastDropped, most = last.mostDropped;
+  bool areJoined = last.effect == AtenOperation::Joins;
+  int joining = areJoined && last.leastDropped != 0, beside = 0; // those that change the number
+  for (const AtenOperation *each : operations) {
+    bool joins = each->effect == AtenOperation::Joins;
+    areJoined |= joins;
+    least += each->leastDropped;
+    most += each->mostDropped;
+    if (each->leastDropped != 0 || each->mostDropped != 0)
+      ++(joins ? joining : beside);
+  }
+  if (areJoined && (beside > 0 || joining > 1))
+    return {-mostDimensions, mostDimensions};
+  return {least, most};
+}
+
 Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   std::optional<std::vector<std::string>> from = parsePythonList(text);
   Origin origin;
   if (!from || from->empty())
     return origin;
   const AtenOperation &own = operationMaking(name);
+  llvm::SmallVector<const AtenOperation *> operations;
   origin.lastInner = isInnerName(name);
   origin.moved = origin.lastInner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
-  origin.leastDropped = own.leastDropped;
-  origin.mostDropped = own.mostDropped;
-  bool isReshapedBefore = false;
   origin.allInner = origin.lastInner;
   origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
@@ -125,15 +143,10 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
     const AtenOperation &operation = operationMaking(each);
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;
-    origin.leastDropped += operation.leastDropped;
-    origin.mostDropped += operation.mostDropped;
-    isReshapedBefore |= operation.leastDropped != 0 || operation.mostDropped != 0;
+    operations.push_back(&operation);
     origin.allInner &= isInnerName(each);
   }
-  if (origin.joined && isReshapedBefore) { // each operand by itself
-    origin.leastDropped = -mostDimensions;
-    origin.mostDropped = mostDimensions;
-  }
+  std::tie(origin.leastDropped, origin.mostDropped) = droppedBy(operations, own);
   origin.folded = true;
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
   origin.direct = origin.lastInner && from->size() == 1 && origin.parameters.size() == 1;
