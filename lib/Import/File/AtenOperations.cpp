@@ -34,7 +34,7 @@ static constexpr AtenOperation operations[] = {
     {"flip", Op::Moves},
     {"full", Op::Creates},
     {"full_like", Op::Creates},
-    Op{"getitem", Op::Moves}.dropping(0, 1), // of split or unbind
+    Op{"getitem", Op::Moves}.dropping(0, 1), // of split, or of unbind
     {"group_norm",
      Op::Computes,
      false,

@@ -101,19 +101,20 @@ static bool isByNumber(llvm::ArrayRef<std::string> from, llvm::StringRef paramet
 }
 
 /// How many dimensions more the parameters have, at least and at most, than a tensor that comes from them
-/// by these operations. They follow each other; before values are joined, they may also be beside each other.
-static std::pair<int, int> droppedBy(llvm::ArrayRef<const AtenOperation *> operations,
-                                     const AtenOperation &last) {
-  int least = last.leastDropped, most = last.mostDropped;
-  bool areJoined = last.effect == AtenOperation::Joins;
-  int joining = areJoined && last.leastDropped != 0, beside = 0; // those that change the number
-  for (const AtenOperation *each : operations) {
-    bool joins = each->effect == AtenOperation::Joins;
+/// by these operations, the last of which made it. They follow each other; before values are joined, they may
+/// also be beside each other. `inner` values were computed inside them: for an element of unbind(), which is
+/// decomposed into a Slice, at least its beginning, end and dimension; one of split() has at most the sizes.
+static std::pair<int, int> droppedBy(llvm::ArrayRef<const AtenOperation *> operations, int inner) {
+  int least = 0, most = 0, joining = 0, beside = 0; // operations that change the number
+  bool areJoined = false;
+  for (auto [i, each] : llvm::enumerate(operations)) {
+    bool joins = each->effect == AtenOperation::Joins, isLast = i + 1 == operations.size();
+    bool isOfUnbind = each->name == "getitem" && inner >= 3;
     areJoined |= joins;
-    least += each->leastDropped;
+    least += isOfUnbind ? each->mostDropped : each->leastDropped;
     most += each->mostDropped;
     if (each->leastDropped != 0 || each->mostDropped != 0)
-      ++(joins ? joining : beside);
+      joins ? ++joining : beside += !isLast;
   }
   if (areJoined && (beside > 0 || joining > 1))
     return {-mostDimensions, mostDimensions};
@@ -146,7 +147,9 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
     operations.push_back(&operation);
     origin.allInner &= isInnerName(each);
   }
-  std::tie(origin.leastDropped, origin.mostDropped) = droppedBy(operations, own);
+  operations.push_back(&own);
+  std::tie(origin.leastDropped, origin.mostDropped) =
+      droppedBy(operations, llvm::count_if(*from, isInnerName));
   origin.folded = true;
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
   origin.direct = origin.lastInner && from->size() == 1 && origin.parameters.size() == 1;
