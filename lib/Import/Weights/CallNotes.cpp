@@ -7,6 +7,7 @@
 
 #include "lib/Import/File/AtenOperations.h"
 #include "lib/Import/File/ProgramValues.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -110,13 +111,18 @@ void NoteFinder::noteRemovedAdditions() {
 
 /// Such as the vectors of spectral_norm, or a moving average. The file has the model's first forward pass,
 /// so every further one, in inference too, would begin with other values. A counter that nothing reads is
-/// not in the file.
+/// not in the file, and statistics of a BatchNorm are refused.
 void NoteFinder::noteUpdated() {
+  auto isStatistic = [](const Tensor &tensor) {
+    return !tensor.uses.empty() && llvm::all_of(tensor.uses, [](const auto &use) {
+      return factsOf(*use.node).keepsStatistics && factsOf(*use.node).fixes(use.operand);
+    });
+  };
   std::vector<std::string> names;
   bool areBuffers = true;
   for (const UpdatedTensor &each : updatedTensors(graph)) {
     bool isRead = llvm::any_of(order, [&](const std::string &name) {
-      return tensorOf(name).isRead &&
+      return tensorOf(name).isRead && !isStatistic(tensorOf(name)) &&
              (name == each.target || llvm::is_contained(origins.of(name).constants, each.target));
     });
     if (!isRead || llvm::is_contained(names, each.target))
