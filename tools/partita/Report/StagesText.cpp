@@ -111,17 +111,27 @@ static const Share &slowestOf(ArrayRef<Share> shares) {
                            [](const Share &a, const Share &b) { return a.flops < b.flops; });
 }
 
-/// What keeps the slowest stage from an equal share.
-static std::string limitText(ArrayRef<Share> shares, const json::Object *limited) {
+/// How far the slowest stage is from an equal share; `isFar`, if it is noticeably.
+static std::string shareText(ArrayRef<Share> shares, bool &isFar) {
   const Share &slowest = slowestOf(shares);
   double all = 0;
   for (const Share &share : shares)
     all += share.flops;
   double ratio = all > 0 ? slowest.flops * static_cast<double>(shares.size()) / all : 1;
-  std::string text = formatv("stage {0} is the slowest, with {1:F2} times an equal share of the FLOPs",
-                             slowest.number, ratio);
-  if (ratio < 1.005)
+  isFar = ratio >= 1.005;
+  if (!isFar)
     return "all stages have an equal share of the FLOPs";
+  return formatv("stage {0} is the slowest, with {1:F2} times an equal share of the FLOPs",
+                 slowest.number, ratio);
+}
+
+/// That, of cuts that balance FLOPs, and what keeps the slowest stage from an equal share.
+static std::string limitText(ArrayRef<Share> shares, const json::Object *limited) {
+  const Share &slowest = slowestOf(shares);
+  bool isFar;
+  std::string text = shareText(shares, isFar);
+  if (!isFar)
+    return text;
   if (!limited)
     return text + (slowest.layers == 1 ? ": a layer is not cut"
                                        : ": layers are not cut, and with any other cuts a stage has more");
@@ -144,8 +154,9 @@ static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chun
                    chunks, slowestOf(shares).number);
   if (limited && limited->getArray("cuts"))
     return "Cut by auto: " + limitText(shares, limited);
+  bool isFar;
   if (assign == "uniform")
-    return "Cut into equally many layers: " + limitText(shares, nullptr);
+    return "Cut into equally many layers: " + shareText(shares, isFar);
   if (assign == "parameters")
     return "Cut so that the largest stage has as few parameters as it can: " +
            ("stage " + Twine(slowestOf(shares).number) + " computes most").str();
