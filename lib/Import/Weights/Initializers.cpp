@@ -89,7 +89,7 @@ void Importer::noteGuesses() {
   if (!entries.empty())
     (*module)->setAttr(train::kNotes, builder.getArrayAttr(entries));
   llvm::SmallVector<Attribute> held;
-  for (const std::string &name : weights.heldConstants())
+  for (const std::string &name : weights.frozenConstants())
     held.push_back(builder.getStringAttr(symbolName(name)));
   if (!held.empty())
     (*module)->setAttr(train::kFrozenConstants, builder.getArrayAttr(held));
@@ -211,7 +211,7 @@ LogicalResult Importer::makeParameter(Tensor &tensor, const TensorData &data) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(forward);
   auto parameter = train::ParameterOp::create(builder, loc, symbol, type, {}, {},
-                                              weights.isFrozen(proto.name()));
+                                              weights.isUnreadConstant(proto.name()));
   parameters[symbol] = parameter;
   if (symbol != modelName)
     parameter->setAttr(train::TrainDialect::kName, builder.getStringAttr(modelName));

@@ -39,9 +39,9 @@ private:
   /// Is the result a function of the first operand's elements alone, one by one?
   static bool keepsElements(OpEffect effect) {
     static constexpr OpEffect effects[] = {
-        OpEffect::Renames, OpEffect::Reshapes, OpEffect::Picks, OpEffect::LooksUp,
-        OpEffect::Negates, OpEffect::Maps,     OpEffect::Turns, OpEffect::Normalizes,
-        OpEffect::Powers};
+        OpEffect::Renames, OpEffect::Reshapes,   OpEffect::Picks,
+        OpEffect::LooksUp, OpEffect::Negates,    OpEffect::Maps,
+        OpEffect::Turns,   OpEffect::Normalizes, OpEffect::Powers};
     return llvm::is_contained(effects, effect);
   }
 
@@ -98,7 +98,7 @@ void NoteFinder::noteUnnamedKinds() {
     if (wide == 0 && !weights.isParameter(name))
       singles.push_back(name);
     else if (wide == 1 && uses.isSubtrahendOrDivisor && weights.isParameter(name) &&
-             !weights.isFrozen(name))
+             !weights.isUnreadConstant(name))
       statistics.push_back(name);
   }
   if (!singles.empty())

@@ -1,7 +1,7 @@
 //===- WeightCopies.cpp - tensors that hold a parameter again ---------------------------------===//
 
-#include "lib/Import/Weights/Weights.h"
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Weights/Weights.h"
 #include "partita/Support/StableSort.h"
 
 using namespace mlir;
@@ -45,7 +45,8 @@ void Weights::findDerivedCopies() {
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
     const Origin &origin = origins.of(name);
-    if (origin.parameters.size() == 1 && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy)
+    if (origin.parameters.size() == 1 && tensor.isParameter && !tensor.isUnreadConstant &&
+        !tensor.isCopy)
       byParameter[origin.parameters.front()].push_back(name);
   }
   for (auto &entry : byParameter) {
@@ -75,7 +76,7 @@ void Weights::findFoldedCopies() {
   std::vector<const std::string *> folded, named;
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
-    if (tensor.isRead && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy &&
+    if (tensor.isRead && tensor.isParameter && !tensor.isUnreadConstant && !tensor.isCopy &&
         !tensor.isDecided && (isFoldedName(name) || isModelName(name)))
       (isFoldedName(name) ? folded : named).push_back(&name);
   }

@@ -256,7 +256,7 @@ void NoteFinder::noteConcatenated() {
 void NoteFinder::noteTied() {
   for (const WeightCopy &copy : weights.copies()) {
     const Tensor &tensor = tensorOf(copy.name), &table = tensorOf(copy.table);
-    if (!tensor.isRead || tensor.isDecided || table.isHeld || isFoldedName(copy.name) ||
+    if (!tensor.isRead || tensor.isDecided || table.isFrozen || isFoldedName(copy.name) ||
         isInnerName(copy.name) || origins.of(copy.name).kind != Origin::Unknown ||
         origins.of(copy.table).kind != Origin::Unknown)
       continue;

@@ -75,11 +75,11 @@ private:
   }
   /// Is it a parameter, or a copy of one, that is not frozen?
   bool hasGradient(llvm::StringRef name) const {
-    return weights.isParameter(name) && !weights.isFrozen(name) && !weights.isHeld(name);
+    return weights.isParameter(name) && !weights.isUnreadConstant(name) && !weights.isFrozen(name);
   }
   /// Is it trained, so that another copy or slice of it would be trained independently?
   bool isTrainedApart(const Tensor &tensor) const {
-    return weights.isTrained(tensor) && !tensor.isHeld;
+    return weights.isTrained(tensor) && !tensor.isFrozen;
   }
   std::string unfolded() const;
 

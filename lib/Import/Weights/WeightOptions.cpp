@@ -87,7 +87,7 @@ LogicalResult Weights::readFreeze() {
     bool any = false;
     for (auto &entry : tensors)
       if (matches(*wanted, entry.first()))
-        any = entry.second.isDecided = entry.second.isHeld = true;
+        any = entry.second.isDecided = entry.second.isFrozen = true;
     if (!any && failed(checkNotFolded(*wanted, pattern)))
       return failure();
   }
@@ -116,10 +116,10 @@ LogicalResult Weights::checkNotFolded(const NamePattern &pattern, llvm::StringRe
             "optimize=False)";
 }
 
-std::vector<std::string> Weights::heldConstants() const {
+std::vector<std::string> Weights::frozenConstants() const {
   std::vector<std::string> held;
   llvm::copy_if(order, std::back_inserter(held),
-                [&](const std::string &name) { return isHeld(name) && !isParameter(name); });
+                [&](const std::string &name) { return isFrozen(name) && !isParameter(name); });
   return held;
 }
 

@@ -137,8 +137,8 @@ void Weights::decideEach() {
     tensor.mayRepeat = tensor.isParameter && mayRepeat(tensor);
     if (!tensor.isParameter || !isConstant(tensor))
       continue;
-    tensor.isFrozen = data.place == TensorData::declared || data.count > maxSearched;
-    tensor.isParameter = tensor.isFrozen;
+    tensor.isUnreadConstant = data.place == TensorData::declared || data.count > maxSearched;
+    tensor.isParameter = tensor.isUnreadConstant;
   }
 }
 

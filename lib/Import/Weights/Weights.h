@@ -56,14 +56,16 @@ public:
   /// Is this initializer a parameter, trained or frozen? Else its values are constants.
   bool isParameter(llvm::StringRef name) const { return known(name) && known(name)->isParameter; }
   /// Is it a constant that becomes a parameter without a gradient, because it is too large to be read or
-  /// has no values? (--freeze: isHeld.)
-  bool isFrozen(llvm::StringRef name) const { return known(name) && known(name)->isFrozen; }
+  /// has no values? (--freeze: isFrozen.)
+  bool isUnreadConstant(llvm::StringRef name) const {
+    return known(name) && known(name)->isUnreadConstant;
+  }
   /// Does an option decide what it is?
   bool isDecided(llvm::StringRef name) const { return known(name) && known(name)->isDecided; }
   /// Does --freeze match it, so that guesses about its training do not matter?
-  bool isHeld(llvm::StringRef name) const { return known(name) && known(name)->isHeld; }
+  bool isFrozen(llvm::StringRef name) const { return known(name) && known(name)->isFrozen; }
   /// What --freeze matches although it is no parameter, in the file's order.
-  std::vector<std::string> heldConstants() const;
+  std::vector<std::string> frozenConstants() const;
   /// No table of these is a copy itself.
   const std::vector<WeightCopy> &copies() const { return found; }
   /// Does a copy, transposition aside, have another shape than its table or the slice of it?
@@ -100,9 +102,9 @@ private:
     const onnx::TensorProto *proto;
     TensorData data;
     std::vector<Use> uses;
-    bool isRead = false, isParameter = false, isFrozen = false, isCopy = false;
+    bool isRead = false, isParameter = false, isUnreadConstant = false, isCopy = false;
     bool isDecided = false; ///< an option says what it is
-    bool isHeld = false;    ///< --freeze names it
+    bool isFrozen = false;  ///< --freeze names it
     bool isNamed = false;   ///< --trainable gives its exact name
     bool mayRepeat = false; ///< a concatenation that may hold an element twice
   };
@@ -138,7 +140,7 @@ private:
   void findMadeBiases();
   void restoreName(const std::string &parameter, const std::string &tensor);
   bool isTrained(const Tensor &tensor) const {
-    return tensor.isRead && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy;
+    return tensor.isRead && tensor.isParameter && !tensor.isUnreadConstant && !tensor.isCopy;
   }
 
   ModelFile &file;
