@@ -79,7 +79,7 @@ static IntegerAttr lastMicroBatch(Operation *op) {
 
 LogicalResult Converter::convertOps(Block &block) {
   for (Block::iterator next = block.begin(); next != block.end();) {
-    // What one micro-batch alone needs, and what stands in front of it and between it.
+    // The ops of one branch, with the pointers and comments before and among them.
     SmallVector<Operation *> ops;
     IntegerAttr last;
     size_t length = 0; // up to behind the last op of the branch
