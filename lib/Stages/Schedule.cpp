@@ -2,7 +2,6 @@
 
 #include "partita/Stages/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Sequence.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -38,19 +37,13 @@ public:
   Execution(const Schedule &schedule, llvm::ArrayRef<std::vector<SlotCosts>> costs)
       : schedule(schedule), costs(costs), next(schedule.stages, 0), now(schedule.stages, 0),
         begins(schedule.stages) {}
-  /// At equal costs.
-  explicit Execution(const Schedule &schedule) : Execution(schedule, {}) {}
-
-  /// Does every stage come to its end?
-  bool run() {
+  void run() {
     for (bool moves = true; moves;) {
       moves = false;
       for (int stage = 0; stage < schedule.stages; ++stage)
         while (next[stage] < schedule.slots[stage].size() && step(stage))
           moves = true;
     }
-    return llvm::all_of(llvm::seq(0, schedule.stages),
-                        [&](int stage) { return next[stage] == schedule.slots[stage].size(); });
   }
 
   /// What the passes before and behind this one at the same micro-batch are.
@@ -69,7 +62,7 @@ public:
   }
 
   double costOf(int stage, const Slot &slot) const {
-    return (costs.empty() ? SlotCosts() : costs[stage][slot.chunk]).of(slot.kind);
+    return costs[stage][slot.chunk].of(slot.kind);
   }
 
   const Schedule &schedule;
@@ -98,60 +91,6 @@ private:
 };
 
 } // namespace
-
-/// Each slot in range and once, and none missing.
-static std::string findWrongSlot(const Schedule &schedule) {
-  for (auto [stage, slots] : llvm::enumerate(schedule.slots)) {
-    std::map<std::tuple<int, int, int>, size_t> seen;
-    for (auto [number, slot] : llvm::enumerate(slots)) {
-      std::string place = placeText(schedule, static_cast<int>(stage), number);
-      if (slot.chunk < 0 || slot.chunk >= schedule.chunks || slot.microBatch < 0 ||
-          slot.microBatch >= schedule.microBatches)
-        return place + ": there are " + std::to_string(schedule.chunks) + " chunks and " +
-               std::to_string(schedule.microBatches) + " micro-batches";
-      if (slot.kind == Slot::Weights && !schedule.splitsBackward)
-        return place + ": the backward passes of this schedule are not split";
-      auto [first, isNew] = seen.try_emplace({slot.kind, slot.chunk, slot.microBatch}, number);
-      if (!isNew)
-        return place + ": runs already in slot " + std::to_string(first->second);
-    }
-    for (int kind = Slot::Forward;
-         kind <= (schedule.splitsBackward ? Slot::Weights : Slot::Backward); ++kind)
-      for (int chunk = 0; chunk < schedule.chunks; ++chunk)
-        for (int micro = 0; micro < schedule.microBatches; ++micro)
-          if (!seen.count({kind, chunk, micro}))
-            return "stage " + std::to_string(stage) + " has no slot for the " +
-                   text(schedule, {static_cast<Slot::Kind>(kind), chunk, micro});
-  }
-  return {};
-}
-
-std::string partita::stages::findProblem(const Schedule &schedule) {
-  if (static_cast<int>(schedule.slots.size()) != schedule.stages)
-    return "there are slots of " + std::to_string(schedule.slots.size()) + " stages, not of " +
-           std::to_string(schedule.stages);
-  if (std::string wrong = findWrongSlot(schedule); !wrong.empty())
-    return wrong;
-  Execution execution(schedule);
-  if (execution.run())
-    return {};
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    size_t number = execution.next[stage];
-    if (number == schedule.slots[stage].size())
-      continue;
-    for (auto [kind, position, micro] : execution.needs(stage, schedule.slots[stage][number])) {
-      if (execution.ends.count({kind, position, micro}))
-        continue;
-      auto [other, chunk] = schedule.placeOf(position);
-      return placeText(schedule, stage, number) + ": waits for the " +
-             text(schedule, {kind, chunk, micro}) + " on stage " + std::to_string(other) +
-             (other == stage ? ", which comes behind it"
-                             : ", which does not get there: it waits at its slot " +
-                                   std::to_string(execution.next[other]));
-    }
-  }
-  return {};
-}
 
 double ScheduleReport::bubbleShare() const {
   double slowest = work.empty() ? 0 : *llvm::max_element(work);
@@ -189,241 +128,257 @@ ScheduleReport partita::stages::reportByStage(const Schedule &schedule,
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Messages
+// Whether programs of this schedule finish
 //===------------------------------------------------------------------------------------------===//
 
-/// The position that a slot's result goes to; none from the ends, and none of weights.
-static std::optional<int> goesTo(const Schedule &schedule, int stage, const Slot &slot) {
-  int to = schedule.positionOf(stage, slot.chunk) + (slot.kind == Slot::Forward ? 1 : -1);
-  bool isSent = slot.kind != Slot::Weights && to >= 0 && to < schedule.positions() &&
-                schedule.placeOf(to).first != stage;
-  return isSent ? std::optional(to) : std::nullopt;
+/// Each slot in range, once, and behind the pass of its chunk whose values it reads; none missing.
+static std::string findWrongSlot(const Schedule &schedule) {
+  for (auto [stage, slots] : llvm::enumerate(schedule.slots)) {
+    std::map<std::tuple<int, int, int>, size_t> seen;
+    for (auto [number, slot] : llvm::enumerate(slots)) {
+      std::string place = placeText(schedule, static_cast<int>(stage), number);
+      if (slot.chunk < 0 || slot.chunk >= schedule.chunks || slot.microBatch < 0 ||
+          slot.microBatch >= schedule.microBatches)
+        return place + ": there are " + std::to_string(schedule.chunks) + " chunks and " +
+               std::to_string(schedule.microBatches) + " micro-batches";
+      if (slot.kind == Slot::Weights && !schedule.splitsBackward)
+        return place + ": the backward passes of this schedule are not split";
+      auto [first, isNew] = seen.try_emplace({slot.kind, slot.chunk, slot.microBatch}, number);
+      if (!isNew)
+        return place + ": runs already in slot " + std::to_string(first->second);
+    }
+    for (int kind = Slot::Forward;
+         kind <= (schedule.splitsBackward ? Slot::Weights : Slot::Backward); ++kind)
+      for (int chunk = 0; chunk < schedule.chunks; ++chunk)
+        for (int micro = 0; micro < schedule.microBatches; ++micro)
+          if (!seen.count({kind, chunk, micro}))
+            return "stage " + std::to_string(stage) + " has no slot for the " +
+                   text(schedule, {static_cast<Slot::Kind>(kind), chunk, micro});
+    for (auto [number, slot] : llvm::enumerate(slots)) {
+      Slot before{static_cast<Slot::Kind>(slot.kind - 1), slot.chunk, slot.microBatch};
+      if (slot.kind != Slot::Forward && seen[{before.kind, slot.chunk, slot.microBatch}] > number)
+        return placeText(schedule, static_cast<int>(stage), number) + ": waits for the " +
+               text(schedule, before) + " on stage " + std::to_string(stage) +
+               ", which comes behind it";
+    }
+  }
+  return {};
+}
+
+/// The position whose result a slot begins with, and the one that its own result goes to; none beyond the ends, and
+/// none of weights.
+static std::optional<int> neighborOf(const Schedule &schedule, int stage, const Slot &slot,
+                                     int distance) {
+  int forward = slot.kind == Slot::Forward ? distance : -distance;
+  int position = schedule.positionOf(stage, slot.chunk) + forward;
+  bool exists = slot.kind != Slot::Weights && position >= 0 && position < schedule.positions();
+  return exists ? std::optional(position) : std::nullopt;
+}
+static std::optional<int> sourceOf(const Schedule &schedule, int stage, const Slot &slot) {
+  return neighborOf(schedule, stage, slot, -1);
+}
+static std::optional<int> targetOf(const Schedule &schedule, int stage, const Slot &slot) {
+  return neighborOf(schedule, stage, slot, 1);
 }
 
 std::vector<std::vector<Step>> partita::stages::stepsOf(const Schedule &schedule) {
-  Execution execution(schedule);
-  execution.run();
-  struct Event {
-    double at;
-    bool runs; ///< behind the messages of its time
-    int order; ///< among messages of one time
-    Step step;
-  };
-  std::vector<std::vector<Event>> events(schedule.stages);
-  int order = 0;
-  for (int stage = 0; stage < schedule.stages; ++stage)
-    for (auto [number, slot] : llvm::enumerate(schedule.slots[stage])) {
-      double begin = execution.begins[stage][number];
-      events[stage].push_back({begin, true, 0, {Step::Run, slot}});
-      std::optional<int> to = goesTo(schedule, stage, slot);
-      if (!to)
+  std::vector<std::vector<Step>> all(schedule.slots.size());
+  for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
+    int stage = static_cast<int>(number);
+    std::vector<Step> &steps = all[number];
+    std::vector<Step> atEnd;
+    for (const Slot &slot : slots) {
+      std::optional<int> target = targetOf(schedule, stage, slot);
+      int to = target ? schedule.placeOf(*target).first : stage;
+      Step await{Step::Await, {slot.kind, slot.chunk, 0}, to};
+      if (to != stage)
+        steps.push_back(await);
+      if (std::optional<int> source = sourceOf(schedule, stage, slot)) {
+        auto [from, chunk] = schedule.placeOf(*source);
+        if (from != stage)
+          steps.push_back({Step::Receive, {slot.kind, chunk, slot.microBatch}, from});
+      }
+      steps.push_back({Step::Run, slot});
+      if (to == stage)
         continue;
-      int peer = schedule.placeOf(*to).first;
-      double end = begin + execution.costOf(stage, slot);
-      events[stage].push_back({end, false, ++order, {Step::Send, slot, peer}});
-      events[peer].push_back({end, false, order, {Step::Receive, slot, stage}});
+      steps.push_back({Step::Send, slot, to});
+      if (!llvm::is_contained(atEnd, await))
+        atEnd.push_back(await);
     }
-  std::vector<std::vector<Step>> steps(schedule.stages);
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    llvm::sort(events[stage], [](const Event &a, const Event &b) {
-      return std::tie(a.at, a.runs, a.order) < std::tie(b.at, b.runs, b.order);
-    });
-    for (const Event &event : events[stage])
-      steps[stage].push_back(event.step);
+    llvm::append_range(steps, atEnd);
   }
-  return steps;
+  return all;
 }
 
 namespace {
 
-/// Runs steps where a send and its receive happen together.
-class Rendezvous {
+/// Runs the steps of all stages side by side. What a step waits for only comes about and never passes, and a channel has one
+/// sender and one receiver, so every order of execution ends alike: that this one finishes proves it of all.
+class ProgramRun {
 public:
-  Rendezvous(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps)
-      : schedule(schedule), steps(steps), next(schedule.stages, 0), ran(schedule.stages) {}
+  ProgramRun(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps)
+      : schedule(schedule), steps(steps), next(schedule.stages, 0), isReceiving(schedule.stages),
+        ran(schedule.stages, 0) {}
 
   std::string run() {
     for (bool moves = true; moves;) {
       moves = false;
       for (int stage = 0; stage < schedule.stages; ++stage)
         while (const Step *step = at(stage)) {
-          if (step->kind == Step::Run) {
-            if (std::string problem = runSlot(stage, step->slot); !problem.empty())
-              return problem;
-          } else if (step->kind == Step::Receive || !meets(stage, *step)) {
+          bool isDone = false;
+          if (std::string problem = run(stage, *step, isDone); !problem.empty())
+            return placeOf(stage) + ": " + problem;
+          if (!isDone)
             break;
-          } else {
-            arrived.insert({passOf(stage, step->slot), step->peer});
-            ++next[step->peer];
-          }
           ++next[stage];
+          isReceiving[stage] = false;
           moves = true;
         }
     }
     for (int stage = 0; stage < schedule.stages; ++stage)
       if (const Step *step = at(stage))
-        return placeOf(stage) + ": " + (step->kind == Step::Send ? "sends to" : "receives from") +
-               " stage " + std::to_string(step->peer) + ", which " +
-               (step->peer >= 0 && step->peer < schedule.stages && at(step->peer)
-                    ? "is at its step " + std::to_string(next[step->peer])
-                    : "does nothing more");
+        return placeOf(stage) + ": " + whyWaits(*step);
+    for (int stage = 0; stage < schedule.stages; ++stage)
+      if (ran[stage] < schedule.slots[stage].size())
+        return placeOf(stage) + ": the stage's steps end before it";
+    for (const auto &[from, channel] : channels)
+      if (channel.awaited < channel.sent.size())
+        return placeOf(schedule.placeOf(from.second).first) + ": does not await what it has sent";
     return {};
   }
 
-  /// Of what each stage ran.
-  const std::vector<std::vector<Slot>> &slots() const { return ran; }
-
 private:
+  /// From one position to the next one, or back. The n-th receive gets what the n-th send sent.
+  struct Channel {
+    std::vector<int> sent; ///< micro-batches
+    size_t receives = 0;   ///< that have begun
+    size_t awaited = 0;    ///< sends
+  };
+  using ChannelKey = std::pair<Slot::Kind, int>; // kind of pass, position that sends
+
   const Step *at(int stage) const {
     return next[stage] < steps[stage].size() ? &steps[stage][next[stage]] : nullptr;
-  }
-
-  std::string placeOf(int stage) const {
-    return "stage " + std::to_string(stage) + ", step " + std::to_string(next[stage]) + " (" +
-           text(schedule, at(stage)->slot) + ")";
   }
 
   Pass passOf(int stage, const Slot &slot) const {
     return {slot.kind, schedule.positionOf(stage, slot.chunk), slot.microBatch};
   }
 
-  /// Is the other stage about to receive this from here?
-  bool meets(int stage, const Step &send) const {
-    if (send.peer < 0 || send.peer >= schedule.stages || !done.count(passOf(stage, send.slot)))
-      return false;
-    const Step *other = at(send.peer);
-    return other && other->kind == Step::Receive && other->peer == stage &&
-           other->slot == send.slot;
+  /// The slot that a stage is at or, behind its last one, that one.
+  std::string placeOf(int stage) const {
+    size_t count = schedule.slots[stage].size();
+    return ran[stage] < count ? placeText(schedule, stage, ran[stage])
+                              : "stage " + std::to_string(stage) + ", behind its last slot";
+  }
+
+  std::string run(int stage, const Step &step, bool &isDone) {
+    switch (step.kind) {
+    case Step::Run:
+      isDone = true;
+      return runSlot(stage, step.slot);
+    case Step::Receive:
+      return receive(stage, step, isDone);
+    case Step::Await:
+    case Step::Send:
+      break;
+    }
+    std::optional<int> target = targetOf(schedule, stage, step.slot);
+    if (!target || step.peer == stage || schedule.placeOf(*target).first != step.peer)
+      return "sends nothing to stage " + std::to_string(step.peer);
+    Channel &channel = channelOf(stage, step.slot);
+    if (step.kind == Step::Await) {
+      isDone = channel.receives >= channel.sent.size();
+      channel.awaited = isDone ? channel.sent.size() : channel.awaited;
+      return {};
+    }
+    isDone = true;
+    if (!done.count(passOf(stage, step.slot)))
+      return "sends the " + text(schedule, step.slot) + ", which has not run";
+    if (channel.awaited < channel.sent.size())
+      return "sends again before it awaits what it has sent";
+    channel.sent.push_back(step.slot.microBatch);
+    return {};
+  }
+
+  std::string receive(int stage, const Step &step, bool &isDone) {
+    bool isStage = step.peer >= 0 && step.peer < schedule.stages && step.peer != stage;
+    std::optional<int> target = isStage ? targetOf(schedule, step.peer, step.slot) : std::nullopt;
+    if (!target || schedule.placeOf(*target).first != stage)
+      return "receives nothing from stage " + std::to_string(step.peer);
+    Channel &channel = channelOf(step.peer, step.slot);
+    if (!isReceiving[stage])
+      ++channel.receives;
+    isReceiving[stage] = true;
+    isDone = channel.sent.size() >= channel.receives;
+    if (!isDone)
+      return {};
+    arrived.insert(passOf(step.peer, step.slot));
+    int sent = channel.sent[channel.receives - 1];
+    return sent == step.slot.microBatch
+               ? ""
+               : "receives micro-batch " + std::to_string(sent) +
+                     "'s message: they are taken in the order in which stage " +
+                     std::to_string(step.peer) + " sends them";
   }
 
   std::string runSlot(int stage, const Slot &slot) {
-    int position = schedule.positionOf(stage, slot.chunk);
-    int from = position + (slot.kind == Slot::Forward ? -1 : 1);
-    bool isFed = slot.kind != Slot::Weights && from >= 0 && from < schedule.positions();
-    Pass pass{slot.kind, from, slot.microBatch};
-    if (isFed &&
-        (schedule.placeOf(from).first == stage ? !done.count(pass) : !arrived.count({pass, stage})))
-      return placeOf(stage) + ": reads what it has not received";
+    if (ran[stage] >= schedule.slots[stage].size() || !(schedule.slots[stage][ran[stage]] == slot))
+      return "the stage's steps run the " + text(schedule, slot) + " here";
+    if (std::optional<int> source = sourceOf(schedule, stage, slot)) {
+      auto [from, chunk] = schedule.placeOf(*source);
+      Slot before{slot.kind, chunk, slot.microBatch};
+      if (from == stage && !done.count(passOf(from, before)))
+        return waitsFor(from, before) + ", which comes behind it";
+      if (from != stage && !arrived.count(passOf(from, before)))
+        return "reads the " + text(schedule, before) + " before it receives it";
+    }
+    if (targetOf(schedule, stage, slot))
+      if (const Channel &channel = channelOf(stage, slot); channel.awaited < channel.sent.size())
+        return "overwrites what it has sent before it awaits that";
     done.insert(passOf(stage, slot));
-    ran[stage].push_back(slot);
+    ++ran[stage];
     return {};
+  }
+
+  std::string waitsFor(int stage, const Slot &slot) const {
+    return "waits for the " + text(schedule, slot) + " on stage " + std::to_string(stage);
+  }
+
+  std::string whyWaits(const Step &step) const {
+    if (step.kind == Step::Await)
+      return "waits until what this pass sent the last time is received, which never happens";
+    std::string text = waitsFor(step.peer, step.slot);
+    return at(step.peer) ? text + ", which does not get there: it waits at its slot " +
+                               std::to_string(ran[step.peer])
+                         : text + ", which sends nothing more";
+  }
+
+  Channel &channelOf(int from, const Slot &slot) {
+    return channels[{slot.kind, schedule.positionOf(from, slot.chunk)}];
   }
 
   const Schedule &schedule;
   llvm::ArrayRef<std::vector<Step>> steps;
-  std::vector<size_t> next;
-  std::set<Pass> done;
-  std::set<std::pair<Pass, int>> arrived; ///< and on which stage
-  std::vector<std::vector<Slot>> ran;
+  std::vector<size_t> next;      ///< of each stage: its step
+  std::vector<bool> isReceiving; ///< of each stage: has the receive that it is at begun?
+  std::vector<size_t> ran;       ///< of each stage: how many slots
+  std::set<Pass> done, arrived;
+  std::map<ChannelKey, Channel> channels;
 };
 
 } // namespace
 
 std::string partita::stages::findProblem(const Schedule &schedule,
                                          llvm::ArrayRef<std::vector<Step>> steps) {
-  if (static_cast<int>(steps.size()) != schedule.stages)
-    return "there are steps of " + std::to_string(steps.size()) + " stages, not of " +
-           std::to_string(schedule.stages);
-  Rendezvous rendezvous(schedule, steps);
-  if (std::string problem = rendezvous.run(); !problem.empty())
-    return problem;
-  for (int stage = 0; stage < schedule.stages; ++stage)
-    if (rendezvous.slots()[stage] != schedule.slots[stage])
-      return "stage " + std::to_string(stage) + ": its steps run other slots than the schedule";
-  return {};
+  for (auto [what, count] : {std::pair("slots", schedule.slots.size()), {"steps", steps.size()}})
+    if (static_cast<int>(count) != schedule.stages)
+      return std::string("there are ") + what + " of " + std::to_string(count) +
+             " stages, not of " + std::to_string(schedule.stages);
+  if (std::string wrong = findWrongSlot(schedule); !wrong.empty())
+    return wrong;
+  return ProgramRun(schedule, steps).run();
 }
 
-//===------------------------------------------------------------------------------------------===//
-// As programs run it
-//===------------------------------------------------------------------------------------------===//
-
-namespace {
-
-/// Stages side by side, each as far as messages let it.
-class ProgramRun {
-public:
-  explicit ProgramRun(const Schedule &schedule)
-      : schedule(schedule), next(schedule.stages, 0), receives(schedule.stages, false) {}
-
-  std::string run() {
-    for (bool moves = true; moves;) {
-      moves = false;
-      for (int stage = 0; stage < schedule.stages; ++stage)
-        while (next[stage] < schedule.slots[stage].size() && step(stage))
-          moves = true;
-    }
-    for (int stage = 0; stage < schedule.stages; ++stage)
-      if (next[stage] < schedule.slots[stage].size())
-        return placeText(schedule, stage, next[stage]) +
-               (receives[stage] ? ": waits for a message that is never sent"
-                                : ": waits until what this pass sent the last time is received, which "
-                                  "never happens");
-    return {};
-  }
-
-private:
-  /// On to the receive, or over the slot.
-  bool step(int stage) {
-    const Slot &slot = schedule.slots[stage][next[stage]];
-    int position = schedule.positionOf(stage, slot.chunk);
-    std::pair<int, int> pass{slot.kind, position};
-    if (!receives[stage]) {
-      auto last = lastSent.find(pass);
-      if (last != lastSent.end() && !begun.count(last->second))
-        return false;
-      receives[stage] = true;
-      if (std::optional<int> from = comesFrom(stage, slot))
-        begun.insert({slot.kind, *from, slot.microBatch});
-      return true;
-    }
-    if (std::optional<int> from = comesFrom(stage, slot);
-        from && !sent.count({slot.kind, *from, slot.microBatch}))
-      return false;
-    if (goesTo(schedule, stage, slot)) {
-      sent.insert({slot.kind, position, slot.microBatch});
-      lastSent[pass] = {slot.kind, position, slot.microBatch};
-    }
-    receives[stage] = false;
-    ++next[stage];
-    return true;
-  }
-
-  /// The position that sends what the slot begins with; none of what is there anyway.
-  std::optional<int> comesFrom(int stage, const Slot &slot) const {
-    int from = schedule.positionOf(stage, slot.chunk) + (slot.kind == Slot::Forward ? -1 : 1);
-    bool isFed = slot.kind != Slot::Weights && from >= 0 && from < schedule.positions() &&
-                 schedule.placeOf(from).first != stage;
-    return isFed ? std::optional(from) : std::nullopt;
-  }
-
-  const Schedule &schedule;
-  std::vector<size_t> next;   ///< of each stage: its slot
-  std::vector<bool> receives; ///< of each stage: is it at the slot's receive, or before it?
-  std::set<Pass> sent, begun; ///< messages by the pass that sends them; begun: to be received
-  std::map<std::pair<int, int>, Pass> lastSent; ///< by kind and position
-};
-
-} // namespace
-
-/// The micro-batches of a pass in the order in which its stage runs them.
-static std::vector<int> orderOf(const Schedule &schedule, Slot::Kind kind, int position) {
-  auto [stage, chunk] = schedule.placeOf(position);
-  std::vector<int> order;
-  for (const Slot &slot : schedule.slots[stage])
-    if (slot.kind == kind && slot.chunk == chunk)
-      order.push_back(slot.microBatch);
-  return order;
-}
-
-std::string partita::stages::findStall(const Schedule &schedule) {
-  for (int position = 0; position + 1 < schedule.positions(); ++position) {
-    int from = schedule.placeOf(position).first, to = schedule.placeOf(position + 1).first;
-    for (Slot::Kind kind : {Slot::Forward, Slot::Backward})
-      if (from != to && orderOf(schedule, kind, position) != orderOf(schedule, kind, position + 1))
-        return std::string("stages ") + std::to_string(from) + " and " + std::to_string(to) +
-               " run the " + (kind == Slot::Forward ? "forward" : "backward") +
-               " passes of micro-batches in different orders, and messages are taken in the order in "
-               "which they are sent";
-  }
-  return ProgramRun(schedule).run();
+std::string partita::stages::findProblem(const Schedule &schedule) {
+  return findProblem(schedule, stepsOf(schedule));
 }

@@ -104,8 +104,6 @@ private:
     if (!table)
       return std::nullopt;
     problem = stages::findProblem(*table);
-    if (problem.empty())
-      problem = stages::findStall(*table);
     return problem.empty() ? table : std::nullopt;
   }
 

@@ -2,7 +2,7 @@
 //
 // A schedule is a table: for each stage the slots that it runs, one after another. The generators by
 // name, or a user's file, make only this table. What follows from it is computed here, for all alike:
-// whether it can run, when stages communicate what, how many micro-batches are in flight, and how long
+// whether it can run, what stages communicate, how many micro-batches are in flight, and how long
 // stages wait.
 //
 // A rank of a stage has one or several chunks of layers, in the order that dialects/Pipe/Positions.h has.
@@ -74,30 +74,32 @@ std::optional<Schedule> findSchedule(const std::string &schedule, const pipe::Po
 std::string slotText(const Slot &slot);
 std::optional<Slot> parseSlot(llvm::StringRef text);
 
-/// Why the schedule cannot run, at the slot where that shows; empty if it can. Each pass of each
-/// micro-batch must be there once, and none may wait for a later one of its stage.
-std::string findProblem(const Schedule &schedule);
-
-/// What one stage does and communicates: a message is a chunk's output on its way to the next
-/// position, or the cotangent on its way back.
+/// What a stage's program does, one step after another. A message is a pass's result on its way to the next position, or the
+/// cotangent on its way back; all that a pass sends to another stage is one.
 struct Step {
-  enum Kind { Run, Send, Receive } kind;
-  Slot slot;     ///< that runs, or makes what is sent or received
-  int peer = -1; ///< for Send and Receive: the other stage
+  enum Kind {
+    Await, ///< until the receives of all that this pass of the chunk has sent have begun; a transport may ask for that
+    Receive, ///< blocks until the message is there
+    Run,
+    Send ///< does not block: the message is awaited before the pass runs again, when its memory is overwritten
+  } kind;
+  Slot slot;     ///< that runs, or whose result is sent, received or awaited (of any micro-batch)
+  int peer = -1; ///< but for Run: the other stage
+  bool operator==(const Step &other) const {
+    return kind == other.kind && slot == other.slot && peer == other.peer;
+  }
 };
 
-/// For a schedule that can run: each stage's slots and messages in one order. All stages' orders are
-/// taken from one total order, so they finish even if a send waits for its receive.
+/// The steps of each stage's program, as lib/Lower lowers a loop with this order: a slot awaits what its pass has sent the last
+/// time, receives, runs and sends; at the end everything is awaited.
 std::vector<std::vector<Step>> stepsOf(const Schedule &schedule);
 
-/// Why the steps do not finish if sends wait for their receives, or do not do what the schedule says;
-/// empty if they do.
+/// Why programs with these steps do not finish, or do not do what the schedule says, at the slot where that shows; empty if
+/// they do. Each pass of each micro-batch must be there once, none may wait for a later one of its stage, and messages
+/// arrive in the order in which they are sent.
 std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps);
-
-/// Why a schedule that can run does not finish as programs run it; empty if it does. A stage receives when a slot
-/// begins, and before it runs a pass of a chunk again it awaits what that pass has sent the last time; a send is complete
-/// once its receive has begun. Messages of a pass must be taken in the order in which they are sent.
-std::string findStall(const Schedule &schedule);
+/// Of the schedule's own steps.
+std::string findProblem(const Schedule &schedule);
 
 /// Seconds, or any other unit, that a slot of a chunk takes.
 struct SlotCosts {
