@@ -5,6 +5,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <map>
+#include <tuple>
 
 using namespace mlir;
 using namespace partita;
@@ -42,21 +44,77 @@ static LogicalResult verifyStageAttribute(Operation *op, Attribute stage) {
   return success();
 }
 
-static LogicalResult verifyStagesAttribute(Operation *op, Attribute stages) {
-  if (!isOfAtLeast(stages, 2) || isOfAtLeast(stages, PipeDialect::kMaxStages + 1))
-    return op->emitError() << PipeDialect::kStages << " is " << stages
-                           << ", expected a number of stages, an i64 from 2 to "
-                           << PipeDialect::kMaxStages;
-  if (!isa<ModuleOp>(op))
+static LogicalResult verifyNumberOfStages(Operation *op, NamedAttribute count) {
+  if (isOfAtLeast(count.getValue(), 2) &&
+      !isOfAtLeast(count.getValue(), PipeDialect::kMaxStages + 1))
+    return success();
+  return op->emitError() << count.getName().strref() << " is " << count.getValue()
+                         << ", expected a number of stages, an i64 from 2 to "
+                         << PipeDialect::kMaxStages;
+}
+
+/// A channel number belongs to one move between two stages, and to the move that takes its gradient back.
+static LogicalResult verifyChannels(Operation *symbol, const Positions &positions) {
+  std::map<std::tuple<int64_t, int64_t, int64_t>, SmallVector<MoveOp, 2>> byChannel;
+  WalkResult result = symbol->walk([&](MoveOp move) -> WalkResult {
+    ChannelAttr channel = move.getChannelAttr();
+    if (!channel) // the op's verifier follows
+      return WalkResult::advance();
+    auto [from, to] =
+        std::minmax({positions.stageOf(channel.getFrom()), positions.stageOf(channel.getTo())});
+    SmallVector<MoveOp, 2> &others = byChannel[{from, to, channel.getNumber()}];
+    for (MoveOp other : others) {
+      if (from == to || (other.getChannel().getFrom() == channel.getTo() &&
+                         other.getChannel().getTo() == channel.getFrom()))
+        continue;
+      InFlightDiagnostic error = move.emitOpError() << "has channel number " << channel.getNumber()
+                                                    << " between stages " << from << " and " << to
+                                                    << ", which another move has";
+      error.attachNote(other.getLoc())
+          << "the other move, from " << other.getChannel().getFrom() << " to "
+          << other.getChannel().getTo() << "; only the move of its gradient may share its number";
+      return error;
+    }
+    others.push_back(move);
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+static LogicalResult verifyStagesAttribute(Operation *op, NamedAttribute stages) {
+  if (failed(verifyNumberOfStages(op, stages)))
+    return failure();
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
     return op->emitError() << PipeDialect::kStages << " belongs on a module";
+  for (Operation &symbol : *module.getBody())
+    if (failed(verifyChannels(&symbol, *positionsOf(op))))
+      return failure();
   return success();
 }
 
-/// One at least, ascending, each of the program's.
+static LogicalResult verifyCount(Operation *op, NamedAttribute count) {
+  if (failed(verifyNumberOfStages(op, count)))
+    return failure();
+  Attribute stage = op->getAttr(PipeDialect::kStage);
+  int64_t stages = cast<IntegerAttr>(count.getValue()).getInt();
+  if (!stage)
+    return op->emitError() << PipeDialect::kCount << " belongs on a module with "
+                           << PipeDialect::kStage;
+  if (isOfAtLeast(stage, stages))
+    return op->emitError() << PipeDialect::kStage << " is " << stage << " of " << stages
+                           << " stages, which are numbered from 0 to " << stages - 1;
+  return success();
+}
+
+/// One at least, ascending, each of the program's: stages within a stage, positions in the program of all stages.
 static LogicalResult verifyPositions(Operation *op, ArrayRef<int64_t> list) {
   auto module = op->getParentOfType<ModuleOp>();
-  bool isKnown = module && module->hasAttr(PipeDialect::kStages);
-  Positions positions = isKnown ? *positionsOf(module) : Positions{PipeDialect::kMaxStages};
+  Positions positions{PipeDialect::kMaxStages};
+  if (stageOf(op))
+    positions.stages = stageCount(op).value_or(PipeDialect::kMaxStages);
+  else if (module && module->hasAttr(PipeDialect::kStages))
+    positions = *positionsOf(module);
   StringRef what = positions.chunks > 1 ? "position" : "stage";
   for (auto [i, position] : llvm::enumerate(list))
     if (position < (i == 0 ? 0 : list[i - 1] + 1) || position >= positions.count())
@@ -97,8 +155,10 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kStage)
     return verifyStageAttribute(op, attribute.getValue());
   if (attribute.getName() == kStages)
-    return verifyStagesAttribute(op, attribute.getValue());
-  if (llvm::is_contained({kAxis, kCount, kOffset}, attribute.getName()))
+    return verifyStagesAttribute(op, attribute);
+  if (attribute.getName() == kCount)
+    return verifyCount(op, attribute);
+  if (llvm::is_contained({kAxis, kOffset}, attribute.getName()))
     return isOfAtLeast(attribute.getValue(), 0)
                ? success()
                : op->emitError() << attribute.getName() << " is " << attribute.getValue()
@@ -216,20 +276,27 @@ SmallVector<std::pair<StringAttr, int64_t>> pipe::meshOf(ModuleOp program) {
   return axes;
 }
 
-/// Is the op of the stage at its end of the channel?
-static LogicalResult verifyEnd(Operation *op, int64_t stage, StringRef verb) {
+/// Is the op of the stage at its end of the channel, and the other end another stage of the program?
+static LogicalResult verifyEnd(Operation *op, int64_t stage, int64_t peer, StringRef verb) {
   std::optional<int64_t> own = stageOf(op);
   if (!own)
     return op->emitOpError() << "is of no stage: no module around it has " << PipeDialect::kStage;
   if (*own != stage)
     return op->emitOpError() << "is of stage " << *own << ", but stage " << stage << ' ' << verb
                              << " over this channel";
+  if (std::optional<int64_t> count = stageCount(op); count && peer >= *count)
+    return op->emitOpError() << "has a channel to stage " << peer << "; there are " << *count
+                             << " stages";
   return success();
 }
 
-LogicalResult SendOp::verify() { return verifyEnd(*this, getChannel().getFrom(), "sends"); }
+LogicalResult SendOp::verify() {
+  return verifyEnd(*this, getChannel().getFrom(), getChannel().getTo(), "sends");
+}
 
-LogicalResult RecvOp::verify() { return verifyEnd(*this, getChannel().getTo(), "receives"); }
+LogicalResult RecvOp::verify() {
+  return verifyEnd(*this, getChannel().getTo(), getChannel().getFrom(), "receives");
+}
 
 //===----------------------------------------------------------------------------------------------===//
 // One program of all stages

@@ -141,6 +141,7 @@ def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
   let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
     The `f` of positions: each contributes a term of the gradient. It is outside the loop over micro-batches, once per step.
+    Within a stage, after the cut, the list is of stages.
     Created by `pipe-place`.
 
         %1 = pipe.share %0 on [0, 3] : tensor<64x32xf32>

@@ -1,6 +1,7 @@
 //===- PeelLastMicroBatch.cpp - the last micro-batch, out of the loop -------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
@@ -86,6 +87,13 @@ struct PeelLastMicroBatch : partita::impl::PeelLastMicroBatchPassBase<PeelLastMi
         op.emitOpError() << "makes sums itself; fuse-accumulation comes after this pass";
         return signalPassFailure();
       }
+      WalkResult moves =
+          op.walk([](pipe::MoveOp move) -> WalkResult {
+            return move.emitOpError()
+                   << "would have a copy with the same channel; pipe-cut comes before this pass";
+          });
+      if (moves.wasInterrupted())
+        return signalPassFailure();
       peel(op);
       ++peeled;
     }

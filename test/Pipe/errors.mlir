@@ -160,3 +160,85 @@ module attributes {pipe.stages = 2, pipe.wave} {}
 
 // expected-error@+1 {{pipe.cuts is array<i64: 0, 1>, expected the first layer of each of 4 positions}}
 module attributes {pipe.stages = 2, pipe.chunks = 2, pipe.cuts = array<i64: 0, 1>} {}
+
+// -----
+
+module {
+module attributes {pipe.stage = 0, pipe.count = 2} {
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{lists stages [0, 63]; expected distinct stages below 2, in ascending order}}
+  %0 = pipe.sum %x on [0, 63] : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+}
+
+// -----
+
+// After the cut lists are of stages, however many chunks these have.
+module {
+module attributes {pipe.stage = 0, pipe.count = 2, pipe.chunks = 2} {
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{lists stages [0, 3]; expected distinct stages below 2, in ascending order}}
+  %0 = pipe.share %x on [0, 3] : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+}
+
+// -----
+
+module {
+module attributes {pipe.stage = 1, pipe.count = 2, pipe.chunks = 2} {
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{has a channel to stage 2; there are 2 stages}}
+  pipe.send %x over <1 to 2> : tensor<8xf32>
+  return
+}
+}
+}
+
+// -----
+
+module {
+module attributes {pipe.stage = 1, pipe.count = 2} {
+func.func @f() {
+  // expected-error@+1 {{has a channel to stage 2; there are 2 stages}}
+  %x = pipe.recv over <2 to 1> : tensor<8xf32>
+  return
+}
+}
+}
+
+// -----
+
+module {
+// expected-error@+1 {{pipe.count is 0 : i64, expected a number of stages, an i64 from 2 to 64}}
+module attributes {pipe.stage = 0, pipe.count = 0} {}
+}
+
+// -----
+
+module {
+// expected-error@+1 {{pipe.stage is 2 : i64 of 2 stages, which are numbered from 0 to 1}}
+module attributes {pipe.stage = 2, pipe.count = 2} {}
+}
+
+// -----
+
+// expected-error@+1 {{pipe.count belongs on a module with pipe.stage}}
+module attributes {pipe.count = 2} {}
+
+// -----
+
+// Positions 0 and 2 are on stage 0, 1 and 3 on stage 1.
+module attributes {pipe.stages = 2, pipe.chunks = 2} {
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-note@+1 {{the other move, from 0 to 1; only the move of its gradient may share its number}}
+  %0 = pipe.move %x over <0 to 1> : tensor<8xf32>
+  %1 = pipe.move %0 over <1 to 0> : tensor<8xf32>
+  // expected-error@+1 {{has channel number 0 between stages 0 and 1, which another move has}}
+  %2 = pipe.move %1 over <1 to 2> : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+}

@@ -22,3 +22,17 @@ func.func @two_regions(%xs: tensor<2x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   }
   return %s#0, %s#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Between the stages of one program: the copy's message would have the loop's channel.
+module attributes {pipe.stages = 2} {
+func.func @moves(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
+  %sum = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
+    // expected-error @+1 {{would have a copy with the same channel; pipe-cut comes before this pass}}
+    %0 = pipe.move %x over <0 to 1> : tensor<4xf32>
+    train.yield %0 : tensor<4xf32>
+  }
+  return %sum : tensor<4xf32>
+}
+}
