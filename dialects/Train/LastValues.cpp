@@ -8,16 +8,30 @@ using namespace partita::train;
 
 static YieldOp endOf(Region &region) { return cast<YieldOp>(region.front().getTerminator()); }
 
+/// The pass's last slot in the order, with its index there.
+static std::pair<unsigned, int64_t> lastOf(OrderAttr order, PassName pass) {
+  SmallVector<OrderAttr::Run> runs = order.getRuns();
+  unsigned end = 0; // behind the run
+  for (const OrderAttr::Run &run : runs)
+    end += run.times * run.slots.size();
+  for (const OrderAttr::Run &run : llvm::reverse(runs)) {
+    unsigned behind = end;
+    for (const OrderAttr::Slot &slot : llvm::reverse(run.slots)) {
+      --behind;
+      if (slot.pass == pass)
+        return {behind, slot.microBatch + run.times - 1};
+    }
+    end -= run.times * run.slots.size();
+  }
+  llvm_unreachable("the verifier wants slots for each pass");
+}
+
 unsigned AccumulateOp::getLastSlot(unsigned pass) {
-  std::vector<OrderAttr::Slot> slots = getOrderAttr().getSlots();
-  PassName name = getPass(pass);
-  auto last = std::find_if(slots.rbegin(), slots.rend(),
-                           [&](const OrderAttr::Slot &slot) { return slot.pass == name; });
-  return slots.rend() - last - 1;
+  return lastOf(getOrderAttr(), getPass(pass)).first;
 }
 
 int64_t AccumulateOp::getLastMicroBatch(unsigned pass) {
-  return getOrderAttr().getSlots()[getLastSlot(pass)].microBatch;
+  return lastOf(getOrderAttr(), getPass(pass)).second;
 }
 
 SmallVector<unsigned> AccumulateOp::getPassesByEnd() {
