@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "partita/Phases/Plan.h"
+#include "partita/Stages/Schedule.h"
 #include "runtime/include/partita_rt/schedule_text.h"
 
 using namespace mlir;
@@ -89,8 +90,11 @@ static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() =
                                    "without pipeline stages (--mesh pp=2)"};
 static constexpr Idle kOrdersNothing = {
     [](const Plan &plan) {
-      StringRef schedule = plan.get("schedule"); // others say how many chunks a stage has
-      return plan.get("objective") == "none" && (schedule == "gpipe" || schedule == "1f1b");
+      std::string problem; // pipe-place reports it
+      std::optional<pipe::Positions> layout =
+          stages::layoutOf(plan.get("schedule").str(), plan.stages(), 0, problem);
+      bool givesChunks = !layout || layout->chunks > 1;
+      return plan.get("objective") == "none" && !givesChunks;
     },
     "with --objective none: there are no backward passes to order"};
 

@@ -134,16 +134,22 @@ struct Generator {
   llvm::StringLiteral name;
   void (*fill)(Schedule &);
   bool splitsBackward = false;
+  int chunks = 1;              ///< of a stage, unless another number is asked for
+  bool takesAnyChunks = false; ///< or only that number
+  bool isWave = false;         ///< the positions' layout
+  bool isInGroups = false;     ///< of as many micro-batches as there are stages
 };
 } // namespace
 
 static constexpr Generator kGenerators[] = {
     {"gpipe", gpipe},
     {"1f1b", [](Schedule &schedule) { oneForwardOneBackward(schedule, 1); }},
-    {"interleaved", interleaved},
+    {"interleaved", interleaved, /*splitsBackward=*/false, /*chunks=*/2, /*takesAnyChunks=*/true,
+     /*isWave=*/false, /*isInGroups=*/true},
     {"zb-h1", [](Schedule &schedule) { oneForwardOneBackward(schedule, 1); }, true},
     {"zb-h2", [](Schedule &schedule) { oneForwardOneBackward(schedule, 2); }, true},
-    {"zb-v", zeroBubbleWave, true},
+    {"zb-v", zeroBubbleWave, /*splitsBackward=*/true, /*chunks=*/2, /*takesAnyChunks=*/false,
+     /*isWave=*/true},
 };
 
 static const Generator *generatorOf(llvm::StringRef name, std::string &problem) {
@@ -160,22 +166,28 @@ static const Generator *generatorOf(llvm::StringRef name, std::string &problem) 
 std::optional<partita::pipe::Positions> partita::stages::layoutOf(const std::string &schedule,
                                                                   int64_t stages, int64_t chunks,
                                                                   std::string &problem) {
-  pipe::Positions layout{stages, schedule == "interleaved" || schedule == "zb-v" ? 2 : 1,
-                         schedule == "zb-v"};
+  pipe::Positions layout{stages};
+  bool takesAnyChunks = false;
   if (isFile(schedule)) {
     std::optional<Schedule> file = readSchedule(schedule, problem);
     if (!file)
       return std::nullopt;
     layout.chunks = file->chunks, layout.isWave = file->isWave;
-  } else if (!generatorOf(schedule, problem)) {
+  } else if (const Generator *generator = generatorOf(schedule, problem)) {
+    layout.chunks = generator->chunks, layout.isWave = generator->isWave;
+    takesAnyChunks = generator->takesAnyChunks;
+  } else {
     return std::nullopt;
   }
-  if (chunks != 0 && chunks != layout.chunks && schedule != "interleaved") {
+  if (chunks != 0 && chunks != layout.chunks && !takesAnyChunks) {
     problem = schedule + " has " +
               (layout.chunks == 1   ? "one chunk"
                : layout.chunks == 2 ? "two chunks"
                                     : std::to_string(layout.chunks) + " chunks") +
-              " a stage, not " + std::to_string(chunks) + "; interleaved has any number";
+              " a stage, not " + std::to_string(chunks);
+    for (const Generator &each : kGenerators)
+      if (each.takesAnyChunks)
+        problem += "; " + each.name.str() + " has any number";
     return std::nullopt;
   }
   layout.chunks = chunks == 0 ? layout.chunks : chunks;
@@ -195,8 +207,8 @@ std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int 
   std::optional<pipe::Positions> layout = layoutOf(name.str(), stages, chunks, problem);
   if (!layout)
     return std::nullopt;
-  if (name == "interleaved" && microBatches % stages != 0) {
-    problem = "interleaved runs micro-batches in groups of as many as there are stages: " +
+  if (generator->isInGroups && microBatches % stages != 0) {
+    problem = name.str() + " runs micro-batches in groups of as many as there are stages: " +
               std::to_string(microBatches) + " are not a multiple of " + std::to_string(stages);
     return std::nullopt;
   }
