@@ -1,8 +1,8 @@
 //===- LowerToRt.cpp - lower-to-rt ------------------------------------------------------------===//
 //
 // Function by function, op by op: begin(op), then the op's own model builds its calls. Only what
-// has regions, symbols or is read by the host is handled here: reads, writes, loops, returns. A
-// comment is set where the ops' module in the model changes.
+// has regions, symbols or is read by the host is handled here: reads, writes, loops (those with an
+// order in LowerOrder.cpp), returns. A comment is set where the ops' module in the model changes.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -13,13 +13,13 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Lower/FunctionLowering.h"
 #include "lib/Lower/ProgramTables.h"
 #include "partita/Analysis/Parameters.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/Passes.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace partita {
 #define GEN_PASS_DEF_LOWERTORT
@@ -63,316 +63,187 @@ LogicalResult checkTypes(Operation *op) {
   return failure(result.wasInterrupted());
 }
 
-class FunctionLowering {
-public:
-  FunctionLowering(ModuleLowering &shared, func::FuncOp from, func::FuncOp to)
-      : from(from), to(to), builder(OpBuilder::atBlockEnd(to.addEntryBlock())),
-        l(shared, from, builder) {}
+} // namespace
 
-  LogicalResult run() {
-    totalCount = findTotalCount();
-    return lowerBlock(from.getBody().front());
-  }
+LogicalResult FunctionLowering::run() {
+  totalCount = findTotalCount();
+  return lowerBlock(from.getBody().front());
+}
 
-private:
-  LogicalResult lowerBlock(Block &block) {
-    for (Operation &op : block) {
-      l.begin(&op);
-      comment(&op);
-      markWork(&op);
-      if (failed(lowerOp(&op)))
-        return failure();
-      if (totalCount && totalCount.getDefiningOp() == &op)
-        l.create<ReportOp>("tokenCount", l.buffer(totalCount), Value());
-    }
-    return success();
-  }
-
-  LogicalResult lowerOp(Operation *op) {
-    if (isa<train::ReadOp>(op))
-      return success();
-    if (auto write = dyn_cast<train::WriteOp>(op))
-      return lowerWrite(write);
-    if (auto loop = dyn_cast<train::AccumulateOp>(op))
-      return lowerLoop(loop);
-    if (auto end = dyn_cast<func::ReturnOp>(op))
-      return lowerReturn(end);
-    auto kernel = dyn_cast<KernelInterface>(op);
-    if (!kernel || !(op->hasAttr(RtDialect::kBuffers) || op->getNumResults() == 0))
-      return op->emitOpError() << "has no place in memory; run plan-memory first";
-    return failed(checkTypes(op)) ? failure() : kernel.lower(l);
-  }
-
-  /// What was not computed in place is copied there.
-  LogicalResult lowerWrite(train::WriteOp write) {
-    Operation *symbol = SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
-    auto at = symbol->getAttrOfType<AtAttr>(RtDialect::kAt);
-    if (l.at(write.getValue()) == at)
-      return success();
-    RankedTensorType type = l.type(write.getValue());
-    Value target = l.pointer(at, type.getElementType(), type.getShape(), write.getSymbol());
-    l.copy(target, View::dense(type.getShape()), write.getValue());
-    return success();
-  }
-
-  /// Zeroes the sums, runs the region per micro-batch and adds what it yields, or keeps it where
-  /// the region has added it up itself. Of a loop with an order each region is a function.
-  LogicalResult lowerLoop(train::AccumulateOp loop) {
-    for (Value sum : loop.getSums()) {
-      if (!isa<FloatType>(l.type(sum).getElementType()))
-        return loop.emitOpError() << "adds up floats on this target, not " << sum.getType();
-      l.create<FillOp>(l.buffer(sum), APFloat(0.0), l.elements(sum));
-    }
-    if (loop.getOrder())
-      return lowerOrder(loop);
-    auto made = l.create<ForOp>(loop.getCount());
-    OpBuilder::InsertionGuard guard(builder);
-    Block &body = made.getBody().front();
-    builder.setInsertionPoint(body.getTerminator());
-    return lowerRegion(loop, loop.getBody(), body.getArgument(0));
-  }
-
-  LogicalResult lowerRegion(train::AccumulateOp loop, Region &region, Value micro) {
-    l.enterLoop(loop, region, micro);
-    std::optional<int64_t> last; // asked for once: it takes the whole order
-    forgetWork(); // a micro-batch begins with another kind than the one before ended with
-    for (Operation &op : region.front()) {
-      l.begin(&op);
-      comment(&op);
-      markWork(&op);
-      bool isLast = op.hasAttr(train::TrainDialect::kLast);
-      if (isLast && !last)
-        last = loop.getLastMicroBatch(loop.numberOf(region));
-      if (auto yield = dyn_cast<train::YieldOp>(op))
-        addUp(yield, loop);
-      else if (failed(isLast ? lowerLast(&op, *last) : lowerOp(&op)))
-        return failure();
-    }
-    l.leaveLoop();
-    forgetWork();
-    return success();
-  }
-
-  /// For micro-batch `number` alone. Pointers are numbers and may be made for all; so may polls, which find nothing.
-  LogicalResult lowerLast(Operation *op, int64_t number) {
-    Block &block = *builder.getInsertionBlock();
-    bool isFirst = builder.getInsertionPoint() == block.begin();
-    Block::iterator before = isFirst ? block.end() : std::prev(builder.getInsertionPoint());
-    if (failed(lowerOp(op)))
+LogicalResult FunctionLowering::lowerBlock(Block &block) {
+  for (Operation &op : block) {
+    l.begin(&op);
+    comment(&op);
+    markWork(&op);
+    if (failed(lowerOp(&op)))
       return failure();
-    for (Operation &made :
-         llvm::make_range(isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()))
-      if (!isPointer(&made) && !isa<rt::PollOp>(made))
-        made.setAttr(RtDialect::kLast, builder.getI64IntegerAttr(number));
+    if (totalCount && totalCount.getDefiningOp() == &op)
+      l.create<ReportOp>("tokenCount", l.buffer(totalCount), Value());
+  }
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerOp(Operation *op) {
+  if (isa<train::ReadOp>(op))
     return success();
-  }
+  if (auto write = dyn_cast<train::WriteOp>(op))
+    return lowerWrite(write);
+  if (auto loop = dyn_cast<train::AccumulateOp>(op))
+    return lowerLoop(loop);
+  if (auto end = dyn_cast<func::ReturnOp>(op))
+    return lowerReturn(end);
+  auto kernel = dyn_cast<KernelInterface>(op);
+  if (!kernel || !(op->hasAttr(RtDialect::kBuffers) || op->getNumResults() == 0))
+    return op->emitOpError() << "has no place in memory; run plan-memory first";
+  return failed(checkTypes(op)) ? failure() : kernel.lower(l);
+}
 
-  void addUp(train::YieldOp yield, train::AccumulateOp loop) {
-    for (OpOperand &part : yield->getOpOperands()) {
-      std::optional<unsigned> number = loop.getSumOf(part);
-      if (!number) // saved: it stands where later passes look
-        continue;
-      Value value = part.get(), sum = loop.getSums()[*number];
-      if (!loop.getSoFar(*number))
-        l.create<AccumulateOp>(l.buffer(sum), l.buffer(value), l.elements(sum));
-      else if (!l.samePlace(value, sum))
-        l.copy(l.buffer(sum), l.view(sum), value);
-    }
-  }
-
-  //===-- A loop with an order: functions of its passes, and the loops of its schedule
-
-  LogicalResult lowerOrder(train::AccumulateOp loop) {
-    SmallVector<StringRef> names; // by region
-    SmallVector<PendingsAttr> pendings;
-    for (Region &region : loop->getRegions()) {
-      FailureOr<StringRef> name = lowerPass(loop, region);
-      if (failed(name))
-        return failure();
-      names.push_back(*name);
-      pendings.push_back(pendingsOf(region, l));
-    }
-    l.begin(loop);
-    for (PendingsAttr ofPass : pendings)
-      if (ofPass)
-        l.create<PendingsOp>(ofPass);
-    for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
-      OpBuilder::InsertionGuard guard(builder);
-      Value time;
-      if (run.times > 1) {
-        auto repeated = l.create<ForOp>(run.times);
-        time = repeated.getBody().front().getArgument(0);
-        builder.setInsertionPoint(repeated.getBody().front().getTerminator());
-      }
-      for (train::OrderAttr::Slot slot : run.slots)
-        l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, time,
-                            pendings[*loop.findPass(slot.pass)]);
-    }
-    for (Region &region : loop->getRegions())
-      awaitSent(region);
+LogicalResult FunctionLowering::lowerWrite(train::WriteOp write) {
+  Operation *symbol = SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
+  auto at = symbol->getAttrOfType<AtAttr>(RtDialect::kAt);
+  if (l.at(write.getValue()) == at)
     return success();
-  }
+  RankedTensorType type = l.type(write.getValue());
+  Value target = l.pointer(at, type.getElementType(), type.getShape(), write.getSymbol());
+  l.copy(target, View::dense(type.getShape()), write.getValue());
+  return success();
+}
 
-  /// The variables, in the function of a lowering, of what the region begins in its last slot; null where that is nothing.
-  static PendingsAttr pendingsOf(Region &region, Lowering &lowering) {
-    SmallVector<Operation *> starts;
-    for (auto start : region.getOps<AsyncStartInterface>())
-      if (start->hasAttr(train::TrainDialect::kLast))
-        starts.push_back(start);
-    if (starts.empty())
-      return {};
-    auto pendings = PendingsAttr::get(region.getContext(), lowering.uniqueName("begun"),
-                                      static_cast<int64_t>(starts.size()));
-    for (auto [number, start] : llvm::enumerate(starts))
-      lowering.setPending(start, pendings.at(static_cast<int64_t>(number)));
-    return pendings;
+LogicalResult FunctionLowering::lowerLoop(train::AccumulateOp loop) {
+  for (Value sum : loop.getSums()) {
+    if (!isa<FloatType>(l.type(sum).getElementType()))
+      return loop.emitOpError() << "adds up floats on this target, not " << sum.getType();
+    l.create<FillOp>(l.buffer(sum), APFloat(0.0), l.elements(sum));
   }
+  if (loop.getOrder())
+    return lowerOrder(loop);
+  auto made = l.create<ForOp>(loop.getCount());
+  OpBuilder::InsertionGuard guard(builder);
+  Block &body = made.getBody().front();
+  builder.setInsertionPoint(body.getTerminator());
+  return lowerRegion(loop, loop.getBody(), body.getArgument(0));
+}
 
-  /// What a region computes, its words joined by `separator`.
-  static std::string nameOf(train::AccumulateOp loop, Region &region, StringRef separator) {
-    std::string name = loop.getPass(loop.numberOf(region)).text(separator);
-    bool joined = !loop.hasBackward() && llvm::any_of(region.front(), [](Operation &op) {
-      return provenance::isBackward(&op);
-    });
-    return joined ? name + separator.str() + "backward" : name;
-  }
-
-  /// The function of a region, in front of the one that is made; its name.
-  FailureOr<StringRef> lowerPass(train::AccumulateOp loop, Region &region) {
-    auto memory = loop->getAttrOfType<InFlightAttr>(RtDialect::kInFlight);
-    if (!memory)
-      return loop.emitOpError() << "has no " << RtDialect::kInFlight << "; run plan-memory first";
-    OpBuilder at(to);
-    std::string name = (to.getName() + "_" + nameOf(loop, region, "_")).str();
-    auto made = func::FuncOp::create(at, loop.getLoc(), name,
-                                     at.getFunctionType({at.getI64Type()}, {}));
-    SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
-    if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
-      made->setAttr(RtDialect::kPassOf, train::EntryPointAttr::get(at.getContext(), *entry));
-    FunctionLowering pass(l.shared, from, made);
-    if (PendingsAttr pendings = pendingsOf(region, pass.l))
-      made->setAttr(RtDialect::kPendings, pendings);
-    pass.l.begin(loop);
-    Value micro = made.getArgument(0);
-    pass.l.create<BeginPassOp>(micro, memory, nameOf(loop, region, " "));
-    pass.awaitSent(region);
-    if (failed(pass.lowerRegion(loop, region, micro)))
+LogicalResult FunctionLowering::lowerRegion(train::AccumulateOp loop, Region &region, Value micro) {
+  l.enterLoop(loop, region, micro);
+  forgetWork(); // a micro-batch begins with another kind than the one before ended with
+  for (Operation &op : region.front()) {
+    l.begin(&op);
+    comment(&op);
+    markWork(&op);
+    if (auto yield = dyn_cast<train::YieldOp>(op))
+      addUp(yield, loop);
+    else if (failed(op.hasAttr(train::TrainDialect::kLast)
+                        ? lowerLast(&op, loop.getLastMicroBatch(loop.numberOf(region)))
+                        : lowerOp(&op)))
       return failure();
-    func::ReturnOp::create(pass.builder, loop.getLoc());
-    return made.getName();
   }
+  l.leaveLoop();
+  forgetWork();
+  return success();
+}
 
-  /// What the region's ops have begun to send.
-  void awaitSent(Region &region) {
-    llvm::SmallSetVector<pipe::ChannelAttr, 4> channels;
-    region.walk([&](pipe::SendOp send) { channels.insert(send.getChannel()); });
-    for (pipe::ChannelAttr channel : channels)
-      l.create<AwaitSentOp>(channel.getFrom(), channel.getTo(), channel.getNumber());
+void FunctionLowering::addUp(train::YieldOp yield, train::AccumulateOp loop) {
+  for (OpOperand &part : yield->getOpOperands()) {
+    std::optional<unsigned> number = loop.getSumOf(part);
+    if (!number) // saved: it stands where later passes look
+      continue;
+    Value value = part.get(), sum = loop.getSums()[*number];
+    if (!loop.getSoFar(*number))
+      l.create<AccumulateOp>(l.buffer(sum), l.buffer(value), l.elements(sum));
+    else if (!l.samePlace(value, sum))
+      l.copy(l.buffer(sum), l.view(sum), value);
   }
+}
 
-  LogicalResult lowerReturn(func::ReturnOp end) {
-    OperandRange results = end.getOperands();
-    if (train::is(from, train::EntryPoint::TrainStep) && !results.empty())
-      l.create<ReportOp>("loss", l.buffer(results[0]), Value());
-    if (train::is(from, train::EntryPoint::EvalStep) && results.size() == 2) {
-      l.create<ReportOp>("loss", l.buffer(results[0]), Value()); // the mean already
-      l.create<ReportOp>("tokenCount", l.buffer(results[1]), Value());
+LogicalResult FunctionLowering::lowerReturn(func::ReturnOp end) {
+  OperandRange results = end.getOperands();
+  if (train::is(from, train::EntryPoint::TrainStep) && !results.empty())
+    l.create<ReportOp>("loss", l.buffer(results[0]), Value());
+  if (train::is(from, train::EntryPoint::EvalStep) && results.size() == 2) {
+    l.create<ReportOp>("loss", l.buffer(results[0]), Value()); // the mean already
+    l.create<ReportOp>("tokenCount", l.buffer(results[1]), Value());
+  }
+  if (train::is(from, train::EntryPoint::Forward) && !results.empty() && failed(lowerResults(end)))
+    return failure();
+  func::ReturnOp::create(builder, end.getLoc());
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerResults(func::ReturnOp end) {
+  auto places = end->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  if (!places)
+    return end.emitOpError() << "has no place for its results; run plan-memory first";
+  for (auto [result, place] : llvm::zip(end.getOperands(), places.getAsRange<AtAttr>())) {
+    if (l.at(result) == place)
+      continue;
+    RankedTensorType type = l.type(result);
+    Value target = l.pointer(place, type.getElementType(), type.getShape(), "result");
+    l.copy(target, View::dense(type.getShape()), result);
+  }
+  return success();
+}
+
+Value FunctionLowering::findTotalCount() {
+  Value count;
+  if (train::is(from, train::EntryPoint::TrainStep))
+    from.walk([&](train::TokenCountOp op) { count = op.getCount(); });
+  while (count) {
+    Value sum;
+    for (OpOperand &use : count.getUses()) {
+      if (isa<par::AllReduceOp>(use.getOwner()))
+        sum = use.getOwner()->getResult(use.getOperandNumber());
+      else if (isa<AsyncWaitInterface>(use.getOwner()))
+        sum = use.getOwner()->getResult(use.getOperandNumber() - 1);
     }
-    if (train::is(from, train::EntryPoint::Forward) && !results.empty() &&
-        failed(lowerResults(end)))
-      return failure();
-    func::ReturnOp::create(builder, end.getLoc());
-    return success();
+    if (!sum)
+      break;
+    count = sum;
   }
+  return count;
+}
 
-  /// What the host reads stands where `plan-memory` said, or is copied there.
-  LogicalResult lowerResults(func::ReturnOp end) {
-    auto places = end->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
-    if (!places)
-      return end.emitOpError() << "has no place for its results; run plan-memory first";
-    for (auto [result, place] : llvm::zip(end.getOperands(), places.getAsRange<AtAttr>())) {
-      if (l.at(result) == place)
-        continue;
-      RankedTensorType type = l.type(result);
-      Value target = l.pointer(place, type.getElementType(), type.getShape(), "result");
-      l.copy(target, View::dense(type.getShape()), result);
-    }
-    return success();
-  }
+bool FunctionLowering::computesGradients(Operation *op) {
+  return provenance::isBackward(op) || isa<tx::ClassifierLossGradOp>(op);
+}
 
-  /// The number of tokens over all ranks, for the report: the count, or its sum where it is
-  /// reduced.
-  Value findTotalCount() {
-    Value count;
-    if (train::is(from, train::EntryPoint::TrainStep))
-      from.walk([&](train::TokenCountOp op) { count = op.getCount(); });
-    while (count) {
-      Value sum;
-      for (OpOperand &use : count.getUses()) {
-        if (isa<par::AllReduceOp>(use.getOwner()))
-          sum = use.getOwner()->getResult(use.getOperandNumber());
-        else if (isa<AsyncWaitInterface>(use.getOwner()))
-          sum = use.getOwner()->getResult(use.getOperandNumber() - 1);
-      }
-      if (!sum)
-        break;
-      count = sum;
-    }
-    return count;
-  }
+void FunctionLowering::comment(Operation *op) {
+  if (isa<tx::ConstantOp>(op))
+    return;
+  backward |= computesGradients(op);
+  std::string path = l.naming.moduleOf(op);
+  bool update = isa<train::OptimizerInterface>(op);
+  if (update)
+    path = "update";
+  else if (path.empty())
+    return;
+  else if (backward)
+    path += ", backward";
+  if (path == lastComment)
+    return;
+  lastComment = path;
+  l.create<CommentOp>(path);
+}
 
-  /// Where the loss is fused with its gradients, most of the op's work is theirs.
-  static bool computesGradients(Operation *op) {
-    return provenance::isBackward(op) || isa<tx::ClassifierLossGradOp>(op);
-  }
+void FunctionLowering::markWork(Operation *op) {
+  bool computes = isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
+                  op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
+                  op->getNumRegions() == 0 && !analysis::isView(op);
+  if (!train::is(from, train::EntryPoint::TrainStep) || !computes)
+    return;
+  inBackward |= computesGradients(op);
+  StringRef work = op->hasTrait<UpdateWork>() ? "Update" : inBackward ? "Backward" : "Forward";
+  if (work != lastWork)
+    l.create<WorkOp>(work);
+  lastWork = work;
+}
 
-  void comment(Operation *op) {
-    if (isa<tx::ConstantOp>(op))
-      return;
-    backward |= computesGradients(op);
-    std::string path = l.naming.moduleOf(op);
-    bool update = isa<train::OptimizerInterface>(op);
-    if (update)
-      path = "update";
-    else if (path.empty())
-      return;
-    else if (backward)
-      path += ", backward";
-    if (path == lastComment)
-      return;
-    lastComment = path;
-    l.create<CommentOp>(path);
-  }
+void FunctionLowering::forgetWork() {
+  lastWork = "";
+  inBackward = backward = false;
+}
 
-  /// Where a training step's computation changes between the forward pass, the backward pass and
-  /// the updates; the runtime sees by itself what is communicated and copied.
-  void markWork(Operation *op) {
-    bool computes = isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
-                    op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
-                    op->getNumRegions() == 0 && !analysis::isView(op);
-    if (!train::is(from, train::EntryPoint::TrainStep) || !computes)
-      return;
-    inBackward |= computesGradients(op);
-    StringRef work = op->hasTrait<UpdateWork>() ? "Update" : inBackward ? "Backward" : "Forward";
-    if (work != lastWork)
-      l.create<WorkOp>(work);
-    lastWork = work;
-  }
-
-  void forgetWork() {
-    lastWork = "";
-    inBackward = backward = false;
-  }
-
-  func::FuncOp from, to;
-  OpBuilder builder;
-  Lowering l;
-  Value totalCount;
-  std::string lastComment;
-  StringRef lastWork;
-  bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
-  bool backward = false; ///< for the reader: after the first gradient
-};
+namespace {
 
 /// The hyperparameters that go into the rank's table: of a stage of a pipeline those that all stages
 /// share.

@@ -1,0 +1,93 @@
+//===- FunctionLowering.h - one function of tensors as one of calls -----------------*- C++ -*-===//
+//
+// LowerToRt.cpp lowers a function op by op; LowerOrder.cpp a loop with an order, whose passes are functions.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LOWER_FUNCTIONLOWERING_H
+#define PARTITA_LOWER_FUNCTIONLOWERING_H
+
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Lower/Lowering.h"
+#include <string>
+
+namespace partita::rt {
+
+class FunctionLowering {
+public:
+  FunctionLowering(ModuleLowering &shared, mlir::func::FuncOp from, mlir::func::FuncOp to)
+      : from(from), to(to), builder(mlir::OpBuilder::atBlockEnd(to.addEntryBlock())),
+        l(shared, from, builder) {}
+
+  mlir::LogicalResult run();
+
+private:
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+
+  mlir::LogicalResult lowerOp(mlir::Operation *op);
+
+  /// What was not computed in place is copied there.
+  mlir::LogicalResult lowerWrite(train::WriteOp write);
+
+  /// Zeroes the sums, runs the region per micro-batch and adds what it yields, or keeps it where
+  /// the region has added it up itself. Of a loop with an order each region is a function.
+  mlir::LogicalResult lowerLoop(train::AccumulateOp loop);
+
+  mlir::LogicalResult lowerRegion(train::AccumulateOp loop, mlir::Region &region,
+                                  mlir::Value micro);
+
+  /// For micro-batch `number` alone. Pointers are numbers and may be made for all; so may polls, which find nothing.
+  mlir::LogicalResult lowerLast(mlir::Operation *op, int64_t number);
+
+  void addUp(train::YieldOp yield, train::AccumulateOp loop);
+
+  //===-- A loop with an order: functions of its passes, and the loops of its schedule
+  mlir::LogicalResult lowerOrder(train::AccumulateOp loop);
+
+  /// The variables, in the function of a lowering, of what the region begins in its last slot; null where that is nothing.
+  static PendingsAttr pendingsOf(mlir::Region &region, Lowering &lowering);
+
+  /// What a region computes, its words joined by `separator`.
+  static std::string nameOf(train::AccumulateOp loop, mlir::Region &region,
+                            llvm::StringRef separator);
+
+  /// The function of a region, in front of the one that is made; its name.
+  mlir::FailureOr<llvm::StringRef> lowerPass(train::AccumulateOp loop, mlir::Region &region);
+
+  /// What the region's ops have begun to send.
+  void awaitSent(mlir::Region &region);
+
+  mlir::LogicalResult lowerReturn(mlir::func::ReturnOp end);
+
+  /// What the host reads stands where `plan-memory` said, or is copied there.
+  mlir::LogicalResult lowerResults(mlir::func::ReturnOp end);
+
+  /// The number of tokens over all ranks, for the report: the count, or its sum where it is
+  /// reduced.
+  mlir::Value findTotalCount();
+
+  /// Where the loss is fused with its gradients, most of the op's work is theirs.
+  static bool computesGradients(mlir::Operation *op);
+
+  void comment(mlir::Operation *op);
+
+  /// Where a training step's computation changes between the forward pass, the backward pass and
+  /// the updates; the runtime sees by itself what is communicated and copied.
+  void markWork(mlir::Operation *op);
+
+  void forgetWork();
+
+  mlir::func::FuncOp from, to;
+  mlir::OpBuilder builder;
+  Lowering l;
+  mlir::Value totalCount;
+  std::string lastComment;
+  llvm::StringRef lastWork;
+  bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
+  bool backward = false;   ///< for the reader: after the first gradient
+};
+
+} // namespace partita::rt
+
+#endif // PARTITA_LOWER_FUNCTIONLOWERING_H

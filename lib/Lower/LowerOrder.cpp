@@ -1,0 +1,109 @@
+//===- LowerOrder.cpp - loops with an order: functions of passes, and the schedule's loops ------===//
+
+#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Pipe/Pipe.h"
+#include "dialects/Rt/Names.h"
+#include "lib/Lower/FunctionLowering.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+LogicalResult FunctionLowering::lowerLast(Operation *op, int64_t number) {
+  Block &block = *builder.getInsertionBlock();
+  bool isFirst = builder.getInsertionPoint() == block.begin();
+  Block::iterator before = isFirst ? block.end() : std::prev(builder.getInsertionPoint());
+  if (failed(lowerOp(op)))
+    return failure();
+  for (Operation &made :
+       llvm::make_range(isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()))
+    if (!isPointer(&made) && !isa<rt::PollOp>(made))
+      made.setAttr(RtDialect::kLast, builder.getI64IntegerAttr(number));
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerOrder(train::AccumulateOp loop) {
+  SmallVector<StringRef> names; // by region
+  SmallVector<PendingsAttr> pendings;
+  for (Region &region : loop->getRegions()) {
+    FailureOr<StringRef> name = lowerPass(loop, region);
+    if (failed(name))
+      return failure();
+    names.push_back(*name);
+    pendings.push_back(pendingsOf(region, l));
+  }
+  l.begin(loop);
+  for (PendingsAttr ofPass : pendings)
+    if (ofPass)
+      l.create<PendingsOp>(ofPass);
+  for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value time;
+    if (run.times > 1) {
+      auto repeated = l.create<ForOp>(run.times);
+      time = repeated.getBody().front().getArgument(0);
+      builder.setInsertionPoint(repeated.getBody().front().getTerminator());
+    }
+    for (train::OrderAttr::Slot slot : run.slots)
+      l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, time,
+                          pendings[*loop.findPass(slot.pass)]);
+  }
+  for (Region &region : loop->getRegions())
+    awaitSent(region);
+  return success();
+}
+
+PendingsAttr FunctionLowering::pendingsOf(Region &region, Lowering &lowering) {
+  SmallVector<Operation *> starts;
+  for (auto start : region.getOps<AsyncStartInterface>())
+    if (start->hasAttr(train::TrainDialect::kLast))
+      starts.push_back(start);
+  if (starts.empty())
+    return {};
+  auto pendings = PendingsAttr::get(region.getContext(), lowering.uniqueName("begun"),
+                                    static_cast<int64_t>(starts.size()));
+  for (auto [number, start] : llvm::enumerate(starts))
+    lowering.setPending(start, pendings.at(static_cast<int64_t>(number)));
+  return pendings;
+}
+
+std::string FunctionLowering::nameOf(train::AccumulateOp loop, Region &region,
+                                     StringRef separator) {
+  std::string name = loop.getPass(loop.numberOf(region)).text(separator);
+  bool joined = !loop.hasBackward() && llvm::any_of(region.front(), [](Operation &op) {
+    return provenance::isBackward(&op);
+  });
+  return joined ? name + separator.str() + "backward" : name;
+}
+
+FailureOr<StringRef> FunctionLowering::lowerPass(train::AccumulateOp loop, Region &region) {
+  auto memory = loop->getAttrOfType<InFlightAttr>(RtDialect::kInFlight);
+  if (!memory)
+    return loop.emitOpError() << "has no " << RtDialect::kInFlight << "; run plan-memory first";
+  OpBuilder at(to);
+  std::string name = (to.getName() + "_" + nameOf(loop, region, "_")).str();
+  auto made =
+      func::FuncOp::create(at, loop.getLoc(), name, at.getFunctionType({at.getI64Type()}, {}));
+  SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
+  if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
+    made->setAttr(RtDialect::kPassOf, train::EntryPointAttr::get(at.getContext(), *entry));
+  FunctionLowering pass(l.shared, from, made);
+  if (PendingsAttr pendings = pendingsOf(region, pass.l))
+    made->setAttr(RtDialect::kPendings, pendings);
+  pass.l.begin(loop);
+  Value micro = made.getArgument(0);
+  pass.l.create<BeginPassOp>(micro, memory, nameOf(loop, region, " "));
+  pass.awaitSent(region);
+  if (failed(pass.lowerRegion(loop, region, micro)))
+    return failure();
+  func::ReturnOp::create(pass.builder, loop.getLoc());
+  return made.getName();
+}
+
+void FunctionLowering::awaitSent(Region &region) {
+  llvm::SmallSetVector<pipe::ChannelAttr, 4> channels;
+  region.walk([&](pipe::SendOp send) { channels.insert(send.getChannel()); });
+  for (pipe::ChannelAttr channel : channels)
+    l.create<AwaitSentOp>(channel.getFrom(), channel.getTo(), channel.getNumber());
+}
