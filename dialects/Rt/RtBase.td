@@ -52,7 +52,8 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kColumns = "rt.columns";
     /// On the EmitC ops of a layer's function and of tables, by `rt-to-emitc`, a unit: they contain only calls, no kernels.
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
-    /// On a function that is a pass of a micro-batch, by `lower-to-rt`, and on its EmitC function: the entry point, #train.entry_point.
+    /// On each function that is a pass of a micro-batch, by `lower-to-rt`, and on its EmitC function: the #train.entry_point that the
+    /// pass belongs to; a unit if its function is none. The function has the micro-batch's number as its argument.
     static constexpr ::llvm::StringLiteral kPassOf = "rt.pass_of";
     /// Beside kPassOf: #rt.pendings, the variables of collectives that the pass begins for its last micro-batch and its caller waits for.
     static constexpr ::llvm::StringLiteral kPendings = "rt.pendings";

@@ -2,6 +2,8 @@
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -48,8 +50,22 @@ static LogicalResult verifyLast(Operation *op, Attribute value) {
   if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions())
     return op->emitError() << RtDialect::kLast << " is for calls of the runtime without results";
   auto function = op->getParentOfType<FunctionOpInterface>();
-  if (function && function.getNumArguments() != 1)
+  if (function && !function->hasAttr(RtDialect::kPassOf))
     return op->emitError() << RtDialect::kLast << " is for passes of a micro-batch and for layers";
+  return success();
+}
+
+/// An EmitC function has the rank, and perhaps pendings, beside the number.
+static LogicalResult verifyPassOf(Operation *op, Attribute value) {
+  if (!isa<train::EntryPointAttr, UnitAttr>(value))
+    return op->emitError() << RtDialect::kPassOf << " is " << value
+                           << ", expected a #train.entry_point or a unit";
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  bool isPass = function && llvm::is_contained(function.getArgumentTypes(),
+                                               IntegerType::get(op->getContext(), 64));
+  if (!isPass || (isa<func::FuncOp>(op) && function.getNumArguments() != 1))
+    return op->emitError() << RtDialect::kPassOf
+                           << " is for functions of a micro-batch's number, an i64";
   return success();
 }
 
@@ -58,6 +74,8 @@ LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
     return op->emitError() << kProgram << " is " << attribute.getValue() << ", and no #rt.program";
   if (attribute.getName() == kLast)
     return verifyLast(op, attribute.getValue());
+  if (attribute.getName() == kPassOf)
+    return verifyPassOf(op, attribute.getValue());
   if (attribute.getName() != kTarget)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());

@@ -86,8 +86,10 @@ FailureOr<StringRef> FunctionLowering::lowerPass(train::AccumulateOp loop, Regio
   auto made =
       func::FuncOp::create(at, loop.getLoc(), name, at.getFunctionType({at.getI64Type()}, {}));
   SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
-  if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
-    made->setAttr(RtDialect::kPassOf, train::EntryPointAttr::get(at.getContext(), *entry));
+  std::optional<train::EntryPoint> entry = train::entryPointOf(from);
+  made->setAttr(RtDialect::kPassOf,
+                entry ? Attribute(train::EntryPointAttr::get(at.getContext(), *entry))
+                      : at.getUnitAttr());
   FunctionLowering pass(l.shared, from, made);
   if (PendingsAttr pendings = pendingsOf(region, pass.l))
     made->setAttr(RtDialect::kPendings, pendings);

@@ -120,7 +120,7 @@ func.func @over_tensors() {
 
 // What a pass does for its last micro-batch alone is one branch, with the pointers that nothing else needs.
 // CHECK: emitc.func @pass(%[[RANK:.*]]: !emitc.opaque<"Rank &">, %{{.*}}: i64, %{{.*}}: !emitc.ptr<!emitc.opaque<"Pending">>)
-func.func @pass(%micro: i64) attributes {rt.pendings = #rt.pendings<"begun" x 2>} {
+func.func @pass(%micro: i64) attributes {rt.pass_of, rt.pendings = #rt.pendings<"begun" x 2>} {
   // CHECK-NEXT: %[[X:.*]] = call_opaque "rank.at"() {args = [0]
   // CHECK-NEXT: call_opaque "softmaxForward"(%[[X]], %[[X]])
   %x = rt.arena 0 [4] : !rt.buffer<f32>

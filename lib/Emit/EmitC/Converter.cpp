@@ -29,7 +29,7 @@ LogicalResult Converter::convert(func::FuncOp function) {
   variables.clear();
   SmallVector<Type> types = {opaque("Rank &")};
   SmallVector<StringRef> names = {"rank"};
-  if (function.getNumArguments() == 1) { // a pass of a micro-batch
+  if (function->hasAttr(RtDialect::kPassOf)) {
     types.push_back(b.getI64Type());
     names.push_back("micro");
   }
