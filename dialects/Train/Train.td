@@ -46,7 +46,7 @@ def Train_EntryPoint : I32EnumAttr<"EntryPoint", "what a function is to the prog
 }
 def Train_EntryPointAttr : EnumAttr<Train_Dialect, Train_EntryPoint, "entry_point"> {
   let description = [{
-    The attribute `train.entry_point` of a function that a run calls, whatever the function's name.
+    The attribute `train.entry_point` of a function that a run calls. A function without it is the entry point that it is named after, if any.
 
     | entry point  | arguments                            | results                    | created by  |
     |--------------|--------------------------------------|----------------------------|-------------|

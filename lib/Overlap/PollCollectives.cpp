@@ -76,7 +76,7 @@ private:
         begin(start);
       } else if (CollectiveInterface begun = completedBy(&op)) {
         // Those of one communicator complete in the order of their starts: with this one, all that
-        // began before it. Gathers that begin ahead have one of their own (Rank::gathers).
+        // began before it. Gathers that begin ahead have one of their own, and so a stream.
         llvm::erase_if(underWay[begun.getAxisAttr()], [&](CollectiveInterface start) {
           bool sharesStream = cast<AsyncStartInterface>(start.getOperation()).getStream() ==
                               cast<AsyncStartInterface>(begun.getOperation()).getStream();

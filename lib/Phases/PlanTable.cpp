@@ -20,7 +20,7 @@ static constexpr PlanOption kOptions[] = {
      "many as the schedule has by itself, 2 of interleaved and zb-v"},
     {"schedule", PlanOption::Text, "1f1b|gpipe|interleaved|zb-h1|zb-h2|zb-v|FILE.json", "1f1b", 0, 0,
      "the order in which pipeline stages run the forward and backward passes of their micro-batches: 1f1b "
-     "keeps at most as many in flight as there are stages behind, gpipe all of them; interleaved has several "
+     "keeps at most one more in flight than there are stages behind, gpipe all of them; interleaved has several "
      "ranges of layers a stage and waits less; zb-h1, zb-h2 and zb-v fill waiting times with the gradients of "
      "weights; a file has a list of passes for each stage"},
     {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,

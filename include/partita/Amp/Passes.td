@@ -5,35 +5,6 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
-  let summary = "gives the program a loss scale";
-  let description = [{
-    Phase: differentiate.
-
-    Creates the states of the scale, which @init writes, and marks `train.minimize`: the cotangent of the loss is the scale, and
-    `optimize` divides by it, skips steps with an overflow and updates it. Without a `scale` the pass does nothing.
-
-    ```mlir
-    train.minimize %loss
-    // becomes, with scale=0
-    ...
-    train.state @loss_scale.steps : tensor<i64> = 0.0
-    train.state @loss_scale : tensor<f32> = 65536.0
-    train.minimize %loss {amp.scaled = {consecutive = false, dynamic = true, hysteresis = 2, minimum = 1.0, window = 1000}}
-    ```
-  }];
-  let options = [
-    Option<"scale", "scale", "std::string", "", "the scale; 0 for a dynamic one, empty for none">,
-    Option<"power", "power", "int64_t", "16", "a dynamic scale starts at 2 to this power">,
-    Option<"window", "window", "int64_t", "1000", "steps without overflow before the scale grows">,
-    Option<"hysteresis", "hysteresis", "int64_t", "2", "overflows until the scale is halved">,
-    Option<"consecutive", "consecutive", "bool", "false", "a step without overflow resets the count of overflows">,
-    Option<"minimum", "minimum", "double", "1.0", "an overflow at this scale ends the run">,
-  ];
-  let statistics = [Statistic<"scaled", "scaled", "losses whose gradients are scaled">];
-  let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
-}
-
 def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
   let summary = "stores parameters and activations in 16 bits";
   let description = [{
@@ -88,6 +59,35 @@ def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
   }];
   let statistics = [Statistic<"elided", "elided", "ops that read and store 16 bits">];
   let dependentDialects = ["::partita::tx::TxDialect"];
+}
+
+def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
+  let summary = "gives the program a loss scale";
+  let description = [{
+    Phase: differentiate.
+
+    Creates the states of the scale, which @init writes, and marks `train.minimize`: the cotangent of the loss is the scale, and
+    `optimize` divides by it, skips steps with an overflow and updates it. Without a `scale` the pass does nothing.
+
+    ```mlir
+    train.minimize %loss
+    // becomes, with scale=0
+    ...
+    train.state @loss_scale.steps : tensor<i64> = 0.0
+    train.state @loss_scale : tensor<f32> = 65536.0
+    train.minimize %loss {amp.scaled = {consecutive = false, dynamic = true, hysteresis = 2, minimum = 1.0, window = 1000}}
+    ```
+  }];
+  let options = [
+    Option<"scale", "scale", "std::string", "", "the scale; 0 for a dynamic one, empty for none">,
+    Option<"power", "power", "int64_t", "16", "a dynamic scale starts at 2 to this power">,
+    Option<"window", "window", "int64_t", "1000", "steps without overflow before the scale grows">,
+    Option<"hysteresis", "hysteresis", "int64_t", "2", "overflows until the scale is halved">,
+    Option<"consecutive", "consecutive", "bool", "false", "a step without overflow resets the count of overflows">,
+    Option<"minimum", "minimum", "double", "1.0", "an overflow at this scale ends the run">,
+  ];
+  let statistics = [Statistic<"scaled", "scaled", "losses whose gradients are scaled">];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
 def TypeGradientsPass : Pass<"type-gradients", "::mlir::ModuleOp"> {

@@ -26,7 +26,7 @@ struct Message {
 
   /// The messages of a stage, in order of first use.
   static std::vector<Message> of(mlir::ModuleOp stage);
-  /// A message's name in reports: "h.3", after the layer or node that made it.
+  /// A message's name in reports, after the layer of the op: "layer 3", "cotangent of layer 3"; "a value" of none.
   static std::string nameOf(mlir::Operation *op);
 
   rt::MessageAttr toAttr(mlir::MLIRContext *context) const;

@@ -5,6 +5,24 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
+  let summary = "a reduction over dimensions that are not adjacent becomes one per run of adjacent ones";
+  let description = [{
+    Phase: fuse.
+
+    A kernel reduces contiguous memory. Dimensions of size one do not matter.
+
+    ```mlir
+    %0 = tx.reduce_mean %x [0, 2, 3] : tensor<2x3x4x5xf32> -> tensor<3xf32>
+    // becomes
+    %1 = tx.reduce_mean %x [2, 3] : tensor<2x3x4x5xf32> -> tensor<2x3xf32>
+    %0 = tx.reduce_mean %1 [0] : tensor<2x3xf32> -> tensor<3xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"split", "split", "reductions that became several">];
+}
+
 def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
   let summary = "a matmul and its cross-entropy, forward and backward, become one op";
   let description = [{
@@ -30,22 +48,24 @@ def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "losses fused with their matmul">];
 }
 
-def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
-  let summary = "a reduction over dimensions that are not adjacent becomes one per run of adjacent ones";
+def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
+  let summary = "rotary position embedding is one kernel, forward and backward";
   let description = [{
     Phase: fuse.
 
-    A kernel reduces contiguous memory. Dimensions of size one do not matter.
+    Also with casts in between. A transpose before it moves behind it, where it cancels with that of attention.
 
     ```mlir
-    %0 = tx.reduce_mean %x [0, 2, 3] : tensor<2x3x4x5xf32> -> tensor<3xf32>
+    %0 = tx.mul %x, %cos
+    %1 = tx.rotate_half %x
+    %2 = tx.mul %1, %sin
+    %3 = tx.add %0, %2
     // becomes
-    %1 = tx.reduce_mean %x [2, 3] : tensor<2x3x4x5xf32> -> tensor<2x3xf32>
-    %0 = tx.reduce_mean %1 [0] : tensor<2x3xf32> -> tensor<3xf32>
+    %3 = tx.rotary %x, %cos, %sin
     ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"split", "split", "reductions that became several">];
+  let statistics = [Statistic<"fused", "fused", "rotary embeddings, or their cotangents">];
 }
 
 def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
@@ -107,26 +127,6 @@ def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
   let statistics = [Statistic<"fused", "fused", "sums that a norm's gradient makes">];
-}
-
-def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
-  let summary = "rotary position embedding is one kernel, forward and backward";
-  let description = [{
-    Phase: fuse.
-
-    Also with casts in between. A transpose before it moves behind it, where it cancels with that of attention.
-
-    ```mlir
-    %0 = tx.mul %x, %cos
-    %1 = tx.rotate_half %x
-    %2 = tx.mul %1, %sin
-    %3 = tx.add %0, %2
-    // becomes
-    %3 = tx.rotary %x, %cos, %sin
-    ```
-  }];
-  let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "rotary embeddings, or their cotangents">];
 }
 
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {

@@ -92,26 +92,6 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"buckets", "buckets", "buckets made">];
 }
 
-def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
-  let summary = "joins gathers of flat shards over one axis into buckets, in the order in which their shards become ready";
-  let description = [{
-    Phase: overlap.
-
-    Like `bucket-all-reduces`, for the `zero.gather` of updated parameters. Runs after `order-updates`, which determines the order of
-    updates.
-
-    ```mlir
-    %v1 = zero.gather %v over "dp" because "updated parameter"
-    %w1 = zero.gather %w over "dp" because "updated parameter"
-    // becomes
-    %r:2 = zero.gather %v, %w over "dp" because "updated parameter"
-    ```
-  }];
-  let options = [Option<"bytes", "bytes", "int64_t", "0",
-                        "a bucket is closed when it has this many bytes; 0: an eighth of all, 256 KiB to 25 MB">];
-  let statistics = [Statistic<"buckets", "buckets", "buckets made">];
-}
-
 def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
   let summary = "updates parameters in the order in which their gradients are reduced";
   let description = [{
@@ -138,6 +118,26 @@ def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
     ```
   }];
   let statistics = [Statistic<"ordered", "ordered", "updates put in order">];
+}
+
+def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
+  let summary = "joins gathers of flat shards over one axis into buckets, in the order in which their shards become ready";
+  let description = [{
+    Phase: overlap.
+
+    Like `bucket-all-reduces`, for the `zero.gather` of updated parameters. Runs after `order-updates`, which determines the order of
+    updates.
+
+    ```mlir
+    %v1 = zero.gather %v over "dp" because "updated parameter"
+    %w1 = zero.gather %w over "dp" because "updated parameter"
+    // becomes
+    %r:2 = zero.gather %v, %w over "dp" because "updated parameter"
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "0",
+                        "a bucket is closed when it has this many bytes; 0: an eighth of all, 256 KiB to 25 MB">];
+  let statistics = [Statistic<"buckets", "buckets", "buckets made">];
 }
 
 def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {

@@ -1,13 +1,12 @@
 // Point-to-point messages between the ranks of two pipeline stages, over the channels of the
 // program's table (Program::channels).
 //
-//     PendingMessage in = receiveStart(rank, kActivations, {{x, 8 * 384}}, "h.3", micro);
-//     ...                                       // what needs no x
-//     wait(in);                                 // x holds what the previous stage has sent
-//     ...
-//     PendingMessage out = sendStart(rank, kOnward, {{y, 8 * 384}}, "h.6", micro);
-//     ...                                       // what does not write y
-//     wait(out);                                // y may be written again
+//     awaitSent(rank, kOnward);                 // y of the last micro-batch is sent
+//     receive(rank, kActivations, {{x, 8 * 384}}, "layer 3", micro);
+//     ...                                       // x holds what the previous stage has sent
+//     sendLater(rank, kOnward, {{y, 8 * 384}}, "layer 6", micro);
+//
+// is a pass of a micro-batch as emitted; receiveStart and sendStart with wait are what these consist of.
 //
 // Contract: both ends of a channel start the same messages in the same order, with equal types,
 // counts and micro-batches. Each message has a number within its channel; a mismatch is an error
