@@ -15,9 +15,20 @@ std::pair<int, int> Schedule::placeOf(int position) const {
           static_cast<int>(positions.chunkOf(position))};
 }
 
+llvm::StringRef partita::stages::nameOf(Slot::Kind kind) {
+  switch (kind) {
+  case Slot::Forward:
+    return "forward";
+  case Slot::Backward:
+    return "backward";
+  case Slot::Weights:
+    return "weights";
+  }
+  llvm_unreachable("no such kind of slot");
+}
+
 static std::string text(const Schedule &schedule, const Slot &slot) {
-  static constexpr const char *names[] = {"forward", "backward", "weights"};
-  return std::string(names[slot.kind]) + " of micro-batch " + std::to_string(slot.microBatch) +
+  return nameOf(slot.kind).str() + " of micro-batch " + std::to_string(slot.microBatch) +
          (schedule.chunks > 1 ? ", chunk " + std::to_string(slot.chunk) : "");
 }
 

@@ -15,6 +15,7 @@
 #include "dialects/Pipe/Positions.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct Slot {
     return kind == other.kind && chunk == other.chunk && microBatch == other.microBatch;
   }
 };
+
+/// "forward", "backward" or "weights".
+llvm::StringRef nameOf(Slot::Kind kind);
 
 struct Schedule {
   int stages = 1, microBatches = 1, chunks = 1; ///< chunks per stage
@@ -105,7 +109,15 @@ std::string findProblem(const Schedule &schedule);
 struct SlotCosts {
   double forward = 1, backward = 1, weights = 1;
   double of(Slot::Kind kind) const {
-    return kind == Slot::Forward ? forward : kind == Slot::Backward ? backward : weights;
+    switch (kind) {
+    case Slot::Forward:
+      return forward;
+    case Slot::Backward:
+      return backward;
+    case Slot::Weights:
+      return weights;
+    }
+    llvm_unreachable("no such kind of slot");
   }
 };
 

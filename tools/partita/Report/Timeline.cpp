@@ -59,7 +59,9 @@ static std::vector<SlotCosts> readCosts(const json::Object *costs, int chunks) {
   };
   std::vector<SlotCosts> result;
   for (int chunk = 0; chunk < chunks; ++chunk)
-    result.push_back({cost("forward", chunk), cost("backward", chunk), cost("weights", chunk)});
+    result.push_back({cost(stages::nameOf(Slot::Forward), chunk),
+                      cost(stages::nameOf(Slot::Backward), chunk),
+                      cost(stages::nameOf(Slot::Weights), chunk)});
   return result;
 }
 
@@ -76,7 +78,7 @@ static std::vector<Timeline::Reduction> reductionsOf(const json::Object &noted, 
   std::vector<Timeline::Reduction> result;
   for (auto [pass, number] : last) {
     auto [kind, chunk] = pass;
-    StringRef name = kind == Slot::Forward ? "forward" : kind == Slot::Backward ? "backward" : "weights";
+    StringRef name = stages::nameOf(kind);
     auto cost = static_cast<double>(numberOf(noted.getObject("costs"), name, chunk)),
          beside = static_cast<double>(numberOf(noted.getObject("beside"), name, chunk));
     if (int64_t bytes = numberOf(noted.getObject("reduced"), name, chunk); bytes > 0)
