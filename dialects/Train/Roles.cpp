@@ -20,6 +20,11 @@ const Role *train::findRole(llvm::StringRef name) {
   return found == std::end(kRoles) ? nullptr : found;
 }
 
+bool train::isFixedRole(llvm::StringRef name) {
+  const Role *role = findRole(name);
+  return role && role->isFixed;
+}
+
 std::string train::roleNames() {
   return llvm::join(llvm::map_range(kRoles, [](const Role &role) { return role.name.str(); }),
                     ", ");

@@ -21,6 +21,8 @@ struct Role {
 llvm::ArrayRef<Role> roles();
 /// The role of that name; null where there is none.
 const Role *findRole(llvm::StringRef name);
+/// Does the role of that name say all that an input holds? Not where there is none.
+bool isFixedRole(llvm::StringRef name);
 /// The names of all roles, for a message.
 std::string roleNames();
 

@@ -17,11 +17,6 @@ StringRef objective::roleOf(func::FuncOp function, unsigned argument) {
   return role ? role.getValue() : StringRef();
 }
 
-bool objective::isFixed(StringRef name) {
-  const train::Role *role = train::findRole(name);
-  return role && role->isFixed;
-}
-
 std::string objective::nameOf(func::FuncOp function, unsigned argument) {
   if (auto name = function.getArgAttrOfType<StringAttr>(argument, TrainDialect::kName))
     return "'" + name.str() + "'";
@@ -144,7 +139,7 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
                                << "': it looks up no table and no loss compares with it, so it has "
                                   "no tokens";
   if (StringRef fixed = roleOf(forward, *argument);
-      objective::isFixed(fixed) && role != fixed && forward.getArgument(*argument).use_empty())
+      train::isFixedRole(fixed) && role != fixed && forward.getArgument(*argument).use_empty())
     return forward.emitError() << "input '" << name << "' cannot be '" << role
                                << "': nothing reads it, as it has been taken for '" << fixed
                                << "' since the import; import the model again";

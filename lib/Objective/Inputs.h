@@ -24,8 +24,6 @@ void markBatches(mlir::func::FuncOp forward);
 
 /// The argument's role, "" without one.
 llvm::StringRef roleOf(mlir::func::FuncOp function, unsigned argument);
-/// Does the role say all that an input holds?
-bool isFixed(llvm::StringRef role);
 /// "'input_ids'", or "number 2".
 std::string nameOf(mlir::func::FuncOp function, unsigned argument);
 

@@ -7,6 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Train/Roles.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Objective/CausalAttention.h"
@@ -226,7 +227,7 @@ private:
   LogicalResult checkTakesData() {
     bool fixed = forward.getNumArguments() > 0;
     for (unsigned i = 0; i < forward.getNumArguments(); ++i)
-      fixed &= objective::isFixed(objective::roleOf(forward, i));
+      fixed &= train::isFixedRole(objective::roleOf(forward, i));
     if (!fixed)
       return success();
     return forward.emitError() << "no input takes anything from the data: all are ones, zeros or "

@@ -136,15 +136,26 @@ struct Buffers {
   }
 };
 
-TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
-  std::string text;
-  for (int i = 0; i < 100; ++i)
-    text += char(i);
+Program ofTwoMicroBatches() {
   Program program;
   program.mesh = kMesh;
   program.inputs = kInputs;
   program.accumulate = 2;
-  std::unique_ptr<Samples> file = openSamples("text:" + write("t", text), "--data", program);
+  return program;
+}
+
+/// The tokens 0, 1, 2 and so on.
+std::string counted(int tokens) {
+  std::string text;
+  for (int i = 0; i < tokens; ++i)
+    text += char(i);
+  return text;
+}
+
+TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
+  Program program = ofTwoMicroBatches();
+  std::unique_ptr<Samples> file =
+      openSamples("text:" + write("t", counted(100)), "--data", program);
   Batches batches(*file, "--data", program, 5, true, 2);
   EXPECT_EQ(batches.samplesInFile(), 33);
   std::multiset<int64_t> firsts;
@@ -174,13 +185,8 @@ TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
 /// Sample w of the text is the tokens from 3 w on. A step of this program takes eight: each of two
 /// micro-batches four, of which each of two ranks has two.
 TEST_F(Data, WithoutShufflingRowsAreTheFiles) {
-  std::string text;
-  for (int i = 0; i < 31; ++i) // ten samples
-    text += char(i);
-  Program program;
-  program.mesh = kMesh;
-  program.inputs = kInputs;
-  program.accumulate = 2;
+  Program program = ofTwoMicroBatches();
+  std::string text = counted(31); // ten samples
   std::unique_ptr<Samples> file = openSamples("text:" + write("t", text), "--data", program);
   Batches batches(*file, "--data", program, 5, false, 2);
   std::vector<int64_t> found;

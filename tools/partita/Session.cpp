@@ -135,7 +135,7 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
 static void addFixedInputs(StringRef inputs, ImportOptions &options) {
   for (StringRef binding : llvm::split(inputs, ',')) {
     auto [name, role] = binding.rsplit('=');
-    if (const train::Role *known = train::findRole(role); known && known->isFixed)
+    if (train::isFixedRole(role))
       options.fixedInputs.emplace_back(name, role);
   }
 }

@@ -67,52 +67,25 @@ struct OpRow {
   bool keepsStatistics = false; ///< running ones, which it updates in training mode
   bool takesSequences = false; ///< of tensors (Sequences.cpp)
 
+  template <typename T> constexpr OpRow with(T OpRow::*member, T value) const {
+    OpRow row = *this;
+    row.*member = value;
+    return row;
+  }
   constexpr OpRow fixed(std::initializer_list<int> operands) const {
-    OpRow row = *this;
+    uint32_t bits = fixedOperands;
     for (int operand : operands)
-      row.fixedOperands |= uint32_t(1) << operand;
-    return row;
+      bits |= uint32_t(1) << operand;
+    return with(&OpRow::fixedOperands, bits);
   }
-  constexpr OpRow masked(int operand) const {
-    OpRow row = *this;
-    row.maskOperand = operand;
-    return row;
-  }
-  constexpr OpRow biased(int operand) const {
-    OpRow row = *this;
-    row.biasOperand = operand;
-    return row;
-  }
-  constexpr OpRow learned(int operand) const {
-    OpRow row = *this;
-    row.learnedOperand = operand;
-    return row;
-  }
-  constexpr OpRow weighted(int dim) const {
-    OpRow row = *this;
-    row.outputDim = dim;
-    return row;
-  }
-  constexpr OpRow inverting() const {
-    OpRow row = *this;
-    row.inverts = true;
-    return row;
-  }
-  constexpr OpRow distributing() const {
-    OpRow row = *this;
-    row.distributes = true;
-    return row;
-  }
-  constexpr OpRow keepingStatistics() const {
-    OpRow row = *this;
-    row.keepsStatistics = true;
-    return row;
-  }
-  constexpr OpRow takingSequences() const {
-    OpRow row = *this;
-    row.takesSequences = true;
-    return row;
-  }
+  constexpr OpRow masked(int operand) const { return with(&OpRow::maskOperand, operand); }
+  constexpr OpRow biased(int operand) const { return with(&OpRow::biasOperand, operand); }
+  constexpr OpRow learned(int operand) const { return with(&OpRow::learnedOperand, operand); }
+  constexpr OpRow weighted(int dim) const { return with(&OpRow::outputDim, dim); }
+  constexpr OpRow inverting() const { return with(&OpRow::inverts, true); }
+  constexpr OpRow distributing() const { return with(&OpRow::distributes, true); }
+  constexpr OpRow keepingStatistics() const { return with(&OpRow::keepsStatistics, true); }
+  constexpr OpRow takingSequences() const { return with(&OpRow::takesSequences, true); }
   bool isSum() const { return effect == OpEffect::Adds && !inverts; }
   bool isProduct() const { return effect == OpEffect::Scales && !inverts; }
   /// Of a matrix with a layer's weight, whose rows are the layer's inputs.

@@ -111,26 +111,28 @@ static const Share &slowestOf(ArrayRef<Share> shares) {
                            [](const Share &a, const Share &b) { return a.flops < b.flops; });
 }
 
-/// How far the slowest stage is from an equal share; `isFar`, if it is noticeably.
-static std::string shareText(ArrayRef<Share> shares, bool &isFar) {
-  const Share &slowest = slowestOf(shares);
+/// How many equal shares of the FLOPs the slowest stage has.
+static double sharesOfSlowest(ArrayRef<Share> shares) {
   double all = 0;
   for (const Share &share : shares)
     all += share.flops;
-  double ratio = all > 0 ? slowest.flops * static_cast<double>(shares.size()) / all : 1;
-  isFar = ratio >= 1.005;
-  if (!isFar)
+  return all > 0 ? slowestOf(shares).flops * static_cast<double>(shares.size()) / all : 1;
+}
+
+static bool areEqual(ArrayRef<Share> shares) { return sharesOfSlowest(shares) < 1.005; }
+
+static std::string shareText(ArrayRef<Share> shares) {
+  if (areEqual(shares))
     return "all stages have an equal share of the FLOPs";
   return formatv("stage {0} is the slowest, with {1:F2} times an equal share of the FLOPs",
-                 slowest.number, ratio);
+                 slowestOf(shares).number, sharesOfSlowest(shares));
 }
 
 /// That, of cuts that balance FLOPs, and what keeps the slowest stage from an equal share.
 static std::string limitText(ArrayRef<Share> shares, const json::Object *limited) {
   const Share &slowest = slowestOf(shares);
-  bool isFar;
-  std::string text = shareText(shares, isFar);
-  if (!isFar)
+  std::string text = shareText(shares);
+  if (areEqual(shares))
     return text;
   if (!limited)
     return text + (slowest.layers == 1 ? ": a layer is not cut"
@@ -154,9 +156,8 @@ static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chun
                    chunks, slowestOf(shares).number);
   if (limited && limited->getArray("cuts"))
     return "Cut by auto: " + limitText(shares, limited);
-  bool isFar;
   if (assign == "uniform")
-    return "Cut into equally many layers: " + shareText(shares, isFar);
+    return "Cut into equally many layers: " + shareText(shares);
   if (assign == "parameters")
     return "Cut so that the largest stage has as few parameters as it can: " +
            ("stage " + Twine(slowestOf(shares).number) + " computes most").str();
