@@ -336,27 +336,10 @@ std::string Plan::textFor(StringRef placeholder) const {
 
 int64_t Plan::stages() const { return std::get<0>(splitMesh(get("mesh"))); }
 
-void Plan::setOneRank() {
-  for (auto [name, value] : {std::pair("mesh", ""),
-                             {"stages", "auto"},
-                             {"virtual-stages", "0"},
-                             {"schedule", "1f1b"},
-                             {"shard", ""},
-                             {"configuration", "none"},
-                             {"sequence-parallel", "false"},
-                             {"zero-stage", "0"},
-                             {"fsdp-strategy", "none"},
-                             {"recompute", "none"},
-                             {"recompute-budget", "0"},
-                             {"recompute-partition", "false"},
-                             {"keep-gathered", ""},
-                             {"offload", ""},
-                             {"precision", "float32"},
-                             {"stochastic-rounding", "false"}})
-    set(name, value);
-  for (StringRef name : {"persistence-threshold", "prefetch-bytes", "gather-always",
-                         "offload-threshold", "bucket-bytes", "sync-each", "reduce-type", "accumulate-type"})
-    set(name, findPlanOption(name)->initial);
+void Plan::setUnpartitioned() {
+  for (const PlanOption &option : planOptions())
+    if (option.unpartitioned)
+      set(option.name, option.unpartitioned);
 }
 
 Attribute Plan::toAttribute(MLIRContext *context) const {

@@ -42,6 +42,9 @@ struct PlanOption {
   llvm::StringLiteral initial;
   double low, high;
   llvm::StringLiteral help;
+  /// Its value in the unpartitioned program, with which `partita verify` compares; null: the plan's, as it says
+  /// what is computed and not how.
+  const char *unpartitioned = nullptr;
 };
 
 llvm::ArrayRef<PlanOption> planOptions();
@@ -86,8 +89,8 @@ public:
   int64_t stages() const;
   /// Sets a value that checkPlanValue accepts.
   void set(llvm::StringRef name, llvm::StringRef value);
-  /// The plan of the simplest program with the same steps: one rank, no recomputation.
-  void setOneRank();
+  /// Makes it the plan of the unpartitioned program: one rank, float32, no recomputation.
+  void setUnpartitioned();
 
   /// An option that is set, to a value other than its initial one, and that another option leaves without
   /// effect.

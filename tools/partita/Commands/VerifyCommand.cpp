@@ -152,9 +152,9 @@ int partita::tool::verifyMain(Arguments arguments) {
   session.tellGuesses(*partitioned, o.plan);
   if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32")
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
-  Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
-  onOneRank.setOneRank();
-  if (!compileTo(session, *whole, onOneRank, "optimize") || session.hasFailed())
+  Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
+  unpartitioned.setUnpartitioned();
+  if (!compileTo(session, *whole, unpartitioned, "optimize") || session.hasFailed())
     return 1;
 
   interp::VerifyOptions options;
