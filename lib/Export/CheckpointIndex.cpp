@@ -7,17 +7,13 @@
 #include "lib/Export/Safetensors.h"
 #include "partita/Import/ModelFile.h"
 #include "partita/Support/ParseJson.h"
+#include "runtime/include/partita_rt/checkpoint_format.h"
 #include "runtime/include/partita_rt/checksum.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace partita;
-
-static constexpr StringRef kFormat = "partita sharded checkpoint 3";
-static constexpr StringRef kFormat2 =
-    "partita sharded checkpoint 2"; // without checksums of headers
-static constexpr StringRef kOldFormat = "partita sharded checkpoint 1"; // without checksums
 
 /// A list of integers; none when it is not one.
 static std::optional<std::vector<int64_t>> integers(const json::Value *value) {
@@ -112,16 +108,17 @@ std::string WeightFile::parseIndex(StringRef folder) {
   const json::Object *table = top ? top->getObject("tensors") : nullptr;
   if (!metadata || !entries || !table)
     return "it lacks metadata, files or tensors";
-  StringRef format = metadata->getString("format").value_or("");
-  if (format != kFormat && format != kFormat2 && format != kOldFormat)
-    return "its format is " + importer::quoted(format) + ", not '" + kFormat.str() +
+  std::string format = metadata->getString("format").value_or("").str();
+  if (!partita_rt::isShardedFormat(format))
+    return "its format is " + importer::quoted(format) + ", not '" + partita_rt::kShardedFormat +
            "' or version 1 or 2 of it";
   if (std::string problem =
           checkFormat(format, metadata->getString(partita_rt::kTextChecksum).has_value());
       !problem.empty())
     return problem;
   save = metadata->getString("save").value_or("").str();
-  if (std::string problem = openFiles(*entries, folder, /*isChecked=*/format == kFormat);
+  if (std::string problem =
+          openFiles(*entries, folder, /*isChecked=*/format == partita_rt::kShardedFormat);
       !problem.empty())
     return problem;
   for (const auto &[name, value] : *table) {

@@ -3,6 +3,7 @@
 #include "lib/Export/Safetensors.h"
 #include "partita/Import/ModelFile.h"
 #include "partita/Support/ParseJson.h"
+#include "runtime/include/partita_rt/checkpoint_format.h"
 #include "runtime/include/partita_rt/checksum.h"
 #include "runtime/include/partita_rt/safetensors_names.h"
 #include "llvm/Support/Endian.h"
@@ -154,20 +155,11 @@ std::string WeightFile::numberBlocks(StringRef data) {
   return digits.empty() ? "" : "it has more checksums than its data have blocks";
 }
 
-/// Checkpoints have checksums from format 2 on.
-std::string WeightFile::checkFormat(StringRef format, bool hasChecksums) {
-  bool isSharded = format.consume_front("partita sharded checkpoint ");
-  if (isSharded || format.consume_front("partita checkpoint ")) {
-    if ((format == "2" || format == "3") && !hasChecksums)
-      return ("a checkpoint of format " + format +
-              " has checksums, but they are not there: it is damaged")
-          .str();
-    if (format == "1")
-      said = name + " is a checkpoint of format 1, which has no checksums: damage would go unnoticed";
-    if (format == "2" && isSharded)
-      said = name + " is a sharded checkpoint of format 2, whose index has no checksums of its "
-                    "files: shards that lie under each other's names would go unnoticed";
-  }
+std::string WeightFile::checkFormat(const std::string &format, bool hasChecksums) {
+  if (partita_rt::hasChecksumsAlways(format) && !hasChecksums)
+    return "its format, '" + format + "', has checksums, but they are not there: it is damaged";
+  if (std::string weakness = partita_rt::weaknessOfFormat(format); !weakness.empty())
+    said = name + " is of format '" + format + "', " + weakness;
   return {};
 }
 

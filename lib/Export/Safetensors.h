@@ -61,7 +61,7 @@ private:
   std::string parse();
   std::string parseHeader(const llvm::json::Object &entries, llvm::StringRef data);
   std::string numberBlocks(llvm::StringRef data);
-  std::string checkFormat(llvm::StringRef format, bool hasChecksums);
+  std::string checkFormat(const std::string &format, bool hasChecksums);
   std::string parseIndex(llvm::StringRef folder);
   /// Those of an index; with `isChecked` each must have the header that the index records.
   std::string openFiles(const llvm::json::Array &entries, llvm::StringRef folder, bool isChecked);

@@ -110,9 +110,7 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
     fail("%s is not a checkpoint: its step is not within 0 to 2^63 - 1", file.path().c_str());
   auto format = file.metadata().find("format");
   std::string found = format == file.metadata().end() ? "" : format->second;
-  const std::vector<std::string> known = {kWholeFormat, kShardedFormat, kShardedFormat2,
-                                          kOldWholeFormat, kOldShardedFormat};
-  if (std::find(known.begin(), known.end(), found) == known.end())
+  if (!isWholeFormat(found) && !isShardedFormat(found))
     fail("%s: its format is '%s', this program reads '%s' and '%s', and older versions of either",
          file.path().c_str(), found.c_str(), kWholeFormat, kShardedFormat);
   if (auto data = file.metadata().find("data"); data != file.metadata().end())

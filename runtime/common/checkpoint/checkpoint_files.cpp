@@ -237,7 +237,7 @@ void CheckpointFiles::readIndex() {
       if (value.kind == Json::String)
         meta[key] = value.string;
     const std::string &format = meta["format"];
-    if (format != kShardedFormat && format != kShardedFormat2 && format != kOldShardedFormat)
+    if (!isShardedFormat(format))
       fail("its format is '%s', this program reads '%s', and versions 1 and 2 of it",
            format.c_str(), kShardedFormat);
     said = formatNote(meta, meta.count(kTextChecksum) > 0, name);
@@ -320,18 +320,11 @@ std::string formatNote(const std::map<std::string, std::string> &metadata, bool 
   if (format == metadata.end())
     return "";
   const std::string &found = format->second;
-  bool always = found == kWholeFormat || found == kShardedFormat || found == kShardedFormat2;
-  if (always && !hasChecksums)
+  if (hasChecksumsAlways(found) && !hasChecksums)
     fail("%s: its format, '%s', has checksums, but they are not there: it is damaged", path.c_str(),
          found.c_str());
-  if (found == kOldWholeFormat || found == kOldShardedFormat)
-    return path + " is of format '" + found +
-           "', which has no checksums: damage would go unnoticed";
-  if (found == kShardedFormat2)
-    return path + " is of format '" + found +
-           "', whose index has no checksums of its files: shards that lie under each other's names "
-           "would go unnoticed";
-  return "";
+  std::string weakness = weaknessOfFormat(found);
+  return weakness.empty() ? "" : path + " is of format '" + found + "', " + weakness;
 }
 
 CheckpointFiles::CheckpointFiles(const std::string &path) : name(path) {

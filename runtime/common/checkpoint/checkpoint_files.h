@@ -26,20 +26,15 @@
 
 #include "common/weights/pieces.h"
 #include "common/weights/safetensors.h"
+#include "partita_rt/checkpoint_format.h"
 
 #include <functional>
 
 namespace partita_rt {
 
-constexpr char kWholeFormat[] = "partita checkpoint 2";
-constexpr char kShardedFormat[] = "partita sharded checkpoint 3";
 /// The metadata key of a file that a program wrote and that is not a checkpoint; its value:
 /// "parameters".
 constexpr char kHolds[] = "holds";
-/// The index of version 2 has no checksums of headers. Checkpoints of version 1 have no checksums.
-constexpr char kShardedFormat2[] = "partita sharded checkpoint 2";
-constexpr char kOldWholeFormat[] = "partita checkpoint 1";
-constexpr char kOldShardedFormat[] = "partita sharded checkpoint 1";
 
 /// A note for the user about a file whose format lacks checksums; "" for all others. Throws Error
 /// when the file's format has checksums and they are missing.

@@ -27,8 +27,7 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
   said = formatNote(file->metadata(), file->hasChecksums(), path);
   for (const auto &[key, value] : file->metadata())
-    ofProgram |= key == kHolds ? value == "parameters"
-                               : key == "format" && (value == kWholeFormat || value == kOldWholeFormat);
+    ofProgram |= key == kHolds ? value == "parameters" : key == "format" && isWholeFormat(value);
   table = file->tensors();
 }
 

@@ -1,0 +1,44 @@
+// The formats of checkpoints, by the name that their metadata have under "format". The compiler reads
+// checkpoints too, so this header includes no other of the runtime's.
+
+#ifndef PARTITA_RT_CHECKPOINT_FORMAT_H
+#define PARTITA_RT_CHECKPOINT_FORMAT_H
+
+#include <string>
+
+namespace partita_rt {
+
+/// One file that holds all tensors, and an index of files that hold shards: what programs write.
+constexpr char kWholeFormat[] = "partita checkpoint 2";
+constexpr char kShardedFormat[] = "partita sharded checkpoint 3";
+/// What programs still read.
+constexpr char kWholeFormat1[] = "partita checkpoint 1";
+constexpr char kShardedFormat1[] = "partita sharded checkpoint 1";
+constexpr char kShardedFormat2[] = "partita sharded checkpoint 2";
+
+inline bool isWholeFormat(const std::string &format) {
+  return format == kWholeFormat || format == kWholeFormat1;
+}
+
+inline bool isShardedFormat(const std::string &format) {
+  return format == kShardedFormat || format == kShardedFormat2 || format == kShardedFormat1;
+}
+
+/// A file of this format without checksums is damaged.
+inline bool hasChecksumsAlways(const std::string &format) {
+  return format == kWholeFormat || format == kShardedFormat || format == kShardedFormat2;
+}
+
+/// Which damage this format does not show: "which has no checksums: ..."; "" for the formats written today.
+inline std::string weaknessOfFormat(const std::string &format) {
+  if (format == kWholeFormat1 || format == kShardedFormat1)
+    return "which has no checksums: damage would go unnoticed";
+  if (format == kShardedFormat2)
+    return "whose index has no checksums of its files: shards that lie under each other's names would "
+           "go unnoticed";
+  return "";
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CHECKPOINT_FORMAT_H
