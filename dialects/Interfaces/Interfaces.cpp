@@ -4,6 +4,13 @@ using namespace mlir;
 
 #include "dialects/Interfaces/Interfaces.cpp.inc"
 
+FailureOr<bool> partita::parseFlag(AsmParser &parser) {
+  bool isTrue = succeeded(parser.parseOptionalKeyword("true"));
+  if (!isTrue && failed(parser.parseKeyword("false", ": a flag is true or false")))
+    return failure();
+  return isTrue;
+}
+
 int64_t partita::bytesOf(TypeRange tensors) {
   int64_t bytes = 0;
   for (Type type : tensors) {

@@ -6,6 +6,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
 #include "runtime/include/partita_rt/collectives.h"
 
 namespace partita {
@@ -40,6 +41,9 @@ mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Sta
 
 /// Bytes that a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
+
+/// A member of a table's attribute: `true` or `false` (Tables.td).
+mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
 
 /// See Interfaces.td.
 template <typename Op> class UpdateWork : public mlir::OpTrait::TraitBase<Op, UpdateWork> {};

@@ -163,11 +163,11 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                ? success()
                : op->emitError() << attribute.getName() << " is " << attribute.getValue()
                                  << ", expected an i64 from 0";
-  if (llvm::is_contained({kSchedule, kLimited}, attribute.getName()))
-    return isa<DictionaryAttr>(attribute.getValue())
-               ? success()
-               : op->emitError() << attribute.getName() << " is " << attribute.getValue()
-                                 << ", expected a dictionary";
+  if (attribute.getName() == kLimited)
+    return isa<LimitedAttr>(attribute.getValue()) ? success()
+                                                  : op->emitError() << kLimited << " is "
+                                                                    << attribute.getValue()
+                                                                    << ", expected a #pipe.limited";
   if (attribute.getName() == kHyper)
     return isa<DictionaryAttr>(attribute.getValue())
                ? success()
@@ -198,6 +198,14 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (!list)
     return op->emitError() << kOn << " is " << attribute.getValue() << ", expected stages";
   return verifyPositions(op, list.asArrayRef());
+}
+
+LogicalResult LimitedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t limit,
+                                  DenseI64ArrayAttr, int64_t stage, int64_t bytes, int64_t tried) {
+  if (limit < 0 || stage < 0 || bytes <= limit || tried < 0)
+    return emitError() << "stage " << stage << " needs " << bytes << " bytes, and the limit of "
+                       << limit << " decided nothing";
+  return success();
 }
 
 LogicalResult ChannelAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t from,

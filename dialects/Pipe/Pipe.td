@@ -13,6 +13,7 @@ include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Interfaces/Interfaces.td"
+include "dialects/Interfaces/Tables.td"
 
 def Pipe_Dialect : Dialect {
   let name = "pipe";
@@ -43,11 +44,8 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kResult = "pipe.result";
     /// On a program's module and on its stages: the first layer of each position, in ascending order.
     static constexpr ::llvm::StringLiteral kCuts = "pipe.cuts";
-    /// On a program's module whose cuts the memory limit decided: {limit, cuts: those that balance the work, stage, bytes: what that
-    /// stage, the fullest, needs with them, tried: how many other cuts were compiled}.
+    /// On a program's module whose cuts the memory limit decided, by the driver: #pipe.limited.
     static constexpr ::llvm::StringLiteral kLimited = "pipe.limited";
-    /// On a stage, by `note-schedule`: {order: its loop's; by the name of each pass: what that pass of each chunk costs}.
-    static constexpr ::llvm::StringLiteral kSchedule = "pipe.schedule";
     /// On the loop of the last stage, by `schedule-stages`, a unit: `schedule-backward` may join each backward pass with the forward
     /// pass before it without a deadlock with the previous stage.
     static constexpr ::llvm::StringLiteral kMayJoin = "pipe.may_join";
@@ -77,6 +75,15 @@ def Pipe_ChannelAttr : AttrDef<Pipe_Dialect, "Channel"> {
   let parameters = (ins "int64_t":$from, "int64_t":$to, DefaultValuedParameter<"int64_t", "0">:$number);
   let assemblyFormat = "`<` $from `to` $to (`,` `number` $number^)? `>`";
   let genVerifyDecl = 1;
+}
+
+def Pipe_LimitedAttr : Table<Pipe_Dialect, "Limited", "limited"> {
+  let summary = "why a program has other cuts than those that balance the work: a memory limit";
+  let description = [{
+    With `cuts`, which balance the work, stage `stage` is the fullest and needs `bytes`, more than `limit` (bytes). `tried` other cuts were
+    compiled.
+  }];
+  let parameters = (ins "int64_t":$limit, "::mlir::DenseI64ArrayAttr":$cuts, "int64_t":$stage, "int64_t":$bytes, "int64_t":$tried);
 }
 
 /// What has a size in bytes.

@@ -30,8 +30,7 @@ inline bool hasOffsets(Space space) {
 /// Does memory in it live as long as the program?
 inline bool isPersistent(Space space) { return space == Space::Persistent || space == Space::Host; }
 
-/// Parameters of the tables' attributes: `true` or `false`, and a kind by its row's name.
-mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
+/// A parameter of the tables' attributes: a kind of collective by its row's name.
 mlir::FailureOr<partita_rt::CollectiveKind> parseCollectiveKind(mlir::AsmParser &parser);
 
 /// One argument of a call: text in which each `{}` is one of `values`. Without text it is left out, for
@@ -101,6 +100,7 @@ std::string dtypeName(mlir::Type element);
 } // namespace partita::rt
 
 #include "dialects/Rt/RtDialect.h.inc"
+#include "dialects/Rt/RtEnums.h.inc"
 #include "dialects/Rt/RtInterfaces.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Rt/RtTypes.h.inc"
@@ -112,6 +112,9 @@ std::string dtypeName(mlir::Type element);
 #include "dialects/Rt/RtKernels.h.inc"
 
 namespace partita::rt {
+
+/// The ledgers that `plan-memory` recorded: of each function one, or two where it uses pinned memory.
+llvm::SmallVector<LedgerAttr> ledgersIn(mlir::ModuleOp module);
 /// The elements of a list of #rt.program; none where it is absent.
 template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
   return llvm::map_range(list ? list.getValue() : llvm::ArrayRef<mlir::Attribute>(),

@@ -4,6 +4,7 @@
 #define PARTITA_RT_BASE
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
@@ -45,7 +46,7 @@ def Rt_Dialect : Dialect {
     /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep between
     /// passes.
     static constexpr ::llvm::StringLiteral kInFlight = "rt.in_flight";
-    /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
+    /// On the module, by `plan-memory`: an array of #rt.ledger, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
     /// On an op of a layer's function, by `outline-layers`: which of its attributes are columns of the table, a dictionary of
     /// #rt.column by the attributes' names. The attribute's own value is the first row's.

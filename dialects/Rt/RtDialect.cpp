@@ -18,6 +18,7 @@ using namespace partita::rt;
 #include "dialects/Rt/RtDialect.cpp.inc"
 #include "dialects/Rt/RtInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
+#include "dialects/Rt/RtEnums.cpp.inc"
 #include "dialects/Rt/RtTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Rt/RtAttrs.cpp.inc"
@@ -72,6 +73,12 @@ static LogicalResult verifyPassOf(Operation *op, Attribute value) {
 LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == kProgram && !isa<ProgramAttr>(attribute.getValue()))
     return op->emitError() << kProgram << " is " << attribute.getValue() << ", and no #rt.program";
+  if (attribute.getName() == kLedger) {
+    auto ledgers = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (!ledgers || !llvm::all_of(ledgers, llvm::IsaPred<LedgerAttr>))
+      return op->emitError() << kLedger << " is " << attribute.getValue()
+                             << ", expected a list of #rt.ledger";
+  }
   if (attribute.getName() == kLast)
     return verifyLast(op, attribute.getValue());
   if (attribute.getName() == kPassOf)

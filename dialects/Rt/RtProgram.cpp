@@ -10,13 +10,6 @@ using namespace partita::rt;
 using partita_rt::CollectiveKind;
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-FailureOr<bool> rt::parseFlag(AsmParser &parser) {
-  bool isTrue = succeeded(parser.parseOptionalKeyword("true"));
-  if (!isTrue && failed(parser.parseKeyword("false", ": a flag is true or false")))
-    return failure();
-  return isTrue;
-}
-
 FailureOr<partita_rt::CollectiveKind> rt::parseCollectiveKind(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef name;
@@ -108,4 +101,36 @@ LogicalResult ProgramAttr::verify(EmitError emitError, ArrayAttr inputs, ArrayAt
 
 ProgramAttr ProgramAttr::of(ModuleOp module) {
   return module->getAttrOfType<ProgramAttr>(RtDialect::kProgram);
+}
+
+LogicalResult BufferAttr::verify(EmitError emitError, StringRef name, MemoryKind, int64_t bytes,
+                                 int64_t offset, int64_t begin, int64_t end, int64_t, bool) {
+  if (bytes < 0 || offset < 0)
+    return emitError() << "buffer '" << name << "' has " << bytes << " bytes at offset " << offset;
+  if (begin < 0 || end < begin)
+    return emitError() << "buffer '" << name << "' lives from op " << begin << " to op " << end;
+  return success();
+}
+
+LogicalResult LedgerAttr::verify(EmitError emitError, StringRef function, bool, int64_t bytes,
+                                 int64_t peak, int64_t ops, int64_t at, StringRef, StringRef,
+                                 int64_t, bool, ArrayAttr buffers) {
+  if (peak < 0 || bytes < peak)
+    return emitError() << "the ledger of '" << function << "' has a peak of " << peak
+                       << " bytes in " << bytes;
+  if (at < 0 || at >= std::max<int64_t>(ops, 1))
+    return emitError() << "the ledger of '" << function << "' has its peak at op " << at << " of "
+                       << ops;
+  if (failed(check<BufferAttr>(emitError, buffers, "buffers", "#rt.buffer")))
+    return failure();
+  for (Attribute each : buffers ? buffers.getValue() : ArrayRef<Attribute>())
+    if (auto buffer = cast<BufferAttr>(each); buffer.getEnd() >= ops)
+      return emitError() << "buffer '" << buffer.getName() << "' lives to op " << buffer.getEnd()
+                         << ", and '" << function << "' has " << ops;
+  return success();
+}
+
+SmallVector<LedgerAttr> rt::ledgersIn(ModuleOp module) {
+  auto all = module->getAttrOfType<ArrayAttr>(RtDialect::kLedger);
+  return all ? llvm::to_vector(all.getAsRange<LedgerAttr>()) : SmallVector<LedgerAttr>();
 }

@@ -1,24 +1,13 @@
-//===- RtProgram.td - the program's tables, between lowering and emission ---------------------===//
+//===- RtProgram.td - the program's tables, between planning, lowering and emission ---------------===//
 
 #ifndef PARTITA_RT_PROGRAM
 #define PARTITA_RT_PROGRAM
 
+include "dialects/Interfaces/Tables.td"
 include "dialects/Rt/RtBase.td"
 
-class Rt_Table<string name, string tableMnemonic> : AttrDef<Rt_Dialect, name> {
-  let mnemonic = tableMnemonic;
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
+class Rt_Table<string name, string mnemonic> : Table<Rt_Dialect, name, mnemonic>;
 
-class Rt_Text<string desc> : StringRefParameter<desc, [{""}]>;
-class Rt_Number<string value, string desc> : DefaultValuedParameter<"int64_t", value, desc>;
-class Rt_Flag<string value, string desc> : DefaultValuedParameter<"bool", value, desc> {
-  let parser = "::partita::rt::parseFlag($_parser)";
-  let printer = [{$_printer << ($_self ? "true" : "false")}];
-}
-/// Absent where the list is empty.
-class Rt_List<string desc> : OptionalParameter<"::mlir::ArrayAttr", desc>;
 /// By its name in partita_rt/collectives.h.
 def Rt_Kind : AttrOrTypeParameter<"::partita_rt::CollectiveKind", "the kind of collective"> {
   let parser = "::partita::rt::parseCollectiveKind($_parser)";
@@ -31,8 +20,8 @@ def Rt_InputAttr : Rt_Table<"Input", "input"> {
     `type` is that of one micro-batch of one rank, with its placement. `vocabulary` is the number of rows that the input indexes, 0 if it
     indexes none; `filler` pads it. Without `batched`, all ranks have the same values.
   }];
-  let parameters = (ins StringRefParameter<>:$name, Rt_Text<"train.role">:$role, "::mlir::RankedTensorType":$type,
-                        Rt_Flag<"true", "">:$batched, Rt_Number<"0", "">:$filler, Rt_Number<"0", "">:$vocabulary);
+  let parameters = (ins StringRefParameter<>:$name, Table_Text<"train.role">:$role, "::mlir::RankedTensorType":$type,
+                        Table_Flag<"true", "">:$batched, Table_Number<"0", "">:$filler, Table_Number<"0", "">:$vocabulary);
 }
 
 def Rt_OutputAttr : Rt_Table<"Output", "output"> {
@@ -47,27 +36,27 @@ def Rt_CensusAttr : Rt_Table<"Census", "census"> {
     `bytes` is the sum over all calls.
   }];
   let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, StringRefParameter<>:$reason,
-                        Rt_List<"of strings">:$tensors, Rt_Number<"0", "">:$calls, Rt_Number<"0", "">:$bytes);
+                        Table_List<"of strings">:$tensors, Table_Number<"0", "">:$calls, Table_Number<"0", "">:$bytes);
 }
 
 def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
   let summary = "one collective of the program with its cause";
   let description = "The members of analysis::Collective, so that a program can be explained when its tensor ops are gone.";
   let parameters = (ins
-    StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, Rt_Text<"of the elements">:$type,
-    Rt_Text<"its name where no cause is noted">:$called, Rt_Flag<"false", "">:$backward, Rt_Number<"1", "">:$calls,
-    Rt_Number<"0", "">:$bytes, Rt_Number<"1", "">:$tensors, Rt_Number<"1", "">:$micro_batches, "int64_t":$place, Rt_Number<"0", "">:$layers,
-    Rt_Text<"">:$role, Rt_Text<"">:$letter, Rt_Text<"">:$rule, Rt_Text<"">:$op, Rt_Text<"">:$node, Rt_Text<"">:$seed, Rt_Text<"">:$words,
-    Rt_List<"of strings">:$parameters, Rt_List<"of lists of strings">:$merged, Rt_Number<"0", "">:$others,
-    Rt_Flag<"false", "">:$may_scatter);
+    StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, Table_Text<"of the elements">:$type,
+    Table_Text<"its name where no cause is noted">:$called, Table_Flag<"false", "">:$backward, Table_Number<"1", "">:$calls,
+    Table_Number<"0", "">:$bytes, Table_Number<"1", "">:$tensors, Table_Number<"1", "">:$micro_batches, "int64_t":$place, Table_Number<"0", "">:$layers,
+    Table_Text<"">:$role, Table_Text<"">:$letter, Table_Text<"">:$rule, Table_Text<"">:$op, Table_Text<"">:$node, Table_Text<"">:$seed, Table_Text<"">:$words,
+    Table_List<"of strings">:$parameters, Table_List<"of lists of strings">:$merged, Table_Number<"0", "">:$others,
+    Table_Flag<"false", "">:$may_scatter);
 }
 
 def Rt_MessageAttr : Rt_Table<"Message", "message"> {
   let summary = "what one rank sends over one channel, or receives, in one call of a function";
   let description = "`bytes` is the sum over all messages. `reason` is that of the first one.";
-  let parameters = (ins StringRefParameter<>:$function, "int64_t":$source, "int64_t":$target, Rt_Number<"0", "">:$number,
-                        StringRefParameter<>:$reason, Rt_Flag<"false", "">:$backward, Rt_Number<"0", "">:$messages,
-                        Rt_Number<"0", "">:$bytes);
+  let parameters = (ins StringRefParameter<>:$function, "int64_t":$source, "int64_t":$target, Table_Number<"0", "">:$number,
+                        StringRefParameter<>:$reason, Table_Flag<"false", "">:$backward, Table_Number<"0", "">:$messages,
+                        Table_Number<"0", "">:$bytes);
 }
 
 def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
@@ -90,10 +79,10 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
     `to_host` and `to_device` are the bytes that one step moves.
   }];
   let parameters = (ins
-    Rt_List<"">:$inputs, Rt_List<"">:$outputs, Rt_List<"">:$census, Rt_List<"">:$collectives, Rt_List<"">:$undecayed,
-    Rt_List<"">:$gathers_ahead, Rt_List<"">:$stage_sums, Rt_List<"">:$messages, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Rt_Text<"the optimizer's op; none without one">:$optimizer,
-    Rt_Text<"of the learning rate">:$schedule, Rt_Number<"1", "micro-batches of a step">:$accumulate,
-    Rt_Number<"0", "">:$to_host, Rt_Number<"0", "">:$to_device);
+    Table_List<"">:$inputs, Table_List<"">:$outputs, Table_List<"">:$census, Table_List<"">:$collectives, Table_List<"">:$undecayed,
+    Table_List<"">:$gathers_ahead, Table_List<"">:$stage_sums, Table_List<"">:$messages, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Table_Text<"the optimizer's op; none without one">:$optimizer,
+    Table_Text<"of the learning rate">:$schedule, Table_Number<"1", "micro-batches of a step">:$accumulate,
+    Table_Number<"0", "">:$to_host, Table_Number<"0", "">:$to_device);
   let extraClassDeclaration = [{
     /// The module's, or null.
     static ProgramAttr of(::mlir::ModuleOp module);
@@ -102,6 +91,40 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
       return getGathersAhead() && ::llvm::is_contained(getGathersAhead().getValue(), axis);
     }
   }];
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------------------------------===//
+
+/// One case for each row of partita/Memory/Ledger.h, in its order.
+def Rt_MemoryKind : I32EnumAttr<"MemoryKind", "what memory is used for", [
+  I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"State", 1, "state">, I32EnumAttrCase<"Gathered", 2, "gathered">,
+  I32EnumAttrCase<"Gradient", 3, "gradient">, I32EnumAttrCase<"Activation", 4, "activation">,
+  I32EnumAttrCase<"Communication", 5, "communication">, I32EnumAttrCase<"Workspace", 6, "workspace">]> {
+  let cppNamespace = "::partita::rt";
+  let genSpecializedAttr = 0;
+}
+
+def Rt_BufferAttr : Rt_Table<"Buffer", "buffer"> {
+  let summary = "a buffer of the arena or of pinned memory: what it holds, where, and from which op to which";
+  let description = [{
+    `bytes` and `offset` are in bytes. The buffer lives from op `begin` to op `end` of its function, both included. It was made for an op of
+    layer `place` (analysis::Place).
+  }];
+  let parameters = (ins StringRefParameter<>:$name, EnumParameter<Rt_MemoryKind>:$kind, "int64_t":$bytes, "int64_t":$offset,
+                        "int64_t":$begin, "int64_t":$end, "int64_t":$place, Table_Flag<"false", "">:$backward);
+}
+
+def Rt_LedgerAttr : Rt_Table<"Ledger", "ledger"> {
+  let summary = "how one function uses the arena, or pinned memory";
+  let description = [{
+    `bytes` is what it needs, `peak` the max sum of what lives at once; both in bytes. Of the `ops` of the function, op `at` has the
+    peak: it is called `name`, belongs to layer `place` and comes from the model's node `node`. `buffers` lists #rt.buffer.
+  }];
+  let parameters = (ins StringRefParameter<>:$function, Table_Flag<"false", "">:$pinned, "int64_t":$bytes, "int64_t":$peak, "int64_t":$ops,
+                        "int64_t":$at, Table_Text<"">:$name, Table_Text<"">:$node, "int64_t":$place, Table_Flag<"false", "">:$backward,
+                        Table_List<"">:$buffers);
 }
 
 #endif // PARTITA_RT_PROGRAM

@@ -111,15 +111,19 @@ SmallVector<StateOp> train::stateSymbols(OptimizerInterface update) {
   return symbols;
 }
 
-SmallVector<StringRef> train::optimizerNames(MLIRContext *context) {
-  SmallVector<StringRef> names;
-  // Not getRegisteredOperationsByDialect: MLIR 22 searches it with a comparison that is no order, and finds none in some
-  // contexts.
-  for (RegisteredOperationName name : context->getRegisteredOperations())
-    if (name.hasInterface<OptimizerInterface>())
-      names.push_back(name.stripDialect());
-  llvm::sort(names);
-  return names;
+template <typename... Ops> static std::vector<OptimizerRow> rowsOf() {
+  std::vector<OptimizerRow> rows{{Ops::getOperationName().split('.').second,
+                                  Ops::getHyperparameters(), Ops::getScalarNames()}...};
+  llvm::sort(rows, [](auto &a, auto &b) { return a.name < b.name; });
+  return rows;
+}
+
+ArrayRef<OptimizerRow> train::optimizers() {
+  static const std::vector<OptimizerRow> rows = rowsOf<
+#define GET_OP_LIST
+#include "dialects/Train/Optimizers.cpp.inc"
+      >();
+  return rows;
 }
 
 std::optional<RegisteredOperationName> train::findOptimizer(MLIRContext *context, StringRef kind) {

@@ -4,6 +4,7 @@
 #include "dialects/Par/Reasons.h"
 #include "dialects/Train/Roles.h"
 #include "dialects/Train/RunningSums.h"
+#include "dialects/Train/Tensors.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -155,7 +156,7 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   if (attribute.getName() == kLast)
     return verifyLastAttribute(op, attribute.getValue());
   if (attribute.getName() != kEntryPoint)
-    return success();
+    return verifyTable(op, attribute);
   if (!isa<FunctionOpInterface, SymbolOpInterface>(op) ||
       !isa<EntryPointAttr>(attribute.getValue()))
     return op->emitError() << kEntryPoint << " is " << attribute.getValue()

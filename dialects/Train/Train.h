@@ -95,8 +95,14 @@ inline double trustRatio(double valueSquares, double directionSquares, double le
   double ratio = std::sqrt(valueSquares) / std::sqrt(directionSquares);
   return valueSquares > 0 && directionSquares > 0 ? std::min(std::max(ratio, least), most) : 1;
 }
-/// The names of all optimizers, in order.
-llvm::SmallVector<llvm::StringRef> optimizerNames(mlir::MLIRContext *context);
+/// What an optimizer's definition says (Optimizers.td), for those that have no context.
+struct OptimizerRow {
+  llvm::StringRef name;
+  llvm::SmallVector<Hyperparameter> hyperparameters;
+  llvm::SmallVector<llvm::StringRef> scalars; ///< "ratio": of LAMB
+};
+/// All optimizers, by name.
+llvm::ArrayRef<OptimizerRow> optimizers();
 /// The optimizer called `kind`: its op's name in a context, for an OperationState and for asking
 /// its interface; none where there is none.
 std::optional<mlir::RegisteredOperationName> findOptimizer(mlir::MLIRContext *context,

@@ -10,6 +10,7 @@
 
 include "dialects/Train/Norms.td"
 include "dialects/Train/TrainBase.td"
+include "dialects/Train/TrainTables.td"
 
 def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
   let summary = "where a parameter's initial value is: file, byte offset, bytes, stored element type";

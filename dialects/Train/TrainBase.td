@@ -10,6 +10,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "dialects/Interfaces/Interfaces.td"
+include "dialects/Interfaces/Tables.td"
 
 def Train_Dialect : Dialect {
   let name = "train";
@@ -34,7 +35,7 @@ def Train_Dialect : Dialect {
     /// On the module: what is minimized and why, in words.
     static constexpr ::llvm::StringLiteral kObjective = "train.objective";
     /// On the module: the files that `initial` values are in, as import found them: an array of
-    /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
+    /// #train.file.
     static constexpr ::llvm::StringLiteral kFiles = "train.files";
     /// On the module: the device configurations of the model's file, by name: a dictionary of
     /// `devices`, `stages` (the pipeline stages that nodes are in) and `tensors` (annotated ones).
@@ -42,6 +43,16 @@ def Train_Dialect : Dialect {
     /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
     /// configuration.
     static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
+    /// On a parameter: an array of #train.stored, which tensors of the model's file hold it (Tensors.h).
+    static constexpr ::llvm::StringLiteral kTensors = "train.tensors";
+    /// On the module: an array of #train.note, what import had to guess.
+    static constexpr ::llvm::StringLiteral kNotes = "train.notes";
+    /// On the module: names of the file's tensors that --freeze matches and that are constants anyway.
+    static constexpr ::llvm::StringLiteral kFrozenConstants = "train.frozen_constants";
+    /// On the module, by `note-flops`: an array of #train.work, of its training step or, without one, of @forward.
+    static constexpr ::llvm::StringLiteral kWork = "train.work";
+    /// On a pipeline stage, by `note-schedule`: #train.costs.
+    static constexpr ::llvm::StringLiteral kCosts = "train.costs";
     /// On an op of a pass of a loop with an order, a unit: it runs only in the pass's last slot. Its results are used by such ops or
     /// are last values of the pass.
     static constexpr ::llvm::StringLiteral kLast = "train.last";
@@ -51,6 +62,7 @@ def Train_Dialect : Dialect {
 }
 
 class Train_Attr<string name, string mnem> : AttrDef<Train_Dialect, name> { let mnemonic = mnem; }
+class Train_Table<string name, string mnemonic> : Table<Train_Dialect, name, mnemonic>;
 class Train_Op<string mnemonic, list<Trait> traits = []> : Op<Train_Dialect, mnemonic, traits>;
 
 #endif // PARTITA_TRAIN_BASE

@@ -188,38 +188,27 @@ double partita::modelFlops(ArrayRef<LayerWork> work) {
 // As attributes and as JSON
 //===----------------------------------------------------------------------------------------------===//
 
-ArrayAttr partita::noteWork(MLIRContext *context, ArrayRef<LayerWork> work) {
-  Builder b(context);
-  return b.getArrayAttr(llvm::map_to_vector(work, [&](const LayerWork &each) -> Attribute {
-    return b.getDictionaryAttr(
-        {b.getNamedAttr("place", b.getI64IntegerAttr(each.place)),
-         b.getNamedAttr("products", b.getF64FloatAttr(each.forward.products)),
-         b.getNamedAttr("elementwise", b.getF64FloatAttr(each.forward.elementwise)),
-         b.getNamedAttr("backward", b.getF64FloatAttr(each.backward)),
-         b.getNamedAttr("parameters", b.getI64IntegerAttr(each.parameters))});
-  }));
+void partita::noteWork(ModuleOp module, ArrayRef<LayerWork> work) {
+  Builder b(module.getContext());
+  SmallVector<Attribute> rows = llvm::map_to_vector(work, [&](const LayerWork &each) -> Attribute {
+    return train::WorkAttr::get(b.getContext(), each.place,
+                                b.getF64FloatAttr(each.forward.products),
+                                b.getF64FloatAttr(each.forward.elementwise),
+                                b.getF64FloatAttr(each.backward), each.parameters);
+  });
+  if (!rows.empty())
+    module->setAttr(train::TrainDialect::kWork, b.getArrayAttr(rows));
 }
 
 std::vector<LayerWork> partita::notedWork(ModuleOp module) {
   std::vector<LayerWork> result;
-  auto noted = module->getAttrOfType<ArrayAttr>(kNotedWork);
-  for (Attribute attribute : noted ? noted.getValue() : ArrayRef<Attribute>()) {
-    auto entry = dyn_cast<DictionaryAttr>(attribute);
-    if (!entry)
-      continue;
-    auto whole = [&](StringRef key) {
-      auto value = dyn_cast_or_null<IntegerAttr>(entry.get(key));
-      return value && value.getType().isInteger(64) ? value.getInt() : int64_t(0);
-    };
-    auto real = [&](StringRef key) {
-      auto value = dyn_cast_or_null<FloatAttr>(entry.get(key));
-      return value ? value.getValueAsDouble() : 0.0;
-    };
-    result.push_back({whole("place"),
-                      {real("products"), real("elementwise")},
-                      real("backward"),
-                      whole("parameters")});
-  }
+  if (auto noted = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kWork))
+    for (auto each : noted.getAsRange<train::WorkAttr>())
+      result.push_back(
+          {each.getPlace(),
+           {each.getProducts().getValueAsDouble(), each.getElementwise().getValueAsDouble()},
+           each.getBackward().getValueAsDouble(),
+           each.getParameters()});
   return result;
 }
 

@@ -27,11 +27,6 @@ std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
 
-StringRef string(DictionaryAttr entry, StringRef key) {
-  auto attribute = dyn_cast_or_null<StringAttr>(entry.get(key));
-  return attribute ? attribute.getValue() : "";
-}
-
 json::Array shapeOf(ArrayRef<int64_t> shape) {
   json::Array result;
   for (int64_t size : shape)
@@ -143,30 +138,39 @@ stages::Slot slotOf(const train::OrderAttr::Slot &slot) {
           static_cast<int>(slot.microBatch)};
 }
 
-/// What `note-schedule` found: the order in runs, as slots of a schedule's file, and what passes cost.
-json::Object scheduleOf(ModuleOp stage, DictionaryAttr noted) {
+/// What `note-schedule` found: the order in runs, as slots of a schedule's file, and what passes cost, by
+/// their kind and chunk.
+json::Object scheduleOf(ModuleOp stage, train::CostsAttr noted) {
   json::Array runs;
-  if (auto order = noted.getAs<train::OrderAttr>("order"))
-    for (const train::OrderAttr::Run &run : order.getRuns()) {
-      json::Array slots;
-      for (const train::OrderAttr::Slot &slot : run.slots)
-        slots.push_back(stages::slotText(slotOf(slot)));
-      runs.push_back(json::Object{{"times", run.times}, {"slots", std::move(slots)}});
+  for (const train::OrderAttr::Run &run : noted.getOrder().getRuns()) {
+    json::Array slots;
+    for (const train::OrderAttr::Slot &slot : run.slots)
+      slots.push_back(stages::slotText(slotOf(slot)));
+    runs.push_back(json::Object{{"times", run.times}, {"slots", std::move(slots)}});
+  }
+  auto byKind = [&](int64_t (train::PassCostAttr::*number)() const, bool hasZeros) {
+    std::map<StringRef, SmallVector<int64_t>> found;
+    for (auto each : noted.getPasses().getAsRange<train::PassCostAttr>()) {
+      train::PassName pass = each.getPass().getName();
+      SmallVector<int64_t> &ofChunks = found[train::stringifyPassKind(pass.kind)];
+      ofChunks.resize(std::max<size_t>(ofChunks.size(), pass.chunk + 1), 0);
+      ofChunks[pass.chunk] = (each.*number)();
     }
-  auto byKind = [](DictionaryAttr numbers) {
     json::Object result;
-    for (StringRef kind : {"forward", "backward", "weights"})
-      if (auto ofChunks = numbers.getAs<DenseI64ArrayAttr>(kind))
-        result[kind] = json::Array(ofChunks.asArrayRef());
+    for (auto &[kind, ofChunks] : found)
+      if (hasZeros || llvm::any_of(ofChunks, [](int64_t each) { return each != 0; }))
+        result[kind] = json::Array(ofChunks);
     return result;
   };
   std::optional<pipe::Positions> positions = pipe::positionsOf(stage);
   json::Object result{{"runs", std::move(runs)},
-                      {"costs", byKind(noted)},
+                      {"costs", byKind(&train::PassCostAttr::getCost, /*hasZeros=*/true)},
                       {"wave", positions && positions->isWave}};
-  for (StringRef numbers : {"reduced", "beside"})
-    if (auto entry = noted.getAs<DictionaryAttr>(numbers))
-      result[numbers] = byKind(entry);
+  if (json::Object reduced = byKind(&train::PassCostAttr::getReduced, /*hasZeros=*/false);
+      !reduced.empty()) {
+    result["reduced"] = std::move(reduced);
+    result["beside"] = byKind(&train::PassCostAttr::getBeside, /*hasZeros=*/false);
+  }
   return result;
 }
 
@@ -188,13 +192,12 @@ static json::Array chunksOf(ModuleOp stage, ArrayRef<int64_t> cuts, int64_t laye
 
 json::Object partita::describeLimit(ModuleOp module) {
   json::Object result;
-  auto limited = module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kLimited);
-  for (NamedAttribute entry : limited ? limited.getValue() : ArrayRef<NamedAttribute>()) {
-    if (auto number = dyn_cast<IntegerAttr>(entry.getValue()))
-      result[entry.getName().getValue()] = number.getInt();
-    if (auto numbers = dyn_cast<DenseI64ArrayAttr>(entry.getValue()))
-      result[entry.getName().getValue()] = json::Array(numbers.asArrayRef());
-  }
+  if (auto limited = module->getAttrOfType<pipe::LimitedAttr>(pipe::PipeDialect::kLimited))
+    result = json::Object{{"limit", limited.getLimit()},
+                          {"cuts", json::Array(limited.getCuts().asArrayRef())},
+                          {"stage", limited.getStage()},
+                          {"bytes", limited.getBytes()},
+                          {"tried", limited.getTried()}};
   return result;
 }
 
@@ -215,7 +218,7 @@ json::Array partita::describeStages(ModuleOp module) {
     for (const analysis::Message &message : analysis::Message::of(stage))
       messages.push_back(message.toJson());
     entry["messages"] = std::move(messages);
-    if (auto noted = stage->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kSchedule))
+    if (auto noted = stage->getAttrOfType<train::CostsAttr>(train::TrainDialect::kCosts))
       entry["schedule"] = scheduleOf(stage, noted);
     if (stage->hasAttr(rt::RtDialect::kLedger))
       entry["memory"] = memory::describe(stage);
@@ -245,10 +248,8 @@ json::Array storedTensors(train::ParameterOp parameter) {
 /// What import had to guess.
 json::Array notesOf(ModuleOp module) {
   json::Array result;
-  auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
-  for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>())
-    if (auto note = dyn_cast<DictionaryAttr>(each))
-      result.push_back(utf8(string(note, "text")));
+  for (train::NoteAttr note : train::notesOf(module))
+    result.push_back(utf8(note.getText()));
   return result;
 }
 

@@ -443,19 +443,10 @@ std::string emit::stageSpace(ModuleOp stage) {
 }
 
 SmallVector<KnownFile> emit::knownFiles(ModuleOp module) {
-  SmallVector<KnownFile> result;
-  auto files = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kFiles);
-  if (!files)
-    return result;
-  for (auto entry : files.getAsRange<DictionaryAttr>()) {
-    auto name = dyn_cast_or_null<StringAttr>(entry.get("file"));
-    auto bytes = dyn_cast_or_null<IntegerAttr>(entry.get("bytes"));
-    auto fingerprint = dyn_cast_or_null<IntegerAttr>(entry.get("fingerprint"));
-    if (name && bytes && fingerprint)
-      result.push_back({name.getValue().str(), bytes.getInt(),
-                        partita_rt::fingerprintText(fingerprint.getInt())});
-  }
-  return result;
+  return llvm::map_to_vector(train::filesOf(module), [](train::FileAttr file) {
+    return KnownFile{file.getName().str(), file.getBytes(),
+                     partita_rt::fingerprintText(file.getFingerprint())};
+  });
 }
 
 LogicalResult emit::printTables(ModuleOp module, const EmitOptions &options,

@@ -165,9 +165,8 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   for (auto parameter : module->getOps<train::ParameterOp>())
     if (auto initial = parameter.getInitialAttr())
       used.insert(initial.getFile().getValue());
-  llvm::erase_if(noted, [&](Attribute file) {
-    return !used.contains(cast<StringAttr>(cast<DictionaryAttr>(file).get("file")).getValue());
-  });
+  llvm::erase_if(
+      noted, [&](Attribute file) { return !used.contains(cast<train::FileAttr>(file).getName()); });
   noteGuesses();
   if (!noted.empty())
     (*module)->setAttr(train::TrainDialect::kFiles, builder.getArrayAttr(noted));

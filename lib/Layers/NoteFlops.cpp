@@ -23,7 +23,7 @@ struct NoteFlops : partita::impl::NoteFlopsPassBase<NoteFlops> {
         for (LayerWork &each : work)
           each.backward = entry == train::EntryPoint::TrainStep ? each.backward : 0;
         noted += work.size();
-        module->setAttr(kNotedWork, noteWork(&getContext(), work));
+        noteWork(module, work);
         return;
       }
   }

@@ -9,23 +9,13 @@ using namespace partita;
 using namespace partita::memory;
 
 static constexpr KindRow kRows[kKinds] = {
-    {"parameter", "parameters", "#4e79a7", true},
-    {"state", "optimizer states", "#a0cbe8", true},
-    {"gathered", "gathered parameters", "#edc948", false},
-    {"gradient", "gradients", "#f28e2b", false},
-    {"activation", "activations", "#59a14f", false},
-    {"communication", "communication buffers", "#e15759", false},
-    {"workspace", "workspace", "#b07aa1", false},
+    {"parameters", "#4e79a7", true},           {"optimizer states", "#a0cbe8", true},
+    {"gathered parameters", "#edc948", false}, {"gradients", "#f28e2b", false},
+    {"activations", "#59a14f", false},         {"communication buffers", "#e15759", false},
+    {"workspace", "#b07aa1", false},
 };
 
 ArrayRef<KindRow> memory::kinds() { return kRows; }
-
-std::optional<Kind> memory::kindNamed(StringRef name) {
-  for (auto [i, row] : llvm::enumerate(kinds()))
-    if (row.name == name)
-      return static_cast<Kind>(i);
-  return std::nullopt;
-}
 
 int64_t memory::total(const Sums &sums) {
   int64_t result = 0;

@@ -18,18 +18,6 @@ static std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
 
-static StringRef string(DictionaryAttr entry, StringRef key) {
-  auto attribute = entry.getAs<StringAttr>(key);
-  return attribute ? attribute.getValue() : "";
-}
-static int64_t number(DictionaryAttr entry, StringRef key) {
-  auto attribute = entry.getAs<IntegerAttr>(key);
-  return attribute ? attribute.getInt() : 0;
-}
-static bool flag(DictionaryAttr entry, StringRef key) {
-  auto attribute = entry.getAs<BoolAttr>(key);
-  return attribute && attribute.getValue();
-}
 static int64_t number(const json::Object &object, StringRef key) {
   return object.getInteger(key).value_or(0);
 }
@@ -108,7 +96,7 @@ static json::Array persistentKinds(ModuleOp module, Side side) {
         parts.push_back(
             json::Object{{"name", group}, {"buffers", sum.first}, {"bytes", sum.second}});
     }
-    result.push_back(json::Object{{"kind", rowOf(kind).name},
+    result.push_back(json::Object{{"kind", rt::stringifyMemoryKind(kind)},
                                   {"title", rowOf(kind).title},
                                   {"buffers", count},
                                   {"bytes", bytes},
@@ -121,46 +109,38 @@ static json::Array persistentKinds(ModuleOp module, Side side) {
 // From the module
 //===----------------------------------------------------------------------------------------------===//
 
-static Buffer bufferOf(DictionaryAttr entry) {
-  return {string(entry, "name").str(), kindNamed(string(entry, "kind")).value_or(Kind::Activation),
-          number(entry, "bytes"),      number(entry, "offset"),
-          number(entry, "begin"),      number(entry, "end"),
-          number(entry, "place"),      flag(entry, "backward")};
+static Buffer bufferOf(rt::BufferAttr buffer) {
+  return {buffer.getName().str(), buffer.getKind(), buffer.getBytes(), buffer.getOffset(),
+          buffer.getBegin(),      buffer.getEnd(),  buffer.getPlace(), buffer.getBackward()};
 }
 
-static StringRef mainFunction(DictionaryAttr ledger) {
-  for (StringRef name :
-       {train::nameOf(train::EntryPoint::TrainStep), train::nameOf(train::EntryPoint::Forward)})
-    if (isa_and_nonnull<DictionaryAttr>(ledger.get(name)))
-      return name;
-  for (NamedAttribute entry : ledger)
-    if (isa<DictionaryAttr>(entry.getValue()))
-      return entry.getName();
-  return "";
+/// The function whose buffers are reported one by one; any of the others if there is neither.
+static StringRef mainFunction(ArrayRef<rt::LedgerAttr> ledgers) {
+  for (train::EntryPoint entry : {train::EntryPoint::TrainStep, train::EntryPoint::Forward})
+    for (rt::LedgerAttr ledger : ledgers)
+      if (ledger.getFunction() == train::nameOf(entry))
+        return ledger.getFunction();
+  return ledgers.empty() ? "" : ledgers.front().getFunction();
 }
 
 std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function, Side side) {
-  auto all = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
-  if (!all)
-    return std::nullopt;
+  SmallVector<rt::LedgerAttr> all = rt::ledgersIn(module);
   if (function.empty())
     function = mainFunction(all);
-  auto entry = all.getAs<DictionaryAttr>(function);
-  if (entry && side == Side::Host)
-    entry = entry.getAs<DictionaryAttr>("pinned");
-  auto buffers = entry ? entry.getAs<ArrayAttr>("buffers") : ArrayAttr();
-  auto at = entry ? entry.getAs<DictionaryAttr>("at") : DictionaryAttr();
-  if (!buffers || !at)
+  const auto *found = llvm::find_if(all, [&](rt::LedgerAttr each) {
+    return each.getFunction() == function && each.getPinned() == (side == Side::Host);
+  });
+  if (found == all.end())
     return std::nullopt;
   Ledger ledger;
   ledger.function = function.str();
-  ledger.arena = number(entry, "arena"), ledger.peak = number(entry, "peak");
-  ledger.ops = number(entry, "ops");
-  ledger.at = {number(at, "op"), string(at, "node").str(), string(at, "name").str(),
-               number(at, "place"), flag(at, "backward")};
+  ledger.arena = found->getBytes(), ledger.peak = found->getPeak(), ledger.ops = found->getOps();
+  ledger.at = {found->getAt(), found->getNode().str(), found->getName().str(), found->getPlace(),
+               found->getBackward()};
   ledger.persistent = persistentSums(module, side);
-  for (auto buffer : buffers.getAsRange<DictionaryAttr>())
-    ledger.buffers.push_back(bufferOf(buffer));
+  if (ArrayAttr buffers = found->getBuffers())
+    for (auto buffer : buffers.getAsRange<rt::BufferAttr>())
+      ledger.buffers.push_back(bufferOf(buffer));
   return ledger;
 }
 
@@ -170,7 +150,7 @@ std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function, Side side)
 
 static json::Object toJson(const Buffer &buffer, StringRef function) {
   return json::Object{{"name", utf8(buffer.name)},
-                      {"kind", rowOf(buffer.kind).name},
+                      {"kind", rt::stringifyMemoryKind(buffer.kind)},
                       {"function", function.str()}, // a Value of a StringRef does not own it
                       {"bytes", buffer.bytes},
                       {"offset", buffer.offset},
@@ -184,7 +164,7 @@ static json::Object toJson(const Buffer &buffer, StringRef function) {
 json::Object Ledger::toJson() const {
   json::Array kinds, places, largest;
   for (const KindUse &use : byKind())
-    kinds.push_back(json::Object{{"kind", rowOf(use.kind).name},
+    kinds.push_back(json::Object{{"kind", rt::stringifyMemoryKind(use.kind)},
                                  {"title", rowOf(use.kind).title},
                                  {"at_peak", use.atPeak},
                                  {"largest", use.largest},
@@ -233,7 +213,7 @@ std::optional<Ledger> Ledger::fromJson(const json::Object &memory) {
   for (const json::Value &value : *buffers) {
     const json::Object *each = value.getAsObject();
     std::optional<Kind> kind =
-        each ? kindNamed(each->getString("kind").value_or("")) : std::nullopt;
+        each ? rt::symbolizeMemoryKind(each->getString("kind").value_or("")) : std::nullopt;
     if (!kind)
       return std::nullopt;
     if (rowOf(*kind).persistent) {
@@ -264,14 +244,13 @@ static json::Object describe(ModuleOp module, Side side) {
   json::Array buffers;
   for (const Held &held : heldBy(module, side))
     buffers.push_back(json::Object{{"name", utf8(held.name)},
-                                   {"kind", rowOf(held.kind).name},
+                                   {"kind", rt::stringifyMemoryKind(held.kind)},
                                    {"bytes", held.bytes},
                                    {"offset", held.offset}});
   json::Object functions;
-  auto all = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
-  for (NamedAttribute entry : all ? all.getValue() : ArrayRef<NamedAttribute>())
-    if (std::optional<Ledger> ledger = Ledger::of(module, entry.getName(), side))
-      functions[entry.getName().getValue()] = ledger->toJson();
+  for (rt::LedgerAttr entry : rt::ledgersIn(module))
+    if (std::optional<Ledger> ledger = Ledger::of(module, entry.getFunction(), side))
+      functions[entry.getFunction()] = ledger->toJson();
   std::optional<Ledger> step = Ledger::of(module, "", side);
   for (const Buffer &buffer : step ? step->buffers : std::vector<Buffer>())
     buffers.push_back(::toJson(buffer, step->function));

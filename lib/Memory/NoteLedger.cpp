@@ -215,46 +215,24 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   return ledger;
 }
 
-static DictionaryAttr entryOf(Builder &b, const Buffer &buffer) {
-  return b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(buffer.name)),
-                              b.getNamedAttr("kind", b.getStringAttr(rowOf(buffer.kind).name)),
-                              b.getNamedAttr("bytes", b.getI64IntegerAttr(buffer.bytes)),
-                              b.getNamedAttr("offset", b.getI64IntegerAttr(buffer.offset)),
-                              b.getNamedAttr("begin", b.getI64IntegerAttr(buffer.begin)),
-                              b.getNamedAttr("end", b.getI64IntegerAttr(buffer.end)),
-                              b.getNamedAttr("place", b.getI64IntegerAttr(buffer.place)),
-                              b.getNamedAttr("backward", b.getBoolAttr(buffer.backward))});
-}
-
-static DictionaryAttr entryOf(Builder &b, const FunctionPlan &plan, rt::Space space) {
+static rt::LedgerAttr ledgerOf(func::FuncOp function, const FunctionPlan &plan, rt::Space space) {
+  MLIRContext *context = function.getContext();
   Ledger ledger = ledgerOfPlan(plan, space);
-  SmallVector<Attribute> buffers, holders;
+  SmallVector<Attribute> buffers;
   for (const Buffer &buffer : ledger.buffers)
-    buffers.push_back(entryOf(b, buffer));
-  for (const Buffer *buffer : ledger.holders(10))
-    holders.push_back(
-        b.getArrayAttr({b.getStringAttr(buffer->name), b.getI64IntegerAttr(align(buffer->bytes))}));
+    buffers.push_back(rt::BufferAttr::get(context, buffer.name, buffer.kind, buffer.bytes,
+                                          buffer.offset, buffer.begin, buffer.end, buffer.place,
+                                          buffer.backward));
   const Ledger::Moment &at = ledger.at;
-  SmallVector<NamedAttribute> pinned;
-  if (space == rt::Space::Arena && plan.pinnedBytes > 0)
-    pinned.push_back(b.getNamedAttr("pinned", entryOf(b, plan, rt::Space::Pinned)));
-  SmallVector<NamedAttribute> entry(
-      {b.getNamedAttr("arena", b.getI64IntegerAttr(ledger.arena)),
-       b.getNamedAttr("peak", b.getI64IntegerAttr(ledger.peak)),
-       b.getNamedAttr("ops", b.getI64IntegerAttr(ledger.ops)),
-       b.getNamedAttr(
-           "at", b.getDictionaryAttr({b.getNamedAttr("op", b.getI64IntegerAttr(at.op)),
-                                      b.getNamedAttr("node", b.getStringAttr(at.node)),
-                                      b.getNamedAttr("name", b.getStringAttr(at.name)),
-                                      b.getNamedAttr("place", b.getI64IntegerAttr(at.place)),
-                                      b.getNamedAttr("backward", b.getBoolAttr(at.backward))})),
-       b.getNamedAttr("holders", b.getArrayAttr(holders)),
-       b.getNamedAttr("buffers", b.getArrayAttr(buffers))});
-  llvm::append_range(entry, pinned);
-  return b.getDictionaryAttr(entry);
+  return rt::LedgerAttr::get(context, analysis::functionName(function), space == rt::Space::Pinned,
+                             ledger.arena, ledger.peak, ledger.ops, at.op, at.name, at.node,
+                             at.place, at.backward,
+                             buffers.empty() ? ArrayAttr() : ArrayAttr::get(context, buffers));
 }
 
-DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan) {
-  Builder b(function.getContext());
-  return entryOf(b, plan, rt::Space::Arena);
+SmallVector<rt::LedgerAttr> memory::ledgersOf(func::FuncOp function, const FunctionPlan &plan) {
+  SmallVector<rt::LedgerAttr> ledgers{ledgerOf(function, plan, rt::Space::Arena)};
+  if (plan.pinnedBytes > 0)
+    ledgers.push_back(ledgerOf(function, plan, rt::Space::Pinned));
+  return ledgers;
 }

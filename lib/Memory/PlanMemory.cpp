@@ -69,7 +69,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
     // A program that trains calls @forward, whose outputs may be large, when it is asked to.
     bool trains = train::lookup(module, train::EntryPoint::TrainStep) != nullptr;
     int64_t arena = 0, forwardArena = 0, pinned = 0;
-    SmallVector<NamedAttribute> ledger;
+    SmallVector<Attribute> ledgers;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (failed(checkPlannable(function)))
         return signalPassFailure();
@@ -84,7 +84,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
       largest = std::max(largest, plan->arenaBytes);
       pinned = std::max(pinned, plan->pinnedBytes);
       attach(*plan);
-      ledger.push_back(b.getNamedAttr(analysis::functionName(function), ledgerOf(function, *plan)));
+      llvm::append_range(ledgers, ledgersOf(function, *plan));
       views += plan->views;
       copies += plan->copies;
       inPlace += plan->inPlace;
@@ -97,7 +97,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
          {std::pair(RtDialect::kHostBytes, hostBytes), {RtDialect::kPinnedBytes, pinned}})
       if (bytes > 0)
         module->setAttr(name, b.getI64IntegerAttr(bytes));
-    module->setAttr(RtDialect::kLedger, b.getDictionaryAttr(ledger));
+    module->setAttr(RtDialect::kLedger, b.getArrayAttr(ledgers));
   }
 
 private:

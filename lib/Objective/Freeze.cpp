@@ -19,7 +19,7 @@ LogicalResult objective::checkSomethingTrains(ModuleOp module) {
 
 /// Without those that match no parameter, but a constant of the file: that is not trained anyway.
 static SmallVector<std::string> withoutConstants(ModuleOp module, ArrayRef<std::string> patterns) {
-  auto constants = module->getAttrOfType<ArrayAttr>(train::kFrozenConstants);
+  auto constants = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kFrozenConstants);
   SmallVector<std::string> rest(patterns);
   llvm::erase_if(rest, [&](const std::string &pattern) {
     llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);

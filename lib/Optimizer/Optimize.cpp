@@ -53,7 +53,9 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     std::optional<RegisteredOperationName> found = train::findOptimizer(&getContext(), kind);
     if (!found) {
       module.emitError() << "optimizer '" << kind << "' is unknown; known: "
-                         << llvm::join(train::optimizerNames(&getContext()), ", ");
+                         << llvm::join(llvm::map_range(train::optimizers(),
+                                                       [](auto &each) { return each.name; }),
+                                       ", ");
       return signalPassFailure();
     }
     FailureOr<optimizer::Groups> parsed = optimizer::Groups::parse(module, groups);
@@ -327,13 +329,10 @@ private:
                        "; to train the parameter, export without constant folding "
                        "(torch.onnx.export: optimize=False)";
     getOperation().emitWarning() << text;
-    Builder b(&getContext());
-    auto notes = getOperation()->getAttrOfType<ArrayAttr>(train::kNotes);
-    SmallVector<Attribute> all(notes ? notes.getValue() : ArrayRef<Attribute>());
-    all.push_back(b.getDictionaryAttr({b.getNamedAttr("of_parameters", b.getUnitAttr()),
-                                       b.getNamedAttr("tensors", b.getArrayAttr({})),
-                                       b.getNamedAttr("text", b.getStringAttr(text))}));
-    getOperation()->setAttr(train::kNotes, b.getArrayAttr(all));
+    SmallVector<train::NoteAttr> notes = train::notesOf(getOperation());
+    notes.push_back(train::NoteAttr::get(&getContext(), text, ArrayAttr(), /*of_parameters=*/true,
+                                         /*of_forward=*/false));
+    train::setNotes(getOperation(), notes);
   }
 
   /// Returns the last op that it makes.

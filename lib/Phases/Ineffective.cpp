@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "partita/Phases/Plan.h"
 #include "partita/Stages/Schedule.h"
 #include "runtime/include/partita_rt/schedule_text.h"
@@ -33,19 +34,20 @@ static bool hasDynamicScale(const Plan &plan) {
 
 static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objective") == "none"; },
                                  "with --objective none, a program for inference"};
-/// Is the optimizer none of these?
-template <typename... Words> static bool isNone(const Plan &plan, Words... words) {
-  return ((plan.get("optimizer") != words) && ...);
+/// Has the optimizer's definition no hyperparameter or scalar of this name? sgd has those that it has with momentum.
+static bool lacks(const Plan &plan, StringRef name) {
+  StringRef wanted = plan.get("optimizer") == "sgd" ? "momentum" : plan.get("optimizer");
+  ArrayRef<train::OptimizerRow> all = train::optimizers();
+  const auto *found = llvm::find_if(all, [&](auto &each) { return each.name == wanted; });
+  return found != all.end() && !llvm::is_contained(found->scalars, name) &&
+         llvm::none_of(found->hyperparameters, [&](auto &each) { return each.name == name; });
 }
-static constexpr Idle kNoMoments = {
-    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lion", "lamb"); },
-    "with this --optimizer, which has no moments that decay"};
-static constexpr Idle kNoRoot = {
-    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "adagrad", "lamb"); },
-    "with this --optimizer, which divides by no root"};
-static constexpr Idle kNotAdam = {
-    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lamb"); },
-    "with this --optimizer, which is not an Adam"};
+static constexpr Idle kNoMoments = {[](const Plan &plan) { return lacks(plan, "beta1"); },
+                                    "with this --optimizer, which has no moments that decay"};
+static constexpr Idle kNoRoot = {[](const Plan &plan) { return lacks(plan, "epsilon"); },
+                                 "with this --optimizer, which divides by no root"};
+static constexpr Idle kNotAdam = {[](const Plan &plan) { return lacks(plan, "bias_correction"); },
+                                  "with this --optimizer, which is not an Adam"};
 static constexpr Idle kFixedScale = {[](const Plan &plan) { return !hasDynamicScale(plan); },
                                      "without a dynamic loss scale (--loss-scale 0)"};
 static constexpr Idle kSingle = {
@@ -57,9 +59,9 @@ static constexpr Idle kNotBrain = {
 static constexpr Idle kOneMicroBatch = {
     [](const Plan &plan) { return plan.get("accumulate") == "1"; },
     "without --accumulate: one micro-batch adds nothing up"};
-static constexpr Idle kNotLamb = {[](const Plan &plan) { return isNone(plan, "lamb"); },
+static constexpr Idle kNotLamb = {[](const Plan &plan) { return lacks(plan, "ratio"); },
                                   "with this --optimizer, which is not lamb"};
-static constexpr Idle kNotSgd = {[](const Plan &plan) { return isNone(plan, "sgd"); },
+static constexpr Idle kNotSgd = {[](const Plan &plan) { return lacks(plan, "momentum"); },
                                  "with this --optimizer, which is not sgd"};
 static constexpr Idle kNoMomentum = {[](const Plan &plan) { return plan.get("momentum") == "0"; },
                                      "without a --momentum"};

@@ -19,8 +19,13 @@ using train::AccumulateOp;
 
 namespace {
 
-/// Of each kind of pass the costs of its chunks.
-using Costs = std::map<std::string, SmallVector<int64_t>>;
+struct Cost {
+  int64_t cost = 0, reduced = 0, beside = 0; ///< the members of #train.pass_cost
+};
+/// By kind and chunk.
+using Costs = std::map<std::pair<train::PassKind, int64_t>, Cost>;
+
+Cost &costOf(Costs &costs, train::PassName pass) { return costs[{pass.kind, pass.chunk}]; }
 
 /// The order of forward and backward passes, where each region has both.
 train::OrderAttr withBackward(train::OrderAttr order) {
@@ -45,47 +50,24 @@ struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
 
 private:
   /// What the pass begins to reduce in its last slot, in bytes, and the cost of what it computes behind the first start.
-  static void noteReductions(Region &region, train::PassName pass, Costs &reduced, Costs &beside) {
-    int64_t bytes = 0, cost = 0;
+  static void noteReductions(Region &region, Cost &cost) {
     for (Operation &op : region.front().without_terminator()) {
       auto collective = dyn_cast<CollectiveInterface>(op);
       if (collective && collective.isStart() && op.hasAttr(train::TrainDialect::kLast))
-        bytes += collective.getWireBytes();
-      else if (bytes > 0)
-        cost += analysis::workOf(&op).cost();
+        cost.reduced += collective.getWireBytes();
+      else if (cost.reduced > 0)
+        cost.beside += analysis::workOf(&op).cost();
     }
-    if (bytes == 0)
-      return;
-    for (auto [costs, value] : {std::pair(&reduced, bytes), {&beside, cost}}) {
-      SmallVector<int64_t> &ofChunks = (*costs)[train::stringifyPassKind(pass.kind).str()];
-      ofChunks.resize(std::max<size_t>(ofChunks.size(), pass.chunk + 1), 0);
-      ofChunks[pass.chunk] = value;
-    }
-  }
-
-  Attribute asAttribute(const Costs &costs) {
-    Builder builder(&getContext());
-    SmallVector<NamedAttribute> entries;
-    for (auto &[kind, ofChunks] : costs)
-      entries.push_back(builder.getNamedAttr(kind, builder.getDenseI64ArrayAttr(ofChunks)));
-    return builder.getDictionaryAttr(entries);
   }
 
   void note(ModuleOp stage, AccumulateOp loop) {
     Costs costs;
-    auto add = [&](train::PassName pass, int64_t cost) {
-      SmallVector<int64_t> &ofChunks = costs[train::stringifyPassKind(pass.kind).str()];
-      ofChunks.resize(std::max<size_t>(ofChunks.size(), pass.chunk + 1), 0);
-      ofChunks[pass.chunk] += cost;
-    };
-    Costs reduced, beside;
     for (auto [pass, region] : llvm::zip(loop.getPasses(), loop->getRegions())) {
       train::PassName backward = pass;
       if (!loop.hasBackward())
         backward.kind = train::PassKind::Backward;
-      add(pass, 0);
-      add(backward, 0);
-      noteReductions(region, backward, reduced, beside);
+      Cost &own = costOf(costs, pass), &ofBackward = costOf(costs, backward);
+      noteReductions(region, ofBackward);
       for (Operation &op : region.front().without_terminator())
         if (!isa<pipe::SendOp>(op)) {
           // A loss fused with its gradients: one matmul of the forward pass, two of the backward pass.
@@ -93,21 +75,20 @@ private:
                   later = provenance::isBackward(&op)         ? cost
                           : isa<tx::ClassifierLossGradOp>(op) ? cost - cost / 3
                                                               : 0;
-          add(pass, cost - later);
-          add(backward, later);
+          own.cost += cost - later;
+          ofBackward.cost += later;
         }
     }
-    Builder builder(&getContext());
+    SmallVector<Attribute> passes;
+    for (auto &[pass, cost] : costs)
+      passes.push_back(train::PassCostAttr::get(
+          &getContext(), train::PassAttr::get(&getContext(), pass.first, pass.second), cost.cost,
+          cost.reduced, cost.beside));
     train::OrderAttr order = loop.getOrderAttr();
-    SmallVector<NamedAttribute> entries{
-        builder.getNamedAttr("order", loop.hasBackward() ? order : withBackward(order))};
-    for (auto &[kind, ofChunks] : costs)
-      entries.push_back(builder.getNamedAttr(kind, builder.getDenseI64ArrayAttr(ofChunks)));
-    if (!reduced.empty()) {
-      entries.push_back(builder.getNamedAttr("reduced", asAttribute(reduced)));
-      entries.push_back(builder.getNamedAttr("beside", asAttribute(beside)));
-    }
-    stage->setAttr(pipe::PipeDialect::kSchedule, builder.getDictionaryAttr(entries));
+    stage->setAttr(train::TrainDialect::kCosts,
+                   train::CostsAttr::get(&getContext(),
+                                         loop.hasBackward() ? order : withBackward(order),
+                                         ArrayAttr::get(&getContext(), passes)));
     ++noted;
   }
 };

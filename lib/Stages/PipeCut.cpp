@@ -380,7 +380,7 @@ private:
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
-    part->removeDiscardableAttr(kNotedWork); // of all stages
+    part->removeDiscardableAttr(train::TrainDialect::kWork); // of all stages
     part->removeDiscardableAttr(train::TrainDialect::kPlan);
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
     part->setAttr(pipe::PipeDialect::kCount, builder.getI64IntegerAttr(layout.stages));

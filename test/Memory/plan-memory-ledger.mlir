@@ -1,5 +1,5 @@
 // What each buffer is for, and for which layer, by the op that made it.
-// RUN: partita-opt %s --plan-memory | grep -o '{[^{}]*}' | FileCheck %s
+// RUN: partita-opt %s --plan-memory | grep -oE '#rt.(ledger<[^[]*|buffer<[^>]*>)' | FileCheck %s
 
 !heads = tensor<2x4x2x2xf32>
 !partial = tensor<4x4xf32, #par.place<[4, 4], partial [dp]>>
@@ -7,9 +7,9 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @w : tensor<4x4xf32>
 
   // A kernel's scratch lives for one op.
-  // CHECK-DAG: {backward = false, begin = 0 : i64, bytes = 128 : i64, end = 1 : i64, kind = "activation", name = "/h.3/attn", offset = {{[0-9]+}} : i64, place = 3 : i64}
-  // CHECK-DAG: {backward = true, begin = 1 : i64, bytes = 64 : i64, end = 1 : i64, kind = "workspace", name = "/h.3/attn (workspace)", offset = {{[0-9]+}} : i64, place = 3 : i64}
-  // CHECK-DAG: {backward = true, name = "tx.attention_grad", node = "/h.3/attn", op = 1 : i64, place = 3 : i64}
+  // CHECK-DAG: #rt.buffer<name = "/h.3/attn", kind = activation, bytes = 128, offset = {{[0-9]+}}, begin = 0, end = 1, place = 3>
+  // CHECK-DAG: #rt.buffer<name = "/h.3/attn (workspace)", kind = workspace, bytes = 64, offset = {{[0-9]+}}, begin = 1, end = 1, place = 3, backward = true>
+  // CHECK-DAG: at = 1, name = "tx.attention_grad", node = "/h.3/attn", place = 3, backward = true,
   func.func @scratch(%q: !heads, %k: !heads, %v: !heads, %dout: !heads) -> (!heads, !heads, !heads) {
     %out, %lse = tx.attention %q, %k, %v scale 0.5 causal {train.layer = #train.layer<3 of 4>} : (!heads, !heads, !heads) -> (!heads, tensor<2x2x4xf32>) loc("/h.3/attn")
     %dq, %dk, %dv = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal {train.backward, train.layer = #train.layer<3 of 4>} : (!heads, !heads, !heads, !heads, tensor<2x2x4xf32>, !heads) -> (!heads, !heads, !heads) loc("/h.3/attn")
@@ -18,10 +18,10 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
   // What an update takes is a gradient, and so are the two that it is the sum of, over ranks; what ranks add up in because
   // others still read the operand is there for the exchange. No layer is noted: -5.
-  // CHECK-DAG: {{.*}}kind = "gradient", name = "first", {{.*}}place = -5
-  // CHECK-DAG: {{.*}}kind = "gradient", name = "second", {{.*}}place = -5
-  // CHECK-DAG: {{.*}}kind = "communication", name = "read twice", {{.*}}place = -5
-  // CHECK-DAG: {{.*}}kind = "activation", name = "read twice", {{.*}}place = -5
+  // CHECK-DAG: #rt.buffer<name = "first", kind = gradient, {{.*}}place = -5
+  // CHECK-DAG: #rt.buffer<name = "second", kind = gradient, {{.*}}place = -5
+  // CHECK-DAG: #rt.buffer<name = "read twice", kind = communication, {{.*}}place = -5
+  // CHECK-DAG: #rt.buffer<name = "read twice", kind = activation, {{.*}}place = -5
   func.func @update(%x: !partial) -> !partial attributes {par.no_cotangents} {
     %w = train.read @w : tensor<4x4xf32>
     %rate = train.learning_rate : tensor<f32>

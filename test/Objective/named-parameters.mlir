@@ -11,7 +11,7 @@
 // RUN: not partita-opt %s --objective="trainable=position* kind=none" 2>&1 | FileCheck %s --check-prefix=CONSTANT
 // CONSTANT: error: trainable: no parameter matches 'position*'
 module attributes {train.frozen_constants = ["positions"]} {
-train.parameter @wte : tensor<256x4xf32> {train.tensors = [{name = "val_3", origin = "embedding.scale"}]}
+train.parameter @wte : tensor<256x4xf32> {train.tensors = [#train.stored<name = "val_3", origin = "embedding.scale">]}
 func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x4xf32> {
   %w = train.read @wte : tensor<256x4xf32>
   %x = tx.embedding %w, %ids : (tensor<256x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>

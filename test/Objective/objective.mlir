@@ -35,4 +35,4 @@ func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
 
 // What import has frozen, by a name that it has in the file.
 // TRAINABLE: train.parameter @wpe : tensor<4x8xf32> {train.tensors
-train.parameter @wpe : tensor<4x8xf32> frozen {train.tensors = [{name = "val_3", transposed}]}
+train.parameter @wpe : tensor<4x8xf32> frozen {train.tensors = [#train.stored<name = "val_3", transposed = true>]}

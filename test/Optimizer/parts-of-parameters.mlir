@@ -18,11 +18,11 @@
 // LAMB: warning: tensor 'select', one of 2, is a part of parameter 'stack' that the exporter made a tensor of its own, and lamb scales its updates by its own norm; to train
 // LAMB-NOT: warning
 
-train.parameter @select : tensor<6xf32> {train.tensors = [{dimensions = array<i64: 2, 2>, folded = "part", name = "select", origin = "stack"}]}
-train.parameter @slice : tensor<2x6xf32> {train.tensors = [{folded = "part", name = "slice", origin = "packed"}]}
-train.parameter @t : tensor<4x6xf32> {train.tensors = [{folded = "moved", name = "t", origin = "w"}]}
-train.parameter @column : tensor<6x1xf32> {train.tensors = [{dimensions = array<i64: 1, 1>, folded = "moved", name = "column", origin = "scale"}]}
-train.parameter @view : tensor<2x3xf32> {train.tensors = [{dimensions = array<i64: 0, 64>, folded = "moved", name = "view", origin = "gain"}]}
+train.parameter @select : tensor<6xf32> {train.tensors = [#train.stored<name = "select", origin = "stack", folded = part, dimensions = [2, 2]>]}
+train.parameter @slice : tensor<2x6xf32> {train.tensors = [#train.stored<name = "slice", origin = "packed", folded = part>]}
+train.parameter @t : tensor<4x6xf32> {train.tensors = [#train.stored<name = "t", origin = "w", folded = moved>]}
+train.parameter @column : tensor<6x1xf32> {train.tensors = [#train.stored<name = "column", origin = "scale", folded = moved, dimensions = [1, 1]>]}
+train.parameter @view : tensor<2x3xf32> {train.tensors = [#train.stored<name = "view", origin = "gain", folded = moved, dimensions = [0, 64]>]}
 
 func.func @train_step(%gu: tensor<6xf32>, %gv: tensor<2x6xf32>, %gw: tensor<4x6xf32>, %gc: tensor<6x1xf32>, %gg: tensor<2x3xf32>) attributes {par.no_cotangents} {
   %u = train.read @select : tensor<6xf32>

@@ -9,12 +9,12 @@
 // DECAY: warning: tensor 'add', one of 2, is parameter 'u' plus a constant that the exporter folded in, and weight decay pulls the sum toward zero, not the parameter; to train the parameter, export without constant folding (torch.onnx.export: optimize=False)
 // DECAY-NOT: warning
 // It is also said when the program runs.
-// DECAY: train.notes = [{of_parameters, tensors = [], text = "tensor 'add', one of 2, is parameter 'u' plus a constant
+// DECAY: train.notes = [#train.note<text = "tensor 'add', one of 2, is parameter 'u' plus a constant {{.*}}", of_parameters = true>]
 // ONE: warning: tensor 'add' is parameter 'u' plus a constant that the exporter folded in, and weight decay
 // LAMB: warning: tensor 'add', one of 2, is parameter 'u' plus a constant that the exporter folded in, and lamb scales updates by the norm of the sum, not the parameter; to train
 
-train.parameter @add : tensor<6xf32> {train.tensors = [{folded = "shifted", name = "add", origin = "u"}]}
-train.parameter @add_1 : tensor<6xf32> {train.tensors = [{folded = "shifted", name = "add_1", origin = "v"}]}
+train.parameter @add : tensor<6xf32> {train.tensors = [#train.stored<name = "add", origin = "u", folded = shifted>]}
+train.parameter @add_1 : tensor<6xf32> {train.tensors = [#train.stored<name = "add_1", origin = "v", folded = shifted>]}
 train.parameter @w : tensor<4x6xf32>
 
 func.func @train_step(%gu: tensor<6xf32>, %gv: tensor<6xf32>, %gw: tensor<4x6xf32>) attributes {par.no_cotangents} {

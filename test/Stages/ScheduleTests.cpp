@@ -1,6 +1,5 @@
 //===- ScheduleTests.cpp - schedules, against the papers that they are from ---------------------===//
 
-#include "partita/Phases/Plan.h"
 #include "partita/Stages/Schedule.h"
 #include <gtest/gtest.h>
 #include <numeric>
@@ -356,20 +355,4 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
       findProblem(*schedule),
       "stage 1, slot 0 (backward of micro-batch 0): waits for the forward of micro-batch 0 on stage 1, "
       "which comes behind it");
-}
-
-/// --schedule's help names the schedules that there are.
-TEST(Schedule, TheOptionNamesAll) {
-  const partita::PlanOption *option = partita::findPlanOption("schedule");
-  ASSERT_TRUE(option);
-  llvm::SmallVector<llvm::StringRef> names;
-  option->value.split(names, '|');
-  ASSERT_EQ(names.pop_back_val(), "FILE.json");
-  std::string problem;
-  EXPECT_FALSE(layoutOf("none such", 2, 1, problem));
-  std::string listed = llvm::StringRef(problem).split("there are ").second.str();
-  llvm::SmallVector<llvm::StringRef> known;
-  llvm::StringRef(listed).split(known, ", ");
-  llvm::sort(names), llvm::sort(known);
-  EXPECT_EQ(names, known);
 }

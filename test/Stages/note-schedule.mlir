@@ -1,17 +1,17 @@
 // RUN: partita-opt %s --note-schedule | FileCheck %s
 // A stage with an order of its passes. All costs are those of bytes, 10 FLOPs each: 512 of the matmul, 132 of the sum, 384 of the product.
-// CHECK: module attributes {pipe.count = 2 : i64, pipe.schedule = {backward = array<i64: 3840>, forward = array<i64: 6440>, order = #train.order<2 x (forward 0), 2 x (backward 0)>}, pipe.stage = 0 : i64}
+// CHECK: module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64, train.costs = #train.costs<order = <2 x (forward 0), 2 x (backward 0)>, passes = [#train.pass_cost<pass = <forward>, cost = 6440>, #train.pass_cost<pass = <backward>, cost = 3840>]>}
 // RUN: partita-opt %s --note-schedule --note-schedule | FileCheck %s
 // Of passes that run in turn, joined, both are noted.
-// CHECK: module attributes {pipe.count = 2 : i64, pipe.schedule = {backward = array<i64: 3840>, forward = array<i64: 6440>, order = #train.order<2 x (forward 0, backward 0)>}, pipe.stage = 1 : i64}
+// CHECK: module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64, train.costs = #train.costs<order = <2 x (forward 0, backward 0)>, passes = [#train.pass_cost<pass = <forward>, cost = 6440>, #train.pass_cost<pass = <backward>, cost = 3840>]>}
 // Without an order, and without stages, there is nothing to note.
 // RUN: sed 's/{order = .*>}//' %s | partita-opt --note-schedule | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/^module attributes .*/module {/; /pipe\./d; s/%dy/%j/' %s | partita-opt --note-schedule | FileCheck %s --check-prefix=NONE
-// NONE-NOT: pipe.schedule
+// NONE-NOT: train.costs
 // NONE: train.accumulate
-// NONE-NOT: pipe.schedule
-// RUN: partita-opt %s --note-schedule | sed 's/pipe.schedule = {[^}]*}/pipe.schedule = 3/' | not partita-opt 2>&1 | FileCheck %s --check-prefix=WRONG
-// WRONG: error: "pipe.schedule" is 3 : i64, expected a dictionary
+// NONE-NOT: train.costs
+// RUN: partita-opt %s --note-schedule | sed 's/train.costs = .*]>/train.costs = 3/' | not partita-opt 2>&1 | FileCheck %s --check-prefix=WRONG
+// WRONG: error: train.costs is 3 : i64, expected a #train.costs
 
 module {
 module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {

@@ -27,17 +27,11 @@ using memory::Buffer;
 using memory::Ledger;
 using rt::RtDialect;
 
-static int64_t number(DictionaryAttr dictionary, StringRef key) {
-  auto attribute = dictionary ? dictionary.getAs<IntegerAttr>(key) : IntegerAttr();
-  return attribute ? attribute.getInt() : 0;
-}
-
 /// The function that needs all of the arena.
-static StringRef hungriest(DictionaryAttr ledger, int64_t arena) {
-  for (NamedAttribute entry : ledger)
-    if (auto function = dyn_cast<DictionaryAttr>(entry.getValue()))
-      if (number(function, "arena") == arena)
-        return entry.getName();
+static StringRef hungriest(ModuleOp module, int64_t arena) {
+  for (rt::LedgerAttr ledger : rt::ledgersIn(module))
+    if (!ledger.getPinned() && ledger.getBytes() == arena)
+      return ledger.getFunction();
   return "";
 }
 
@@ -248,15 +242,14 @@ std::optional<Footprint> partita::tool::footprintOf(ModuleOp program) {
 std::string partita::tool::checkMemory(ModuleOp program, const Request &request, uint64_t limit,
                                        const Planner &planner, StringRef cuts) {
   ModuleOp module = fullestStage(program);
-  auto ledger = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
   std::optional<Footprint> needed = footprintOf(program);
-  if (!ledger || !needed)
+  if (!module->hasAttr(RtDialect::kLedger) || !needed)
     return "the memory is planned in phase 'memory', which the module has not gone through; leave "
            "out --compile-to or name a later phase";
   if (needed->bytes <= limit)
     return {};
   int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
-  std::optional<Ledger> held = Ledger::of(module, hungriest(ledger, arena));
+  std::optional<Ledger> held = Ledger::of(module, hungriest(module, arena));
   llvm::json::Object sizes = memory::deviceSizes(module);
   // Which no change of the plan makes smaller.
   int64_t floor = sizes.getInteger("products_workspace").value_or(0);

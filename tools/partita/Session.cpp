@@ -207,36 +207,26 @@ void Session::tellGuesses(ModuleOp module, const Plan &plan) {
     return tensors;
   };
   llvm::StringSet<> frozen = namedBy("freeze"), trainable = namedBy("trainable");
-  SmallVector<Attribute> open;
-  auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
-  for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>()) {
-    auto note = dyn_cast<DictionaryAttr>(each);
-    auto text = note ? note.getAs<StringAttr>("text") : StringAttr();
-    auto names = note ? note.getAs<ArrayAttr>("tensors") : ArrayAttr();
-    bool ofParameters = note && note.get("of_parameters");
-    auto isDecided = [&](Attribute attribute) {
-      auto name = dyn_cast<StringAttr>(attribute);
-      return name && (frozen.contains(name.getValue()) ||
-                      (!ofParameters && trainable.contains(name.getValue())));
+  SmallVector<train::NoteAttr> open;
+  for (train::NoteAttr note : train::notesOf(module)) {
+    auto isDecided = [&](StringAttr name) {
+      return frozen.contains(name.getValue()) ||
+             (!note.getOfParameters() && trainable.contains(name.getValue()));
     };
-    bool decided = names && !names.empty() && llvm::all_of(names, isDecided);
-    if (!text || decided || !(isTrained || note.get("of_forward")))
+    ArrayAttr names = note.getTensors();
+    bool decided = names && llvm::all_of(names.getAsRange<StringAttr>(), isDecided);
+    if (decided || !(isTrained || note.getOfForward()))
       continue;
     open.push_back(note);
-    module.emitWarning() << text.getValue();
+    module.emitWarning() << note.getText();
   }
-  if (open.empty())
-    module->removeAttr(train::kNotes);
-  else
-    module->setAttr(train::kNotes, ArrayAttr::get(module.getContext(), open));
+  train::setNotes(module, open);
 }
 
 void Session::tellForwardGuesses(ModuleOp module) {
-  auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
-  for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>())
-    if (auto note = dyn_cast<DictionaryAttr>(each); note && note.get("of_forward"))
-      if (auto text = note.getAs<StringAttr>("text"))
-        module.emitWarning() << text.getValue();
+  for (train::NoteAttr note : train::notesOf(module))
+    if (note.getOfForward())
+      module.emitWarning() << note.getText();
 }
 
 std::string partita::tool::checkNotInput(StringRef output, StringRef input, StringRef option) {
@@ -251,14 +241,11 @@ std::string partita::tool::checkNotModel(StringRef output, ModuleOp module, Stri
   if (!model)
     return {};
   std::string problem = checkNotInput(output, model.getValue(), option);
-  auto files = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kFiles);
-  for (Attribute each : files ? files.getValue() : ArrayRef<Attribute>()) {
-    auto entry = dyn_cast<DictionaryAttr>(each);
-    auto name = entry ? dyn_cast_or_null<StringAttr>(entry.get("file")) : StringAttr();
-    if (!name || !problem.empty())
-      continue;
+  for (train::FileAttr file : train::filesOf(module)) {
+    if (!problem.empty())
+      break;
     llvm::SmallString<128> path(llvm::sys::path::parent_path(model.getValue()));
-    llvm::sys::path::append(path, name.getValue());
+    llvm::sys::path::append(path, file.getName());
     problem = checkNotInput(output, path, option);
   }
   return problem;

@@ -41,9 +41,8 @@ struct LayerWork {
 /// Of a function whose ops have layers (`mark-layers`), in order of the places.
 std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
 
-/// On a module: the result of `note-flops` for its training step or, without one, for @forward.
-inline constexpr llvm::StringLiteral kNotedWork = "train.work";
-mlir::ArrayAttr noteWork(mlir::MLIRContext *context, llvm::ArrayRef<LayerWork> work);
+/// Sets, and reads, the module's train.work.
+void noteWork(mlir::ModuleOp module, llvm::ArrayRef<LayerWork> work);
 std::vector<LayerWork> notedWork(mlir::ModuleOp module);
 
 /// Forward and backward passes of a training step; 0 if there is no record.

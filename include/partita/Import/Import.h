@@ -9,7 +9,7 @@
 // masks) has been computed.
 // Every op carries the name of its ONNX node as a NameLoc inside the file's location.
 //
-// Guesses that training depends on are on the module as train::kNotes.
+// Guesses that training depends on are on the module as train.notes.
 //
 // All errors are diagnostics at the model's location that begin with the node's, tensor's or
 // input's name; on failure exactly one error has been emitted.

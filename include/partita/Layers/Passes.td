@@ -40,10 +40,11 @@ def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
       %0 = train.read @w : tensor<4x6xf32>
       %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
     // becomes
-    module attributes {train.work = [{backward = 0.0, elementwise = 0.0, parameters = 24, place = -1, products = 96.0} ]} {
+    module attributes {train.work = [#train.work<place = -1, products = 96.0, elementwise = 0.0, backward = 0.0, parameters = 24>]} {
       ...
     ```
   }];
+  let dependentDialects = ["::partita::train::TrainDialect"];
   let statistics = [Statistic<"noted", "noted", "rows of work: layers and what is between them">];
 }
 

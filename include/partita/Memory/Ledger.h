@@ -9,6 +9,7 @@
 #ifndef PARTITA_MEMORY_LEDGER_H
 #define PARTITA_MEMORY_LEDGER_H
 
+#include "dialects/Rt/Rt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 #include <array>
@@ -16,15 +17,14 @@
 
 namespace partita::memory {
 
-/// What memory is used for: one line here and one row in `kinds()` each. A buffer is an activation
+/// What memory is used for: a case there, a row in `kinds()` here. A buffer is an activation
 /// unless the pass that makes or plans it says otherwise; the result of a sequence-parallel gather is
 /// an activation of its layer, since the next matmul reads it like any other. Communication is for
 /// buffers that exist only for collectives: copies that are summed in place.
-enum class Kind { Parameter, State, Gathered, Gradient, Activation, Communication, Workspace };
-constexpr size_t kKinds = 7;
+using Kind = rt::MemoryKind;
+constexpr size_t kKinds = rt::getMaxEnumValForMemoryKind() + 1;
 
 struct KindRow {
-  llvm::StringLiteral name;  ///< of one buffer, in JSON
   llvm::StringLiteral title; ///< of all of them
   llvm::StringLiteral color; ///< in the picture
   bool persistent;           ///< lives as long as the program
@@ -32,7 +32,6 @@ struct KindRow {
 /// In the order of Kind, which is that of the picture's stack, from below.
 llvm::ArrayRef<KindRow> kinds();
 inline const KindRow &rowOf(Kind kind) { return kinds()[static_cast<size_t>(kind)]; }
-std::optional<Kind> kindNamed(llvm::StringRef name);
 
 /// Every offset in the arena (and in pinned memory) is a multiple of this, for vector loads. All sums
 /// include this padding.

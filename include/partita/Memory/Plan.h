@@ -76,13 +76,8 @@ void keepForUpdates(mlir::func::FuncOp function, FunctionPlan &plan);
 /// Distinguishes gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
 
-/// The entry of a function in the module's `rt.ledger`, which `Ledger::of` reads:
-///   arena, peak: bytes (peak <= arena: the max sum of what lives at once); ops: their number;
-///   at: the op at the peak: {op: number, node, name, place, backward};
-///   holders: the largest tensors alive there, [name, bytes] each;
-///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end, place, backward};
-///   pinned: the same for pinned memory, if any is used.
-mlir::DictionaryAttr ledgerOf(mlir::func::FuncOp function, const FunctionPlan &plan);
+/// The ledger of a function's use of the arena and, if it uses any, of pinned memory; `Ledger::of` reads them.
+llvm::SmallVector<rt::LedgerAttr> ledgersOf(mlir::func::FuncOp function, const FunctionPlan &plan);
 
 } // namespace partita::memory
 

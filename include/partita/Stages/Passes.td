@@ -252,7 +252,7 @@ def NoteSchedulePass : Pass<"note-schedule", "::mlir::ModuleOp"> {
         } {order = #train.order<2 x (forward 0), 2 x (backward 0)>}
     // becomes
     module {
-    module attributes {pipe.count = 2 : i64, pipe.schedule = {backward = array<i64: 3840>, forward = array<i64: 6440>, order = #train.order<2 x (forward 0), 2 x (backward 0)>}, pipe.stage = 0 : i64} {
+    module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64, train.costs = #train.costs<order = <2 x (forward 0), 2 x (backward 0)>, passes = [#train.pass_cost<pass = <forward>, cost = 6440>, #train.pass_cost<pass = <backward>, cost = 3840>]>} {
     ...
     ```
   }];

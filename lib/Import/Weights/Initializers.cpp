@@ -65,34 +65,23 @@ void Importer::tieWeights(Scope &scope) {
 }
 
 void Importer::noteGuesses() {
-  llvm::SmallVector<Attribute> entries;
-  if (std::string text = batch.warning(); !text.empty()) {
-    NamedAttrList entry;
-    entry.set("tensors", builder.getArrayAttr({}));
-    entry.set("text", builder.getStringAttr(text));
-    entry.set("of_forward", builder.getUnitAttr());
-    entries.push_back(entry.getDictionary(context()));
-  }
-  for (const WeightNote &note : weights.notes()) {
-    llvm::SmallVector<Attribute> names;
-    for (const std::string &name : note.tensors)
-      names.push_back(builder.getStringAttr(symbolName(name)));
-    NamedAttrList entry;
-    entry.set("tensors", builder.getArrayAttr(names));
-    entry.set("text", builder.getStringAttr(note.text));
-    if (note.isOfParameters)
-      entry.set("of_parameters", builder.getUnitAttr());
-    if (note.isOfForward)
-      entry.set("of_forward", builder.getUnitAttr());
-    entries.push_back(entry.getDictionary(context()));
-  }
-  if (!entries.empty())
-    (*module)->setAttr(train::kNotes, builder.getArrayAttr(entries));
-  llvm::SmallVector<Attribute> held;
-  for (const std::string &name : weights.frozenConstants())
-    held.push_back(builder.getStringAttr(symbolName(name)));
-  if (!held.empty())
-    (*module)->setAttr(train::kFrozenConstants, builder.getArrayAttr(held));
+  auto names = [&](llvm::ArrayRef<std::string> tensors) {
+    return builder.getArrayAttr(
+        llvm::map_to_vector(tensors, [&](const std::string &name) -> Attribute {
+          return builder.getStringAttr(symbolName(name));
+        }));
+  };
+  llvm::SmallVector<train::NoteAttr> notes;
+  if (std::string text = batch.warning(); !text.empty())
+    notes.push_back(train::NoteAttr::get(context(), text, ArrayAttr(), /*of_parameters=*/false,
+                                         /*of_forward=*/true));
+  for (const WeightNote &note : weights.notes())
+    notes.push_back(train::NoteAttr::get(context(), note.text,
+                                         note.tensors.empty() ? ArrayAttr() : names(note.tensors),
+                                         note.isOfParameters, note.isOfForward));
+  train::setNotes(*module, notes);
+  if (std::vector<std::string> held = weights.frozenConstants(); !held.empty())
+    (*module)->setAttr(train::TrainDialect::kFrozenConstants, names(held));
 }
 
 /// Symbols of the functions that the module has or will have.
@@ -216,7 +205,7 @@ LogicalResult Importer::makeParameter(Tensor &tensor, const TensorData &data) {
   if (symbol != modelName)
     parameter->setAttr(train::TrainDialect::kName, builder.getStringAttr(modelName));
   if (ArrayAttr all = tensorsOf(proto))
-    parameter->setAttr(train::kTensors, all);
+    parameter->setAttr(train::TrainDialect::kTensors, all);
   if (data.place != TensorData::declared) {
     // Relative to the model's folder, so that model and program can move together.
     llvm::StringRef name = data.place == TensorData::external
@@ -242,10 +231,8 @@ LogicalResult Importer::noteFile(llvm::StringRef name, const TensorData &data,
   uint64_t fingerprint = partita_rt::fingerprint(
       reinterpret_cast<const unsigned char *>(mapping->data.get()),
       static_cast<int64_t>(mapping->size), partita_rt::kModelFingerprintBytes);
-  noted.push_back(builder.getDictionaryAttr(
-      {builder.getNamedAttr("file", builder.getStringAttr(name)),
-       builder.getNamedAttr("bytes", builder.getI64IntegerAttr(mapping->size)),
-       builder.getNamedAttr("fingerprint", builder.getI64IntegerAttr(fingerprint))}));
+  noted.push_back(train::FileAttr::get(context(), name, static_cast<int64_t>(mapping->size),
+                                       static_cast<int64_t>(fingerprint)));
   return success();
 }
 

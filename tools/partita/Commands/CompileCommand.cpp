@@ -264,17 +264,13 @@ static LogicalResult runAll(ModuleOp module, int first, int last, const Plan &pl
 
 /// "stage 1 with cuts:2 needs 3 bytes": the cuts that a limit of memory decided against.
 static void noteLimit(ModuleOp module, const Footprint &needed, uint64_t limit, int tried) {
-  Builder builder(module.getContext());
+  MLIRContext *context = module.getContext();
   auto fullest = llvm::max_element(needed.ofStages);
-  auto number = [&](StringRef name, int64_t value) {
-    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
-  };
   module->setAttr(pipe::PipeDialect::kLimited,
-                  builder.getDictionaryAttr(
-                      {number("limit", static_cast<int64_t>(limit)),
-                       builder.getNamedAttr("cuts", builder.getDenseI64ArrayAttr(needed.cuts)),
-                       number("stage", fullest - needed.ofStages.begin()),
-                       number("bytes", static_cast<int64_t>(*fullest)), number("tried", tried)}));
+                  pipe::LimitedAttr::get(context, static_cast<int64_t>(limit),
+                                         DenseI64ArrayAttr::get(context, needed.cuts),
+                                         fullest - needed.ofStages.begin(),
+                                         static_cast<int64_t>(*fullest), tried));
 }
 
 /// Runs the phases; with --stages auto until every stage is within the memory limit, if any cuts do that. Then they

@@ -106,7 +106,8 @@ private:
 
   void drawKind(size_t kind) {
     const memory::KindRow &row = memory::kinds()[kind];
-    os << formatv("<path data-kind=\"{0}\" fill=\"{1}\" d=\"M0 0", row.name, row.color);
+    os << formatv("<path data-kind=\"{0}\" fill=\"{1}\" d=\"M0 0",
+                  rt::stringifyMemoryKind(static_cast<memory::Kind>(kind)), row.color);
     int64_t last = 0;
     for (auto [i, column] : enumerate(columns)) {
       int64_t height = 0;

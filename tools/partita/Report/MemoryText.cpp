@@ -100,7 +100,7 @@ static void printHolders(raw_ostream &os, const Ledger &ledger, bool all) {
      << formatv("{0,18}  {1,-13}  {2,-18}  {3,-23}  {4}\n", "bytes", "kind", "ops", "place", "of");
   for (const Buffer *buffer : holders)
     os << formatv("{0,18}  {1,-13}  {2,-18}  {3,-23}  {4}\n", grouped(memory::align(buffer->bytes)),
-                  memory::rowOf(buffer->kind).name,
+                  rt::stringifyMemoryKind(buffer->kind),
                   formatv("{0} to {1}", buffer->begin, buffer->end).str(),
                   analysis::placeText(buffer->place), printable(buffer->name));
 }

@@ -1,0 +1,79 @@
+//===- TrainTables.td - what import and analyses record for later phases ----------------------------===//
+
+#ifndef PARTITA_TRAIN_TABLES
+#define PARTITA_TRAIN_TABLES
+
+include "dialects/Train/TrainBase.td"
+
+def Train_FileAttr : Train_Table<"File", "file"> {
+  let summary = "a file that `initial` values are in, as import found it: bytes, and a fingerprint of them (partita_rt/fingerprint.h)";
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$bytes, "int64_t":$fingerprint);
+}
+
+def Train_Folded : I32EnumAttr<"Folded", "how an exporter's constant folding has made a tensor", [
+  I32EnumAttrCase<"No", 0, "no">, I32EnumAttrCase<"Moved", 1, "moved">, I32EnumAttrCase<"Part", 2, "part">,
+  I32EnumAttrCase<"Shifted", 3, "shifted">, I32EnumAttrCase<"Computed", 4, "computed">]> {
+  let cppNamespace = "::partita::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_StoredAttr : Train_Table<"Stored", "stored"> {
+  let summary = "a tensor of the model's file that holds a parameter";
+  let description = [{
+    Exporters fold constants: the file may hold a parameter transposed, sliced or several times, under generated names.
+
+    | member | meaning |
+    |---|---|
+    | `name` | the tensor's |
+    | `transposed` | it is the transpose of the parameter, a matrix, or of the slice |
+    | `reshaped` | it has the same elements in another shape |
+    | `slice` | dimension, begin, size: it is this slice of the parameter |
+    | `origin` | the model's parameter that it was computed from, unless it is that parameter |
+    | `folded` | what the exporter did to parameters to make it, unless it is one: `moved` their elements, or only a `part` of `origin`'s (trained alike, but scaled by their own norm), `shifted` the one that is `origin`, perhaps negated, by a constant (trained alike, but decayed differently), or `computed` something else |
+    | `dimensions` | least, most: how many dimensions those parameters have, as far as is known, if that may be another number than its own (weight decay goes by the parameters') |
+
+        #train.stored<name = "onnx::MatMul_12", transposed = true>
+        #train.stored<name = "w.1", slice = [0, 4, 4], origin = "w", folded = part>
+  }];
+  let parameters = (ins StringRefParameter<>:$name, Table_Flag<"false", "">:$transposed, Table_Flag<"false", "">:$reshaped,
+                        Table_Integers<"">:$slice, Table_Text<"">:$origin,
+                        DefaultValuedParameter<"::partita::train::Folded", "::partita::train::Folded::No">:$folded,
+                        Table_Integers<"">:$dimensions);
+}
+
+def Train_NoteAttr : Train_Table<"Note", "note"> {
+  let summary = "a guess that training depends on";
+  let description = [{
+    `text` is a sentence for the user, about `tensors` (names). `of_parameters`: these are parameters in any case, so that --trainable
+    decides nothing. `of_forward`: inference depends on it too.
+  }];
+  let parameters = (ins StringRefParameter<>:$text, Table_List<"of strings">:$tensors, Table_Flag<"false", "">:$of_parameters,
+                        Table_Flag<"false", "">:$of_forward);
+}
+
+def Train_WorkAttr : Train_Table<"Work", "work"> {
+  let summary = "FLOPs of one layer, of all micro-batches of a step and all ranks, and the elements of the parameters first read there";
+  let description = [{
+    `products` counts matmuls of the forward program, `elementwise` one operation per element that elementwise ops and reductions read,
+    `backward` matmuls of the backward pass. `place` is the layer (analysis::Place).
+  }];
+  let parameters = (ins "int64_t":$place, "::mlir::FloatAttr":$products, "::mlir::FloatAttr":$elementwise,
+                        "::mlir::FloatAttr":$backward, "int64_t":$parameters);
+}
+
+def Train_PassCostAttr : Train_Table<"PassCost", "pass_cost"> {
+  let summary = "what one pass of one micro-batch costs a pipeline stage";
+  let description = [{
+    `cost` is in the unit of analysis::Work, like `beside`: what the pass computes after it has started its first reduction, in its last
+    slot. `reduced` is in bytes: the sum of these reductions.
+  }];
+  let parameters = (ins "::partita::train::PassAttr":$pass, "int64_t":$cost, Table_Number<"0", "">:$reduced, Table_Number<"0", "">:$beside);
+}
+
+def Train_CostsAttr : Train_Table<"Costs", "costs"> {
+  let summary = "the order of a pipeline stage's passes, and what each costs";
+  let description = "`passes` lists #train.pass_cost, one for each pass that `order` names.";
+  let parameters = (ins "::partita::train::OrderAttr":$order, "::mlir::ArrayAttr":$passes);
+}
+
+#endif // PARTITA_TRAIN_TABLES

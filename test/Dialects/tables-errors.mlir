@@ -1,0 +1,73 @@
+// RUN: partita-opt %s --split-input-file --verify-diagnostics
+
+// What one phase records for a later one is a typed row (dialects/Interfaces/Tables.td), checked wherever text is read.
+
+// expected-error@+1 {{tensor 'a' is slice array<i64: 0, 4> of a parameter, expected a dimension, a begin and a size}}
+train.parameter @w : tensor<4xf32> {train.tensors = [#train.stored<name = "a", slice = [0, 4]>]}
+
+// -----
+
+// expected-error@+1 {{tensor 'a' was made of parameters of array<i64: 2, 1> dimensions, expected a least and a largest number}}
+train.parameter @w : tensor<4xf32> {train.tensors = [#train.stored<name = "a", dimensions = [2, 1]>]}
+
+// -----
+
+// expected-error@+1 {{"train.tensors" is [{name = "a"}], expected a list of #train.stored}}
+train.parameter @w : tensor<4xf32> {train.tensors = [{name = "a"}]}
+
+// -----
+
+// expected-error@+2 {{a flag is true or false}}
+// expected-error@+1 {{failed to parse Train_StoredAttr parameter 'transposed'}}
+train.parameter @w : tensor<4xf32> {train.tensors = [#train.stored<name = "a", transposed = 1>]}
+
+// -----
+
+// expected-error@+1 {{"train.notes" is [], expected a list of #train.note}}
+module attributes {train.notes = []} {}
+
+// -----
+
+// expected-error@+1 {{a note is about [4], expected names of tensors}}
+module attributes {train.notes = [#train.note<text = "guessed", tensors = [4]>]} {}
+
+// -----
+
+// expected-error@+1 {{file 'm.onnx' has -1 bytes}}
+module attributes {train.files = [#train.file<name = "m.onnx", bytes = -1, fingerprint = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{layer 0 has -1.000000e+00 : f64 FLOPs, expected an f64 from 0}}
+module attributes {train.work = [#train.work<place = 0, products = -1.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{pass backward has no cost, or several}}
+module attributes {train.costs = #train.costs<order = <2 x (forward 0, backward 0)>, passes = [#train.pass_cost<pass = <forward>, cost = 4>]>} {}
+
+// -----
+
+// expected-error@+2 {{failed to parse Train_CostsAttr parameter 'passes' which is to be a `::mlir::ArrayAttr`}}
+// expected-error@+1 {{pass forward costs 4, 5 of it beside 8 bytes}}
+module attributes {train.costs = #train.costs<order = <2 x (forward 0)>, passes = [#train.pass_cost<pass = <forward>, cost = 4, reduced = 8, beside = 5>]>} {}
+
+// -----
+
+// expected-error@+1 {{stage 1 needs 8 bytes, and the limit of 8 decided nothing}}
+module attributes {pipe.limited = #pipe.limited<limit = 8, cuts = [0, 1], stage = 1, bytes = 8, tried = 0>} {}
+
+// -----
+
+// expected-error@+1 {{the ledger of 'forward' has a peak of 8 bytes in 4}}
+module attributes {rt.ledger = [#rt.ledger<function = "forward", bytes = 4, peak = 8, ops = 1, at = 0, place = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{buffer 'x' lives to op 3, and 'forward' has 3}}
+module attributes {rt.ledger = [#rt.ledger<function = "forward", bytes = 8, peak = 8, ops = 3, at = 0, place = 0, buffers = [#rt.buffer<name = "x", kind = activation, bytes = 8, offset = 0, begin = 0, end = 3, place = 0>]>]} {}
+
+// -----
+
+// expected-error@+1 {{rt.ledger is {}, expected a list of #rt.ledger}}
+module attributes {rt.ledger = {}} {}
