@@ -1,6 +1,7 @@
 //===- BatchDims.cpp --------------------------------------------------------------------------===//
 
 #include "lib/Import/BatchDims.h"
+#include "lib/Import/File/Exporter.h"
 #include "lib/Import/File/Node.h"
 #include "lib/Import/Importer.h"
 
@@ -114,8 +115,7 @@ void BatchDims::follow(Node &node) {
             " any more and samples are mixed; the export has probably fixed " +
             (fixed.empty() ? "a dimension: declare each one that varies"
                            : fixed + (isOne ? ": declare it" : ": declare them")) +
-            " in dynamic_axes or dynamic_shapes; if tracing still bakes in " +
-            (isOne ? "its size" : "their sizes") + ", export with dynamo=True";
+            " " + inDynamicShapes(isOne);
   }
 }
 

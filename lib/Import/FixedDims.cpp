@@ -1,6 +1,7 @@
 //===- FixedDims.cpp --------------------------------------------------------------------------===//
 
 #include "lib/Import/FixedDims.h"
+#include "lib/Import/File/Exporter.h"
 #include "partita/Support/StableSort.h"
 #include "llvm/ADT/SetVector.h"
 #include <set>
@@ -195,14 +196,12 @@ std::string explainClash(const ImportOptions &options, const Importer::Failure &
   auto [first, second] = failure.clash;
   std::string name = namesOf(first), other = namesOf(second);
   if (name.empty() == other.empty()) // none, or the sizes of two
-    return "; the model may have been traced with fixed sizes: export it with dynamo=True and "
-           "dynamic_shapes";
+    return "; the model may have been traced with fixed sizes: " + exportDynamically("it");
   if (name.empty())
     std::swap(first, second);
   return "; " + name + other + " is " + std::to_string(first) + " here and " +
          std::to_string(second) +
-         " in the file, so tracing has probably fixed it: export the model with dynamo=True and "
-         "dynamic_shapes";
+         " in the file, so tracing has probably fixed it: " + exportDynamically("the model");
 }
 
 } // namespace
@@ -219,19 +218,16 @@ std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIR
     for (const auto &[i, name] : llvm::enumerate(names))
       text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + quoted(name);
     return "; the export has fixed " + text +
-           ", and several sizes would make it fit: declare each dimension that varies in "
-           "dynamic_axes or dynamic_shapes; if tracing still bakes in its size, export with "
-           "dynamo=True";
+           ", and several sizes would make it fit: declare each dimension that varies " +
+           inDynamicShapes(/*isOne=*/true);
   }
   for (const auto &[name, size] : fixed) {
     text += (text.empty() ? "" : " and ") + quoted(name) + " at " + std::to_string(size);
     way += (way.empty() ? "--dim " : " --dim ") + name + "=" + std::to_string(size);
   }
-  return std::string("; the export ") + (prober.isSpent() ? "may have fixed " : "has fixed ") + text +
-         " (with " + way +
-         " the model can be imported): declare " + (fixed.size() == 1 ? "it" : "them") +
-         " in dynamic_axes or dynamic_shapes; if tracing still bakes in " +
-         (fixed.size() == 1 ? "its size" : "their sizes") + ", export with dynamo=True";
+  return std::string("; the export ") + (prober.isSpent() ? "may have fixed " : "has fixed ") +
+         text + " (with " + way + " the model can be imported): declare " +
+         (fixed.size() == 1 ? "it" : "them") + " " + inDynamicShapes(fixed.size() == 1);
 }
 
 } // namespace partita::importer

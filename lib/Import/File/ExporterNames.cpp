@@ -1,13 +1,10 @@
 //===- ExporterNames.cpp ----------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
-#include "onnx.pb.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace partita::importer {
-
-bool isFromPyTorch(const onnx::ModelProto &model) { return model.producer_name() == "pytorch"; }
 
 bool isInnerName(llvm::StringRef name) {
   return name.consume_front("val_") && !name.empty() && llvm::all_of(name, llvm::isDigit);

@@ -10,14 +10,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <string>
 
-namespace partita::onnx {
-class ModelProto;
-} // namespace partita::onnx
-
 namespace partita::importer {
-
-/// Has one of PyTorch's exporters written the file?
-bool isFromPyTorch(const onnx::ModelProto &model);
 
 /// Dynamo: a value created inside an operation's decomposition, which has no name in the traced program
 /// ("val_12").

@@ -18,7 +18,7 @@ namespace partita::importer {
 /// tensors too.
 void NoteFinder::noteMerged() {
   std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
-  bool isComplete = origins.known() && origins.unaccounted().empty();
+  bool isComplete = exporter == Exporter::Dynamo && origins.unaccounted().empty();
   llvm::erase_if(shared, [&](const SharedWeight &each) {
     return !each.mergedValue ||
            (isComplete && origins.of(each.name).kind == Origin::Parameter);
@@ -45,16 +45,6 @@ void NoteFinder::noteMerged() {
   notes.push_back(std::move(note));
 }
 
-namespace {
-
-constexpr llvm::StringLiteral unoptimized =
-    "; export the model with optimize=False, or with values that differ";
-constexpr llvm::StringLiteral keptApart =
-    "export with dynamo=True, optimize=False, or with values that differ and load the real ones "
-    "with --init";
-
-} // namespace
-
 /// Tensors that TorchScript's exporter has merged, by the one that it has kept: each leaves an Identity
 /// under its name (another operator that passes a tensor on is the model's own). Tied parameters are one
 /// tensor from the start.
@@ -77,7 +67,7 @@ NoteFinder::Renamed NoteFinder::findRenamed(const onnx::GraphProto &graph) {
 
 /// TorchScript leaves no record.
 void NoteFinder::noteMergedByTorchScript() {
-  if (!isFromPyTorch(file.model()) || origins.known())
+  if (exporter != Exporter::TorchScript)
     return;
   Renamed renamed = findRenamed(graph);
   noteRenamed(renamed);
@@ -110,7 +100,7 @@ void NoteFinder::noteRenamed(const Renamed &renamed) {
                           "equal ones (" +
                           quoted(first) + " with " + kept +
                           "), and what it has merged is trained as one") +
-                 "; " + keptApart.str(),
+                 "; " + exportUnmergedByDynamo.str(),
              std::move(all));
 }
 
@@ -142,7 +132,7 @@ void NoteFinder::noteReadByModules(const Renamed &renamed) {
                  ", nodes of different modules" + rest +
                  ": the exporter merges equal weights, and they are trained as one; if the model "
                  "does not tie them, " +
-                 keptApart.str(),
+                 exportUnmergedByDynamo.str(),
              tensors);
 }
 
@@ -152,7 +142,7 @@ void NoteFinder::noteAbsent() {
   auto text = [&](llvm::StringRef what, const std::vector<std::string> &names, llvm::StringRef one,
                   llvm::StringRef several) {
     return what.str() + (names.size() == 1 ? " " : "s ") + listed(names) +
-           (names.size() == 1 ? one : several).str() + unoptimized.str();
+           (names.size() == 1 ? one : several).str() + "; " + exportUnmerged.str();
   };
   // A parameter may have been merged with a constant: Marian's two tables of positions.
   std::vector<std::string> parameters, buffers;
@@ -192,11 +182,13 @@ void NoteFinder::noteMadeBiases() {
                 [&](const std::string &name) { return isTrainedApart(tensorOf(name)); });
   if (made.empty())
     return;
-  note(oneOf(made, "bias") +
-           " is not a parameter of the model: the exporter has folded what follows a layer into it (a "
-           "BatchNorm into a Conv), and its weight and bias are trained in place of the model's "
-           "parameters; export the model with optimize=False",
-       made);
+  note(
+      oneOf(made, "bias") +
+          " is not a parameter of the model: the exporter has folded what follows a layer into it (a "
+          "BatchNorm into a Conv), and its weight and bias are trained in place of the model's "
+          "parameters; " +
+          exportUnoptimized.str(),
+      made);
 }
 
 /// Tensors that may have been computed from several equal parameters, or be a parameter and what was
@@ -216,8 +208,8 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
                  (areBuffers ? "buffer" : "parameter") + (isOne ? " " : "s ") + listed(nowhere) +
                  (isOne ? " is not a tensor" : " are not tensors") +
                  " of the file: the exporter may have merged equal " +
-                 (areBuffers ? "tensors" : "parameters") + ", which are then trained as one" +
-                 unoptimized.str(),
+                 (areBuffers ? "tensors" : "parameters") + ", which are then trained as one; " +
+                 exportUnmerged.str(),
              {apart->tensor});
 }
 
@@ -236,8 +228,8 @@ void NoteFinder::noteUnnamed(const MergedTensors &merged) {
   noteBeside(oneOf(tensors, "parameter") + " is read by node " + quoted(first.node) +
                  ", whose operation in the exported program (" + quoted(first.operation) +
                  ") does not read it: the exporter may have merged a constant with it, and it gets "
-                 "a gradient from there too" +
-                 unoptimized.str(),
+                 "a gradient from there too; " +
+                 exportUnmerged.str(),
              tensors);
 }
 
@@ -248,12 +240,13 @@ void NoteFinder::noteDropped(const MergedTensors &merged) {
     return;
   bool isOne = dropped.parameters.size() == 1;
   note((isOne ? "parameter " : "parameters ") + listed(dropped.parameters) +
-           (isOne ? " is not a tensor of the file and is not trained: the model does not use it"
-                  : " are not tensors of the file and are not trained: the model does not use them") +
+           (isOne
+                ? " is not a tensor of the file and is not trained: the model does not use it"
+                : " are not tensors of the file and are not trained: the model does not use them") +
            ", or the exporter has removed " + (isOne ? "the operation" : "the operations") +
            " with " + (isOne ? "it" : "them") + " (such as " + quoted(dropped.operation) +
            "), as it does with x * 1 and x + 0; if the model uses " + (isOne ? "it" : "them") +
-           ", export the model with optimize=False, or with values that differ",
+           ", " + exportUnmerged.str(),
        {});
 }
 

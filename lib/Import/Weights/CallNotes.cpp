@@ -101,12 +101,14 @@ void NoteFinder::noteRemovedAdditions() {
   std::string rest;
   if (removed.size() > 1)
     rest = ", one of " + std::to_string(removed.size()) + " that it has removed";
-  noteBeside("the exporter has removed an addition, " + quoted("%" + removed.front().sum.str()) +
-                 " of the exported program, which node " + quoted(removed.front().reader.str()) +
-                 " reads" + rest +
-                 ": it takes numbers up to 1e-8 for zero, so an epsilon, or a parameter that starts "
-                 "at zero, may be missing; export the model with optimize=False",
-             {});
+  noteBeside(
+      "the exporter has removed an addition, " + quoted("%" + removed.front().sum.str()) +
+          " of the exported program, which node " + quoted(removed.front().reader.str()) +
+          " reads" + rest +
+          ": it takes numbers up to 1e-8 for zero, so an epsilon, or a parameter that starts "
+          "at zero, may be missing; " +
+          exportUnoptimized.str(),
+      {});
 }
 
 /// Such as the vectors of spectral_norm, or a moving average. The file has the model's first forward pass,

@@ -142,7 +142,7 @@ void NoteFinder::noteStraightThrough() {
 }
 
 void NoteFinder::noteDetached() {
-  if (!origins.known()) {
+  if (exporter != Exporter::Dynamo) {
     noteStraightThrough();
     return;
   }

@@ -122,7 +122,7 @@ private:
 } // namespace
 
 void NoteFinder::noteFormulas() {
-  if (!isFromPyTorch(file.model()) || origins.known())
+  if (exporter != Exporter::TorchScript)
     return;
   FormulaFinder finder(file, graph);
   auto say = [&](const std::vector<std::string> &nodes, const std::string &what) {
@@ -130,7 +130,7 @@ void NoteFinder::noteFormulas() {
       return;
     noteBeside((nodes.size() == 1 ? "node " : "nodes ") + listed(nodes) +
                    (nodes.size() == 1 ? " computes " : " compute ") + what +
-                   ": the program computes what the file says; export the model with dynamo=True",
+                   ": the program computes what the file says; " + exportByDynamo.str(),
                {})
         .isOfForward = true;
   };

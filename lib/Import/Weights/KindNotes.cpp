@@ -84,7 +84,7 @@ std::string about(const std::vector<std::string> &names, const char *one, const 
 /// Single elements that are constants here but may be parameters (a learned temperature), and vectors
 /// that are trained but may be buffers (mean and deviation of the data).
 void NoteFinder::noteUnnamedKinds() {
-  if (!isFromPyTorch(file.model()) || origins.known())
+  if (!omitsKinds(exporter))
     return;
   UseFinder finder(graph);
   std::vector<std::string> singles, statistics;
@@ -123,7 +123,7 @@ void NoteFinder::noteUnnamedKinds() {
 /// A table of sines of positions is a constant here, whatever its name: Marian's is called like an
 /// embedding's weight. But a model may learn positions that start as sines.
 void NoteFinder::noteTablesOfSines() {
-  if (!isFromPyTorch(file.model()) || origins.known())
+  if (!omitsKinds(exporter))
     return;
   std::vector<std::string> names;
   for (const std::string &name : order) {
@@ -147,7 +147,7 @@ void NoteFinder::noteTablesOfSines() {
 /// The names of parameters of torch.nn's modules are known; what a model registers itself may be a
 /// parameter or a buffer.
 void NoteFinder::noteMayBeBuffers() {
-  if (!isFromPyTorch(file.model()) || origins.known())
+  if (!omitsKinds(exporter))
     return;
   std::vector<std::string> names;
   for (const std::string &name : order)

@@ -71,7 +71,7 @@ void Weights::findDerivedCopies() {
 /// TorchScript's exporter merges equal parameters before it folds any. So a folded tensor with the
 /// elements of a tensor that has its name in the model comes from that tensor.
 void Weights::findFoldedCopies() {
-  if (origins.known() || !isFromPyTorch(file.model()))
+  if (exporter != Exporter::TorchScript)
     return;
   std::vector<const std::string *> folded, named;
   for (const std::string &name : order) {

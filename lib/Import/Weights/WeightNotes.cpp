@@ -70,12 +70,7 @@ WeightNote &NoteFinder::noteBeside(std::string text, std::vector<std::string> te
 
 /// How to export without folding, with the exporter that wrote the file; if unknown, with either.
 std::string NoteFinder::unfolded() const {
-  bool isDynamo = origins.known() || !origins.problem().empty();
-  bool isTorchScript = !isDynamo && llvm::any_of(order, isFoldedName);
-  return std::string("export without constant folding (torch.onnx.export: ") +
-         (isDynamo        ? "optimize=False)"
-          : isTorchScript ? "do_constant_folding=False)"
-                          : "do_constant_folding=False, or with dynamo optimize=False)");
+  return exportUnfolded(exporter, llvm::any_of(order, isFoldedName));
 }
 
 /// A record that contradicts itself is not used.
@@ -360,7 +355,7 @@ void NoteFinder::noteLeadingOnes() {
 
 /// TorchScript's exporter names what it has folded after the operator that reads it.
 void NoteFinder::noteFolded() {
-  if (origins.known())
+  if (exporter == Exporter::Dynamo)
     return;
   std::vector<std::string> names, matrices;
   for (const std::string &name : order) {

@@ -18,7 +18,7 @@ class NoteFinder {
 public:
   explicit NoteFinder(const Weights &weights)
       : weights(weights), file(weights.file), graph(weights.graph), origins(weights.origins),
-        order(weights.order) {}
+        exporter(weights.exporter), order(weights.order) {}
 
   std::vector<WeightNote> run();
 
@@ -87,6 +87,7 @@ private:
   ModelFile &file;
   const onnx::GraphProto &graph;
   const Origins &origins;
+  const Exporter exporter;
   const std::vector<std::string> &order;
   std::vector<WeightNote> notes;
   llvm::StringSet<> noted;    ///< tensors of `note`

@@ -112,8 +112,7 @@ LogicalResult Weights::checkNotFolded(const NamePattern &pattern, llvm::StringRe
          << "freeze: " << quoted(text) << " matches parameter " << quoted(parameter)
          << ", which the exporter has folded with others into " << oneOf(folded)
          << " of the file: use --freeze " << quoted(folded.front())
-         << " to keep all of them fixed, or export without constant folding (torch.onnx.export: "
-            "optimize=False)";
+         << " to keep all of them fixed, or " << exportUnfolded(exporter, /*hasFoldedNames=*/false);
 }
 
 std::vector<std::string> Weights::frozenConstants() const {

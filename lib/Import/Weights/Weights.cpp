@@ -13,8 +13,9 @@ using namespace mlir;
 namespace partita::importer {
 
 Weights::Weights(ModelFile &file, const ImportOptions &options)
-    : file(file), graph(file.model().graph()), options(options), origins(graph), budget(file),
-      buffers(findBuffers(graph, file)) {}
+    : file(file), graph(file.model().graph()), options(options), origins(graph),
+      exporter(exporterOf(file.model(), origins)), budget(file), buffers(findBuffers(graph, file)) {
+}
 
 const Weights::Tensor *Weights::known(llvm::StringRef name) const {
   auto entry = tensors.find(name);
@@ -152,18 +153,18 @@ train::Folded Weights::foldedBy(llvm::StringRef name) const {
   const Origin &origin = origins.of(name);
   if (remade.contains(name))
     return train::Folded::Computed;
-  if (origins.known())
+  if (exporter == Exporter::Dynamo)
     return origin.kind != Origin::Derived || original(name) ? train::Folded::No
            : isPart(name)                                   ? train::Folded::Part
            : isMoved(*known(name)) || origin.lookedUp       ? train::Folded::Moved
            : isShifted(name)                                ? train::Folded::Shifted
                                                             : train::Folded::Computed;
-  return isFromPyTorch(file.model()) && isFoldedName(name) ? train::Folded::Moved
-                                                           : train::Folded::No;
+  return exporter == Exporter::TorchScript && isFoldedName(name) ? train::Folded::Moved
+                                                                 : train::Folded::No;
 }
 
 llvm::SmallVector<int64_t, 2> Weights::originalDimensions(llvm::StringRef name) const {
-  if (!origins.known() || !train::isMoved(foldedBy(name)))
+  if (exporter != Exporter::Dynamo || !train::isMoved(foldedBy(name)))
     return {};
   const Origin &origin = origins.of(name);
   const Tensor &tensor = *known(name);
@@ -182,7 +183,7 @@ llvm::SmallVector<int64_t, 2> Weights::originalDimensions(llvm::StringRef name) 
 
 /// A bias that the exporter's record does not have is one that the exporter made.
 void Weights::findMadeBiases() {
-  if (!origins.known())
+  if (exporter != Exporter::Dynamo)
     return;
   for (const onnx::NodeProto &node : graph.node()) {
     int bias = factsOf(node).biasOperand;

@@ -17,6 +17,7 @@
 #define PARTITA_LIB_IMPORT_WEIGHTS_H
 
 #include "dialects/Train/Tensors.h"
+#include "lib/Import/File/Exporter.h"
 #include "lib/Import/File/Origins.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "partita/Import/Import.h"
@@ -147,6 +148,7 @@ private:
   const onnx::GraphProto &graph;
   const ImportOptions &options;
   Origins origins;
+  Exporter exporter;
   std::optional<bool> decided; ///< has decide() succeeded?
   SearchBudget budget;
   llvm::StringMap<Tensor> tensors;
