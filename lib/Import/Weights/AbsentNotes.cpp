@@ -8,7 +8,6 @@
 #include "lib/Import/Weights/DroppedParameters.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/WeightNotes.h"
-#include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "llvm/Support/Format.h"
 
 namespace partita::importer {
@@ -16,7 +15,7 @@ namespace partita::importer {
 /// By values: all elements are one number, and the tensor is read more often than any matrix. A record
 /// that finds every parameter in the file shows that none was merged. Other notes may be about these
 /// tensors too.
-void NoteFinder::noteMerged() {
+void NoteFinder::noteMergedNumbers() {
   std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
   bool isComplete = exporter == Exporter::Dynamo && origins.unaccounted().empty();
   llvm::erase_if(shared, [&](const SharedWeight &each) {
@@ -41,7 +40,7 @@ void NoteFinder::noteMerged() {
       << ": exporters merge equal tensors, so several parameters may have become this one and are "
          "trained as one; export with distinct values in every tensor, and load the real ones with "
          "--init";
-  oneValue.insert_range(note.tensors);
+  mergedNumbers.insert_range(note.tensors);
   notes.push_back(std::move(note));
 }
 
@@ -65,37 +64,28 @@ NoteFinder::Renamed NoteFinder::findRenamed(const onnx::GraphProto &graph) {
   return renamed;
 }
 
-/// TorchScript leaves no record.
-void NoteFinder::noteMergedByTorchScript() {
-  if (exporter != Exporter::TorchScript)
-    return;
-  Renamed renamed = findRenamed(graph);
-  noteRenamed(renamed);
-  noteReadByModules(renamed);
-}
-
 /// By the names that the merged tensors have in the model.
-void NoteFinder::noteRenamed(const Renamed &renamed) {
-  std::vector<std::string> merged, all;
+void NoteFinder::noteRenamed() {
+  std::vector<std::string> gone, all;
   for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
-    if (!tensor || !isModelName(kept) || !isTrainedApart(*tensor) || oneValue.contains(kept))
+    if (!tensor || !isModelName(kept) || !isTrainedApart(*tensor) || mergedNumbers.contains(kept))
       continue;
-    size_t before = merged.size();
-    llvm::copy_if(others, std::back_inserter(merged), isModelName);
-    if (merged.size() > before)
+    size_t before = gone.size();
+    llvm::copy_if(others, std::back_inserter(gone), isModelName);
+    if (gone.size() > before)
       all.push_back(kept);
   }
-  if (merged.empty())
+  if (gone.empty())
     return;
-  bool isOne = merged.size() == 1;
-  std::string first = merged.front();
-  llvm::sort(merged);
+  bool isOne = gone.size() == 1;
+  std::string first = gone.front();
+  llvm::sort(gone);
   std::string kept = quoted(all.front());
   noteBeside((isOne ? "tensor " + quoted(first) +
                           " of the model is not in the file: the exporter has merged it with " +
                           kept + ", which equals it, and both are trained as one"
-                    : "tensors " + listed(merged) +
+                    : "tensors " + listed(gone) +
                           " of the model are not in the file: the exporter has merged them with "
                           "equal ones (" +
                           quoted(first) + " with " + kept +
@@ -106,7 +96,7 @@ void NoteFinder::noteRenamed(const Renamed &renamed) {
 
 /// By the modules that read them, if they were merged after folding. (Calling one module again also
 /// folds its weight again.)
-void NoteFinder::noteReadByModules(const Renamed &renamed) {
+void NoteFinder::noteReadByModules() {
   std::vector<std::string> tensors;
   std::string nodes;
   for (const auto &[kept, others] : renamed) {
@@ -136,15 +126,16 @@ void NoteFinder::noteReadByModules(const Renamed &renamed) {
              tensors);
 }
 
-/// By the exporter's record.
-void NoteFinder::noteAbsent() {
-  MergedTensors merged = findMerged(graph);
-  auto text = [&](llvm::StringRef what, const std::vector<std::string> &names, llvm::StringRef one,
-                  llvm::StringRef several) {
-    return what.str() + (names.size() == 1 ? " " : "s ") + listed(names) +
-           (names.size() == 1 ? one : several).str() + "; " + exportUnmerged.str();
-  };
-  // A parameter may have been merged with a constant: Marian's two tables of positions.
+/// "parameter 'a' ONE; export ..." or "parameters 'a' and 'b' SEVERAL; export ...".
+static std::string absent(llvm::StringRef what, const std::vector<std::string> &names,
+                          llvm::StringRef one, llvm::StringRef several) {
+  return what.str() + (names.size() == 1 ? " " : "s ") + listed(names) +
+         (names.size() == 1 ? one : several).str() + "; " + exportUnmerged.str();
+}
+
+/// By the exporter's record. A parameter may have been merged with a constant: Marian's two tables of
+/// positions.
+void NoteFinder::noteUndecided() {
   std::vector<std::string> parameters, buffers;
   for (const MergedTensors::Undecided &each : merged.undecided)
     if (llvm::any_of(each.tensors, [&](const std::string &name) {
@@ -154,25 +145,25 @@ void NoteFinder::noteAbsent() {
       (each.isBuffer ? buffers : parameters).push_back(each.target);
   for (bool areBuffers : {false, true})
     if (const auto &undecided = areBuffers ? buffers : parameters; !undecided.empty())
-      note(text(areBuffers ? "buffer" : "parameter", undecided,
-                " is not a tensor of the file: the exporter has merged it with an equal one, or "
-                "folded it into another (a BatchNorm into a Conv), and what it has made is "
-                "trained as one",
-                " are not tensors of the file: the exporter has merged them with equal ones, or "
-                "folded them into others (a BatchNorm into a Conv), and what it has made is "
-                "trained as one"),
+      note(absent(areBuffers ? "buffer" : "parameter", undecided,
+                  " is not a tensor of the file: the exporter has merged it with an equal one, or "
+                  "folded it into another (a BatchNorm into a Conv), and what it has made is "
+                  "trained as one",
+                  " are not tensors of the file: the exporter has merged them with equal ones, or "
+                  "folded them into others (a BatchNorm into a Conv), and what it has made is "
+                  "trained as one"),
            {});
+}
+
+/// By the exporter's record.
+void NoteFinder::noteRemoved() {
   if (!merged.removed.empty())
-    note(text("parameter", merged.removed,
-              " is not a tensor of the file: the exporter has removed it, as it does with "
-              "biases of zeros, and it is not trained",
-              " are not tensors of the file: the exporter has removed them, as it does "
-              "with biases of zeros, and they are not trained"),
+    note(absent("parameter", merged.removed,
+                " is not a tensor of the file: the exporter has removed it, as it does with "
+                "biases of zeros, and it is not trained",
+                " are not tensors of the file: the exporter has removed them, as it does "
+                "with biases of zeros, and they are not trained"),
          {});
-  noteMadeBiases();
-  noteSeveral(merged);
-  noteUnnamed(merged);
-  noteDropped(merged);
 }
 
 /// Layers into which the exporter has folded what follows them.
@@ -193,7 +184,7 @@ void NoteFinder::noteMadeBiases() {
 
 /// Tensors that may have been computed from several equal parameters, or be a parameter and what was
 /// computed from others.
-void NoteFinder::noteSeveral(const MergedTensors &merged) {
+void NoteFinder::noteSeveral() {
   auto apart = llvm::find_if(merged.several, [&](const auto &each) {
     const Tensor *tensor = weights.known(each.tensor);
     return tensor && isTrainedApart(*tensor);
@@ -214,7 +205,7 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
 }
 
 /// Parameters that may also be constants inside an operation, such as the 0.5 of a GELU.
-void NoteFinder::noteUnnamed(const MergedTensors &merged) {
+void NoteFinder::noteUnnamed() {
   std::vector<const MergedTensors::Unnamed *> apart;
   std::vector<std::string> tensors;
   for (const MergedTensors::Unnamed &each : merged.unnamed)
@@ -234,7 +225,7 @@ void NoteFinder::noteUnnamed(const MergedTensors &merged) {
 }
 
 /// Scales of 1 and shifts of 0 without dimensions.
-void NoteFinder::noteDropped(const MergedTensors &merged) {
+void NoteFinder::noteDropped() {
   DroppedParameters dropped = findDropped(graph, origins, merged.nowhere);
   if (dropped.parameters.empty())
     return;

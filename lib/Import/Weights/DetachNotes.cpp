@@ -130,6 +130,8 @@ std::vector<std::string> straightThrough(const onnx::GraphProto &graph,
 
 /// A straight-through estimator, x + (round(x) - x).detach(), has the gradient of x.
 void NoteFinder::noteStraightThrough() {
+  if (exporter == Exporter::Dynamo) // noteDetached reads the record
+    return;
   std::vector<std::string> nodes =
       straightThrough(graph, [&](llvm::StringRef name) { return hasGradient(name); });
   bool isOne = nodes.size() == 1;
@@ -142,10 +144,8 @@ void NoteFinder::noteStraightThrough() {
 }
 
 void NoteFinder::noteDetached() {
-  if (exporter != Exporter::Dynamo) {
-    noteStraightThrough();
+  if (exporter != Exporter::Dynamo)
     return;
-  }
   auto isTrained = [&](llvm::StringRef name) { return hasGradient(name); };
   DetachFinder finder(graph, origins, isTrained);
   finder.run();

@@ -73,6 +73,24 @@ private:
   llvm::StringMap<std::string> aliases; ///< by a function of a tensor's elements
 };
 
+/// The model's floats that are operands of arithmetic, that have so many dimensions other than 1, and that no
+/// option decides.
+std::vector<std::string> inArithmetic(const onnx::GraphProto &graph, const Weights &weights,
+                                      int64_t wide,
+                                      llvm::function_ref<bool(llvm::StringRef, OwnUses)> isWanted) {
+  UseFinder finder(graph);
+  std::vector<std::string> names;
+  for (const onnx::TensorProto &tensor : graph.initializer()) {
+    std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
+    OwnUses uses = finder.of(tensor.name());
+    if (type && isFloat(*type) && uses.computes && !weights.isDecided(tensor.name()) &&
+        llvm::count_if(tensor.dims(), [](int64_t size) { return size != 1; }) == wide &&
+        isWanted(tensor.name(), uses))
+      names.push_back(tensor.name());
+  }
+  return names;
+}
+
 /// "tensor 'a' ONE" or "tensors 'a' and 'b' SEVERAL".
 std::string about(const std::vector<std::string> &names, const char *one, const char *several) {
   bool isOne = names.size() == 1;
@@ -81,26 +99,13 @@ std::string about(const std::vector<std::string> &names, const char *one, const 
 
 } // namespace
 
-/// Single elements that are constants here but may be parameters (a learned temperature), and vectors
-/// that are trained but may be buffers (mean and deviation of the data).
-void NoteFinder::noteUnnamedKinds() {
+/// Single elements that are constants here but may be parameters, such as a learned temperature.
+void NoteFinder::noteSingles() {
   if (!omitsKinds(exporter))
     return;
-  UseFinder finder(graph);
-  std::vector<std::string> singles, statistics;
-  for (const onnx::TensorProto &tensor : graph.initializer()) {
-    const std::string &name = tensor.name();
-    std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
-    OwnUses uses = finder.of(name);
-    if (!type || !isFloat(*type) || !uses.computes || weights.isDecided(name))
-      continue;
-    int64_t wide = llvm::count_if(tensor.dims(), [](int64_t size) { return size != 1; });
-    if (wide == 0 && !weights.isParameter(name))
-      singles.push_back(name);
-    else if (wide == 1 && uses.isSubtrahendOrDivisor && weights.isParameter(name) &&
-             !weights.isUnreadConstant(name))
-      statistics.push_back(name);
-  }
+  std::vector<std::string> singles =
+      inArithmetic(graph, weights, /*wide=*/0,
+                   [&](llvm::StringRef name, OwnUses) { return !weights.isParameter(name); });
   if (!singles.empty())
     note(about(singles,
                " has one element, and the file does not say whether it is a parameter: "
@@ -109,6 +114,17 @@ void NoteFinder::noteUnnamedKinds() {
                "kept as constants") +
              "; a learned temperature or gate is trained by --trainable " + quoted(singles.front()),
          singles);
+}
+
+/// Vectors that are trained but may be buffers, such as mean and deviation of the data.
+void NoteFinder::noteStatistics() {
+  if (!omitsKinds(exporter))
+    return;
+  std::vector<std::string> statistics =
+      inArithmetic(graph, weights, /*wide=*/1, [&](llvm::StringRef name, OwnUses uses) {
+        return uses.isSubtrahendOrDivisor && weights.isParameter(name) &&
+               !weights.isUnreadConstant(name);
+      });
   bool isOne = statistics.size() == 1;
   if (!statistics.empty())
     note(about(statistics, " is subtracted or is a divisor", " are subtracted or are divisors") +

@@ -26,29 +26,44 @@ std::string oneOf(llvm::ArrayRef<std::string> names, llvm::StringRef what) {
   return what.str() + " " + quoted(names.front()) + (names.size() > 1 ? others : "");
 }
 
+NoteFinder::NoteFinder(const Weights &weights)
+    : weights(weights), file(weights.file), graph(weights.graph), origins(weights.origins),
+      exporter(weights.exporter), order(weights.order),
+      renamed(exporter == Exporter::TorchScript ? findRenamed(graph) : Renamed()),
+      merged(findMerged(graph)) {}
+
 std::vector<WeightNote> NoteFinder::run() {
-  // In the order in which they are printed. Later ones leave out what earlier ones are about.
+  // In the order in which they are printed. Each leaves out the tensors that `note` was called with before.
   static constexpr void (NoteFinder::*finders[])() = {
-      &NoteFinder::noteMerged,
-      &NoteFinder::noteMergedByTorchScript,
-      &NoteFinder::noteAbsent,
+      &NoteFinder::noteMergedNumbers, // noteRenamed leaves these out too
+      &NoteFinder::noteRenamed,
+      &NoteFinder::noteReadByModules,
+      &NoteFinder::noteUndecided,
+      &NoteFinder::noteRemoved,
+      &NoteFinder::noteMadeBiases,
+      &NoteFinder::noteSeveral,
+      &NoteFinder::noteUnnamed,
+      &NoteFinder::noteDropped,
+      &NoteFinder::noteContradicted,
       &NoteFinder::noteUnreadable,
       &NoteFinder::noteDoubted,
       &NoteFinder::noteKeptParameters,
       &NoteFinder::noteComputed,
       &NoteFinder::noteOverlapping,
       &NoteFinder::noteConcatenated,
-      &NoteFinder::noteDetached,
+      &NoteFinder::noteStraightThrough,
+      &NoteFinder::noteDetached, // of parameters, of concatenations and of values: one search
       &NoteFinder::noteScaledByFrequency,
       &NoteFinder::noteRemovedAdditions,
       &NoteFinder::noteUpdated,
-      &NoteFinder::noteFormulas,
+      &NoteFinder::noteFormulas, // both formulas: one search
       &NoteFinder::noteTied,
       &NoteFinder::noteRepeated,
       &NoteFinder::noteScoreBiases,
       &NoteFinder::noteLeadingOnes,
       &NoteFinder::noteFolded,
-      &NoteFinder::noteUnnamedKinds,
+      &NoteFinder::noteSingles,
+      &NoteFinder::noteStatistics,
       &NoteFinder::noteTablesOfSines,
       &NoteFinder::noteMayBeBuffers,
   };
@@ -73,8 +88,8 @@ std::string NoteFinder::unfolded() const {
   return exportUnfolded(exporter, llvm::any_of(order, isFoldedName));
 }
 
-/// A record that contradicts itself is not used.
-void NoteFinder::noteUnreadable() {
+/// What contradicts the record is not known.
+void NoteFinder::noteContradicted() {
   std::vector<std::string> names;
   for (const std::string &name : origins.contradicted())
     if (const Tensor *tensor = weights.known(name);
@@ -88,6 +103,10 @@ void NoteFinder::noteUnreadable() {
              " trained is decided by the graph's structure; use --trainable " +
              quoted(names.front()) + " or --freeze " + quoted(names.front()),
          names);
+}
+
+/// A record that cannot be read is not used.
+void NoteFinder::noteUnreadable() {
   if (!origins.problem().empty())
     note("what the exporter recorded of the model's parameters cannot be read (" +
              origins.problem() + "): what is trained is decided by the graph's structure",

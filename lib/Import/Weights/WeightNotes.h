@@ -7,19 +7,17 @@
 #ifndef PARTITA_LIB_IMPORT_WEIGHTNOTES_H
 #define PARTITA_LIB_IMPORT_WEIGHTNOTES_H
 
+#include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "lib/Import/Weights/Weights.h"
 
 namespace partita::importer {
 
-struct MergedTensors;
-
 /// Finds all notes on the weights of a file, after Weights has decided what they are.
 class NoteFinder {
 public:
-  explicit NoteFinder(const Weights &weights)
-      : weights(weights), file(weights.file), graph(weights.graph), origins(weights.origins),
-        exporter(weights.exporter), order(weights.order) {}
+  explicit NoteFinder(const Weights &weights);
 
+  /// Lists all kinds of notes.
   std::vector<WeightNote> run();
 
 private:
@@ -29,24 +27,25 @@ private:
   static Renamed findRenamed(const onnx::GraphProto &graph);
 
   // Parameters that an exporter has merged or removed (AbsentNotes.cpp).
-  void noteMerged();
-  void noteAbsent();
+  void noteMergedNumbers();
+  void noteRenamed();
+  void noteReadByModules();
+  void noteUndecided();
+  void noteRemoved();
   void noteMadeBiases();
-  void noteSeveral(const MergedTensors &merged);
-  void noteUnnamed(const MergedTensors &merged);
-  void noteDropped(const MergedTensors &merged);
-  void noteMergedByTorchScript();
-  void noteRenamed(const Renamed &renamed);
-  void noteReadByModules(const Renamed &renamed);
+  void noteSeveral();
+  void noteUnnamed();
+  void noteDropped();
   // By the exporter's record.
+  void noteContradicted();
   void noteUnreadable();
   void noteDoubted();
   void noteKeptParameters();
   void noteComputed();
   void noteOverlapping();
   void noteConcatenated();
-  void noteDetached(); // DetachNotes.cpp
-  void noteStraightThrough();
+  void noteStraightThrough(); // DetachNotes.cpp
+  void noteDetached();
   void noteScaledByFrequency(); // CallNotes.cpp
   void noteRemovedAdditions();
   void noteUpdated();
@@ -59,7 +58,8 @@ private:
   // By names that TorchScript's exporter generates.
   void noteFolded();
   // Parameter or not, which TorchScript does not record (KindNotes.cpp).
-  void noteUnnamedKinds();
+  void noteSingles();
+  void noteStatistics();
   void noteTablesOfSines();
   void noteMayBeBuffers();
 
@@ -89,9 +89,11 @@ private:
   const Origins &origins;
   const Exporter exporter;
   const std::vector<std::string> &order;
+  const Renamed renamed;      ///< by TorchScript's exporter
+  const MergedTensors merged; ///< by dynamo's, by its record
   std::vector<WeightNote> notes;
-  llvm::StringSet<> noted;    ///< tensors of `note`
-  llvm::StringSet<> oneValue; ///< tensors of noteMerged
+  llvm::StringSet<> noted;         ///< tensors of `note`
+  llvm::StringSet<> mergedNumbers; ///< tensors of noteMergedNumbers
 };
 
 /// "'a', 'b' and 3 more".
