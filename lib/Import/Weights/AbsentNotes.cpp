@@ -16,7 +16,7 @@ namespace partita::importer {
 /// that finds every parameter in the file shows that none was merged. Other notes may be about these
 /// tensors too.
 void NoteFinder::noteMergedNumbers() {
-  std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
+  std::vector<SharedWeight> shared = findShared(file, weights.buffers);
   bool isComplete = exporter == Exporter::Dynamo && origins.unaccounted().empty();
   llvm::erase_if(shared, [&](const SharedWeight &each) {
     return !each.mergedValue ||
@@ -169,7 +169,7 @@ void NoteFinder::noteRemoved() {
 /// Layers into which the exporter has folded what follows them.
 void NoteFinder::noteMadeBiases() {
   std::vector<std::string> made;
-  llvm::copy_if(weights.madeBiases(), std::back_inserter(made),
+  llvm::copy_if(weights.madeBiases, std::back_inserter(made),
                 [&](const std::string &name) { return isTrainedApart(tensorOf(name)); });
   if (made.empty())
     return;

@@ -75,7 +75,7 @@ private:
 
 /// The model's floats that are operands of arithmetic, that have so many dimensions other than 1, and that no
 /// option decides.
-std::vector<std::string> inArithmetic(const onnx::GraphProto &graph, const Weights &weights,
+std::vector<std::string> inArithmetic(const onnx::GraphProto &graph, const WeightTable &weights,
                                       int64_t wide,
                                       llvm::function_ref<bool(llvm::StringRef, OwnUses)> isWanted) {
   UseFinder finder(graph);
@@ -144,7 +144,7 @@ void NoteFinder::noteTablesOfSines() {
   std::vector<std::string> names;
   for (const std::string &name : order) {
     const Tensor &tensor = tensorOf(name);
-    if (!weights.bufferNames().contains(name) || tensor.isParameter || tensor.isDecided ||
+    if (!weights.buffers.contains(name) || tensor.isParameter || tensor.isDecided ||
         !tensor.isRead || !(isModelName(name) || isFoldedName(name)))
       continue;
     std::optional<HostTensor> values = file.tryRead(tensor.data);

@@ -1,33 +1,25 @@
 //===- WeightCopies.cpp - tensors that hold a parameter again ---------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
-#include "lib/Import/Weights/Weights.h"
+#include "lib/Import/Weights/WeightDecider.h"
 #include "partita/Support/StableSort.h"
 
 using namespace mlir;
 
 namespace partita::importer {
 
-bool Weights::isReshaped(const WeightCopy &copy) const {
-  const OriginalParameter *original = this->original(copy.table);
-  Shape shape = original && !original->transposed ? original->shape : known(copy.table)->data.shape;
-  if (copy.dim >= 0)
-    shape[copy.dim] = copy.size;
-  return !copy.transposed && shape != known(copy.name)->data.shape;
-}
-
-void Weights::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef table) {
+void WeightDecider::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef table) {
   copy.name = name.str();
   copy.table = table.str();
   known(name)->isCopy = true;
-  found.push_back(std::move(copy));
+  weights.copies.push_back(std::move(copy));
 }
 
 /// Copies of embedding tables, by their values, unless the record has two parameters or, where it has
 /// neither, the user gives the exact name. (A pattern for all weights does not count.)
-void Weights::findTableCopies() {
-  tableCopies = findCopies(file);
-  for (const WeightCopy &copy : tableCopies) {
+void WeightDecider::findTableCopies() {
+  weights.tableCopies = findCopies(file);
+  for (const WeightCopy &copy : weights.tableCopies) {
     const Tensor *tensor = known(copy.name), *table = known(copy.table);
     const Origin &first = origins.of(copy.name), &second = origins.of(copy.table);
     bool areOthers = first.kind != Origin::Unknown && second.kind != Origin::Unknown &&
@@ -40,7 +32,7 @@ void Weights::findTableCopies() {
 
 /// Tensors that come from a single parameter by the record: those whose values agree are the parameter;
 /// the others of a group are trained independently.
-void Weights::findDerivedCopies() {
+void WeightDecider::findDerivedCopies() {
   std::map<std::string, std::vector<std::string>> byParameter;
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
@@ -56,7 +48,7 @@ void Weights::findDerivedCopies() {
       bool isWhole = a == parameter, isOther = b == parameter;
       return isWhole != isOther ? isWhole : known(a)->data.count > known(b)->data.count;
     });
-    Group &group = groups[parameter];
+    WeightTable::Group &group = weights.groups[parameter];
     for (const std::string &name : members) {
       std::optional<WeightCopy> copy;
       for (const std::string &table : group)
@@ -70,8 +62,8 @@ void Weights::findDerivedCopies() {
 
 /// TorchScript's exporter merges equal parameters before it folds any. So a folded tensor with the
 /// elements of a tensor that has its name in the model comes from that tensor.
-void Weights::findFoldedCopies() {
-  if (exporter != Exporter::TorchScript)
+void WeightDecider::findFoldedCopies() {
+  if (weights.exporter != Exporter::TorchScript)
     return;
   std::vector<const std::string *> folded, named;
   for (const std::string &name : order) {
@@ -94,12 +86,6 @@ void Weights::findFoldedCopies() {
             !known(*copy)->isCopy && mayHold(data, part, isWhole))
           if (std::optional<WeightCopy> found = findCopyIn(file, data, part, budget))
             addCopy(*found, *copy, *table);
-}
-
-/// Is a slice of it a copy?
-bool Weights::isSliced(llvm::StringRef name) const {
-  return llvm::any_of(found,
-                      [&](const WeightCopy &each) { return each.table == name && each.dim >= 0; });
 }
 
 } // namespace partita::importer

@@ -26,7 +26,7 @@ std::string oneOf(llvm::ArrayRef<std::string> names, llvm::StringRef what) {
   return what.str() + " " + quoted(names.front()) + (names.size() > 1 ? others : "");
 }
 
-NoteFinder::NoteFinder(const Weights &weights)
+NoteFinder::NoteFinder(const WeightTable &weights)
     : weights(weights), file(weights.file), graph(weights.graph), origins(weights.origins),
       exporter(weights.exporter), order(weights.order),
       renamed(exporter == Exporter::TorchScript ? findRenamed(graph) : Renamed()),
@@ -138,7 +138,7 @@ void NoteFinder::noteKeptParameters() {
     const Origin &origin = origins.of(name);
     bool isOwn = origin.kind == Origin::Parameter || origin.kind == Origin::Derived;
     if (isOwn && !tensor.isParameter && !tensor.isDecided && tensor.isRead &&
-        weights.bufferNames().contains(name))
+        weights.buffers.contains(name))
       names.push_back(name);
   }
   if (names.empty())
@@ -268,7 +268,7 @@ void NoteFinder::noteConcatenated() {
 /// Copies of tables under a name that may be the model's. (A name that the exporter generated shows that
 /// it has computed the tensor from the table.) Other notes may be about the table.
 void NoteFinder::noteTied() {
-  for (const WeightCopy &copy : weights.copies()) {
+  for (const WeightCopy &copy : weights.copies) {
     const Tensor &tensor = tensorOf(copy.name), &table = tensorOf(copy.table);
     if (!tensor.isRead || tensor.isDecided || table.isFrozen || isFoldedName(copy.name) ||
         isInnerName(copy.name) || origins.of(copy.name).kind != Origin::Unknown ||
@@ -321,7 +321,7 @@ void NoteFinder::noteRepeated() {
 
 /// Tensors with an element for every query and key.
 void NoteFinder::noteScoreBiases() {
-  std::vector<std::string> names = findScoreBiases(graph, weights.bufferNames());
+  std::vector<std::string> names = findScoreBiases(graph, weights.buffers);
   llvm::erase_if(names, [&](const std::string &name) {
     const Tensor *tensor = weights.known(name);
     return !tensor || !isGuessed(*tensor) || origins.of(name).kind == Origin::Parameter ||

@@ -8,20 +8,20 @@
 #define PARTITA_LIB_IMPORT_WEIGHTNOTES_H
 
 #include "lib/Import/Weights/Merged/MergedTensors.h"
-#include "lib/Import/Weights/Weights.h"
+#include "lib/Import/Weights/WeightTable.h"
 
 namespace partita::importer {
 
-/// Finds all notes on the weights of a file, after Weights has decided what they are.
+/// Finds all notes on the weights of a file, after WeightDecider has decided what they are.
 class NoteFinder {
 public:
-  explicit NoteFinder(const Weights &weights);
+  explicit NoteFinder(const WeightTable &weights);
 
   /// Lists all kinds of notes.
   std::vector<WeightNote> run();
 
 private:
-  using Tensor = Weights::Tensor;
+  using Tensor = WeightTable::Tensor;
   /// Names of merged tensors, by the one that the file has kept.
   using Renamed = std::map<std::string, std::vector<std::string>>;
   static Renamed findRenamed(const onnx::GraphProto &graph);
@@ -83,7 +83,7 @@ private:
   }
   std::string unfolded() const;
 
-  const Weights &weights;
+  const WeightTable &weights;
   ModelFile &file;
   const onnx::GraphProto &graph;
   const Origins &origins;

@@ -1,5 +1,6 @@
 //===- WeightOptions.cpp - --trainable, --freeze and --tie ------------------------------------===//
 
+#include "lib/Import/Weights/WeightDecider.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Support/NearestNames.h"
 
@@ -8,28 +9,29 @@ using namespace mlir;
 namespace partita::importer {
 
 /// By its name in the file, or that of the only parameter that it comes from.
-bool Weights::matches(const NamePattern &pattern, llvm::StringRef name) const {
-  llvm::StringRef origin = originOf(name);
+bool WeightDecider::matches(const NamePattern &pattern, llvm::StringRef name) const {
+  llvm::StringRef origin = weights.originOf(name);
   return pattern.match(name) || (!origin.empty() && pattern.match(origin));
 }
 
 /// An exact name makes a tensor a parameter, whatever it looks like. A pattern does not cover single
 /// numbers and buffers that happen to match: 'onnx::*' matches weights and single factors alike.
-bool Weights::isMeant(const NamePattern &pattern, const Tensor &tensor) const {
+bool WeightDecider::isMeant(const NamePattern &pattern, const Tensor &tensor) const {
   const std::string &name = tensor.proto->name();
   Origin::Kind kind = origins.of(name).kind;
   return pattern.isName() || kind == Origin::Parameter || kind == Origin::Derived ||
-         (tensor.data.count > 1 && !buffers.contains(name));
+         (tensor.data.count > 1 && !weights.buffers.contains(name));
 }
 
 /// The names of tensors that an option may mean: of those that `mayBe` accepts and the record does not
 /// call constants, if there are any. A tensor from one parameter is called so.
 llvm::SmallVector<llvm::StringRef>
-Weights::namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const {
+WeightDecider::namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const {
   llvm::SmallVector<llvm::StringRef> names;
   for (const std::string &name : order)
     if (mayBe(*known(name)) && origins.of(name).kind != Origin::Constant)
-      names.push_back(originOf(name).empty() ? llvm::StringRef(name) : originOf(name));
+      names.push_back(weights.originOf(name).empty() ? llvm::StringRef(name)
+                                                     : weights.originOf(name));
   if (names.empty())
     names.append(order.begin(), order.end());
   llvm::sort(names);
@@ -37,7 +39,7 @@ Weights::namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const {
   return names;
 }
 
-LogicalResult Weights::readTrainable() {
+LogicalResult WeightDecider::readTrainable() {
   auto error = [&] { return emitError(file.location()) << "trainable: "; };
   for (const std::string &pattern : options.trainable) {
     llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
@@ -79,13 +81,13 @@ LogicalResult Weights::readTrainable() {
 
 /// A frozen tensor needs no guess. The objective freezes it, and refuses a pattern that matches no
 /// parameter and no constant: here the tensors of branches are not known.
-LogicalResult Weights::readFreeze() {
+LogicalResult WeightDecider::readFreeze() {
   for (const std::string &pattern : options.freeze) {
     llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
     if (!wanted)
       return emitError(file.location()) << "freeze: " << llvm::toString(wanted.takeError());
     bool any = false;
-    for (auto &entry : tensors)
+    for (auto &entry : weights.tensors)
       if (matches(*wanted, entry.first()))
         any = entry.second.isDecided = entry.second.isFrozen = true;
     if (!any && failed(checkNotFolded(*wanted, pattern)))
@@ -95,7 +97,8 @@ LogicalResult Weights::readFreeze() {
 }
 
 /// One of the model's parameters that are in the file as a tensor made of several cannot be frozen alone.
-LogicalResult Weights::checkNotFolded(const NamePattern &pattern, llvm::StringRef text) const {
+LogicalResult WeightDecider::checkNotFolded(const NamePattern &pattern,
+                                            llvm::StringRef text) const {
   std::vector<std::string> folded;
   llvm::StringRef parameter;
   for (const std::string &name : order) {
@@ -112,27 +115,21 @@ LogicalResult Weights::checkNotFolded(const NamePattern &pattern, llvm::StringRe
          << "freeze: " << quoted(text) << " matches parameter " << quoted(parameter)
          << ", which the exporter has folded with others into " << oneOf(folded)
          << " of the file: use --freeze " << quoted(folded.front())
-         << " to keep all of them fixed, or " << exportUnfolded(exporter, /*hasFoldedNames=*/false);
-}
-
-std::vector<std::string> Weights::frozenConstants() const {
-  std::vector<std::string> held;
-  llvm::copy_if(order, std::back_inserter(held),
-                [&](const std::string &name) { return isFrozen(name) && !isParameter(name); });
-  return held;
+         << " to keep all of them fixed, or "
+         << exportUnfolded(weights.exporter, /*hasFoldedNames=*/false);
 }
 
 /// By its name in the file, or in the model.
-Weights::Tensor *Weights::named(llvm::StringRef name) {
+WeightDecider::Tensor *WeightDecider::named(llvm::StringRef name) {
   if (Tensor *tensor = known(name))
     return tensor;
-  for (const auto &entry : originals)
+  for (const auto &entry : weights.originals)
     if (entry.second.name == name)
       return known(entry.first());
   return nullptr;
 }
 
-LogicalResult Weights::readTies() {
+LogicalResult WeightDecider::readTies() {
   for (const std::string &pair : options.tie) {
     auto [first, second] = llvm::StringRef(pair).rsplit('=');
     if (failed(tie(first, second)))
@@ -141,7 +138,7 @@ LogicalResult Weights::readTies() {
   return success();
 }
 
-LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
+LogicalResult WeightDecider::tie(llvm::StringRef first, llvm::StringRef second) {
   auto error = [&] { return emitError(file.location()) << "tie: "; };
   Tensor *table = named(first), *copy = named(second);
   for (auto [name, tensor] : {std::pair(first, table), std::pair(second, copy)}) {
@@ -158,7 +155,7 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
     return error() << quoted(first) << " and " << quoted(second) << " are one tensor";
   table->isDecided = copy->isDecided = true;
   const std::string &tableName = table->proto->name(), &copyName = copy->proto->name();
-  for (const WeightCopy &each : found) {
+  for (const WeightCopy &each : weights.copies) {
     if ((each.name == copyName && each.table == tableName) ||
         (each.name == tableName && each.table == copyName))
       return success(); // they are tied already
@@ -192,7 +189,7 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
                    << (isTurned ? " as they are or transposed" : "")
                    << ", have different values; tied tensors must have equal initial values";
   addCopy(WeightCopy{"", "", *transposed}, copyName, tableName);
-  originals.erase(copyName);
+  weights.originals.erase(copyName);
   return success();
 }
 
