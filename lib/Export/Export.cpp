@@ -21,7 +21,7 @@
 #include "partita/Export/DevicePlan.h"
 #include "partita/Import/ExternalData.h"
 #include "partita/Import/ModelFile.h"
-#include "partita/Import/TiedWeights.h"
+#include "partita/Import/TableCopies.h"
 #include "partita/Support/WriteFile.h"
 #include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -257,7 +257,7 @@ std::string Exporter::assignTableCopies() {
   StringMap<FileTensor *> byName;
   for (FileTensor &tensor : tensors)
     byName[tensor.name] = &tensor;
-  for (const importer::WeightCopy &copy : importer::findCopies(**file)) {
+  for (const importer::WeightCopy &copy : importer::findTableCopies(**file)) {
     FileTensor *table = byName.lookup(copy.table), *tensor = byName.lookup(copy.name);
     if (tensor->weights || !table->weights)
       continue;

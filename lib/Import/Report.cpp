@@ -137,7 +137,7 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &opti
   bool isDecided = succeeded(weights.decide());
   for (const SharedWeight &each : findShared(**file, weights.bufferNames())) {
     bool isTrained = isDecided && weights.isParameter(each.name) && !weights.isUnreadConstant(each.name);
-    report.shared.push_back({each.name, each.uses, isTrained && each.mergedValue});
+    report.shared.push_back({each.name, each.uses, isTrained && each.mergedNumber});
   }
   if (isDecided)
     for (const WeightNote &each : weights.notes())

@@ -19,8 +19,7 @@ void NoteFinder::noteMergedNumbers() {
   std::vector<SharedWeight> shared = findShared(file, weights.buffers);
   bool isComplete = exporter == Exporter::Dynamo && origins.unaccounted().empty();
   llvm::erase_if(shared, [&](const SharedWeight &each) {
-    return !each.mergedValue ||
-           (isComplete && origins.of(each.name).kind == Origin::Parameter);
+    return !each.mergedNumber || (isComplete && origins.of(each.name).kind == Origin::Parameter);
   });
   WeightNote note;
   note.isReported = note.isOfParameters = true;
@@ -35,8 +34,8 @@ void NoteFinder::noteMergedNumbers() {
                                        : "";
   llvm::raw_string_ostream(note.text)
       << "tensor " << quoted(shared[0].name) << ", all "
-      << llvm::format("%g", *shared[0].mergedValue) << ", is read by " << shared[0].uses << " nodes"
-      << rest
+      << llvm::format("%g", *shared[0].mergedNumber) << ", is read by " << shared[0].uses
+      << " nodes" << rest
       << ": exporters merge equal tensors, so several parameters may have become this one and are "
          "trained as one; export with distinct values in every tensor, and load the real ones with "
          "--init";

@@ -144,7 +144,7 @@ Equality compareElements(ModelFile &file, const TensorData &a, const TensorData 
     varies = varies || !isAll(first.data(), blockA.data(), length, size);
     from += count;
   }
-  return varies ? Equality::Varying : Equality::OneValue;
+  return varies ? Equality::Varying : Equality::OneNumber;
 }
 
 Equality compareTransposed(ModelFile &file, const TensorData &a, const TensorData &b,
@@ -173,7 +173,7 @@ Equality compareTransposed(ModelFile &file, const TensorData &a, const TensorDat
         std::memcpy(first.data(), tileA.data(), size);
       varies = varies || !isAll(first.data(), tileA.data(), h * w * size, size);
     }
-  return varies ? Equality::Varying : Equality::OneValue;
+  return varies ? Equality::Varying : Equality::OneNumber;
 }
 
 std::vector<char> readElements(ModelFile &file, const TensorData &data, int64_t from,

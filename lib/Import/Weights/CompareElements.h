@@ -1,4 +1,4 @@
-//===- CompareElements.h - do two tensors hold the same elements? -------------------*- C++ -*-===//
+//===- CompareElements.h - are two tensors equal, element by element? ---------------*- C++ -*-===//
 #ifndef PARTITA_LIB_IMPORT_COMPAREELEMENTS_H
 #define PARTITA_LIB_IMPORT_COMPAREELEMENTS_H
 
@@ -7,8 +7,8 @@
 namespace partita::importer {
 
 enum class Equality {
-  Different, ///< or not there to be compared
-  OneValue,  ///< equal, and all elements are one number
+  Different, ///< or not to be compared: without values, or beyond the budget
+  OneNumber, ///< equal, and all elements are one number
   Varying    ///< equal, and not all elements are one number
 };
 
@@ -21,7 +21,7 @@ struct SearchBudget {
   int64_t bytes;
 };
 
-/// Compares two tensors of one type and number of elements in row-major order, whatever their shapes.
+/// Compares the bits of two tensors of one type and number of elements in row-major order, whatever their shapes.
 /// Reads blocks through file descriptors, so neither memory nor page tables grow with the weights.
 /// Different when the budget is exhausted.
 Equality compareElements(ModelFile &file, const TensorData &a, const TensorData &b,

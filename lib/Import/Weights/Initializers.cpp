@@ -157,14 +157,14 @@ Value Importer::readCopy(const Tensor &tensor) {
 
 ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
   const OriginalParameter *original = weights.original(proto.name());
-  bool isTurned = original && original->transposed;
+  bool isTransposed = original && original->transposed;
   const Shape own(proto.dims().begin(), proto.dims().end());
   llvm::SmallVector<train::StoredTensor> all;
   // A parameter under its own name again has no other.
   llvm::StringRef origin = original ? "" : weights.originOf(proto.name());
   all.push_back({symbolName(proto.name()),
-                 isTurned,
-                 original && !isTurned && original->shape != own,
+                 isTransposed,
+                 original && !isTransposed && original->shape != own,
                  {},
                  origin.empty() ? "" : symbolName(origin),
                  weights.foldedBy(proto.name()),
@@ -175,9 +175,9 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
     // The copy is of the tensor in the file's layout, which may be the parameter's transposed.
     train::StoredTensor &stored = all.emplace_back();
     stored.name = symbolName(copy.name);
-    stored.transposed = copy.transposed != isTurned;
+    stored.transposed = copy.transposed != isTransposed;
     if (copy.dim >= 0)
-      stored.slice = {isTurned ? 1 - copy.dim : copy.dim, copy.begin, copy.size};
+      stored.slice = {isTransposed ? 1 - copy.dim : copy.dim, copy.begin, copy.size};
     stored.reshaped = weights.isReshaped(copy);
   }
   bool isPlain = all.size() == 1 && !original && origin.empty() &&

@@ -57,7 +57,7 @@ private:
 };
 
 /// The number that all elements of a vector are.
-std::optional<double> onlyValue(ModelFile &file, const TensorData &data) {
+std::optional<double> onlyNumber(ModelFile &file, const TensorData &data) {
   if (data.shape.size() != 1 || data.count > maxVector)
     return std::nullopt;
   std::optional<HostTensor> host = file.tryRead(data);
@@ -95,7 +95,7 @@ std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &b
       continue;
     shared.push_back({proto.name(), uses.all, std::nullopt});
     if (uses.all > matrixReads)
-      shared.back().mergedValue = onlyValue(file, *data);
+      shared.back().mergedNumber = onlyNumber(file, *data);
   }
   return shared;
 }

@@ -19,7 +19,7 @@ struct SharedWeight {
   int64_t uses;
   /// All its elements are this number, and it is read more often than any matrix: probably several
   /// parameters that an exporter has merged.
-  std::optional<double> mergedValue;
+  std::optional<double> mergedNumber;
 };
 
 /// The float initializers with more than one element that several nodes read and that are not buffers,

@@ -17,8 +17,8 @@ void WeightDecider::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringR
 
 /// Copies of embedding tables, by their values, unless the record has two parameters or, where it has
 /// neither, the user gives the exact name. (A pattern for all weights does not count.)
-void WeightDecider::findTableCopies() {
-  weights.tableCopies = findCopies(file);
+void WeightDecider::addTableCopies() {
+  weights.tableCopies = findTableCopies(file);
   for (const WeightCopy &copy : weights.tableCopies) {
     const Tensor *tensor = known(copy.name), *table = known(copy.table);
     const Origin &first = origins.of(copy.name), &second = origins.of(copy.table);
@@ -30,9 +30,9 @@ void WeightDecider::findTableCopies() {
   }
 }
 
-/// Tensors that come from a single parameter by the record: those whose values agree are the parameter;
+/// Tensors that come from a single parameter by the record: those that equal others are copies;
 /// the others of a group are trained independently.
-void WeightDecider::findDerivedCopies() {
+void WeightDecider::addDerivedCopies() {
   std::map<std::string, std::vector<std::string>> byParameter;
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
@@ -62,7 +62,7 @@ void WeightDecider::findDerivedCopies() {
 
 /// TorchScript's exporter merges equal parameters before it folds any. So a folded tensor with the
 /// elements of a tensor that has its name in the model comes from that tensor.
-void WeightDecider::findFoldedCopies() {
+void WeightDecider::addFoldedCopies() {
   if (weights.exporter != Exporter::TorchScript)
     return;
   std::vector<const std::string *> folded, named;

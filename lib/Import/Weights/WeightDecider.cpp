@@ -17,9 +17,9 @@ LogicalResult WeightDecider::run() {
     return failure();
   decideKinds();
   // Which parameters are copies of others. Each search leaves out the copies that are known.
-  findTableCopies();
-  findDerivedCopies(); // makes the groups of tensors of one parameter
-  findFoldedCopies();
+  addTableCopies();
+  addDerivedCopies(); // makes the groups of tensors of one parameter
+  addFoldedCopies();
   // What the exporter has done to the others.
   restoreNames();
   findMadeBiases();
@@ -85,7 +85,7 @@ bool WeightDecider::isConstant(const Tensor &tensor) {
     return true;
   const WeightTable::Use &first = tensor.uses.front();
   if (weights.isUsedAs(tensor, first.node->op_type(), first.operand) &&
-      isOneValue(file, tensor.data))
+      isOneNumber(file, tensor.data))
     return true;
   weights.doubted.push_back(tensor.proto->name());
   return false;

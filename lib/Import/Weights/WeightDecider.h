@@ -30,9 +30,9 @@ private:
   mlir::LogicalResult readTrainable(); // WeightOptions.cpp
   mlir::LogicalResult readFreeze();
   void decideKinds();
-  void findTableCopies(); // WeightCopies.cpp
-  void findDerivedCopies();
-  void findFoldedCopies();
+  void addTableCopies(); // WeightCopies.cpp
+  void addDerivedCopies();
+  void addFoldedCopies();
   void restoreNames();
   void findMadeBiases();
   mlir::LogicalResult readTies(); // WeightOptions.cpp

@@ -4,7 +4,7 @@
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
-#include "lib/Import/Weights/RepeatedWeights.h"
+#include "lib/Import/Weights/EqualMatrices.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -57,8 +57,8 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteRemovedAdditions,
       &NoteFinder::noteUpdated,
       &NoteFinder::noteFormulas, // both formulas: one search
-      &NoteFinder::noteTied,
-      &NoteFinder::noteRepeated,
+      &NoteFinder::noteTableCopies,
+      &NoteFinder::noteEqualMatrices,
       &NoteFinder::noteScoreBiases,
       &NoteFinder::noteLeadingOnes,
       &NoteFinder::noteFolded,
@@ -267,7 +267,7 @@ void NoteFinder::noteConcatenated() {
 
 /// Copies of tables under a name that may be the model's. (A name that the exporter generated shows that
 /// it has computed the tensor from the table.) Other notes may be about the table.
-void NoteFinder::noteTied() {
+void NoteFinder::noteTableCopies() {
   for (const WeightCopy &copy : weights.copies) {
     const Tensor &tensor = tensorOf(copy.name), &table = tensorOf(copy.table);
     if (!tensor.isRead || tensor.isDecided || table.isFrozen || isFoldedName(copy.name) ||
@@ -284,34 +284,34 @@ void NoteFinder::noteTied() {
 }
 
 /// Equal matrices of which the file does not say whether they are one.
-void NoteFinder::noteRepeated() {
-  std::vector<std::vector<RepeatedWeight>> repeated;
-  for (std::vector<RepeatedWeight> &group : findRepeated(file, weights.tableCopies)) {
-    llvm::erase_if(group, [&](const RepeatedWeight &each) {
+void NoteFinder::noteEqualMatrices() {
+  std::vector<std::vector<EqualMatrix>> groups;
+  for (std::vector<EqualMatrix> &group : findEqualMatrices(file, weights.tableCopies)) {
+    llvm::erase_if(group, [&](const EqualMatrix &each) {
       const Tensor *tensor = weights.known(each.name);
       return !tensor || !isGuessed(*tensor) || origins.of(each.name).kind != Origin::Unknown;
     });
     if (group.size() > 1)
-      repeated.push_back(std::move(group));
+      groups.push_back(std::move(group));
   }
-  if (repeated.empty())
+  if (groups.empty())
     return;
   std::string others =
-      repeated.size() < 2 ? "" : " (one group of " + std::to_string(repeated.size()) + ")";
+      groups.size() < 2 ? "" : " (one group of " + std::to_string(groups.size()) + ")";
   std::vector<std::string> all, first;
-  for (const std::vector<RepeatedWeight> &group : repeated)
-    for (const RepeatedWeight &each : group)
+  for (const std::vector<EqualMatrix> &group : groups)
+    for (const EqualMatrix &each : group)
       all.push_back(each.name);
-  for (const RepeatedWeight &each : repeated[0])
+  for (const EqualMatrix &each : groups[0])
     first.push_back(each.name);
-  bool isTurned = llvm::any_of(repeated[0], [&](const RepeatedWeight &each) {
-    return each.transposed != repeated[0][0].transposed;
+  bool isAnyTransposed = llvm::any_of(groups[0], [&](const EqualMatrix &each) {
+    return each.transposed != groups[0][0].transposed;
   });
   std::string ties;
   for (const std::string &copy : llvm::ArrayRef(first).drop_front())
     ties += (ties.empty() ? "--tie " : " --tie ") + quoted(first[0] + "=" + copy);
   note("tensors " + listed(first) + " hold equal values" + others +
-           (!isTurned           ? ""
+           (!isAnyTransposed    ? ""
             : first.size() == 2 ? ", one transposed,"
                                 : ", some transposed,") +
            " and are trained independently; if they are copies of one weight, " + unfolded() +

@@ -51,8 +51,8 @@ private:
   void noteUpdated();
   void noteFormulas(); // FormulaNotes.cpp
   // By values and structure.
-  void noteTied();
-  void noteRepeated();
+  void noteTableCopies();
+  void noteEqualMatrices();
   void noteScoreBiases();
   void noteLeadingOnes();
   // By names that TorchScript's exporter generates.

@@ -167,8 +167,8 @@ LogicalResult WeightDecider::tie(llvm::StringRef first, llvm::StringRef second) 
                      << quoted((second + "=" + first).str());
   }
   const Shape &a = table->data.shape, &b = copy->data.shape;
-  bool isTurned = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
-  if (table->data.type != copy->data.type || (a != b && !isTurned))
+  bool mayBeTransposed = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
+  if (table->data.type != copy->data.type || (a != b && !mayBeTransposed))
     return error() << quoted(first) << " is " << shapeText(a) << " of "
                    << dtypeName(table->data.type) << " and " << quoted(second) << " "
                    << shapeText(b) << " of " << dtypeName(copy->data.type)
@@ -186,7 +186,7 @@ LogicalResult WeightDecider::tie(llvm::StringRef first, llvm::StringRef second) 
     transposed = true;
   if (!transposed)
     return error() << quoted(first) << " and " << quoted(second) << ", both " << shapeText(a)
-                   << (isTurned ? " as they are or transposed" : "")
+                   << (mayBeTransposed ? " as they are or transposed" : "")
                    << ", have different values; tied tensors must have equal initial values";
   addCopy(WeightCopy{"", "", *transposed}, copyName, tableName);
   weights.originals.erase(copyName);

@@ -28,7 +28,7 @@ std::string transposedBytes(const char *bytes, int64_t rows, int64_t columns, in
 }
 
 /// Spends budget only up to the first block that differs.
-bool isSame(const char *a, const char *b, int64_t count, SearchBudget &budget) {
+bool areEqual(const char *a, const char *b, int64_t count, SearchBudget &budget) {
   constexpr int64_t block = 256;
   for (int64_t at = 0; at < count; at += block) {
     int64_t length = std::min(block, count - at);
@@ -48,13 +48,13 @@ std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shap
     (static_cast<int64_t>(i) < dim ? outer : inner) *= static_cast<int64_t>(i) == dim ? 1 : length;
   std::optional<int64_t> found;
   for (int64_t begin = 0; begin + size <= shape[dim]; ++begin) {
-    bool same = true;
-    for (int64_t i = 0; same && i < outer; ++i)
-      same = isSame(table + (i * shape[dim] + begin) * inner, part + i * size * inner, size * inner,
-                    budget);
-    if (budget.bytes < 0 || (same && found))
+    bool isEqual = true;
+    for (int64_t i = 0; isEqual && i < outer; ++i)
+      isEqual = areEqual(table + (i * shape[dim] + begin) * inner, part + i * size * inner,
+                         size * inner, budget);
+    if (budget.bytes < 0 || (isEqual && found))
       return std::nullopt;
-    if (same)
+    if (isEqual)
       found = begin;
   }
   return found;
@@ -125,14 +125,15 @@ private:
 std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
                                      const TensorData &copy, SearchBudget &budget) {
   bool areMatrices = table.shape.size() == 2 && copy.shape.size() == 2;
-  bool isTurned = areMatrices && table.shape[0] == copy.shape[1] && table.shape[1] == copy.shape[0];
+  bool mayBeTransposed =
+      areMatrices && table.shape[0] == copy.shape[1] && table.shape[1] == copy.shape[0];
   if (table.type != copy.type || copy.count < 2 || table.place == TensorData::declared ||
       copy.place == TensorData::declared)
     return std::nullopt;
   if (copy.count == table.count) {
     if (compareElements(file, table, copy, &budget) == Equality::Varying)
       return WeightCopy{};
-    if (isTurned && compareTransposed(file, table, copy, &budget) == Equality::Varying)
+    if (mayBeTransposed && compareTransposed(file, table, copy, &budget) == Equality::Varying)
       return WeightCopy{"", "", true};
     return std::nullopt;
   }
@@ -195,7 +196,7 @@ std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorDat
   return rearranged;
 }
 
-bool isOneValue(ModelFile &file, const TensorData &data) {
+bool isOneNumber(ModelFile &file, const TensorData &data) {
   if (data.count == 0 || data.count > maxSearched)
     return false;
   std::optional<HostTensor> values = file.tryRead(data);

@@ -8,7 +8,7 @@
 #define PARTITA_LIB_IMPORT_WEIGHTVALUES_H
 
 #include "lib/Import/Weights/CompareElements.h"
-#include "partita/Import/TiedWeights.h"
+#include "partita/Import/TableCopies.h"
 
 namespace partita::importer {
 
@@ -31,8 +31,8 @@ std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData 
 /// weight do? Considers tensors of at most `maxSearched` elements that are not all one number.
 std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
 
-/// Are all elements of a tensor, of at most `maxSearched`, the same?
-bool isOneValue(ModelFile &file, const TensorData &data);
+/// Are all elements of a tensor, of at most `maxSearched`, one number?
+bool isOneNumber(ModelFile &file, const TensorData &data);
 
 /// Are all runs of `width` consecutive elements of a tensor, one after another, distinct? False for
 /// more than `maxSearched` elements.

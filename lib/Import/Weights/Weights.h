@@ -19,7 +19,7 @@
 #include "dialects/Train/Tensors.h"
 #include "partita/Import/Import.h"
 #include "partita/Import/ModelFile.h"
-#include "partita/Import/TiedWeights.h"
+#include "partita/Import/TableCopies.h"
 #include "llvm/ADT/StringSet.h"
 #include <memory>
 

@@ -125,7 +125,7 @@ bool ArgumentMatcher::placeOfNorm(const CallReader &reader) {
 // Splitting
 //===------------------------------------------------------------------------------------------===//
 
-/// A lookup table and another weight with the same values are tied, whatever name is recorded.
+/// A lookup table and another weight that equals it are tied, whatever name is recorded.
 void ArgumentMatcher::assign(const CallReader &reader, const Operand &operand,
                              llvm::StringRef target) {
   if (target == operand.target || !tensors.isAbsent(target))

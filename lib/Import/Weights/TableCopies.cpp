@@ -1,9 +1,9 @@
-//===- TiedWeights.cpp ------------------------------------------------------------------------===//
+//===- TableCopies.cpp ------------------------------------------------------------------------===//
 
-#include "partita/Import/TiedWeights.h"
+#include "partita/Import/TableCopies.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/CompareElements.h"
-#include "lib/Import/Weights/RepeatedWeights.h"
+#include "lib/Import/Weights/EqualMatrices.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/StringMap.h"
@@ -70,31 +70,31 @@ std::string corners(ModelFile &file, const Matrix &matrix) {
   return std::string(first.begin(), first.end()) + std::string(last.begin(), last.end());
 }
 
-/// Finds matrices of one value among those that may have it.
-class RepeatedFinder {
+/// Groups equal matrices.
+class EqualMatrixFinder {
 public:
-  explicit RepeatedFinder(ModelFile &file) : file(file), budget(file) {}
+  explicit EqualMatrixFinder(ModelFile &file) : file(file), budget(file) {}
 
   void add(const Matrix &matrix) {
     std::optional<std::string> begins = beginning(file, matrix);
     if (!begins)
       return;
     const TensorData &data = matrix.data;
-    std::vector<size_t> &alike = byBeginning[{data.type, data.shape, *begins}];
+    std::vector<size_t> &candidates = byBeginning[{data.type, data.shape, *begins}];
     std::string ends = corners(file, matrix);
-    for (size_t group : alike)
+    for (size_t group : candidates)
       if (compareElements(file, firsts[group]->data, data) == Equality::Varying)
         return groups[group].push_back({matrix.proto->name(), /*transposed=*/false});
     for (size_t group : byCorners[{data.type, {data.shape[1], data.shape[0]}, ends}])
       if (compareTransposed(file, firsts[group]->data, data, &budget) == Equality::Varying)
         return groups[group].push_back({matrix.proto->name(), /*transposed=*/true});
-    alike.push_back(groups.size());
+    candidates.push_back(groups.size());
     byCorners[{data.type, data.shape, ends}].push_back(groups.size());
     groups.push_back({{matrix.proto->name(), /*transposed=*/false}});
     firsts.push_back(&matrix);
   }
 
-  std::vector<std::vector<RepeatedWeight>> repeated() {
+  std::vector<std::vector<EqualMatrix>> take() {
     llvm::erase_if(groups, [](const auto &group) { return group.size() < 2; });
     return std::move(groups);
   }
@@ -103,14 +103,15 @@ private:
   using Key = std::tuple<DType, Shape, std::string>;
   ModelFile &file;
   SearchBudget budget;
-  std::map<Key, std::vector<size_t>> byBeginning, byCorners; // groups, by what their first one holds
-  std::vector<std::vector<RepeatedWeight>> groups;
+  std::map<Key, std::vector<size_t>> byBeginning,
+      byCorners; // groups, by what their first one holds
+  std::vector<std::vector<EqualMatrix>> groups;
   std::vector<const Matrix *> firsts; // of each group
 };
 
 } // namespace
 
-std::vector<WeightCopy> findCopies(ModelFile &file) {
+std::vector<WeightCopy> findTableCopies(ModelFile &file) {
   auto [others, tables] = findMatrices(file);
   std::vector<WeightCopy> copies;
   for (const Matrix &other : others) {
@@ -134,17 +135,17 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
   return copies;
 }
 
-std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file,
-                                                     llvm::ArrayRef<WeightCopy> tableCopies) {
+std::vector<std::vector<EqualMatrix>> findEqualMatrices(ModelFile &file,
+                                                        llvm::ArrayRef<WeightCopy> tableCopies) {
   llvm::StringSet<> copies;
   for (const WeightCopy &copy : tableCopies)
     copies.insert(copy.name);
   Matrices matrices = findMatrices(file);
-  RepeatedFinder finder(file);
+  EqualMatrixFinder finder(file);
   for (const Matrix &matrix : matrices.others)
     if (matrix.data.count <= maxSearched && !copies.contains(matrix.proto->name()))
       finder.add(matrix);
-  return finder.repeated();
+  return finder.take();
 }
 
 } // namespace partita::importer

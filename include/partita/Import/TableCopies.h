@@ -1,4 +1,4 @@
-//===- TiedWeights.h - weights that a file holds twice ------------------------------*- C++ -*-===//
+//===- TableCopies.h - weights that a file holds twice ------------------------------*- C++ -*-===//
 //
 // GPT-2's output layer multiplies by the transposed embedding table. An exporter that folds constants
 // stores the transpose, or a slice of a weight, as a second initializer, and training would then pull
@@ -6,8 +6,8 @@
 // without values (a stripped one) keeps two parameters.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_IMPORT_TIEDWEIGHTS_H
-#define PARTITA_IMPORT_TIEDWEIGHTS_H
+#ifndef PARTITA_IMPORT_TABLECOPIES_H
+#define PARTITA_IMPORT_TABLECOPIES_H
 
 #include "partita/Import/ModelFile.h"
 
@@ -23,8 +23,8 @@ struct WeightCopy {
 };
 
 /// All copies of embedding tables among the initializers of the model's graph.
-std::vector<WeightCopy> findCopies(ModelFile &file);
+std::vector<WeightCopy> findTableCopies(ModelFile &file);
 
 } // namespace partita::importer
 
-#endif // PARTITA_IMPORT_TIEDWEIGHTS_H
+#endif // PARTITA_IMPORT_TABLECOPIES_H
