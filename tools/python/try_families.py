@@ -9,8 +9,8 @@ parameter that kept its name must equal those of PyTorch in double precision. A 
     refused     the compiler reports why it does not compile the file
     no export   the library or PyTorch's exporter fails
     exporter    only the logits differ, and onnxruntime computes ours from the file: the exporter changed the model
-    warned      training differs; a warning of the compiler says what the file lacks, and how to export it, compile
-                --warnings-as-errors refuses the file, and the model's unfolded export is equal
+    warned      training differs; warnings of the compiler name every tensor that differs after one step and say how to
+                export it, compile --warnings-as-errors refuses the file, and the model's unfolded export is equal
     different   training differs otherwise, or something crashes or hangs
 
     try_families.py --cache DIR [-j N] [--python LABEL=PYTHON]... [--ways WAY,...] [--table docs/families.md] [FAMILY...]
@@ -34,6 +34,7 @@ import threading
 
 import numpy
 
+import family_notes
 import family_table
 from family_models import MATRIX
 
@@ -47,7 +48,6 @@ WAYS = ["torchscript", "torchscript_folded", "dynamo", "dynamo_unoptimized"]
 OPSETS = ["dynamo_18", "dynamo_newest"]
 MESHES = {"dp=1": "1", "dp=2": "2"}
 TOLERANCE = 1e-5  # of the largest, or ten times what PyTorch's single precision is off
-DECIDING = r"--(?:trainable|freeze|tie) '[^']+'"  # what a warning about a guess names
 DIFFERS = 2  # exit code of partita verify
 ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1",
                    TF_CPP_MIN_LOG_LEVEL="3")
@@ -231,6 +231,26 @@ class Trial:
             return stop.outcome == "refused"
         return False
 
+    def after_one_step(self, model):
+        self.run("partita", "compile", model, *self.options(), "--mesh", "dp=1", "-o", self.path("program"))
+        self.run("partita", "run", self.path("program"), "--data", self.data, "--steps", "1", "--dump-parameters",
+                 self.path("parameters"))
+        return read_safetensors(self.path("parameters"))
+
+    def unexplained(self):
+        """Why no warning explains a difference, or an empty text. (check_unfolded wants an unfolded export.)"""
+        unfolded = os.path.join(self.folder, f"{UNFOLDED.get(self.way)}.onnx")
+        if not os.path.exists(unfolded):
+            return ""
+        try:
+            parameters, right = self.after_one_step(self.model), self.after_one_step(unfolded)
+            self.run("partita", "compile", self.model, *self.options(), "--compile-to", "import", "-o",
+                     self.path("import.mlir"))
+        except Stopped as stop:
+            return f"of one step: {stop.reason}"
+        with open(self.path("import.mlir")) as file:
+            return family_notes.unexplained(parameters, right, file.read(), TOLERANCE)
+
     def result(self):
         done = []
         try:
@@ -242,7 +262,7 @@ class Trial:
             outcome, reason = ("equal with " + self.decisions[0] if self.decisions else "equal"), ""
         except Stopped as stop:
             outcome, reason = stop.outcome, stop.reason
-            warnings = [line for line in self.warnings if re.search(DECIDING, line)]
+            warnings = [line for line in self.warnings if re.search(family_notes.DECIDING, line)]
             if isinstance(stop, Differs) and warnings and self.is_refused_strictly():
                 outcome, reason = "warned", f"{reason}; {warnings[0]}"
         return {"outcome": outcome, "reason": family_table.readable(reason), "done": done, "error": self.error,
@@ -251,16 +271,19 @@ class Trial:
 
 
 def try_with_decisions(make_trial):
-    """The result; where warnings name options, and training is equal with one of them, that one's."""
+    """The result; where warnings name options, and training is equal with one of them, that one's. Without one, the warnings
+    must explain what differs."""
     result, warnings = (trial := make_trial()).result(), trial.warnings
     if result["outcome"] != "warned":
         return result
-    options = dict.fromkeys(option for line in warnings for option in re.findall(DECIDING, line))
+    options = dict.fromkeys(option for line in warnings for option in re.findall(family_notes.DECIDING, line))
     for option in options:
         name, pattern = option.split(" ", 1)
         other = make_trial((name, pattern.strip("'"))).result()
         if other["outcome"].startswith("equal"):
             return other
+    if reason := trial.unexplained():
+        result.update(outcome="different", reason=f"{result['reason']}; {reason}")
     return result
 
 

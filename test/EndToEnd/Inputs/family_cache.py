@@ -1,6 +1,7 @@
 # family_cache.py DIR: a cache for try_families.py with hand-made models in place of exports. llama and bert are y = x W: correct, with
 # wrong expected logits, no ONNX file, refused by the exporter. bart and opt are y = x W + g g of a vector g that has one row: with g, and
-# with the product in its place as an exporter folds it; of opt the export with g is missing. mbart keeps g, a buffer.
+# with the product in its place as an exporter folds it; of opt the export with g is missing. mbart keeps g, a buffer. pegasus is bart,
+# but its folded export has 2 W - round(W) in place of W, which is W with another gradient.
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from family_files import write_safetensors  # noqa: E402
 RATE = 0.1
 random = numpy.random.default_rng(1)
 x, target, weight = (random.standard_normal(shape).astype(numpy.float32) for shape in ((4, 5), (4, 3), (5, 3)))
+weight = numpy.round(weight)
 
 
 vector = random.standard_normal((1, 3)).astype(numpy.float32)
@@ -34,10 +36,13 @@ def trained(trains_vector=None):
     return losses, w, g, x @ w + g * g
 
 
-def write_model(path, with_vector=None):
-    """y = x W; "factor": with g g; "product": with that in place of g."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["xw" if with_vector else "logits"])]
+def write_model(path, with_vector=None, rounds=False):
+    """y = x W; "factor": with g g; "product": with that in place of g; `rounds`: with 2 W - round(W) in place of W."""
+    nodes = [helper.make_node("MatMul", ["x", "v" if rounds else "w"], ["xw" if with_vector else "logits"])]
     tensors = [numpy_helper.from_array(weight, "w")]
+    if rounds:
+        nodes = [helper.make_node("Add", ["w", "w"], ["twice"]), helper.make_node("Round", ["w"], ["rounded"]),
+                 helper.make_node("Sub", ["twice", "rounded"], ["v"]), *nodes]
     if with_vector == "factor":
         nodes.append(helper.make_node("Mul", ["g", "g"], ["gg"]))
         tensors.append(numpy_helper.from_array(vector, "g"))
@@ -80,3 +85,7 @@ with open(opt("torchscript.error"), "w") as file:
     file.write("no such operator\n")
 for path in (bart, opt, mbart):
     write_model(path("torchscript_folded.onnx"), "product")
+
+pegasus = write_case("pegasus", trains_vector=True)
+write_model(pegasus("torchscript.onnx"), "factor")
+write_model(pegasus("torchscript_folded.onnx"), "product", rounds=True)
