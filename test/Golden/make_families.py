@@ -46,7 +46,7 @@ def make_data(family):
     """Columns of the data file. Where there is an attention mask, the second sample ends early and
     the last has one token only; what is not there is token 1 and no label."""
     random = numpy.random.default_rng(3)
-    names = export_families.FAMILIES[family][3]
+    names = export_families.FAMILIES[family].inputs
     if "pixel_values" in names:
         return {"labels": random.integers(0, 10, BATCH).tolist()}
     lengths = [SEQUENCE] * BATCH
@@ -73,7 +73,7 @@ def make_data(family):
 
 def model_inputs(family, data, dtype):
     made = {}
-    for name in export_families.FAMILIES[family][3]:
+    for name in export_families.FAMILIES[family].inputs:
         if name == "pixel_values":
             made[name] = torch.tensor(family_files.pixels(BATCH)).to(dtype)
         elif name == "decoder_input_ids":

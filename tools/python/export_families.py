@@ -48,7 +48,7 @@ def build_model(family, dtype=torch.float32, sizes=(), training=False, loss=Fals
     `sizes` are settings of its configuration other than those above. For training with every dropout
     that the configuration names, and attention written out: of the fused one's dropout, exporters
     lose the training mode or all."""
-    cls, config, settings, inputs = ALL[family]
+    cls, config, settings, inputs = ALL[family][:4]
     settings = dict(settings, **dict(sizes))
     if training:
         settings = {key: 0.1 if value == 0.0 and isinstance(value, float) else value
@@ -165,8 +165,8 @@ def main():
     for family in args.families or FAMILIES:
         if family not in ALL:
             parser.error(f"no family '{family}', there are {', '.join(ALL)}")
-        names = ALL[family][3] + ["labels"] * args.loss
-        deeper = [(name, args.layers) for name in LAYER_SETTINGS if args.layers and name in ALL[family][2]]
+        names = ALL[family].inputs + ["labels"] * args.loss
+        deeper = [(name, args.layers) for name in LAYER_SETTINGS if args.layers and name in ALL[family].settings]
         axes = {name: dynamic_axes(family, name) for name in names}
         outputs, inputs = ["loss"] * args.loss + ["logits"], example_inputs(family, names)
         model = build_model(family, sizes=sizes + deeper, training=args.training, loss=args.loss)

@@ -36,7 +36,7 @@ NEWEST = torch.onnx._constants.ONNX_MAX_OPSET
 
 def build(family, dtype, **settings):
     """Random weights, those of norms around one, no two tensors equal. Mamba's decays stay near their initial values."""
-    name, config, usual, inputs = MATRIX[family]
+    name, config, usual, inputs = MATRIX[family][:4]
     if config is not None and not hasattr(transformers, name):
         raise LookupError(f"transformers {transformers.__version__} has no {name}")
     torch.manual_seed(1)
@@ -67,7 +67,7 @@ def build(family, dtype, **settings):
 
 def make_data(family):
     """Columns of the data. With an attention mask two samples end early; behind their end is token 1, without label."""
-    inputs, random = MATRIX[family][3], numpy.random.default_rng(3)
+    inputs, random = MATRIX[family].inputs, numpy.random.default_rng(3)
     lengths = numpy.array([SEQUENCE, 5, SEQUENCE, 3] if "attention_mask" in inputs else [SEQUENCE] * BATCH)
     inside = numpy.arange(SEQUENCE)[None] < lengths[:, None]
     tokens = random.integers(2, VOCAB - 2, (BATCH, SEQUENCE + 1))
@@ -163,7 +163,7 @@ def make_reference(family, folder):
 def example(family):
     """Inputs to trace with; their sizes differ from each other and from those of the data."""
     made = []
-    for name in MATRIX[family][3]:
+    for name in MATRIX[family].inputs:
         if name in SHAPES:
             generator = torch.Generator().manual_seed(2)
             made.append(torch.randn((2, *SHAPES[name]), generator=generator))
@@ -213,8 +213,8 @@ def write_error(folder, what, error):
 def export(family, way, folder):
     """With the library's default attention; where an exporter cannot export that, with attention written out, which
     WAY.eager notes."""
-    path, names = os.path.join(folder, way), MATRIX[family][3]
-    attentions = [{}] if MATRIX[family][1] is None else [{}, {"attn_implementation": "eager"}]
+    path, names = os.path.join(folder, way), MATRIX[family].inputs
+    attentions = [{}] if MATRIX[family].config is None else [{}, {"attn_implementation": "eager"}]
     errors = []
     for settings in attentions:
         try:
