@@ -74,7 +74,7 @@ void ArgumentMatcher::place(const CallReader &reader) {
       for (const CallReader::Argument &each : absent)
         candidates[each.target].insert(operand.tensor.str());
   }
-  if (reader.readsNumbers) // one of those, perhaps (Weights::isConstant)
+  if (reader.readsNumbers) // one of those, perhaps (WeightDecider::isConstant)
     for (const CallReader::Argument &each : absent)
       hidden.insert(each.target);
 }
