@@ -319,7 +319,7 @@ static int64_t collectInputs(ModuleOp module, llvm::StringMap<RankedTensorType> 
   return accumulate;
 }
 
-/// Bytes of a step's inputs as the runtime allocates them (runtime/common/run/launch.h): all of its
+/// Bytes of a step's inputs as the runtime allocates them (runtime/common/mesh/launch.h): all of its
 /// micro-batches.
 static int64_t inputBytes(ModuleOp module) {
   llvm::StringMap<RankedTensorType> types;

@@ -2,7 +2,7 @@
 
 #include "cpu/blas_buffers.h"
 
-#include "common/run/metrics.h"
+#include "common/grouped.h"
 #include "cpu/process.h"
 #include "partita_rt/types.h"
 

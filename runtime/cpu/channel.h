@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CPU_CHANNEL_H
 #define PARTITA_RT_CPU_CHANNEL_H
 
-#include "common/run/message.h"
+#include "common/mesh/message.h"
 #include "cpu/group.h"
 #include "cpu/waits.h"
 

@@ -1,7 +1,7 @@
 // Order, bookkeeping and waiting (group.h).
 
 #include "cpu/group.h"
-#include "common/run/launch.h"
+#include "common/mesh/launch.h"
 #include "cpu/waits.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #ifndef PARTITA_RT_CPU_GROUP_H
 #define PARTITA_RT_CPU_GROUP_H
 
-#include "common/run/request.h"
+#include "common/mesh/request.h"
 
 #include <array>
 #include <atomic>

@@ -1,8 +1,8 @@
-// Launching ranks on CPUs (common/run/launch.h).
+// Launching ranks on CPUs (common/mesh/launch.h).
 
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
-#include "common/run/options.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
+#include "common/run_options.h"
 #include "common/temporary_file.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/channel.h"
@@ -113,9 +113,8 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   std::vector<PendingMessage> messages;
   rank.forChannels(
       [&](ChannelEnd &end) { messages.push_back(markEnd(end, "the end of the program")); });
-  rank.forGroups([&](Communicator &group) {
-    ends.push_back(barrierStart(group, "the end of the program"));
-  });
+  rank.forGroups(
+      [&](Communicator &group) { ends.push_back(barrierStart(group, "the end of the program")); });
   ends.push_back(barrierStart(*rank.world, "the end of the program"));
   for (Pending end : ends)
     wait(end);
@@ -396,12 +395,11 @@ void World::check(const Program &program) const {
   int ranks = rankCount(program);
   const Launcher *launcher = processCount == 1 ? foreignLauncher() : nullptr;
   if (launcher)
-    fail(
-        "%s started %d processes (%s, %s), each of which would train the full model; the ranks of "
-        "a CPU program are threads of one process, or processes of Open MPI's mpirun. Use: mpirun "
-        "-np %d%s",
-        launcher->name, launchNumber(launcher->ranks), launcher->rank, launcher->ranks, ranks,
-        ownCommand().c_str());
+    fail("%s started %d processes (%s, %s), each of which would train the full model; the ranks of "
+         "a CPU program are threads of one process, or processes of Open MPI's mpirun. Use: mpirun "
+         "-np %d%s",
+         launcher->name, launchNumber(launcher->ranks), launcher->rank, launcher->ranks, ranks,
+         ownCommand().c_str());
   if (launch && processCount != ranks)
     fail("the program was compiled for %d ranks (%s), mpirun started %d process%s; start %d, or "
          "compile it with another --mesh",

@@ -2,7 +2,7 @@
 
 #include "cpu/process.h"
 
-#include "common/run/metrics.h"
+#include "common/grouped.h"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // The channels of MPI processes (channel.h), and the window in which those of one node see each
 // other's places (waits.h).
 
-#include "common/run/message.h"
+#include "common/mesh/message.h"
 #include "cpu/message_channel.h"
 #include "cpu/shared_window.h"
 

@@ -2,9 +2,9 @@
 
 #include "common/target.h"
 
-#include "common/run/launch.h"
-#include "common/run/message.h"
-#include "common/run/metrics.h"
+#include "common/grouped.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/message.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/group.h"
 #include "cpu/process.h"

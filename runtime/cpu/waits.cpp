@@ -1,7 +1,7 @@
 // Chains of waits (waits.h).
 
 #include "cpu/waits.h"
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 
 #include <algorithm>
 #include <cstring>
@@ -33,7 +33,8 @@ std::string read(const RankPlace::Text &from) {
 
 RankWaits::RankWaits(const Rank &rank, std::vector<RankPlace *> places,
                      std::shared_ptr<void> memory)
-    : program(*rank.program), self(rank.rank), places(std::move(places)), memory(std::move(memory)) {}
+    : program(*rank.program), self(rank.rank), places(std::move(places)),
+      memory(std::move(memory)) {}
 
 void RankWaits::noteSlot(const Slot &slot) { write(places[size_t(self)]->slot, slotText(slot)); }
 

@@ -1,6 +1,6 @@
 // The table of channels: what checkProgram refuses, and which ranks a row joins.
 
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 #include "common/run/options.h"
 
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 
     check_includes.py RUNTIME
 
-Folders of RUNTIME/cuda include one way, by the line of its README.md that says so; RUNTIME/include, which programs
-see, includes itself alone; and all of them what is in RUNTIME, so nothing of the tests. Ends with the number of files,
-or with 1 and a line per include that goes the wrong way.
+Folders include one way, by the lines of RUNTIME/README.md that say so, one for each folder of folders; what stands beside
+the folders includes none of them. What is included is beside the file, in RUNTIME or in RUNTIME/include; public headers
+include nothing but each other. Ends with the number of files, or with 1 and a line per include that goes the wrong way.
 """
 import pathlib
 import re
@@ -14,50 +14,68 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 SOURCES = {".h", ".cuh", ".cpp", ".cu"}
 
 
-def read_order(readme):
-    """The groups of folders, topmost first: **Includes go one way**: `a/` > `b/` `c/` > ..."""
-    line = re.search(r"^\*\*Includes go one way\*\*: ([^:]*):", readme.read_text(), re.M)
-    if not line:
-        sys.exit(f"{readme}: no line '**Includes go one way**: ...'")
-    return [re.findall(r"`(\w+)/`", group) for group in line[1].split(">")]
-
-
-def check_folders(cuda, order):
-    """(file, include, why) of what includes upwards, or sideways."""
-    height = {name: -place for place, group in enumerate(order) for name in group}
-    for path, included in includes_of(cuda):
-        own = path.relative_to(cuda).parts[0]
-        part = re.match(r"cuda/(\w+)/", included)
-        if len(path.relative_to(cuda).parts) < 2:  # cuda.h, everyone's
-            if part:
-                yield path, included, "what stands beside the folders includes none of them"
-        elif own not in height:
-            yield path, included, f"{own}/ is not in README.md's order of folders"
-        elif part and part[1] != own and height.get(part[1], 0) >= height[own]:
-            yield path, included, f"{part[1]}/ is not below {own}/"
-
-
-def check_found(folder, places, why):
-    """(file, include, why) of what is neither beside the file nor in one of the places."""
-    for path, included in includes_of(folder):
-        if not any((place / included).exists() for place in (path.parent, *places)):
-            yield path, included, why
+def read_orders(readme):
+    """(folder, groups of its folders, topmost first) of each line `**In `cuda/`**: `launch/` > `gpu/` `ranks/` > ...`;
+    the runtime's own line is **Includes go one way**."""
+    lines = re.findall(r"^- \*\*(Includes go one way|In `\w+/`)\*\*: ([^;.]*)[;.]", readme.read_text(), re.M)
+    if not lines or lines[0][0].startswith("In `"):
+        sys.exit(f"{readme}: no line '- **Includes go one way**: ...'")
+    for title, text in lines:
+        folder = re.search(r"`(\w+)/`", title)
+        yield folder[1] if folder else ".", [re.findall(r"`(\w+)/`", group) for group in text.split(">")]
 
 
 def includes_of(folder):
+    """(path, what it includes) of a folder's files, those in its folders among them."""
     for path in sorted(folder.rglob("*")):
         if path.suffix in SOURCES:
             for included in INCLUDE.findall(path.read_text()):
                 yield path, included
 
 
-runtime = pathlib.Path(sys.argv[1])
-public = runtime / "include"
-wrong = [*check_folders(runtime / "cuda", read_order(runtime / "cuda/README.md")),
-         *check_found(public, [public], "it is no public header")]
-for part in ("common", "cpu", "cuda"):
-    wrong += check_found(runtime / part, [runtime, public], "it is no header of the runtime")
+class Runtime:
+    def __init__(self, root):
+        self.root, self.public = root, root / "include"
+
+    def find(self, path, included):
+        """The file, relative to the runtime, or None. Public headers find public ones alone."""
+        public = self.public in path.parents
+        for place in (path.parent, self.public) if public else (path.parent, self.root, self.public):
+            file = (place / included).resolve()
+            if file.exists() and (self.public if public else self.root) in file.parents:
+                return file.relative_to(self.root)
+        return None
+
+    def check_found(self):
+        for path, included in includes_of(self.root):
+            if not self.find(path, included):
+                kind = "public header" if self.public in path.parents else "header of the runtime"
+                yield path, included, f"it is no {kind}"
+
+    def check_folders(self, name, order):
+        """What includes upwards, or sideways, among the folders of one."""
+        folder = self.root / name
+        height = {part: -place for place, group in enumerate(order) for part in group}
+        for path, included in includes_of(folder):
+            own = path.relative_to(folder).parts[:-1]
+            if own and own[0] not in height:
+                yield path, included, f"{own[0]}/ is not in README.md's order of folders"
+                continue
+            file = self.find(path, included)
+            if not file or folder not in (self.root / file).parents:
+                continue
+            part = (self.root / file).relative_to(folder).parts[:-1]
+            if part and not own:
+                yield path, included, "what stands beside the folders includes none of them"
+            elif part and part[0] != own[0] and height.get(part[0], 0) >= height[own[0]]:
+                yield path, included, f"{part[0]}/ is not below {own[0]}/"
+
+
+runtime = Runtime(pathlib.Path(sys.argv[1]).resolve())
+wrong = list(runtime.check_found())
+for name, order in read_orders(runtime.root / "README.md"):
+    wrong += runtime.check_folders(name, order)
 for path, included, why in wrong:
-    print(f"{path.relative_to(runtime)} includes {included}: {why}")
-print(len({path for path, _ in includes_of(runtime)}), "files that include others")
+    print(f"{path.relative_to(runtime.root)} includes {included}: {why}")
+print(len({path for path, _ in includes_of(runtime.root)}), "files that include others")
 sys.exit(1 if wrong else 0)

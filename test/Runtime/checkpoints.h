@@ -9,9 +9,10 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_files.h"
-#include "common/run/launch.h"
+#include "common/mesh/launch.h"
 #include "common/run/options.h"
-#include "common/weights/layout.h"
+#include "common/run_options.h"
+#include "common/tensors/layout.h"
 #include "partita_rt/checksum.h"
 
 #include <cstdlib>
@@ -142,7 +143,6 @@ inline float valueOf(size_t tensor, int64_t element, int64_t save) {
 
 class Checkpoints : public InTemporaryFolder {
 protected:
-
   /// Save number `save` under a plan; what is beyond a whole is no number. The message of its
   /// failure.
   std::string write(const Plan &plan, int64_t save) const {

@@ -10,8 +10,8 @@
 //     partita_rt_collectives RANKS stop     rank 1 is stopped while the others wait
 //     partita_rt_collectives RANKS stop-tp  likewise the last rank, on a mesh of two axes
 
-#include "common/run/launch.h"
-#include "common/run/options.h"
+#include "common/mesh/launch.h"
+#include "common/run_options.h"
 
 #include <array>
 #include <cmath>
@@ -267,7 +267,8 @@ uint64_t exerciseMany(Rank &rank, uint64_t hash) {
     timespec pause{0, 10'000'000};
     if (i % 64 == 0 && i / 64 % rank.ranks == rank.rank)
       nanosleep(&pause, nullptr);
-    pending.push_back(allReduceStart(*rank.world, {{sums[size_t(i)].data(), kElements}}, "one of many"));
+    pending.push_back(
+        allReduceStart(*rank.world, {{sums[size_t(i)].data(), kElements}}, "one of many"));
   }
   for (const Pending &each : pending)
     wait(each);

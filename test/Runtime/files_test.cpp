@@ -5,12 +5,12 @@
 
 #include "common/data/samples.h"
 #include "common/json.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
 #include "common/run/interruption.h"
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
 #include "common/run/metrics.h"
 #include "common/run/options.h"
-#include "common/weights/layout.h"
+#include "common/tensors/layout.h"
 #include "partita_rt/checksum.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
@@ -310,7 +310,9 @@ TEST_F(Files, SafetensorsRoundTrip) {
 
 TEST_F(Files, AnUnfinishedFileLeavesTheOldOne) {
   std::string path = write("x", "old");
-  { SafetensorsWriter writer(path, {{"a", DType::Float32, {1}}}, {}); }
+  {
+    SafetensorsWriter writer(path, {{"a", DType::Float32, {1}}}, {});
+  }
   std::string content;
   std::ifstream(path) >> content;
   EXPECT_EQ(content, "old");
@@ -401,7 +403,9 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
   };
   auto entry = [](const std::string &rest) { return "{\"a\":{" + rest + "}}"; };
   EXPECT_EQ(error(entry("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]")), "");
-  EXPECT_NE(errorOf([&] { SafetensorsFile file(write("s", "1234")); }).find("at least 8 bytes, the file has 4"),
+  EXPECT_NE(errorOf([&] {
+              SafetensorsFile file(write("s", "1234"));
+            }).find("at least 8 bytes, the file has 4"),
             std::string::npos);
   EXPECT_NE(errorOf([&] {
               SafetensorsFile file(write("s", std::string(8, '\xff')));

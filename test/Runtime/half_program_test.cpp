@@ -4,10 +4,11 @@
 #include "temporary_folder.h"
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/run/launch.h"
+#include "common/init/initialize.h"
+#include "common/mesh/launch.h"
 #include "common/run/options.h"
-#include "common/run/train.h"
-#include "common/weights/safetensors.h"
+#include "common/run_options.h"
+#include "common/tensors/safetensors.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -5,8 +5,8 @@
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/checkpoint/shards.h"
 #include "common/checkpoint/whole_tensor.h"
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
 #include "common/target.h"
 #include "partita_rt/state_names.h"
 
@@ -136,10 +136,12 @@ void checkSameModel(const Program &program, const std::string &folder) {
               toString(parameter.globalShape) + " here";
   }
   if (differ > 0)
-    fail("--resume: %s is a checkpoint of another model: %lld of this program's %lld parameters are "
-         "missing or have another shape (%s); give --checkpoint another folder, or resume with the "
-         "program that wrote this one",
-         file.path().c_str(), (long long)differ, (long long)program.parameters.size(), first.c_str());
+    fail(
+        "--resume: %s is a checkpoint of another model: %lld of this program's %lld parameters are "
+        "missing or have another shape (%s); give --checkpoint another folder, or resume with the "
+        "program that wrote this one",
+        file.path().c_str(), (long long)differ, (long long)program.parameters.size(),
+        first.c_str());
   if (std::string other = otherParameter(program, file); !other.empty())
     fail("--resume: %s is a checkpoint of another model: it has parameter '%s', which this program "
          "does not have; give --checkpoint another folder, or resume with the program that wrote "
@@ -215,7 +217,8 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
          optimizer->second.c_str(), rank.program->optimizer);
   std::vector<TensorPiece> pieces = heldPieces(rank);
   std::vector<std::vector<Run>> runs;
-  for (const TensorPiece &piece : pieces) { // all errors but damage are found before anything is changed
+  for (const TensorPiece &piece :
+       pieces) { // all errors but damage are found before anything is changed
     file.get(piece.name, piece.dtype, piece.global);
     runs.push_back(runsOf(rank, piece.global, piece.splits));
     file.openParts(piece.name, runs.back());
@@ -291,7 +294,8 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
 }
 
 void writeParameters(Rank &rank, const std::string &path) {
-  writePieces(rank, path, parameterPieces(rank), {{"program", rank.program->name}, {kHolds, "parameters"}});
+  writePieces(rank, path, parameterPieces(rank),
+              {{"program", rank.program->name}, {kHolds, "parameters"}});
 }
 
 void writeOutputs(Rank &rank, const std::string &path) {
@@ -304,7 +308,8 @@ void writeOutputs(Rank &rank, const std::string &path) {
   }
   for (int64_t i = 0; i < program.inputs.size(); ++i) {
     const Input &in = program.inputs[i];
-    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i], {}});
+    pieces.push_back(
+        {in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i], {}});
   }
   writePieces(rank, path, pieces, {{"program", program.name}});
 }

@@ -11,7 +11,7 @@
 #define PARTITA_RT_COMMON_CHECKPOINT_H
 
 #include "common/temporary_file.h"
-#include "common/weights/safetensors.h"
+#include "common/tensors/safetensors.h"
 #include "partita_rt/comm.h"
 
 namespace partita_rt {

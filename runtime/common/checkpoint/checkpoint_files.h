@@ -24,8 +24,8 @@
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FILES_H
 #define PARTITA_RT_COMMON_CHECKPOINT_FILES_H
 
-#include "common/weights/pieces.h"
-#include "common/weights/safetensors.h"
+#include "common/tensors/pieces.h"
+#include "common/tensors/safetensors.h"
 #include "partita_rt/checkpoint_format.h"
 
 #include <functional>

@@ -3,10 +3,10 @@
 #include "common/checkpoint/gradients.h"
 
 #include "common/checkpoint/whole_tensor.h"
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 #include "common/target.h"
-#include "common/weights/layout.h"
-#include "common/weights/safetensors.h"
+#include "common/tensors/layout.h"
+#include "common/tensors/safetensors.h"
 #include "partita_rt/comm.h"
 
 #include <memory>

@@ -3,8 +3,8 @@
 #include "common/checkpoint/shards.h"
 
 #include "common/checkpoint/checkpoint_files.h"
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
 #include "common/target.h"
 #include "partita_rt/checksum.h"
 #include "partita_rt/fingerprint.h"

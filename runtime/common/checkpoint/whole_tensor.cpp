@@ -2,8 +2,8 @@
 
 #include "common/checkpoint/whole_tensor.h"
 
-#include "common/run/mesh.h"
-#include "common/weights/layout.h"
+#include "common/mesh/mesh.h"
+#include "common/tensors/layout.h"
 #include "partita_rt/comm.h"
 
 #include <cstring>

@@ -4,7 +4,7 @@
 #define PARTITA_RT_COMMON_WHOLE_TENSOR_H
 
 #include "common/target.h"
-#include "common/weights/pieces.h"
+#include "common/tensors/pieces.h"
 
 #include <optional>
 #include <vector>

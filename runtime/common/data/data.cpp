@@ -4,7 +4,7 @@
 
 #include "common/data/samples.h"
 #include "common/target.h"
-#include "common/weights/layout.h"
+#include "common/tensors/layout.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/init.h"
 
@@ -41,8 +41,9 @@ std::string checkedPath(const std::string &argument, const char *option) {
   std::string path = dataPath(argument);
   size_t colon = path.find(':');
   bool isPrefix = path == argument && colon != path.npos && colon > 0 &&
-                  std::all_of(path.begin(), path.begin() + int64_t(colon),
-                              [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+                  std::all_of(path.begin(), path.begin() + int64_t(colon), [](char c) {
+                    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+                  });
   if (isPrefix && access(path.c_str(), F_OK) != 0)
     fail("%s: '%s' is unknown; tokens are stored as text: (bytes), uint16: or uint32:", option,
          path.substr(0, colon + 1).c_str());

@@ -19,7 +19,7 @@
 #ifndef PARTITA_RT_COMMON_DATA_H
 #define PARTITA_RT_COMMON_DATA_H
 
-#include "common/weights/safetensors.h"
+#include "common/tensors/safetensors.h"
 #include "partita_rt/program.h"
 
 namespace partita_rt {

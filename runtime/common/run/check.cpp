@@ -1,8 +1,8 @@
 // Checks the tables of a program before anything runs: an emitter's mistake is one message too.
 
-#include "common/run/census.h"
+#include "common/mesh/census.h"
 #include "common/run/options.h"
-#include "common/weights/layout.h"
+#include "common/tensors/layout.h"
 
 #include <algorithm>
 #include <set>
@@ -119,8 +119,7 @@ void checkHome(const Program &program, const std::string &what, const Tensor &te
 /// As many stages as places along their axis, all with the same entry points.
 void checkStages(const Program &program) {
   if (program.stageAxis < -1 || program.stageAxis >= program.mesh.size())
-    fail("the stages are along axis %d of %lld", program.stageAxis,
-         (long long)program.mesh.size());
+    fail("the stages are along axis %d of %lld", program.stageAxis, (long long)program.mesh.size());
   int places = program.stageAxis < 0 ? 1 : program.mesh[program.stageAxis].size;
   if (program.stages.size() != places || places > kMaxStages)
     fail("the program has %lld stages for %d places on the mesh, at most %d are possible",

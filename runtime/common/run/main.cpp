@@ -4,12 +4,13 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/data/data.h"
-#include "common/run/census.h"
+#include "common/mesh/census.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
+#include "common/mesh/message.h"
 #include "common/run/interruption.h"
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
-#include "common/run/message.h"
 #include "common/run/metrics.h"
+#include "common/run/options.h"
 #include "common/run/train.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
@@ -272,7 +273,8 @@ int programMain(int argc, char **argv, const Program &program) {
     error = world.run(program, &session.options,
                       [&](Rank &rank) { signal = runRankProgram(rank, session); });
   bool isWritten = std::fflush(stdout) == 0 && !std::ferror(stdout);
-  if (error.empty() && !isWritten && !signal) // a signal may have ended the reader of the output too
+  if (error.empty() && !isWritten &&
+      !signal) // a signal may have ended the reader of the output too
     error = std::string("cannot write to the standard output: ") + std::strerror(errno);
   if (!error.empty())
     return say(error);

@@ -2,6 +2,7 @@
 
 #include "common/run/metrics.h"
 
+#include "common/grouped.h"
 #include "common/temporary_file.h"
 #include "partita_rt/launchers.h"
 #include "partita_rt/printable.h"
@@ -25,13 +26,6 @@ namespace partita_rt {
 static std::string format(const char *pattern, double value) {
   char text[64];
   std::snprintf(text, sizeof(text), pattern, value);
-  return text;
-}
-
-std::string grouped(int64_t value) {
-  std::string text = std::to_string(value);
-  for (int64_t i = int64_t(text.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3)
-    text.insert(size_t(i), ",");
   return text;
 }
 

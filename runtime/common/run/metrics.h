@@ -4,7 +4,7 @@
 #define PARTITA_RT_COMMON_METRICS_H
 
 #include "common/run/event_file.h"
-#include "common/run/options.h"
+#include "common/run_options.h"
 #include "partita_rt/work.h"
 
 #include <array>
@@ -33,7 +33,7 @@ struct StepLine {
   std::optional<double> validationLoss;
   /// Of a step that was skipped: the first parameter whose gradient is not finite. Else "".
   std::string nonfinite;
-  std::optional<WorkTimes> times; ///< with --breakdown
+  std::optional<WorkTimes> times;             ///< with --breakdown
   std::optional<std::array<double, 2>> betas; ///< of a schedule that sets them
 };
 
@@ -100,8 +100,6 @@ private:
 std::string breakdownText(const WorkTimes &times, int64_t steps);
 /// 1.5e9 -> "1.5 GFLOP/s".
 std::string flopsText(double flops, const char *unit);
-/// 1234567 -> "1,234,567".
-std::string grouped(int64_t value);
 /// 3725 -> "1 h 02 min"; 75 -> "1 min 15 s"; 3.2 -> "3.2 s".
 std::string duration(double seconds);
 

@@ -1,8 +1,8 @@
 // One table of options: name, argument, help and what it does.
 
 #include "common/run/options.h"
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
 #include "common/run/schedule_options.h"
 #include "common/target.h"
 #include "partita_rt/schedule_text.h"
@@ -393,17 +393,6 @@ std::string helpText(const Program &program) {
     text += "\n";
   }
   return text;
-}
-
-std::string productsPath(const RunOptions &options) {
-  return options.programFolder + "/products.json";
-}
-
-std::string modelPath(const Program &program, const RunOptions &options, const char *path) {
-  auto within = [](const std::string &folder, const std::string &name) {
-    return folder.empty() || name[0] == '/' ? name : folder + "/" + name;
-  };
-  return within(options.programFolder, within(program.modelFolder, path));
 }
 
 } // namespace partita_rt

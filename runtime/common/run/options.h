@@ -3,69 +3,13 @@
 #ifndef PARTITA_RT_COMMON_OPTIONS_H
 #define PARTITA_RT_COMMON_OPTIONS_H
 
-#include "partita_rt/program.h"
-#include "partita_rt/schedule.h"
-
-#include <optional>
-#include <set>
-#include <string>
+#include "common/run_options.h"
 
 namespace partita_rt {
-
-enum class InitFrom { ModelFile, Seed, Safetensors };
-
-struct RunOptions {
-  bool help = false;
-  bool version = false;
-  bool census = false;
-  bool tune = false;
-  std::optional<int64_t> ranks;
-  int64_t threads = 1; ///< BLAS threads of a process
-
-  std::string data; ///< see data.h for the formats
-  std::string evalData;
-  std::optional<int64_t> steps;
-  int64_t evalEvery = 0;    ///< 0: only before and after
-  int64_t evalBatches = 16; ///< 0: all of the file
-
-  InitFrom init = InitFrom::ModelFile;
-  uint64_t initSeed = 0;
-  std::string initFile;
-  std::optional<uint64_t> seed; ///< of the data order; default 1
-  std::optional<bool> shuffle;  ///< the training data; default on
-
-  Hyper hyper; ///< the program's defaults, overridden
-  /// The program's or --lr-schedule's, with --warmup-steps, --schedule-steps and --min-lr-ratio; a
-  /// cosine without a length is as long as the run.
-  Schedule schedule;
-  std::set<std::string> scheduleKeys; ///< that --lr-schedule gives
-  std::optional<int64_t> warmupSteps, scheduleSteps;
-  std::optional<double> minRateRatio;
-
-  std::string log;
-  std::string tensorboard, jobName; ///< folder; of its subfolder
-  bool breakdown = false;
-  std::string checkpoint; ///< folder
-  int64_t checkpointEvery = 0;
-  bool resume = false;
-  bool resumeIfThere = false; ///< --resume auto: sets `resume` if the folder has a checkpoint
-  bool newData = false;   ///< resume on other data than the checkpoint's
-  bool overwrite = false; ///< replace the folder's checkpoint instead of resuming from it
-  int64_t printEvery = 0; ///< 0: ten lines in all
-  std::string grads, dumpParameters, forward;
-
-  std::string programFolder; ///< relative paths of parameters' values start here
-};
 
 /// Throws Error: an unknown option (with the nearest known one), a missing or malformed argument,
 /// combinations that make no sense, what this program cannot do.
 RunOptions parseOptions(int argc, char **argv, const Program &program);
-
-/// Where a file of the model is, by its path in the program's tables and calls.
-std::string modelPath(const Program &program, const RunOptions &options, const char *path);
-
-/// The file of --tune's choices: products.json beside the program.
-std::string productsPath(const RunOptions &options);
 
 std::string helpText(const Program &program);
 

@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
 #define PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
 
-#include "common/run/options.h"
+#include "common/run_options.h"
 
 #include <set>
 

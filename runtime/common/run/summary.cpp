@@ -2,8 +2,8 @@
 
 #include "common/run/summary.h"
 
-#include "common/run/mesh.h"
-#include "common/run/metrics.h"
+#include "common/grouped.h"
+#include "common/mesh/mesh.h"
 #include "common/target.h"
 
 #include <cstdio>
@@ -104,8 +104,8 @@ void printMemory(const Rank &rank, const RunOptions &options) {
               grouped(sum) + " bytes per rank" + ofStage(program, number) + ": " + parts);
     if (stage.hostBytes + stage.pinnedBytes > 0)
       writeLine("", grouped(stage.hostBytes + stage.pinnedBytes) +
-                        " bytes of host memory: " + grouped(stage.hostBytes) +
-                        " persistent, " + grouped(stage.pinnedBytes) + " pinned");
+                        " bytes of host memory: " + grouped(stage.hostBytes) + " persistent, " +
+                        grouped(stage.pinnedBytes) + " pinned");
   }
   if (std::string text = deviceMemoryText(rank); !text.empty())
     writeLine("", text);

@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_COMMON_SUMMARY_H
 #define PARTITA_RT_COMMON_SUMMARY_H
 
-#include "common/run/census.h"
+#include "common/mesh/census.h"
 #include "partita_rt/comm.h"
 
 #include <string>

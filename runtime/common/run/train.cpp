@@ -4,9 +4,11 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/gradients.h"
-#include "common/run/census.h"
+#include "common/grouped.h"
+#include "common/init/initialize.h"
+#include "common/mesh/census.h"
+#include "common/mesh/launch.h"
 #include "common/run/interruption.h"
-#include "common/run/launch.h"
 #include "common/run/metrics.h"
 #include "common/run/schedule_options.h"
 #include "common/run/summary.h"
@@ -73,9 +75,9 @@ struct Loop {
   WorkTimes workSeconds = {};       ///< of all steps
   std::optional<double> validationBefore, validationAfter;
   float firstLoss = 0, lastLoss = 0;
-  int64_t skipped = 0;  ///< steps that made no update: they do not advance the schedule
-  int64_t gathered = 0; ///< the step whose samples are in the inputs
-  int64_t done;         ///< the last step that was made
+  int64_t skipped = 0;   ///< steps that made no update: they do not advance the schedule
+  int64_t gathered = 0;  ///< the step whose samples are in the inputs
+  int64_t done;          ///< the last step that was made
   int interruptedBy = 0; ///< the signal after which training ends
   double trainSeconds = 0;
   std::optional<Issued> firstStep; ///< what the first train_step issued
@@ -147,13 +149,12 @@ void Loop::checkReport(int64_t number) const {
          (long long)number, scaleText(double(rank.report.lossScale)).c_str(), nonfinite().c_str());
   bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
-    fail(
-        "the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
-        (long long)number, double(rank.report.loss),
-        rank.program->reads.gradientClip ? " or a --clip" : "",
-        rank.report.tokenCount < 0
-            ? "; a loss that ignores some labels needs one that counts in each step"
-            : "");
+    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
+         (long long)number, double(rank.report.loss),
+         rank.program->reads.gradientClip ? " or a --clip" : "",
+         rank.report.tokenCount < 0
+             ? "; a loss that ignores some labels needs one that counts in each step"
+             : "");
   if (!std::isfinite(rank.report.gradientNorm) && !skips)
     fail(
         "the gradient norm of step %lld is %f, so nothing can be clipped by it; the first parameter "

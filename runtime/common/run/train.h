@@ -4,7 +4,7 @@
 #define PARTITA_RT_COMMON_TRAIN_H
 
 #include "common/data/samples.h"
-#include "common/run/options.h"
+#include "common/run_options.h"
 
 #include <memory>
 
@@ -20,9 +20,6 @@ struct Session {
   std::unique_ptr<Samples> dataFile, evalFile;
   std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward
 };
-
-/// Reads the checkpoint to resume from, or calls the program's init (init.cpp).
-void initialize(Rank &rank, int64_t startStep);
 
 /// Initializes, trains, evaluates, writes files; rank 0 prints. Returns the signal that has ended
 /// the training early, after a checkpoint, or 0: the same on all ranks.

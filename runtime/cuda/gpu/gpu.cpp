@@ -2,7 +2,7 @@
 
 #include "cuda/gpu/gpu.h"
 
-#include "common/run/launch.h"
+#include "common/mesh/launch.h"
 #include "cuda/cuda.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/work.h"
@@ -55,9 +55,8 @@ Gpu::Gpu(Rank &rank)
       control(sizeof(Control), "step's control values"),
       host(rank.stage->hostBytes, "host's parameters and states"),
       pinned(rank.stage->pinnedBytes, "copies between device and host"),
-      sent(sizeof(Control), "step's control values"),
-      shared(sizeof(Shared), "step's report"), hostInputs{HostInputs(*rank.program),
-                                                          HostInputs(*rank.program)},
+      sent(sizeof(Control), "step's control values"), shared(sizeof(Shared), "step's report"),
+      hostInputs{HostInputs(*rank.program), HostInputs(*rank.program)},
       inputAt(inputsIn(*rank.program, inputs.base)) {
   checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
   checkCuda(cudaEventCreateWithFlags(&computed, cudaEventDisableTiming), "cudaEventCreate");

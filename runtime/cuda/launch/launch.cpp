@@ -1,10 +1,10 @@
-// Launching ranks on GPUs (common/run/launch.h): a process is a rank and has one GPU.
+// Launching ranks on GPUs (common/mesh/launch.h): a process is a rank and has one GPU.
 
-#include "common/run/launch.h"
+#include "common/mesh/launch.h"
 
-#include "common/run/mesh.h"
-#include "common/run/metrics.h"
-#include "common/run/options.h"
+#include "common/grouped.h"
+#include "common/mesh/mesh.h"
+#include "common/run_options.h"
 #include "common/target.h"
 #include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"

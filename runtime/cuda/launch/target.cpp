@@ -3,8 +3,8 @@
 
 #include "common/target.h"
 
-#include "common/run/launch.h"
-#include "common/run/metrics.h"
+#include "common/grouped.h"
+#include "common/mesh/launch.h"
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
 #include "cuda/ranks/nccl_group.h"

@@ -2,7 +2,7 @@
 
 #include "cuda/ranks/host_group.h"
 
-#include "common/run/request.h"
+#include "common/mesh/request.h"
 
 #include <algorithm>
 #include <cstring>

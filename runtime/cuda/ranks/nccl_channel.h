@@ -8,7 +8,7 @@
 #ifndef PARTITA_RT_CUDA_NCCL_CHANNEL_H
 #define PARTITA_RT_CUDA_NCCL_CHANNEL_H
 
-#include "common/run/message.h"
+#include "common/mesh/message.h"
 #include "cuda/ranks/nccl_queue.h"
 
 namespace partita_rt::cuda {

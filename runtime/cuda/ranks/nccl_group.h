@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CUDA_NCCL_GROUP_H
 #define PARTITA_RT_CUDA_NCCL_GROUP_H
 
-#include "common/run/request.h"
+#include "common/mesh/request.h"
 #include "cuda/memory/memory.h"
 #include "cuda/ranks/nccl_queue.h"
 #include "cuda/ranks/rendezvous.h"

@@ -1,7 +1,7 @@
 // The communicators of a rank's mesh and of its channels (nccl_group.h).
 
-#include "common/run/launch.h"
-#include "common/run/mesh.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
 #include "cuda/ranks/nccl_channel.h"
 #include "cuda/ranks/nccl_check.h"
 #include "cuda/ranks/nccl_group.h"

@@ -22,7 +22,7 @@
 #ifndef PARTITA_RT_CUDA_RENDEZVOUS_H
 #define PARTITA_RT_CUDA_RENDEZVOUS_H
 
-#include "common/run/launch.h"
+#include "common/mesh/launch.h"
 #include "cuda/ranks/launch_environment.h"
 
 #include <functional>

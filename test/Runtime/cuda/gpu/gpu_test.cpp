@@ -2,7 +2,7 @@
 
 #include "cuda/gpu/gpu.h"
 
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 #include "common/target.h"
 #include "cuda/cuda.h"
 #include "partita_rt/cuda/launch.cuh"
@@ -24,9 +24,7 @@ void step(Rank &rank) {
   checkCuda(
       cudaMemcpyAsync(rank.persistentBase, rank.inputs[0], 16, cudaMemcpyDeviceToDevice, stream),
       "copy");
-  checkCuda(cudaLaunchHostFunc(
-                stream, [](void *) { trace += 's'; }, nullptr),
-            "host");
+  checkCuda(cudaLaunchHostFunc(stream, [](void *) { trace += 's'; }, nullptr), "host");
 }
 
 struct OneGpu {

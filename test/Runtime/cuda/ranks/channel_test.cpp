@@ -1,7 +1,7 @@
 // Messages between stages over the simulated NCCL: a pipeline of three stages and two data-parallel
 // ranks has the bits of one rank, whatever order streams run in, in calls and in graphs.
 
-#include "common/run/census.h"
+#include "common/mesh/census.h"
 #include "cuda/ranks/host_group.h"
 #include "gpu_rank.h"
 #include "partita_rt/cuda/kernels.h"

@@ -3,7 +3,7 @@
 #ifndef PARTITA_TEST_CUDA_GPU_RANK_H
 #define PARTITA_TEST_CUDA_GPU_RANK_H
 
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_group.h"
 #include "processes.h"
@@ -42,8 +42,7 @@ template <size_t n> Program programOf(const Axis (&mesh)[n]) {
   return program;
 }
 
-template <size_t n, size_t m>
-Program programOf(const Axis (&mesh)[n], const Group (&groups)[m]) {
+template <size_t n, size_t m> Program programOf(const Axis (&mesh)[n], const Group (&groups)[m]) {
   Program program = programOf(mesh);
   program.groups = groups;
   return program;

@@ -1,7 +1,7 @@
 // Collectives over the simulated NCCL: the bits of the CPU's between threads, for all kinds, types,
 // blocks and paddings, whatever order streams run in, in calls and in graphs.
 
-#include "common/run/launch.h"
+#include "common/mesh/launch.h"
 #include "gpu_rank.h"
 #include "simulated/queue.h"
 
@@ -249,7 +249,9 @@ void expectSame(const Program &program, uint64_t seeds) {
     EXPECT_EQ(each.code, 0) << each.text;
 }
 
-TEST(NcclGroup, ThreeRanksHaveTheBitsOfThreads) { expectSame(programOf(kThree, kGroupsOfThree), 3); }
+TEST(NcclGroup, ThreeRanksHaveTheBitsOfThreads) {
+  expectSame(programOf(kThree, kGroupsOfThree), 3);
+}
 TEST(NcclGroup, AMeshHasTheBitsOfThreads) { expectSame(programOf(kFour, kGroupsOfFour), 1); }
 TEST(NcclGroup, AnAxisOfOneRankCopies) { expectSame(programOf(kLonely, kGroupsOfLonely), 1); }
 

@@ -1,6 +1,6 @@
 // One safetensors file, or an index of several (weights_file.h).
 
-#include "common/weights/weights_file.h"
+#include "common/init/weights_file.h"
 
 #include "common/json.h"
 

@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_COMMON_MESSAGE_H
 #define PARTITA_RT_COMMON_MESSAGE_H
 
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 #include "partita_rt/channel.h"
 
 #include <vector>

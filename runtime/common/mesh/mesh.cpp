@@ -1,6 +1,6 @@
 // Places on the mesh (mesh.h).
 
-#include "common/run/mesh.h"
+#include "common/mesh/mesh.h"
 
 namespace partita_rt {
 

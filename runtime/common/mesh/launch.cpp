@@ -1,7 +1,7 @@
 // What every target's launch needs (launch.h).
 
-#include "common/run/launch.h"
-#include "common/run/options.h"
+#include "common/mesh/launch.h"
+#include "common/run_options.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,9 +28,10 @@ bool asksForMessages() {
   const char *text = std::getenv("PARTITA_RT_TRANSPORT");
   std::string transport = text ? text : "";
   if (!transport.empty() && transport != "window" && transport != "messages")
-    fail("PARTITA_RT_TRANSPORT=%.40s: known are 'window' (shared memory within a node, the default) "
-         "and 'messages'",
-         text);
+    fail(
+        "PARTITA_RT_TRANSPORT=%.40s: known are 'window' (shared memory within a node, the default) "
+        "and 'messages'",
+        text);
   return transport == "messages";
 }
 

@@ -1,6 +1,6 @@
 // Collectives: entry points of comm.h, and signatures.
 
-#include "common/run/request.h"
+#include "common/mesh/request.h"
 #include "partita_rt/channel.h"
 #include "partita_rt/work.h"
 
@@ -61,8 +61,8 @@ void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind
           toStep = rowOf(kind).to == Extent::Full ? whole : part;
   for (int64_t block = 0; block < transfer.blocks; ++block)
     items.push_back({static_cast<const char *>(transfer.from) + block * fromStep,
-                     static_cast<char *>(transfer.to) + block * toStep,
-                     transfer.count, transfer.whole ? transfer.whole : INT64_MAX});
+                     static_cast<char *>(transfer.to) + block * toStep, transfer.count,
+                     transfer.whole ? transfer.whole : INT64_MAX});
 }
 
 /// `pieces`: a Bucket or Transfers.

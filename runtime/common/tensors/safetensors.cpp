@@ -1,6 +1,6 @@
 // Reading and writing safetensors (safetensors.h).
 
-#include "common/weights/safetensors.h"
+#include "common/tensors/safetensors.h"
 
 #include "common/json.h"
 #include "partita_rt/checksum.h"

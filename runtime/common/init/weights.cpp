@@ -1,6 +1,6 @@
 // Matching by name and shape (weights.h).
 
-#include "common/weights/weights.h"
+#include "common/init/weights.h"
 
 #include "partita_rt/state_names.h"
 
@@ -61,11 +61,12 @@ private:
   /// model's.
   void checkComputed(const Parameter &parameter) const {
     if (!file.isOfProgram() || !file.find(parameter.name))
-      fail("weights %s: parameter '%s' is not one of the model's: the exporter has computed it from them, "
-           "and a file of the model's weights does not hold it; start from the values in the ONNX file "
-           "(without --init), or export the model unfolded (torch.onnx.export: optimize=False, or "
-           "do_constant_folding=False) and compile that",
-           file.path().c_str(), parameter.name);
+      fail(
+          "weights %s: parameter '%s' is not one of the model's: the exporter has computed it from them, "
+          "and a file of the model's weights does not hold it; start from the values in the ONNX file "
+          "(without --init), or export the model unfolded (torch.onnx.export: optimize=False, or "
+          "do_constant_folding=False) and compile that",
+          file.path().c_str(), parameter.name);
   }
 
   bool fits(int64_t parameter, const StoredTensor &tensor) const {
@@ -90,7 +91,8 @@ private:
 
   /// The name of the master, where a checkpoint has one for this 16-bit tensor; else the name.
   std::string unrounded(const std::string &name) {
-    std::string masterName = masterIn(name, [&](const std::string &each) { return file.find(each); });
+    std::string masterName =
+        masterIn(name, [&](const std::string &each) { return file.find(each); });
     const StoredTensor *tensor = file.find(name), *master = file.find(masterName);
     bool isShort = tensor->dtype == DType::Float16 || tensor->dtype == DType::BFloat16;
     if (!isShort || !master || master->dtype != DType::Float32 || master->shape != tensor->shape)
@@ -154,7 +156,8 @@ private:
   void checkUnique(const std::vector<Pair> &pairs) const {
     for (size_t first = 0, next; first < pairs.size(); first = next) {
       Names candidates;
-      for (next = first; next < pairs.size() && pairs[next].parameter == pairs[first].parameter; ++next)
+      for (next = first; next < pairs.size() && pairs[next].parameter == pairs[first].parameter;
+           ++next)
         candidates.push_back(pairs[next].name);
       if (candidates.size() > 1)
         ambiguous(pairs[first].parameter, candidates);
@@ -185,10 +188,11 @@ private:
       if (j != i && !matches[j].tensor && fitsByShape(j, *file.find(*candidates.front())))
         ambiguousTensor(*candidates.front(), i, j);
     if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
-      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square matrix "
-           "does not show; rename the tensor to the parameter's name, transposed if need be; %s",
-           file.path().c_str(), program.parameters[i].name, toString(shape).c_str(),
-           candidates.front()->c_str(), kKeepNames);
+      fail(
+          "weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square matrix "
+          "does not show; rename the tensor to the parameter's name, transposed if need be; %s",
+          file.path().c_str(), program.parameters[i].name, toString(shape).c_str(),
+          candidates.front()->c_str(), kKeepNames);
     take(i, *candidates.front());
     matches[i].byShape = true;
   }

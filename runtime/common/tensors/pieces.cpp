@@ -1,8 +1,8 @@
 // Shards of tensors as slices and as runs (pieces.h).
 
-#include "common/weights/pieces.h"
+#include "common/tensors/pieces.h"
 
-#include "common/weights/layout.h"
+#include "common/tensors/layout.h"
 
 namespace partita_rt {
 
@@ -137,9 +137,8 @@ bool isSharded(const Program &program) {
 
 std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &splits) {
   std::vector<Run> runs;
-  forRuns(
-      *rank.program, rank.coordinates, shape, splits,
-      [&](int64_t global, int64_t local, int64_t n) { runs.push_back({global, local, n}); });
+  forRuns(*rank.program, rank.coordinates, shape, splits,
+          [&](int64_t global, int64_t local, int64_t n) { runs.push_back({global, local, n}); });
   auto before = [](const Run &a, const Run &b) { return a.global < b.global; };
   if (!std::is_sorted(runs.begin(), runs.end(), before)) // unequal blocks, one after another
     std::sort(runs.begin(), runs.end(), before);

@@ -1,9 +1,9 @@
 // Comparing what was issued with what was announced (census.h).
 
-#include "common/run/census.h"
+#include "common/mesh/census.h"
 
-#include "common/run/mesh.h"
-#include "common/run/metrics.h"
+#include "common/grouped.h"
+#include "common/mesh/mesh.h"
 #include "partita_rt/printable.h"
 
 #include <algorithm>

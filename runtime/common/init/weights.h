@@ -18,7 +18,7 @@
 #ifndef PARTITA_RT_COMMON_WEIGHTS_H
 #define PARTITA_RT_COMMON_WEIGHTS_H
 
-#include "common/weights/weights_file.h"
+#include "common/init/weights_file.h"
 #include "partita_rt/program.h"
 
 namespace partita_rt {

@@ -1,6 +1,6 @@
 // Messages: entry points of channel.h, and signatures.
 
-#include "common/run/message.h"
+#include "common/mesh/message.h"
 #include "common/target.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/work.h"
@@ -138,7 +138,8 @@ void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what)
   noteSlot(rank);
 }
 
-void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what) {
+void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch,
+               const char *what) {
   rank.inFlightBases.clear();
   for (const Ring &ring : rings) {
     int64_t offset = ring.offset + microBatch % ring.blocks * ring.bytes;
