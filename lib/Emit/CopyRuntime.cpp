@@ -37,7 +37,7 @@ static std::string copyFolder(const Twine &source, const Twine &to) {
 }
 
 std::string partita::emit::copyRuntime(StringRef source, StringRef to) {
-  for (StringRef folder : {"cuda", "common", "include"})
+  for (StringRef folder : {"cuda", "processes", "common", "include"})
     if (std::string problem = copyFolder(source + "/" + folder, to + "/" + folder);
         !problem.empty())
       return problem;

@@ -1,6 +1,6 @@
 //===- Ranks.cpp - starting ranks, and ending them together -----------------------------------===//
 //
-// The ranks find each other by themselves (runtime/cuda/ranks/rendezvous.h) and end together when
+// The ranks find each other by themselves (runtime/processes/rendezvous.h) and end together when
 // one fails; what is left to do here is to see that none outlives the others, whatever happened.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -39,7 +39,7 @@ static void noteSignal(int signal) {
 /// Signals are noted from here on; those that are ignored (nohup) stay so, for the ranks too.
 static void noteSignals() {
   for (int signal : kSignals) {
-    struct sigaction action {};
+    struct sigaction action{};
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
       continue;
     action = {};
@@ -259,8 +259,9 @@ int partita::tool::runProgram(StringRef command, StringRef folder,
   std::optional<json::Object> manifest = readManifest(folder, problem);
   bool processes = manifest && targetOf(*manifest).ranksAreProcesses();
   int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
-  bool onlyText = llvm::any_of(
-      words, [](StringRef word) { return word == "--help" || word == "-h" || word == "--version"; });
+  bool onlyText = llvm::any_of(words, [](StringRef word) {
+    return word == "--help" || word == "-h" || word == "--version";
+  });
   if (manifest && !onlyText && isFirst())
     tellNotes(*manifest, folder);
   if (processes && ranks > 1 && !isLaunched() && !onlyText)

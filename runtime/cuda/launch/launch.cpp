@@ -9,11 +9,11 @@
 #include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
-#include "cuda/ranks/first_here.h"
-#include "cuda/ranks/host_group.h"
 #include "cuda/ranks/nccl_group.h"
-#include "cuda/ranks/rendezvous.h"
 #include "partita_rt/printable.h"
+#include "processes/first_here.h"
+#include "processes/host_group.h"
+#include "processes/rendezvous.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +60,7 @@ void checkArchitecture(const cudaDeviceProp &gpu) {
 
 /// Takes the rank's GPU: of those that the process sees, the one with its number on its host; the
 /// only one, if the launcher shows each process its own.
-GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
+GpuName takeGpu(const processes::Rendezvous &rendezvous) {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
@@ -93,8 +93,8 @@ GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
 }
 
 /// All ranks must have GPUs of one kind, as their bits are to be the same; and each its own.
-void compareGpus(cuda::Rendezvous &rendezvous, const GpuName &mine) {
-  const std::vector<cuda::Peer> &peers = rendezvous.peers();
+void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
+  const std::vector<processes::Peer> &peers = rendezvous.peers();
   std::vector<std::string> kinds = rendezvous.allGather(mine.kind, "kinds of GPUs");
   std::vector<std::string> places = rendezvous.allGather(mine.place, "places of GPUs");
   for (size_t r = 1; r < kinds.size(); ++r)
@@ -142,7 +142,7 @@ void checkFits(const std::vector<MemoryPart> &needs) {
 }
 
 /// All ranks make their matmuls by rank 0's choices, so that equal matmuls have equal bits.
-void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
+void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
   cuda::Gpu &gpu = cuda::Gpu::of(rank);
   std::string path = productsPath(*rank.options), text, error;
   if (rank.rank == 0 && !rank.options->tune)
@@ -173,10 +173,10 @@ void endCollectives(Rank &rank) {
 
 /// Is not there where the program's ranks are others than the processes.
 struct World::Launch {
-  Launch(const cuda::LaunchEnvironment &environment, const Program &program)
+  Launch(const processes::LaunchEnvironment &environment, const Program &program)
       : rendezvous(environment, "", secondsToMeet(),
                    [&](int rank) { return rankText(program, rank); }) {}
-  cuda::Rendezvous rendezvous;
+  processes::Rendezvous rendezvous;
 
   /// What is wrong with the environment's is said when the ranks have met.
   static double secondsToMeet() {
@@ -190,12 +190,12 @@ struct World::Launch {
 
 /// Ranks whose launcher's variables are wrong cannot meet: of those that one launcher has started
 /// on a machine, one says so.
-static cuda::LaunchEnvironment readEnvironment(const char *program) {
+static processes::LaunchEnvironment readEnvironment(const char *program) {
   try {
-    return cuda::readEnvironment();
+    return processes::readEnvironment();
   } catch (const std::exception &exception) {
-    cuda::FirstHere first(cuda::launchName() + " of " + std::to_string(getppid()) + ": " + program +
-                          ": " + exception.what());
+    processes::FirstHere first(processes::launchName() + " of " + std::to_string(getppid()) + ": " +
+                               program + ": " + exception.what());
     if (first.speaks())
       std::fprintf(stderr, "%s: error: %s\n", program, printable(exception.what()).c_str());
     first.linger();
@@ -205,7 +205,7 @@ static cuda::LaunchEnvironment readEnvironment(const char *program) {
 
 /// Processes that are not as many as the ranks do not wait for each other to learn it.
 World::World(const Program &program) {
-  cuda::LaunchEnvironment environment = readEnvironment(program.name);
+  processes::LaunchEnvironment environment = readEnvironment(program.name);
   processRank = environment.rank;
   processCount = environment.ranks;
   if (processCount != rankCount(program))
@@ -218,7 +218,7 @@ World::~World() = default;
 
 bool World::isFirstStarted() {
   try {
-    return cuda::readEnvironment().rank == 0;
+    return processes::readEnvironment().rank == 0;
   } catch (const std::exception &) {
     return true; // there is no telling
   }
@@ -244,7 +244,7 @@ std::string World::agree(const std::string &error) {
 
 std::string World::run(const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {
-  cuda::Rendezvous &rendezvous = launch->rendezvous;
+  processes::Rendezvous &rendezvous = launch->rendezvous;
   Rank rank;
   placeOnMesh(rank, program, processRank);
   rank.options = options;
@@ -272,7 +272,7 @@ std::string World::run(const Program &program, const RunOptions *options,
   if (!error.empty())
     return error;
   try {
-    cuda::HostGroup world(rendezvous);
+    processes::HostGroup world(rendezvous);
     cuda::Communicators communicators = cuda::makeCommunicators(rank, program, rendezvous, *gpu);
     rank.world = &world;
     shareChoices(rank, rendezvous);

@@ -7,9 +7,9 @@
 #include "common/mesh/request.h"
 #include "cuda/memory/memory.h"
 #include "cuda/ranks/nccl_queue.h"
-#include "cuda/ranks/rendezvous.h"
 #include "partita_rt/channel.h"
 #include "partita_rt/cuda/comm.h"
+#include "processes/rendezvous.h"
 
 #include <memory>
 #include <vector>
@@ -75,8 +75,8 @@ struct Communicators {
 /// Makes the rank's communicators, and gives the rank its groups and channels. All ranks call it
 /// together, on the devices that they will use; the rank is placed on its mesh and has its device.
 /// Throws Error where NCCL fails, or the ranks run different programs.
-Communicators makeCommunicators(Rank &rank, const Program &program, Rendezvous &rendezvous,
-                                const Device &device);
+Communicators makeCommunicators(Rank &rank, const Program &program,
+                                processes::Rendezvous &rendezvous, const Device &device);
 
 } // namespace partita_rt::cuda
 

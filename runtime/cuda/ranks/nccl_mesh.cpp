@@ -6,12 +6,14 @@
 #include "cuda/ranks/nccl_check.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/ranks/watchdog.h"
-#include "cuda/ranks/wire.h"
+#include "processes/wire.h"
 
 #include <cstdlib>
 #include <map>
 
 namespace partita_rt::cuda {
+
+using processes::pack, processes::unpack;
 
 namespace {
 
@@ -34,7 +36,7 @@ std::string programText(const Program &program) {
   return std::string(program.name) + " (" + stages + ") with NCCL " + std::to_string(version);
 }
 
-void comparePrograms(const Program &program, Rendezvous &rendezvous) {
+void comparePrograms(const Program &program, processes::Rendezvous &rendezvous) {
   std::vector<std::string> texts = rendezvous.allGather(programText(program), "the programs");
   for (size_t r = 1; r < texts.size(); ++r)
     if (texts[r] != texts[0])
@@ -69,7 +71,7 @@ std::vector<std::string> keysToMake(const std::vector<Membership> &memberships,
 
 /// The unique ids of all communicators by their keys; `keys`: those that this rank makes.
 std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<std::string> &keys,
-                                                Rendezvous &rendezvous) {
+                                                processes::Rendezvous &rendezvous) {
   std::vector<std::string> mine;
   for (const std::string &key : keys) {
     ncclUniqueId id;
@@ -116,8 +118,8 @@ ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::strin
 
 } // namespace
 
-Communicators makeCommunicators(Rank &rank, const Program &program, Rendezvous &rendezvous,
-                                const Device &device) {
+Communicators makeCommunicators(Rank &rank, const Program &program,
+                                processes::Rendezvous &rendezvous, const Device &device) {
   Communicators all;
   // Sums that the switch makes (NVLS) have other bits in every call; off unless asked for.
   if (!std::getenv("NCCL_ALGO"))

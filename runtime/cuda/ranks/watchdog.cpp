@@ -2,14 +2,16 @@
 
 #include "cuda/ranks/watchdog.h"
 #include "cuda/ranks/nccl_queue.h"
-#include "cuda/ranks/wire.h"
+#include "processes/wire.h"
 
 #include <algorithm>
 #include <cuda_runtime.h>
 
 namespace partita_rt::cuda {
 
-std::shared_ptr<Watchdog> Watchdog::start(Rendezvous &rendezvous, const Device &device,
+using processes::Cause, processes::pack, processes::unpack;
+
+std::shared_ptr<Watchdog> Watchdog::start(processes::Rendezvous &rendezvous, const Device &device,
                                           double seconds) {
   std::shared_ptr<Watchdog> watchdog(new Watchdog(rendezvous, device, seconds));
   std::weak_ptr<Watchdog> weak = watchdog;

@@ -10,8 +10,8 @@
 #ifndef PARTITA_RT_CUDA_WATCHDOG_H
 #define PARTITA_RT_CUDA_WATCHDOG_H
 
-#include "cuda/ranks/rendezvous.h"
 #include "partita_rt/cuda/device.h"
+#include "processes/rendezvous.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -28,7 +28,7 @@ class Watchdog : public std::enable_shared_from_this<Watchdog> {
 public:
   /// Watches until nobody has it. The rendezvous must live longer, the device as long as there are
   /// queues. Call it on the thread that has chosen the GPU.
-  static std::shared_ptr<Watchdog> start(Rendezvous &rendezvous, const Device &device,
+  static std::shared_ptr<Watchdog> start(processes::Rendezvous &rendezvous, const Device &device,
                                          double seconds);
   ~Watchdog();
   Watchdog(const Watchdog &) = delete;
@@ -41,7 +41,7 @@ public:
 
 private:
   using Time = std::chrono::steady_clock::time_point;
-  Watchdog(Rendezvous &rendezvous, const Device &device, double seconds)
+  Watchdog(processes::Rendezvous &rendezvous, const Device &device, double seconds)
       : rendezvous(rendezvous), device(device), seconds(seconds) {}
   void run(int gpu);
   void look();
@@ -50,7 +50,7 @@ private:
   bool isLate(Time since) const;
   std::string lateText() const;
 
-  Rendezvous &rendezvous;
+  processes::Rendezvous &rendezvous;
   const Device &device;
   const double seconds;
   std::mutex mutex; ///< of the queues and what is expected

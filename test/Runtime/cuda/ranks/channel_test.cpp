@@ -2,9 +2,9 @@
 // ranks has the bits of one rank, whatever order streams run in, in calls and in graphs.
 
 #include "common/mesh/census.h"
-#include "cuda/ranks/host_group.h"
 #include "gpu_rank.h"
 #include "partita_rt/cuda/kernels.h"
+#include "processes/host_group.h"
 #include "simulated/queue.h"
 
 #include <csignal>
@@ -242,7 +242,7 @@ TEST(NcclChannel, EndsThatDisagreeAreSaidByTheSimulation) {
 /// Of equal sizes: after the first step the ends are compared.
 TEST(NcclChannel, AnotherMicroBatchIsFoundAfterTheFirstStep) {
   auto all = runPair([](GpuRank &gpu, float *data) {
-    HostGroup world(gpu.rendezvous);
+    processes::HostGroup world(gpu.rendezvous);
     gpu.rank.world = &world;
     gpu.rank.step = 1;
     compareEnds(gpu.rank);

@@ -6,11 +6,14 @@
 #include "common/mesh/mesh.h"
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_group.h"
-#include "processes.h"
+#include "processes/forked_ranks.h"
 
 #include <gtest/gtest.h>
 
 namespace partita_rt::cuda {
+
+using processes::Ended, processes::freePort, processes::placeOf, processes::runRanks,
+    processes::textOf;
 
 /// A rank with a GPU and its communicators.
 struct GpuRank {
@@ -29,7 +32,7 @@ struct GpuRank {
   void synchronize() {
     checkCuda(cudaStreamSynchronize(device.stream.handle), "cudaStreamSynchronize");
   }
-  Rendezvous rendezvous;
+  processes::Rendezvous rendezvous;
   Device device;
   Rank rank;
   Communicators communicators;

@@ -4,15 +4,15 @@
 // asks those below it whether they live: the first that answers will speak, or one below that; if
 // none does this rank is the lowest that lives. It speaks, and tells the ranks above it and rank 0.
 
-#ifndef PARTITA_RT_CUDA_SUCCESSION_H
-#define PARTITA_RT_CUDA_SUCCESSION_H
+#ifndef PARTITA_RT_PROCESSES_SUCCESSION_H
+#define PARTITA_RT_PROCESSES_SUCCESSION_H
 
-#include "cuda/ranks/hub.h"
+#include "processes/hub.h"
 
 #include <memory>
 #include <poll.h>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// This rank's port.
 class OwnPort {
@@ -39,6 +39,6 @@ bool anotherSpeaks(const std::vector<Peer> &peers, int rank, const std::string &
 /// Tells the ranks above that it has been said why all end; takes at most two seconds.
 void tellOver(const std::vector<Peer> &peers, int rank, const std::string &run);
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_SUCCESSION_H
+#endif // PARTITA_RT_PROCESSES_SUCCESSION_H

@@ -1,8 +1,8 @@
 // The rendezvous of ranks that are processes: they meet, and they end together.
 
-#include "cuda/ranks/hub.h"
-#include "cuda/ranks/joining.h"
-#include "processes.h"
+#include "forked_ranks.h"
+#include "processes/hub.h"
+#include "processes/joining.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 namespace {
 
 /// All ranks ended with code 1 (but `except` and those that were killed), and one said so, in these
@@ -191,7 +191,7 @@ TEST_F(Patience, Rank0ThatHangsAsRanksMeetEndsAll) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
     if (rank == 0) {
-      struct sigaction stop {};
+      struct sigaction stop{};
       stop.sa_handler = [](int) { raise(SIGSTOP); };
       sigaction(SIGALRM, &stop, nullptr);
       itimerval soon{{}, {0, 400'000}};
@@ -379,4 +379,4 @@ TEST(Wire, TextsThatAreNotWhatPackMakesAreErrors) {
 }
 
 } // namespace
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

@@ -1,10 +1,10 @@
 // Ranks that are processes, for tests: forked, with what they write on stderr and how they end.
 
-#ifndef PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
-#define PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
+#ifndef PARTITA_TEST_RUNTIME_FORKED_RANKS_H
+#define PARTITA_TEST_RUNTIME_FORKED_RANKS_H
 
-#include "cuda/ranks/rendezvous.h"
-#include "cuda/ranks/wire.h"
+#include "processes/rendezvous.h"
+#include "processes/wire.h"
 
 #include <csignal>
 #include <cstdio>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 struct Ended {
   pid_t process;
@@ -86,6 +86,6 @@ inline LaunchEnvironment placeOf(int rank, int ranks, int port) {
 }
 inline int freePort() { return portOf(listenOn(0)); }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
+#endif // PARTITA_TEST_RUNTIME_FORKED_RANKS_H

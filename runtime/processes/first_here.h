@@ -1,11 +1,11 @@
 // Who speaks among the processes of one machine that fail before they know each other.
 
-#ifndef PARTITA_RT_CUDA_FIRST_HERE_H
-#define PARTITA_RT_CUDA_FIRST_HERE_H
+#ifndef PARTITA_RT_PROCESSES_FIRST_HERE_H
+#define PARTITA_RT_PROCESSES_FIRST_HERE_H
 
-#include "cuda/ranks/wire.h"
+#include "processes/wire.h"
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// The first process of a user on this machine that fails on an occasion is the one to say why, the
 /// others are silent, as long as the object lives. (A Unix socket of an abstract name: the system
@@ -26,6 +26,6 @@ private:
   bool isFirst = true;
 };
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_FIRST_HERE_H
+#endif // PARTITA_RT_PROCESSES_FIRST_HERE_H

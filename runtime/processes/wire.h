@@ -2,15 +2,15 @@
 // length is checked before it is believed, and memory grows with what has arrived, not with what
 // was announced.
 
-#ifndef PARTITA_RT_CUDA_WIRE_H
-#define PARTITA_RT_CUDA_WIRE_H
+#ifndef PARTITA_RT_PROCESSES_WIRE_H
+#define PARTITA_RT_PROCESSES_WIRE_H
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 struct Frame {
   uint8_t kind = 0;
@@ -78,6 +78,6 @@ std::string pack(const std::vector<std::string> &texts);
 /// Throws Error unless `text` is what pack makes of so many.
 std::vector<std::string> unpack(const std::string &text, size_t count);
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_WIRE_H
+#endif // PARTITA_RT_PROCESSES_WIRE_H

@@ -1,12 +1,12 @@
 // The processes of a run (rendezvous.h).
 
-#include "cuda/ranks/rendezvous.h"
-#include "cuda/ranks/first_here.h"
-#include "cuda/ranks/monitor.h"
+#include "processes/rendezvous.h"
+#include "processes/first_here.h"
+#include "processes/monitor.h"
 
 #include <algorithm>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name,
                        double timeout, const std::function<std::string(int rank)> &rankName)
@@ -77,4 +77,4 @@ void Rendezvous::setAbort(std::function<void()> abort) {
     monitor->setAbort(std::move(abort));
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

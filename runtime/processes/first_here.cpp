@@ -1,6 +1,6 @@
 // Names that one process has (first_here.h).
 
-#include "cuda/ranks/first_here.h"
+#include "processes/first_here.h"
 #include "partita_rt/fingerprint.h"
 
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 namespace {
 
@@ -54,4 +54,4 @@ bool FirstHere::hasSpoken(const std::string &occasion) {
          (connect(asks.get(), address.get(), address.length) == 0 || errno == EAGAIN);
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

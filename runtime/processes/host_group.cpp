@@ -1,13 +1,13 @@
 // Gathers of the host's memory in pieces (host_group.h).
 
-#include "cuda/ranks/host_group.h"
+#include "processes/host_group.h"
 
 #include "common/mesh/request.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// What one rank gives at a time.
 constexpr int64_t kPieceBytes = 512 << 10;
@@ -40,4 +40,4 @@ Pending HostGroup::start(Request request) {
   return {this, ++started};
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

@@ -1,6 +1,6 @@
 // Launchers' variables (launch_environment.h).
 
-#include "cuda/ranks/launch_environment.h"
+#include "processes/launch_environment.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/launchers.h"
 #include "partita_rt/types.h"
@@ -8,7 +8,7 @@
 #include <cctype>
 #include <cstdlib>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 namespace {
 
@@ -58,7 +58,8 @@ LaunchEnvironment readPlace(const Launcher &names) {
 
 /// Two launchers whose variables are both there must agree, unless the inner one says by a variable
 /// of its own that it started the process.
-void checkSame(const LaunchEnvironment &inner, const Launcher &innerNames, const Launcher &outerNames) {
+void checkSame(const LaunchEnvironment &inner, const Launcher &innerNames,
+               const Launcher &outerNames) {
   LaunchEnvironment outer = readPlace(outerNames);
   if (outer.rank != inner.rank || outer.ranks != inner.ranks)
     fail("%s=%d and %s=%d contradict %s=%d and %s=%d: which launcher has started this process?",
@@ -202,4 +203,4 @@ std::string firstHost(const std::string &list) {
   return host;
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

@@ -1,4 +1,4 @@
-// Where the processes of a run meet before they have NCCL, and learn of each other's end.
+// Where the processes of a run meet before they have communicators, and learn of each other's end.
 //
 // Rank 0 listens; every other rank keeps a TCP connection to it. A thread of each process reads the
 // connections, whatever the process itself does meanwhile: a rank that fails, dies (its connection
@@ -19,18 +19,18 @@
 // Before they have met ranks know of rank 0 alone. If that is not there, or their environment is
 // wrong, one of each machine says so (first_here.h).
 
-#ifndef PARTITA_RT_CUDA_RENDEZVOUS_H
-#define PARTITA_RT_CUDA_RENDEZVOUS_H
+#ifndef PARTITA_RT_PROCESSES_RENDEZVOUS_H
+#define PARTITA_RT_PROCESSES_RENDEZVOUS_H
 
 #include "common/mesh/launch.h"
-#include "cuda/ranks/launch_environment.h"
+#include "processes/launch_environment.h"
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// A process of the run.
 struct Peer {
@@ -104,6 +104,6 @@ private:
   std::unique_ptr<Monitor> monitor; ///< of several
 };
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_RENDEZVOUS_H
+#endif // PARTITA_RT_PROCESSES_RENDEZVOUS_H

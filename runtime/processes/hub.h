@@ -1,17 +1,17 @@
 // What rank 0 decides for all ranks (rendezvous.h): when a gather is complete, and why and how all
 // end. No sockets, no thread: frames and the time go in, frames come out.
 
-#ifndef PARTITA_RT_CUDA_HUB_H
-#define PARTITA_RT_CUDA_HUB_H
+#ifndef PARTITA_RT_PROCESSES_HUB_H
+#define PARTITA_RT_PROCESSES_HUB_H
 
-#include "cuda/ranks/rendezvous.h"
-#include "cuda/ranks/wire.h"
+#include "processes/rendezvous.h"
+#include "processes/wire.h"
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// Frames of the rendezvous. Texts of several fields are packed (wire.h).
 constexpr uint32_t kNobody = ~uint32_t(0);
@@ -62,7 +62,7 @@ public:
   void tick(Clock::time_point now);
 
 private:
-  std::string nameOf(int rank) const { return partita_rt::cuda::nameOf(peers, rank); }
+  std::string nameOf(int rank) const { return partita_rt::processes::nameOf(peers, rank); }
   void gather(int rank, uint32_t number, const std::string &what, const std::string &text,
               Clock::time_point now);
   void report(int rank, Cause cause, std::string message, std::string question,
@@ -98,6 +98,6 @@ private:
   bool ended = false;
 };
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_HUB_H
+#endif // PARTITA_RT_PROCESSES_HUB_H

@@ -1,6 +1,6 @@
 // The thread of a rendezvous (monitor.h).
 
-#include "cuda/ranks/monitor.h"
+#include "processes/monitor.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/types.h"
 
@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 //===-- The end of a process ----------------------------------------------------------------===//
 
@@ -298,4 +298,4 @@ void Monitor::end(const std::string &message, bool speaks) {
   endProcess(last, message, speaks);
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

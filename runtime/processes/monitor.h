@@ -1,11 +1,11 @@
 // The thread that reads a process's connections to the other ranks (rendezvous.h), and ends the
 // process when they end.
 
-#ifndef PARTITA_RT_CUDA_MONITOR_H
-#define PARTITA_RT_CUDA_MONITOR_H
+#ifndef PARTITA_RT_PROCESSES_MONITOR_H
+#define PARTITA_RT_PROCESSES_MONITOR_H
 
-#include "cuda/ranks/joining.h"
-#include "cuda/ranks/succession.h"
+#include "processes/joining.h"
+#include "processes/succession.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// What the process says and does when it ends because of a failure.
 struct Ending {
@@ -77,6 +77,6 @@ private:
   std::thread thread;    ///< the last member: it uses all others
 };
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_MONITOR_H
+#endif // PARTITA_RT_PROCESSES_MONITOR_H

@@ -1,13 +1,13 @@
 // What launchers' variables say of a process.
 
-#include "cuda/ranks/launch_environment.h"
+#include "processes/launch_environment.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <map>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -169,4 +169,4 @@ TEST(Environment, FirstHost) {
 }
 
 } // namespace
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

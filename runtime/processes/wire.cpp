@@ -1,6 +1,6 @@
 // Sockets and frames (wire.h). A frame is its text's length, kind, number (little-endian), text.
 
-#include "cuda/ranks/wire.h"
+#include "processes/wire.h"
 #include "partita_rt/types.h"
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 //===-- Sockets -----------------------------------------------------------------------------===//
 
@@ -246,4 +246,4 @@ std::vector<std::string> unpack(const std::string &text, size_t count) {
   return texts;
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

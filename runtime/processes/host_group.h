@@ -1,12 +1,12 @@
-// The world of a CUDA program for what lies in the host's memory: checkpoints, summaries.
+// The world of a program whose ranks have met, for what lies in the host's memory: checkpoints, summaries.
 
-#ifndef PARTITA_RT_CUDA_HOST_GROUP_H
-#define PARTITA_RT_CUDA_HOST_GROUP_H
+#ifndef PARTITA_RT_PROCESSES_HOST_GROUP_H
+#define PARTITA_RT_PROCESSES_HOST_GROUP_H
 
-#include "cuda/ranks/rendezvous.h"
 #include "partita_rt/comm.h"
+#include "processes/rendezvous.h"
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// Collectives over the rendezvous, complete when they are started. What they move is small, or
 /// written to a file: it takes no memory of the GPUs and no time of a step. Gathers and barriers;
@@ -26,6 +26,6 @@ private:
   uint64_t started = 0;
 };
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_HOST_GROUP_H
+#endif // PARTITA_RT_PROCESSES_HOST_GROUP_H

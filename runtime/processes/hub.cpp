@@ -1,11 +1,11 @@
 // Gathers and the end of all ranks (hub.h).
 
-#include "cuda/ranks/hub.h"
+#include "processes/hub.h"
 #include "partita_rt/types.h"
 
 #include <tuple>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 static Clock::time_point after(Clock::time_point now, double seconds) {
   return now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -166,4 +166,4 @@ void Hub::end(const std::string &message, uint32_t speaker) {
       send(int(other), {FrameKind::End, speaker, message});
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

@@ -1,12 +1,12 @@
 // Which rank a process is and where rank 0 is to be found, as the launcher's variables say.
 
-#ifndef PARTITA_RT_CUDA_LAUNCH_ENVIRONMENT_H
-#define PARTITA_RT_CUDA_LAUNCH_ENVIRONMENT_H
+#ifndef PARTITA_RT_PROCESSES_LAUNCH_ENVIRONMENT_H
+#define PARTITA_RT_PROCESSES_LAUNCH_ENVIRONMENT_H
 
 #include <string>
 #include <vector>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// A process's place among those that a launcher has started.
 struct LaunchEnvironment {
@@ -35,6 +35,6 @@ std::string launchName();
 /// "gpu-003" of "gpu-[003-007,9],login". Throws Error for what is no list of hosts.
 std::string firstHost(const std::string &list);
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_LAUNCH_ENVIRONMENT_H
+#endif // PARTITA_RT_PROCESSES_LAUNCH_ENVIRONMENT_H

@@ -1,11 +1,11 @@
 // How the ranks of a run find rank 0, and how it knows them (rendezvous.h).
 
-#ifndef PARTITA_RT_CUDA_JOINING_H
-#define PARTITA_RT_CUDA_JOINING_H
+#ifndef PARTITA_RT_PROCESSES_JOINING_H
+#define PARTITA_RT_PROCESSES_JOINING_H
 
-#include "cuda/ranks/hub.h"
+#include "processes/hub.h"
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 /// What a rank says when it comes.
 struct Greeting {
@@ -47,6 +47,6 @@ std::string meetingOf(const LaunchEnvironment &environment);
 Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);
 Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
 
-#endif // PARTITA_RT_CUDA_JOINING_H
+#endif // PARTITA_RT_PROCESSES_JOINING_H

@@ -1,11 +1,11 @@
 // Ranks that ask each other who speaks (succession.h).
 
-#include "cuda/ranks/succession.h"
+#include "processes/succession.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 //===-- Who is asked ------------------------------------------------------------------------===//
 
@@ -104,4 +104,4 @@ void tellOver(const std::vector<Peer> &peers, int rank, const std::string &run) 
     send(peers[other], FrameKind::Over, run, "");
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes

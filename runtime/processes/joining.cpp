@@ -1,8 +1,8 @@
 // Greetings, and waiting for them (joining.h).
 
-#include "cuda/ranks/joining.h"
-#include "cuda/ranks/first_here.h"
+#include "processes/joining.h"
 #include "partita_rt/types.h"
+#include "processes/first_here.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace partita_rt::cuda {
+namespace partita_rt::processes {
 
 //===-- Greetings ---------------------------------------------------------------------------===//
 
@@ -131,7 +131,7 @@ public:
     if (!ending.empty())
       end();
     fillPeers();
-    std::string text = partita_rt::cuda::textOf(joined.peers);
+    std::string text = partita_rt::processes::textOf(joined.peers);
     for (auto &connection : joined.connections)
       if (connection)
         connection->send({FrameKind::Welcome, 0, text});
@@ -453,4 +453,4 @@ Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, doub
   }
 }
 
-} // namespace partita_rt::cuda
+} // namespace partita_rt::processes
