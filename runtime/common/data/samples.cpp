@@ -148,7 +148,9 @@ public:
       noteName(input.name);
       if (file.find(input.name))
         checkColumn(input);
-      else if (!isConstant(input.role) && !derived(input))
+      else if (isConstant(input.role))
+        constants.push_back(&input);
+      else if (!derived(input))
         fail("%s: %s has no column '%s' (%s); it has %s", option, path.c_str(), input.name,
              toString(input.globalShape).c_str(), names().c_str());
     }
@@ -185,6 +187,16 @@ public:
            " of " + file.path() + "; the program reads " +
            (quoted.empty() ? "none" : listed(quoted)) +
            (optional.empty() ? "" : ", and " + listed(optional) + " if the file has such columns");
+  }
+  std::string filled() const override {
+    std::string text;
+    for (const Input *input : constants)
+      text += (text.empty() ? option + ": " + file.path() + " has no column '" : "; no column '") +
+              std::string(input->name) + "', which is filled with " +
+              (input->role == InputRole::Ones    ? "ones"
+               : input->role == InputRole::Zeros ? "zeros"
+                                                 : "positions");
+    return text;
   }
 
   void read(const Input &input, int64_t sample, int64_t first, int64_t n,
@@ -288,6 +300,7 @@ private:
   Input implied{};
   int64_t rows = -1;
   std::vector<std::string> columns, absent; ///< names of inputs: in the file, and not
+  std::vector<const Input *> constants;     ///< inputs that are filled by their role
 };
 
 } // namespace

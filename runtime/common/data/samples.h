@@ -29,6 +29,9 @@ public:
   virtual std::string identity() const = 0;
   /// What the user should know of the data: parts that nothing reads; "" if there is nothing.
   virtual std::string warning() const { return ""; }
+  /// Which inputs are filled by their role because the data lack them; "" if there are none. Tokens alone never
+  /// have such inputs, so only files with columns report them.
+  virtual std::string filled() const { return ""; }
   /// Elements first .. first + n - 1 of the sample's row of an input whose value is not constant,
   /// in the input's type.
   virtual void read(const Input &input, int64_t sample, int64_t first, int64_t n,

@@ -211,9 +211,12 @@ bool onlyText(const RunOptions &options) {
 }
 
 void printWarnings(const Program &program, const Session &session) {
-  for (const Samples *samples : {session.dataFile.get(), session.evalFile.get()})
+  for (const Samples *samples : {session.dataFile.get(), session.evalFile.get()}) {
     if (std::string warning = samples ? samples->warning() : ""; !warning.empty())
       std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(warning).c_str());
+    if (std::string filled = samples ? samples->filled() : ""; !filled.empty())
+      std::fprintf(stderr, "%s: %s\n", program.name, printable(filled).c_str());
+  }
 }
 
 void printText(const Program &program, const RunOptions &options) {

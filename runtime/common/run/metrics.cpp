@@ -13,8 +13,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -97,6 +99,7 @@ static std::string textCell(std::string name) {
 
 StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
     : path(path), which(which) {
+  claim();
   std::string header = logHeader(which);
   std::vector<std::string> kept;
   if (resumedAt > 0) {
@@ -122,6 +125,30 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
   begin(kept, resumedAt > 0);
 }
 
+/// Opens the file, and locks it if it is a regular one: two runs must not write one log.
+void StepLog::claim() {
+  for (;;) {
+    int opened = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (opened < 0)
+      fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
+    if (descriptor >= 0)
+      close(descriptor);
+    descriptor = opened;
+    struct stat status, named;
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+      return;
+    // Some network file systems have no locks; then nobody can be kept out.
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      close(descriptor);
+      fail("--log: another run writes %s; give each run a log of its own", path.c_str());
+    }
+    // The other run may have replaced the file in between.
+    if (stat(path.c_str(), &named) == 0 && named.st_dev == status.st_dev &&
+        named.st_ino == status.st_ino)
+      return;
+  }
+}
+
 /// Starts the file with these lines. A log that continues is replaced atomically, so a run that is
 /// killed meanwhile loses nothing of it.
 void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
@@ -135,8 +162,12 @@ void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
     TemporaryFile whole(path);
     whole.write(text.data(), int64_t(text.size()));
     whole.commit();
+    claim();
+  } else if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+             ftruncate(descriptor, 0) != 0) {
+    fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
   }
-  file = std::fopen(path.c_str(), replaced ? "a" : "w");
+  file = fdopen(descriptor, "a");
   if (!file)
     fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
   if (!replaced)

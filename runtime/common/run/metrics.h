@@ -55,9 +55,11 @@ public:
   void add(const StepLine &line);
 
 private:
+  void claim();
   void begin(const std::vector<std::string> &lines, bool goesOn);
   std::string path;
-  FILE *file;
+  FILE *file = nullptr;
+  int descriptor = -1; ///< of the file, which it locks
   LogColumns which;
   size_t columns; ///< of the file
 };

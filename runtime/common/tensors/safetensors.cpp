@@ -10,42 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace partita_rt {
-
-//===-- Mapped files ------------------------------------------------------------------------===//
-
-MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
-  // A pipe, which is refused below, would wait for its writer.
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0)
-    fail("%s %s: %s", what, path.c_str(), std::strerror(errno));
-  struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
-    fail("%s %s: not a regular file", what, path.c_str());
-  }
-  length = status.st_size;
-  if (length > 0) {
-    void *memory = mmap(nullptr, size_t(length), PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (memory == MAP_FAILED) {
-      int error = errno;
-      close(descriptor);
-      fail("%s %s: %s", what, path.c_str(), std::strerror(error));
-    }
-    bytes = static_cast<const unsigned char *>(memory);
-  }
-  close(descriptor);
-}
-
-MappedFile::~MappedFile() {
-  if (bytes)
-    munmap(const_cast<unsigned char *>(bytes), size_t(length));
-}
 
 //===-- Reading -----------------------------------------------------------------------------===//
 

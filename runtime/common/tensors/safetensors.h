@@ -12,6 +12,7 @@
 #define PARTITA_RT_COMMON_SAFETENSORS_H
 
 #include "common/temporary_file.h"
+#include "common/tensors/mapped_file.h"
 #include "partita_rt/types.h"
 
 #include <map>
@@ -20,24 +21,6 @@
 #include <vector>
 
 namespace partita_rt {
-
-/// A file's bytes, mapped read-only.
-class MappedFile {
-public:
-  /// Throws Error "<what> <path>: ..." when it cannot be read or is not a regular file.
-  MappedFile(const std::string &path, const char *what);
-  ~MappedFile();
-  MappedFile(const MappedFile &) = delete;
-  MappedFile &operator=(const MappedFile &) = delete;
-  const unsigned char *data() const { return bytes; }
-  int64_t size() const { return length; }
-  const std::string &path() const { return name; }
-
-private:
-  std::string name;
-  const unsigned char *bytes = nullptr;
-  int64_t length = 0;
-};
 
 class SafetensorsFile;
 

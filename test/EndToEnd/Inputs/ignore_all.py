@@ -1,4 +1,4 @@
-"""A file of columns with labels none of which counts.
+"""A file of columns with labels none of which counts, without an attention mask.
 
     ignore_all.py DATA.safetensors OUT.safetensors
 """
@@ -12,4 +12,5 @@ import numpy  # noqa: E402
 columns = {name: column.astype(numpy.int64)
            for name, column in family_files.read_safetensors(sys.argv[1]).items()}
 columns["labels"][:] = -100
+columns.pop("attention_mask")
 family_files.write_safetensors(sys.argv[2], columns)

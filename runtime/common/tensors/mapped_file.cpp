@@ -1,0 +1,114 @@
+// Mapped files, and what a fault in one of them means (mapped_file.h).
+
+#include "common/tensors/mapped_file.h"
+
+#include "common/temporary_file.h"
+#include "partita_rt/types.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <iterator>
+#include <mutex>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+/// Plain memory: a signal's handler may look at nothing else.
+struct Mapping {
+  std::atomic<bool> taken{false}, ready{false};
+  const unsigned char *begin, *end;
+  const char *name;
+};
+Mapping mappings[256]; // a checkpoint's shards are mapped together; faults in further files stay faults
+
+int noteMapping(const unsigned char *begin, int64_t length, const char *name) {
+  for (int slot = 0; slot < int(std::size(mappings)); ++slot)
+    if (!mappings[slot].taken.exchange(true)) {
+      mappings[slot].begin = begin, mappings[slot].end = begin + length, mappings[slot].name = name;
+      mappings[slot].ready = true;
+      return slot;
+    }
+  return -1;
+}
+
+void forgetMapping(int slot) {
+  if (slot < 0)
+    return;
+  mappings[slot].ready = false;
+  mappings[slot].taken = false;
+}
+
+void writeText(const char *text) {
+  ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text)); // an error has nowhere to go
+  (void)ignored;
+}
+
+extern "C" void takeFault(int signal, siginfo_t *info, void *) {
+  const auto *at = static_cast<const unsigned char *>(info->si_addr);
+  for (const Mapping &each : mappings)
+    if (each.ready && each.begin <= at && at < each.end) {
+      writeText(program_invocation_short_name);
+      writeText(": error: ");
+      writeText(each.name);
+      writeText(": the file became shorter while it was read, or its disk failed\n");
+      removeTemporaryFiles();
+      _exit(1);
+    }
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr); // and the access, repeated, ends the process
+}
+
+/// Unless somebody else, such as a sanitizer, handles these faults.
+void handleFaults() {
+  struct sigaction action;
+  if (sigaction(SIGBUS, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+    return;
+  action = {};
+  action.sa_sigaction = takeFault;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+} // namespace
+
+MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
+  // A pipe, which is refused below, would wait for its writer.
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0)
+    fail("%s %s: %s", what, path.c_str(), std::strerror(errno));
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(descriptor);
+    fail("%s %s: not a regular file", what, path.c_str());
+  }
+  length = status.st_size;
+  if (length > 0) {
+    void *memory = mmap(nullptr, size_t(length), PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (memory == MAP_FAILED) {
+      int error = errno;
+      close(descriptor);
+      fail("%s %s: %s", what, path.c_str(), std::strerror(error));
+    }
+    bytes = static_cast<const unsigned char *>(memory);
+    static std::once_flag handled;
+    std::call_once(handled, handleFaults);
+    slot = noteMapping(bytes, length, name.c_str());
+  }
+  close(descriptor);
+}
+
+MappedFile::~MappedFile() {
+  forgetMapping(slot);
+  if (bytes)
+    munmap(const_cast<unsigned char *>(bytes), size_t(length));
+}
+
+} // namespace partita_rt

@@ -1,0 +1,32 @@
+// A file's bytes, mapped read-only. A file that becomes shorter while it is mapped ends the process
+// with a line that names it, instead of by SIGBUS.
+
+#ifndef PARTITA_RT_COMMON_MAPPED_FILE_H
+#define PARTITA_RT_COMMON_MAPPED_FILE_H
+
+#include <cstdint>
+#include <string>
+
+namespace partita_rt {
+
+class MappedFile {
+public:
+  /// Throws Error "<what> <path>: ..." when it cannot be read or is not a regular file.
+  MappedFile(const std::string &path, const char *what);
+  ~MappedFile();
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+  const unsigned char *data() const { return bytes; }
+  int64_t size() const { return length; }
+  const std::string &path() const { return name; }
+
+private:
+  std::string name;
+  const unsigned char *bytes = nullptr;
+  int64_t length = 0;
+  int slot = -1; ///< among the files that a fault is looked up in
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_MAPPED_FILE_H
