@@ -1,5 +1,6 @@
 // RUN: partita-opt %s --scale-loss="scale=0" | FileCheck %s
 // RUN: partita-opt %s --scale-loss="scale=1024" | FileCheck %s --check-prefix=FIXED
+// RUN: partita-opt %s --scale-loss="scale=0 consecutive=true" | FileCheck %s --check-prefix=CONSECUTIVE
 // RUN: partita-opt %s --scale-loss | FileCheck %s --check-prefix=NONE
 // RUN: partita-opt %s --scale-loss="scale=0" --differentiate --optimize="kind=sgd clip=1" | FileCheck %s --check-prefix=STEP
 
@@ -13,6 +14,7 @@
 // CHECK: train.write @loss_scale.skipped,
 // FIXED: train.state @loss_scale : tensor<f32> = 1.024000e+03
 // FIXED: amp.scaled = {{.*}}dynamic = false
+// CONSECUTIVE: amp.scaled = {consecutive = true
 // NONE-NOT: loss_scale
 
 // The loss's cotangent is the scale that the step begins with, by which norm and gradients are divided; the update counts where the

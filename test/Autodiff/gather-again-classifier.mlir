@@ -1,5 +1,6 @@
 // RUN: partita-opt %s --gather-again | FileCheck %s
 // RUN: partita-opt %s --gather-again=always=true | FileCheck %s --check-prefix=ALWAYS
+// RUN: partita-opt %s --gather-again="keep=q always=true" | FileCheck %s --check-prefix=KEEP
 
 // The weights with which the forward pass ends and the backward pass begins are gathered once: no other parameter is needed between
 // the two uses, so a second gather would make room for nothing.
@@ -14,6 +15,12 @@
 // CHECK-NOT: zero.gather
 // ALWAYS: func.func @classifier
 // ALWAYS-COUNT-2: zero.gather {{.*}} over "tp" again
+// What `keep` names is saved for the backward pass instead.
+// KEEP: func.func @classifier
+// KEEP: %[[Q:.*]] = zero.gather
+// KEEP: saves {{.*}}, %[[Q]] :
+// KEEP-COUNT-1: zero.gather {{.*}} over "tp" again
+// KEEP-NOT: zero.gather
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @q : tensor<4x6xf32>
 train.parameter @r : tensor<6x6xf32>

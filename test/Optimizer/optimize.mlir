@@ -4,6 +4,7 @@
 // RUN: partita-opt %s --optimize="kind=sgd momentum=0.5 nesterov=true" | FileCheck %s --check-prefix=MOMENTUM
 // RUN: partita-opt %s --optimize="kind=lion weight-decay=0.1 groups=w:weight-decay=0:lr-scale=0.5,?:weight-decay=0.2" | FileCheck %s --check-prefix=LION
 // RUN: partita-opt %s --optimize="kind=adagrad epsilon=1e-7 clip=2" | FileCheck %s --check-prefix=CLIP
+// RUN: partita-opt %s --optimize=no-bias-correction=true | FileCheck %s --check-prefix=UNCORRECTED
 // RUN: not partita-opt %s --optimize=betas=0.9,1.0 2>&1 | FileCheck %s --check-prefix=BETAS
 
 // KIND: error: optimizer 'rmsprop' is unknown; known: adagrad, adam, adamw, lamb, lion, momentum, sgd
@@ -37,6 +38,7 @@ train.parameter @b : tensor<6xf32>
 // CHECK: train.write @b.m
 // CHECK: train.write @b.v
 
+// UNCORRECTED: train.adamw {{.*}} bias_correction = 0.000000e+00
 // SGD-NOT: train.state
 // SGD: train.sgd {{.*}} {decay = 1.000000e-01{{.*}} : f64}
 // SGD: train.sgd {{.*}} {decay = 0.000000e+00{{.*}} : f64}

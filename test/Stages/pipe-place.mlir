@@ -1,4 +1,6 @@
 // RUN: partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 | FileCheck %s
+// RUN: partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 axis=1" | FileCheck %s --check-prefix=AXIS
+// AXIS: module attributes {pipe.axis = 1 : i64
 
 // CHECK: module attributes {{.*}}pipe.stages = 2
 // CHECK: train.parameter @a0 : tensor<4x4xf32> {pipe.on = array<i64: 0>

@@ -1,5 +1,6 @@
 // RUN: partita-opt %s --zero-shard-gradients | FileCheck %s
 // RUN: partita-opt %s --zero-shard-gradients=stage=1 | FileCheck %s --check-prefix=BELOW
+// RUN: partita-opt %s --zero-shard-gradients=sync-each=step | FileCheck %s --check-prefix=BELOW
 
 !p = tensor<2x3xf32, #par.place<[2, 3], partial [dp]>>
 !piece = tensor<3xf32, #par.place<[2, 3], flat [dp]>>

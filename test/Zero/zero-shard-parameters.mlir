@@ -2,6 +2,9 @@
 // RUN: partita-opt %s --zero-shard-parameters=keep=24 | FileCheck %s --check-prefix=KEEP
 // RUN: partita-opt %s --zero-shard-parameters=stage=2 | FileCheck %s --check-prefix=BELOW
 // RUN: partita-opt %s --zero-shard-parameters=sync-each=step | FileCheck %s --check-prefix=STEP
+// RUN: partita-opt %s --zero-shard-parameters=strategy=full-shard | FileCheck %s
+// RUN: not partita-opt %s --zero-shard-parameters="stage=2 strategy=full-shard" 2>&1 | FileCheck %s --check-prefix=STAGE
+// STAGE: error: fsdp strategy full-shard is zero stage 3, the plan says stage 2; leave out one of the two
 // KEEP-NOT: flat
 // BELOW-NOT: flat
 
