@@ -34,10 +34,27 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 #include "dialects/Par/ParOps.h.inc"
 
 namespace partita::par {
-/// The mesh axes over which this compiler can split something.
-inline constexpr llvm::StringRef kAxes[] = {"dp", "fsdp", "tp"};
-/// Those over which the samples of a batch are split.
-inline constexpr llvm::StringRef kDataAxes[] = {"dp", "fsdp"};
+/// A mesh axis over which this compiler can split something. (pp, which splits the program, is pipe's.)
+struct AxisRow {
+  llvm::StringLiteral name;
+  llvm::StringLiteral what; ///< in words
+  bool splitsBatch = false; ///< the samples of a batch are split over it
+};
+/// All axes, by the distance over which ranks communicate: ZeRO shards over the last one that splits the batch.
+inline constexpr AxisRow kAxes[] = {
+    {"dp", "data parallel", /*splitsBatch=*/true},
+    {"fsdp", "the same, with the model's state shared by --zero-stage", /*splitsBatch=*/true},
+    {"tp", "tensor parallel"},
+};
+/// The axis's row; null if there is no such axis.
+const AxisRow *findAxis(llvm::StringRef name);
+/// "dp, fsdp, tp"
+std::string axisNames();
+/// Are samples split over this axis?
+inline bool splitsBatch(llvm::StringRef axis) {
+  const AxisRow *row = findAxis(axis);
+  return row && row->splitsBatch;
+}
 
 /// Reports an error and fails if the op's module has a mesh without the axis.
 llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);

@@ -12,6 +12,15 @@ using namespace partita::par;
 #define GET_OP_CLASSES
 #include "dialects/Par/ParOps.cpp.inc"
 
+const AxisRow *partita::par::findAxis(StringRef name) {
+  const auto *row = llvm::find_if(kAxes, [&](const AxisRow &each) { return each.name == name; });
+  return row == std::end(kAxes) ? nullptr : row;
+}
+
+std::string partita::par::axisNames() {
+  return llvm::join(llvm::map_range(kAxes, [](const AxisRow &each) { return each.name; }), ", ");
+}
+
 LogicalResult partita::par::verifyAxis(Operation *op, StringAttr axis) {
   MeshAttr mesh = MeshAttr::of(op);
   if (mesh.getAxes().empty() || mesh.hasAxis(axis))

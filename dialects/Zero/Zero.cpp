@@ -22,9 +22,9 @@ void ZeroDialect::initialize() {
 }
 
 StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
-  for (StringRef axis : {"fsdp", "dp"})
-    if (mesh.sizeOf(axis) > 1)
-      return StringAttr::get(mesh.getContext(), axis);
+  for (const par::AxisRow &axis : llvm::reverse(par::kAxes))
+    if (axis.splitsBatch && mesh.sizeOf(axis.name) > 1)
+      return StringAttr::get(mesh.getContext(), axis.name);
   return {};
 }
 

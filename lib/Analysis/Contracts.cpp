@@ -82,7 +82,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   }
   if (what.contains('@') && axis.empty())
     return wrong("there is no axis behind '@'");
-  if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !is_contained(par::kAxes, axis))
+  if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !par::findAxis(axis))
     return wrong("there is no mesh axis '" + axis.str() + "'");
   if (std::string problem = parseNumber(number.trim(), contract.bytes, contract.number);
       !problem.empty())

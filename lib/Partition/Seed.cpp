@@ -34,9 +34,9 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
       module->setAttr(par::ParDialect::kMesh, mesh);
     }
     for (StringAttr axis : mesh.getAxes())
-      if (!llvm::is_contained(par::kAxes, axis.getValue())) {
-        module.emitError() << "mesh axis '" << axis.getValue() << "' is unknown; known axes: "
-                           << llvm::join(std::begin(par::kAxes), std::end(par::kAxes), ", ");
+      if (!par::findAxis(axis)) {
+        module.emitError() << "mesh axis '" << axis.getValue()
+                           << "' is unknown; known axes: " << par::axisNames();
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())
@@ -81,7 +81,7 @@ private:
       par::Layout layout(type.getShape());
       int64_t parts = 1;
       for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-        if (size > 1 && llvm::is_contained(par::kDataAxes, axis.getValue())) {
+        if (size > 1 && par::splitsBatch(axis)) {
           layout.splits[dim].push_back({axis, 1});
           parts *= size;
         }

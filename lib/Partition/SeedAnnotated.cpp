@@ -114,7 +114,7 @@ private:
     SmallVector<StringAttr> axes;
     SmallVector<int64_t> sizes;
     for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-      if (!llvm::is_contained(par::kDataAxes, axis.getValue())) {
+      if (!par::splitsBatch(axis)) {
         axes.push_back(axis);
         sizes.push_back(size);
       }

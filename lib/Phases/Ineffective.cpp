@@ -100,34 +100,6 @@ static constexpr Idle kOrdersNothing = {
     },
     "with --objective none: there are no backward passes to order"};
 
-/// What a program for inference has not: objective, gradients, updates.
-static constexpr StringLiteral kOfTraining[] = {
-    "accumulate",
-    "recompute",
-    "recompute-budget",
-    "recompute-partition",
-    "freeze",
-    "trainable",
-    "tie",
-    "ignore-index",
-    "optimizer",
-    "lr",
-    "lr-schedule",
-    "weight-decay",
-    "betas",
-    "eps",
-    "momentum",
-    "nesterov",
-    "no-bias-correction",
-    "group",
-    "clip",
-    "loss-scale",
-    "lamb-bounds",
-    "stochastic-rounding",
-    "reduce-type",
-    "accumulate-type",
-};
-
 static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"initial-scale-power", kFixedScale},
     {"loss-scale-window", kFixedScale},
@@ -190,9 +162,9 @@ std::optional<Ineffective> Plan::findIneffective() const {
   auto ineffective = [](StringRef option, const Idle &idle) {
     return Ineffective{option, ("has no effect " + idle.reason).str()};
   };
-  for (StringRef option : kOfTraining)
-    if (idles(option, kInfers))
-      return ineffective(option, kInfers);
+  for (const PlanOption &option : planOptions())
+    if (option.ofTraining && idles(option.name, kInfers))
+      return ineffective(option.name, kInfers);
   for (const auto &[option, idle] : kIneffective)
     if (idles(option, idle))
       return ineffective(option, idle);

@@ -40,10 +40,13 @@ static std::string checkMesh(StringRef text) {
     if (axis.empty() || size.empty() || size.getAsInteger(10, count))
       return ("'" + item + "' is not an axis with its size, such as dp=2").str();
     bool isPipeline = axis == kPipelineAxis;
-    if (!isPipeline && !llvm::is_contained(par::kAxes, axis))
-      return ("there is no mesh axis '" + axis +
-              "'; this version knows pp (pipeline stages), dp (data parallel), fsdp (the same, with the model's state "
-              "shared by --zero-stage) and tp (tensor parallel)")
+    if (!isPipeline && !par::findAxis(axis))
+      return ("there is no mesh axis '" + axis + "'; there are pp (pipeline stages), " +
+              llvm::join(llvm::map_range(par::kAxes,
+                                         [](const par::AxisRow &each) {
+                                           return (each.name + " (" + each.what + ")").str();
+                                         }),
+                         ", "))
           .str();
     if (count < 1 || count > 65536)
       return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();

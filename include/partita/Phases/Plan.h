@@ -45,6 +45,8 @@ struct PlanOption {
   /// Its value in the unpartitioned program, with which `partita verify` compares; null: the plan's, as it says
   /// what is computed and not how.
   const char *unpartitioned = nullptr;
+  /// Without effect on a program for inference: it decides the objective's, the gradients' or the updates' part.
+  bool ofTraining = false;
 };
 
 llvm::ArrayRef<PlanOption> planOptions();
