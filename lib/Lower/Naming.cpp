@@ -31,6 +31,7 @@ Naming::Naming(func::FuncOp function) {
     if (count > 1 && entry.second * 10 >= count * 9)
       prefix = entry.first().str() + ".";
   nameGradients(function);
+  findSharedTables(function);
   findModules(function);
 }
 
@@ -85,6 +86,26 @@ void Naming::nameGradients(func::FuncOp function) {
     if (FlatSymbolRefAttr parameter = train::updatedParameter(op))
       nameGradient(op->getOperand(1), (shorten(parameter.getValue()) + ".grad").str());
   });
+  nameLoss(function);
+}
+
+/// The first result of a training or evaluation step, and what it is before ranks add it up.
+void Naming::nameLoss(func::FuncOp function) {
+  if (!train::is(function, train::EntryPoint::TrainStep) &&
+      !train::is(function, train::EntryPoint::EvalStep))
+    return;
+  Operation *terminator = function.front().getTerminator();
+  Value loss = terminator->getNumOperands() > 0 ? terminator->getOperand(0) : Value();
+  while (loss && isa<RankedTensorType>(loss.getType()) && loss.getDefiningOp()) {
+    named.try_emplace(loss, "loss");
+    Operation *definer = loss.getDefiningOp();
+    unsigned number = cast<OpResult>(loss).getResultNumber();
+    auto collective = dyn_cast<CollectiveInterface>(definer);
+    if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
+      loss = wait.getFilledBy(number);
+    else
+      loss = collective ? collective.getSourceOf(number) : Value();
+  }
 }
 
 /// Of an addition the sum over earlier micro-batches; null if it has none.
@@ -104,12 +125,18 @@ static Value reducedOf(tx::AddOp add) {
 }
 
 void Naming::nameGradient(Value gradient, std::string name) {
-  while (gradient && gradients.try_emplace(gradient, name).second) {
+  SmallVector<Value>
+      chain; // from the reduced gradient, which may be a rank's shard, to what a pass computes
+  while (gradient && named.try_emplace(gradient, name).second) {
+    chain.push_back(gradient);
     Operation *definer = gradient.getDefiningOp();
     if (!definer)
       return;
     unsigned number = cast<OpResult>(gradient).getResultNumber();
     auto collective = dyn_cast<CollectiveInterface>(definer);
+    if (collective && collective.getCollectiveKind() == CollectiveKind::ReduceScatter)
+      for (Value shard : chain)
+        named[shard] = name + ".shard";
     if (collective && collective.getRow().reduces && collective.getSourceOf(number))
       gradient = collective.getSourceOf(number);
     else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
@@ -143,6 +170,34 @@ static StringRef ownerOf(train::InitialValueOp initial) {
   return state && state.getOf() ? *state.getOf() : initial.getSymbol();
 }
 
+/// Tables of lookups that other ops of the forward pass read too.
+void Naming::findSharedTables(func::FuncOp function) {
+  llvm::StringSet<> lookups, others;
+  function.walk([&](Operation *op) {
+    if (isa<tx::TxDialect>(op->getDialect()) && !provenance::isBackward(op))
+      if (StringRef parameter = parameterOf(op); !parameter.empty())
+        (isa<tx::EmbeddingOp>(op) ? lookups : others).insert(parameter);
+  });
+  for (auto &entry : lookups)
+    if (others.contains(entry.first()))
+      sharedTables.insert(entry.first());
+}
+
+bool Naming::isSharedLookup(Operation *op) const {
+  return isa<tx::EmbeddingOp>(op) && sharedTables.contains(parameterOf(op));
+}
+
+/// The parameter that says which module an op belongs to; of what only another op reads, such as positions, that op's. A table
+/// that a lookup shares with another op, the last layer, has that op's name: "lm_head.weight".
+StringRef Naming::labelOf(Operation *op) const {
+  StringRef parameter = parameterOf(op);
+  if (isSharedLookup(op))
+    return "";
+  if (parameter.empty() && op->getNumOperands() == 0 && op->hasOneUse())
+    return parameterOf(*op->user_begin());
+  return parameter;
+}
+
 /// An op without a telling name belongs where the op before it does.
 void Naming::findModules(func::FuncOp function) {
   std::string last;
@@ -152,12 +207,14 @@ void Naming::findModules(func::FuncOp function) {
       return;
     }
     std::string path = modulePath(provenance::nameOf(op));
-    StringRef parameter = parameterOf(op);
+    StringRef parameter = labelOf(op);
     if (op->getNumResults() == 0 || !isa<tx::TxDialect>(op->getDialect()))
       return;
     for (Value result : op->getResults())
-      if (auto gradient = gradients.find(result); gradient != gradients.end() && path.empty())
+      if (auto gradient = named.find(result); gradient != named.end() && path.empty())
         path = parentOf(parentOf(gradient->second)).str();
+    if (path.empty() && isSharedLookup(op))
+      path = "embedding";
     if (path.empty() && !parameter.empty())
       path = parentOf(parameter).str();
     if (!path.empty())
@@ -174,7 +231,7 @@ std::string Naming::of(Value tensor) const {
     return shorten(read.getSymbol()).str();
   if (auto initial = dyn_cast<train::InitialValueOp>(definer))
     return shorten(initial.getSymbol()).str();
-  if (auto gradient = gradients.find(tensor); gradient != gradients.end())
+  if (auto gradient = named.find(tensor); gradient != named.end())
     return gradient->second;
   if (gatherOf(definer))
     if (StringRef parameter = ::parameterOf(tensor); !parameter.empty())
@@ -183,14 +240,15 @@ std::string Naming::of(Value tensor) const {
   std::string base = moduleOf(definer);
   bool backward = provenance::isBackward(definer) && !isa<offload::CopyInterface>(definer);
   StringRef op = definer->getName().stripDialect();
-  StringRef parameter = parameterOf(definer);
+  StringRef parameter = labelOf(definer);
   if (node.contains('/')) {
     std::string dotted;
     for (char c : node.ltrim('/'))
       dotted += c == '/' ? '.' : c;
     base = shorten(dotted).str();
   } else if (parameter.empty() || backward) {
-    base += (base.empty() ? "" : ".") + op.str();
+    if (StringRef(base).rsplit('.').second != op && base != op)
+      base += (base.empty() ? "" : ".") + op.str();
   } else if (!isa<KernelInterface>(definer) || parentOf(parameter).empty()) {
     base = shorten(parameter).str() + "." + op.str();
   }

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace partita::rt {
 
@@ -28,14 +29,19 @@ public:
 private:
   void nameGradients(mlir::func::FuncOp function);
   void nameGradient(mlir::Value gradient, std::string name);
+  void nameLoss(mlir::func::FuncOp function);
   void findModules(mlir::func::FuncOp function);
   /// The parameter that an op reads, through views; "" if none.
   llvm::StringRef parameterOf(mlir::Operation *op) const;
+  llvm::StringRef labelOf(mlir::Operation *op) const;
+  void findSharedTables(mlir::func::FuncOp function);
+  bool isSharedLookup(mlir::Operation *op) const;
   llvm::StringRef shorten(llvm::StringRef name) const;
 
   std::string prefix; // of all parameters, "transformer."
-  llvm::DenseMap<mlir::Value, std::string> gradients;
+  llvm::DenseMap<mlir::Value, std::string> named; ///< gradients and the loss
   llvm::DenseMap<mlir::Operation *, std::string> modules;
+  llvm::StringSet<> sharedTables;
 };
 
 } // namespace partita::rt
