@@ -5,9 +5,9 @@
 namespace partita_rt {
 namespace {
 
-constexpr int64_t kColumns = 64;
+constexpr int64_t kBlockColumns = 64;
 
-struct Size {
+struct ClassifierSize {
   int64_t rows, width, vocabulary, rowsAtOnce;
 };
 
@@ -17,7 +17,7 @@ struct Definition {
   std::vector<int64_t> labels;
   Doubles loss, dx, dw;
 
-  Definition(const Size &size, Floats x, Floats w)
+  Definition(const ClassifierSize &size, Floats x, Floats w)
       : x(std::move(x)), w(std::move(w)), seeds(randomFloats(size.rows, "dloss")),
         labels(size.rows), loss(size.rows), dx(this->x.size()), dw(this->w.size()) {
     for (int64_t i = 0; i < size.rows; ++i) {
@@ -49,48 +49,51 @@ private:
   }
 };
 
-class Classifier : public testing::TestWithParam<Size> {};
+class Classifier : public testing::TestWithParam<ClassifierSize> {};
 
 TEST_P(Classifier, EqualsItsDefinition) {
   auto [rows, width, vocabulary, rowsAtOnce] = GetParam();
   auto [x, w, seeds, labels, loss, dx, dw] = Definition(
       GetParam(), randomFloats(rows * width, "x", 3.0), randomFloats(vocabulary * width, "w"));
-  int64_t blocks = (vocabulary + kColumns - 1) / kColumns;
-  Floats scratch(size_t(rowsAtOnce * kColumns * (blocks + 1)), NAN);
+  int64_t blocks = (vocabulary + kBlockColumns - 1) / kBlockColumns;
+  Floats scratch(size_t(rowsAtOnce * kBlockColumns * (blocks + 1)), NAN);
   Floats ours(rows, NAN), oursAlone(rows, NAN), oursDx(x.size(), NAN), oursDw(w.size(), NAN);
   classifierLossGrad(ours.data(), oursDx.data(), oursDw.data(), seeds.data(), 1, x.data(), w.data(),
                      labels.data(), rows, width, vocabulary, -100, scratch.data(),
-                     {rowsAtOnce, kColumns});
+                     {rowsAtOnce, kBlockColumns});
   EXPECT_CLOSE(ours, loss, 2e-6);
   EXPECT_CLOSE(oursDx, dx, 5e-6);
   EXPECT_CLOSE(oursDw, dw, 5e-6);
-  scratch.resize(size_t(rowsAtOnce * kColumns));
+  scratch.resize(size_t(rowsAtOnce * kBlockColumns));
   classifierLoss(oursAlone.data(), x.data(), w.data(), labels.data(), rows, width, vocabulary, -100,
-                 scratch.data(), {rowsAtOnce, kColumns});
+                 scratch.data(), {rowsAtOnce, kBlockColumns});
   EXPECT_EQ(ours, oursAlone);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Classifier,
-                         testing::Values(Size{1, 1, 1, 1}, Size{7, 5, 16, 7}, Size{7, 5, 100, 3},
-                                         Size{40, 24, 128, 20}, Size{33, 16, 1031, 16},
-                                         Size{20, 8, 65, 20}));
+                         testing::Values(ClassifierSize{1, 1, 1, 1}, ClassifierSize{7, 5, 16, 7},
+                                         ClassifierSize{7, 5, 100, 3},
+                                         ClassifierSize{40, 24, 128, 20},
+                                         ClassifierSize{33, 16, 1031, 16},
+                                         ClassifierSize{20, 8, 65, 20}));
 
 /// However many blocks of rows add to it: each element has the error of one rounding.
 template <typename T> class SixteenBitClassifier : public testing::Test {};
 TYPED_TEST_SUITE(SixteenBitClassifier, NarrowTypes);
 TYPED_TEST(SixteenBitClassifier, RoundsTheWeightsGradientOnce) {
   using T = TypeParam;
-  constexpr Size size{2048, 8, 40, 8};
+  constexpr ClassifierSize size{2048, 8, 40, 8};
   auto [rows, width, vocabulary, rowsAtOnce] = size;
   Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w");
   for (float &each : x) // sums that grow lose what is small beside them
     each = std::fabs(each);
   Definition wanted(size, x, w);
   Narrow<T> nx = rounded<T>(x), nw = rounded<T>(w), dx(x.size()), dw(w.size(), T(NAN));
-  Floats loss(rows), scratch(size_t(rowsAtOnce * (2 * kColumns + width) + vocabulary * width), NAN);
+  Floats loss(rows),
+      scratch(size_t(rowsAtOnce * (2 * kBlockColumns + width) + vocabulary * width), NAN);
   classifierLossGrad(loss.data(), dx.data(), dw.data(), wanted.seeds.data(), 1, nx.data(),
                      nw.data(), wanted.labels.data(), rows, width, vocabulary, -100, scratch.data(),
-                     {rowsAtOnce, kColumns});
+                     {rowsAtOnce, kBlockColumns});
   const double half = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
   double largest = 0;
   for (double each : wanted.dw)
@@ -103,11 +106,11 @@ TYPED_TEST(SixteenBitClassifier, RoundsTheWeightsGradientOnce) {
 TEST(Classifier, OneSeedForAllRows) {
   Floats x = randomFloats(3 * 4, "x"), w = randomFloats(9 * 4, "w"), seeds(3, 0.25f);
   int64_t labels[] = {8, -100, 0};
-  Floats scratch(3 * kColumns * 2), loss(3), dx(12), dw(36), dx1(12), dw1(36);
+  Floats scratch(3 * kBlockColumns * 2), loss(3), dx(12), dw(36), dx1(12), dw1(36);
   classifierLossGrad(loss.data(), dx.data(), dw.data(), seeds.data(), 1, x.data(), w.data(), labels,
-                     3, 4, 9, -100, scratch.data(), {3, kColumns});
+                     3, 4, 9, -100, scratch.data(), {3, kBlockColumns});
   classifierLossGrad(loss.data(), dx1.data(), dw1.data(), seeds.data(), 0, x.data(), w.data(),
-                     labels, 3, 4, 9, -100, scratch.data(), {3, kColumns});
+                     labels, 3, 4, 9, -100, scratch.data(), {3, kBlockColumns});
   EXPECT_EQ(dx, dx1);
   EXPECT_EQ(dw, dw1);
   EXPECT_EQ(loss[1], 0.0f);
@@ -117,22 +120,22 @@ TEST(Classifier, OneSeedForAllRows) {
 
 /// The running maximum grows from block to block by more than exp can bear at once.
 TEST(Classifier, BearsLogitsFarApart) {
-  int64_t vocabulary = 3 * kColumns;
-  Floats x = {1.0f}, w(size_t(vocabulary), -INFINITY), scratch(4 * kColumns), loss(1);
+  int64_t vocabulary = 3 * kBlockColumns;
+  Floats x = {1.0f}, w(size_t(vocabulary), -INFINITY), scratch(4 * kBlockColumns), loss(1);
   for (int64_t block = 1; block < 3; ++block)
-    for (int64_t j = 0; j < kColumns; ++j)
-      w[block * kColumns + j] = block == 1 ? -500.0f : 500.0f;
+    for (int64_t j = 0; j < kBlockColumns; ++j)
+      w[block * kBlockColumns + j] = block == 1 ? -500.0f : 500.0f;
   int64_t label = vocabulary - 1;
   classifierLoss(loss.data(), x.data(), w.data(), &label, 1, 1, vocabulary, -100, scratch.data(),
-                 {1, kColumns});
-  EXPECT_NEAR(loss[0], std::log(double(kColumns)), 1e-4);
+                 {1, kBlockColumns});
+  EXPECT_NEAR(loss[0], std::log(double(kBlockColumns)), 1e-4);
 }
 
 TEST(Classifier, RefusesLabelsOutsideTheVocabulary) {
   int64_t labels[] = {0, 4};
-  float x[2] = {}, w[4] = {}, loss[2], scratch[2 * kColumns];
+  float x[2] = {}, w[4] = {}, loss[2], scratch[2 * kBlockColumns];
   EXPECT_EQ(errorOf([&] {
-              classifierLoss(loss, x, w, labels, 2, 1, 4, -100, scratch, {2, kColumns});
+              classifierLoss(loss, x, w, labels, 2, 1, 4, -100, scratch, {2, kBlockColumns});
             }),
             "cross-entropy: label 4 of row 1 is outside 0 .. 3");
 }

@@ -151,12 +151,12 @@ TYPED_TEST(HalfProducts, Classifier) {
   }
 }
 
-template <typename T> HeadsOf<T> plain(T *data, int64_t sequence, int64_t heads, int64_t dim) {
+template <typename T> HeadsOf<T> plainHeads(T *data, int64_t sequence, int64_t heads, int64_t dim) {
   return {data, sequence * heads * dim, heads * dim, dim};
 }
 template <typename T>
-HeadsOf<const T> plain(const std::vector<T> &data, int64_t s, int64_t h, int64_t d) {
-  return plain(data.data(), s, h, d);
+HeadsOf<const T> plainHeads(const std::vector<T> &data, int64_t s, int64_t h, int64_t d) {
+  return plainHeads(data.data(), s, h, d);
 }
 
 struct AttentionCase {
@@ -190,23 +190,23 @@ template <typename T, typename B> void checkAttention(const AttentionCase &c) {
     ndscores = {ndbias.data(), 0, 0, a.keySequence, 1};
   }
   int64_t s = a.sequence, h = a.heads, t = a.keySequence, d = a.headDim, e = a.valueDim;
-  attentionForward(plain(out.data(), s, h, e), lse.data(), plain(q, s, h, d), plain(k, t, kv, d),
-                   plain(v, t, kv, e), a, scores);
-  attentionForward(plain(nout.data(), s, h, e), nlse.data(), plain(nq_, s, h, d),
-                   plain(nk_, t, kv, d), plain(nv, t, kv, e), a, nscores);
+  attentionForward(plainHeads(out.data(), s, h, e), lse.data(), plainHeads(q, s, h, d),
+                   plainHeads(k, t, kv, d), plainHeads(v, t, kv, e), a, scores);
+  attentionForward(plainHeads(nout.data(), s, h, e), nlse.data(), plainHeads(nq_, s, h, d),
+                   plainHeads(nk_, t, kv, d), plainHeads(nv, t, kv, e), a, nscores);
   EXPECT_ROUNDED(nout, out);
   EXPECT_EQ(nlse, lse);
   out = widened(nout); // what the 16-bit backward pass reads
   Floats delta(size_t(attentionWorkspace(a, DType::Float32))),
       workspace(size_t(attentionWorkspace(a, kDTypeOf<T>)), NAN);
-  attentionBackward(plain(dq.data(), s, h, d), plain(dk.data(), t, kv, d),
-                    plain(dv.data(), t, kv, e), delta.data(), plain(dout, s, h, e),
-                    plain(out, s, h, e), lse.data(), plain(q, s, h, d), plain(k, t, kv, d),
-                    plain(v, t, kv, e), a, scores, dscores);
-  attentionBackward(plain(ndq.data(), s, h, d), plain(ndk.data(), t, kv, d),
-                    plain(ndv.data(), t, kv, e), workspace.data(), plain(ndout, s, h, e),
-                    plain(nout, s, h, e), lse.data(), plain(nq_, s, h, d), plain(nk_, t, kv, d),
-                    plain(nv, t, kv, e), a, nscores, ndscores);
+  attentionBackward(plainHeads(dq.data(), s, h, d), plainHeads(dk.data(), t, kv, d),
+                    plainHeads(dv.data(), t, kv, e), delta.data(), plainHeads(dout, s, h, e),
+                    plainHeads(out, s, h, e), lse.data(), plainHeads(q, s, h, d),
+                    plainHeads(k, t, kv, d), plainHeads(v, t, kv, e), a, scores, dscores);
+  attentionBackward(plainHeads(ndq.data(), s, h, d), plainHeads(ndk.data(), t, kv, d),
+                    plainHeads(ndv.data(), t, kv, e), workspace.data(), plainHeads(ndout, s, h, e),
+                    plainHeads(nout, s, h, e), lse.data(), plainHeads(nq_, s, h, d),
+                    plainHeads(nk_, t, kv, d), plainHeads(nv, t, kv, e), a, nscores, ndscores);
   EXPECT_ROUNDED(ndq, dq);
   EXPECT_ROUNDED(ndk, dk);
   EXPECT_ROUNDED(ndv, dv);

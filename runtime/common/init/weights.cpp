@@ -17,14 +17,14 @@ namespace {
 constexpr char kKeepNames[] = "exporters that fold constants lose names; torch.onnx.export keeps "
                               "them with optimize=False (dynamo) or do_constant_folding=False";
 
-bool endsIn(const std::string &text, const std::string &end) {
+bool endsInName(const std::string &text, const std::string &end) {
   return text.size() > end.size() + 1 && text[text.size() - end.size() - 1] == '.' &&
          text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 /// The length of the name in which the other one ends, 0 if neither does.
 size_t commonEnd(const std::string &a, const std::string &b) {
-  return endsIn(a, b) ? b.size() : endsIn(b, a) ? a.size() : 0;
+  return endsInName(a, b) ? b.size() : endsInName(b, a) ? a.size() : 0;
 }
 
 bool isTransposed(const Shape &a, const Shape &b) {

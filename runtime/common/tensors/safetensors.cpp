@@ -47,7 +47,7 @@ namespace {
 
 constexpr int64_t kLargestHeader = 100'000'000;
 
-const Json &member(const Json &object, const char *key, Json::Kind kind) {
+const Json &entryOf(const Json &object, const char *key, Json::Kind kind) {
   const Json *value = object.kind == Json::Object ? object.find(key) : nullptr;
   if (!value || value->kind != kind)
     fail("its entry has no valid %s", key);
@@ -58,9 +58,9 @@ const Json &member(const Json &object, const char *key, Json::Kind kind) {
 StoredTensor parseEntry(const Json &entry, const unsigned char *data, int64_t bytes,
                         std::pair<int64_t, int64_t> &range) {
   StoredTensor tensor{DType::Float32, {}, nullptr};
-  tensor.dtype = parseType(member(entry, "dtype", Json::String).string);
+  tensor.dtype = parseType(entryOf(entry, "dtype", Json::String).string);
 
-  const Json &shape = member(entry, "shape", Json::Array);
+  const Json &shape = entryOf(entry, "shape", Json::Array);
   if (shape.items.size() > size_t(kMaxDims))
     fail("its shape has %zu dimensions, at most %d are possible", shape.items.size(), kMaxDims);
   int64_t size = sizeOf(tensor.dtype);
@@ -73,7 +73,7 @@ StoredTensor parseEntry(const Json &entry, const unsigned char *data, int64_t by
     tensor.shape.dims[tensor.shape.rank++] = dim.integer;
   }
 
-  const Json &offsets = member(entry, "data_offsets", Json::Array);
+  const Json &offsets = entryOf(entry, "data_offsets", Json::Array);
   if (offsets.items.size() != 2 || offsets.items[0].kind != Json::Integer ||
       offsets.items[1].kind != Json::Integer)
     fail("its data_offsets are not two integers");

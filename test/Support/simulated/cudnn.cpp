@@ -22,7 +22,7 @@ struct cudnnContext {
 
 namespace {
 
-thread_local std::string lastError;
+thread_local std::string lastMessage;
 std::atomic<int64_t> plans{0}, executions{0}, largestWorkspace{0};
 
 /// A mistake of the caller's.
@@ -34,13 +34,13 @@ __attribute__((format(printf, 2, 3))) cudnnStatus_t refuse(cudnnStatus_t status,
   std::vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   std::fprintf(stderr, "simulated cuDNN: %s\n", text);
-  lastError = text;
+  lastMessage = text;
   return status;
 }
 
 /// What cuDNN has no kernel for.
 cudnnStatus_t cannot(cudnnStatus_t status, const char *why) {
-  lastError = why;
+  lastMessage = why;
   return status;
 }
 
@@ -270,8 +270,8 @@ const char *cudnnGetErrorString(cudnnStatus_t status) {
                                         : "CUDNN_STATUS_EXECUTION_FAILED";
 }
 void cudnnGetLastErrorString(char *message, size_t size) {
-  std::snprintf(message, size, "%s", lastError.c_str());
-  lastError.clear();
+  std::snprintf(message, size, "%s", lastMessage.c_str());
+  lastMessage.clear();
 }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {

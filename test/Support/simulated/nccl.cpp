@@ -40,11 +40,11 @@ struct Board {
   Rank ranks[kMostRanks];
 };
 
-thread_local std::string lastError;
+thread_local std::string lastFailure;
 thread_local int groupDepth = 0;
 
 ncclResult_t wrong(ncclResult_t result, const std::string &text) {
-  lastError = text;
+  lastFailure = text;
   std::fprintf(stderr, "simulated NCCL: %s\n", text.c_str());
   return result;
 }
@@ -380,4 +380,4 @@ const char *ncclGetErrorString(ncclResult_t result) {
   return size_t(result) < 8 ? texts[result] : "unknown result code";
 }
 
-const char *ncclGetLastError(ncclComm_t) { return lastError.c_str(); }
+const char *ncclGetLastError(ncclComm_t) { return lastFailure.c_str(); }
