@@ -11,6 +11,7 @@
 #define PARTITA_RT_CPU_MICRO_GEMM_H
 
 #include "cpu/vector.h"
+#include "partita_rt/workspaces.h"
 
 #include <algorithm>
 
@@ -37,7 +38,7 @@ inline Wide splatWide(float x) {
 }
 
 /// Rows of packed operands have a multiple of this many elements.
-constexpr int64_t kPad = 16;
+constexpr int64_t kPad = kHeadPad;
 constexpr int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 
 struct MatrixA {

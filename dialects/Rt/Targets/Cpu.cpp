@@ -7,6 +7,7 @@
 
 #include "dialects/Rt/Rt.h"
 #include "dialects/Rt/Targets/Targets.h"
+#include "runtime/include/partita_rt/workspaces.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -35,12 +36,12 @@ public:
                                     /*mayBeOne=*/sizes.tokens <= 1024);
   }
 
-  /// What attentionWorkspace of the runtime says.
   int64_t getAttentionGradWorkspace(RankedTensorType q, RankedTensorType k,
                                     int64_t rows) const override {
-    int64_t groups = q.getDimSize(2) / k.getDimSize(2),
-            width = static_cast<int64_t>(llvm::alignTo(q.getDimSize(3), 16));
-    return rows + (q.getElementType().isF32() ? 0 : groups * q.getDimSize(1) * width);
+    return partita_rt::attentionWorkspaceOnCpu({/*queries=*/rows, /*sequence=*/q.getDimSize(1),
+                                                /*headDim=*/q.getDimSize(3),
+                                                /*groups=*/q.getDimSize(2) / k.getDimSize(2),
+                                                /*isFloat=*/q.getElementType().isF32()});
   }
 
   std::string tensorRows(const std::string &table, const std::string &first,

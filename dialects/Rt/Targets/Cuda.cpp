@@ -8,6 +8,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Rt/Targets/Targets.h"
 #include "runtime/include/partita_rt/cuda/shapes.h"
+#include "runtime/include/partita_rt/workspaces.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -47,10 +48,9 @@ public:
     return chooseClassifierGradient(sizes, block(sizes, all), all, 0, /*mayBeOne=*/true);
   }
 
-  /// What attentionBackwardWorkspace of the runtime says.
   int64_t getAttentionGradWorkspace(RankedTensorType, RankedTensorType,
                                     int64_t rows) const override {
-    return 2 * rows;
+    return partita_rt::attentionWorkspaceOnCuda(rows);
   }
 
   /// The host counts the rows' blocks, the kernel reads its own copy of the table.

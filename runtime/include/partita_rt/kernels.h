@@ -24,6 +24,7 @@
 #include "partita_rt/loss_scaler.h"
 #include "partita_rt/tensors.h"
 #include "partita_rt/types.h"
+#include "partita_rt/workspaces.h"
 
 #include <initializer_list>
 #include <type_traits>
@@ -187,8 +188,8 @@ PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 
 /// Floats of attentionBackward's workspace.
 constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
-  int64_t delta = shape.batch * shape.heads * shape.sequence, dim = (shape.headDim + 15) / 16 * 16;
-  return delta + (dtype == DType::Float32 ? 0 : shape.groups * shape.sequence * dim);
+  return attentionWorkspaceOnCpu({shape.batch * shape.heads * shape.sequence, shape.sequence,
+                                  shape.headDim, shape.groups, dtype == DType::Float32});
 }
 
 //===-- Rotary position embedding -----------------------------------------------------------===//

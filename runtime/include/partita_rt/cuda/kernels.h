@@ -124,9 +124,9 @@ PARTITA_RT_ATTENTION(Half)
 PARTITA_RT_ATTENTION(BFloat16)
 #undef PARTITA_RT_ATTENTION
 
-/// Floats of attentionBackward's workspace, here: two per query.
+/// Floats of attentionBackward's workspace, here.
 constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
-  return 2 * shape.batch * shape.heads * shape.sequence;
+  return attentionWorkspaceOnCuda(shape.batch * shape.heads * shape.sequence);
 }
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//

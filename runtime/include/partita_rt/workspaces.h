@@ -1,0 +1,35 @@
+// Workspaces that programs give to kernels, in floats: the compiler plans them in the arena, and the
+// kernels use all of them. The compiler includes this header, so it includes no other of the runtime's.
+
+#ifndef PARTITA_RT_WORKSPACES_H
+#define PARTITA_RT_WORKSPACES_H
+
+#include <cstdint>
+
+namespace partita_rt {
+
+/// Elements to whose multiple the CPU's attention pads a row of a head.
+constexpr int64_t kHeadPad = 16;
+
+/// What the workspace of attention's backward pass on the CPU depends on.
+struct AttentionWork {
+  int64_t queries;  ///< batch * heads * sequence
+  int64_t sequence; ///< of queries
+  int64_t headDim;  ///< of q and k
+  int64_t groups;   ///< query heads per key/value head
+  bool isFloat;     ///< else heads are stored in 16 bits
+};
+
+/// On the CPU: delta of each query; behind them, for 16-bit heads, the sums of dq of the heads that
+/// share keys, in padded rows.
+constexpr int64_t attentionWorkspaceOnCpu(const AttentionWork &work) {
+  int64_t row = (work.headDim + kHeadPad - 1) / kHeadPad * kHeadPad;
+  return work.queries + (work.isFloat ? 0 : work.groups * work.sequence * row);
+}
+
+/// On a GPU: delta and the share of each query (batch * heads * sequence), for all types.
+constexpr int64_t attentionWorkspaceOnCuda(int64_t queries) { return 2 * queries; }
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_WORKSPACES_H
