@@ -1,5 +1,6 @@
 // The table of collectives: what its readers ask of a row.
 
+#include "common/mesh/request.h"
 #include "partita_rt/comm.h"
 
 #include <gtest/gtest.h>
@@ -27,6 +28,20 @@ TEST(Collectives, AnUnknownNameOrKindIsNoOther) {
   EXPECT_EQ(collectiveNamed("all_reduce_max"), nullptr);
   EXPECT_EQ(collectiveNamed(""), nullptr);
   EXPECT_STREQ(nameOf(CollectiveKind(kCollectiveKinds)), "unknown");
+}
+
+TEST(Collectives, FormsThatNoTransportPerformsAreRefused) {
+  auto isPerformedAs = [](Extent from, Extent to, bool inPlace, bool reduces) {
+    CollectiveRow row = rowOf(CollectiveKind::AllGather);
+    row.from = from, row.to = to, row.inPlace = inPlace, row.reduces = reduces;
+    return isPerformed(row);
+  };
+  EXPECT_TRUE(isPerformedAs(Extent::Full, Extent::Full, false, false));    // all-to-all
+  EXPECT_FALSE(isPerformedAs(Extent::Shard, Extent::Shard, false, false)); // a shift
+  EXPECT_FALSE(isPerformedAs(Extent::Shard, Extent::Shard, false, true));
+  EXPECT_FALSE(isPerformedAs(Extent::Full, Extent::Full, false, true));
+  EXPECT_FALSE(isPerformedAs(Extent::Shard, Extent::Full, false, true));
+  EXPECT_FALSE(isPerformedAs(Extent::Full, Extent::Full, true, true));
 }
 
 } // namespace

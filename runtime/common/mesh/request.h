@@ -11,6 +11,24 @@
 
 namespace partita_rt {
 
+/// Do the transports perform a collective of this form? They read the row, not the kind:
+///   in place   a reduction, or the root's values, in buffers of equal size
+///   to shards  a reduction of full tensors
+///   to full    what all ranks have for this one, in their order: shards, or a block of each full
+///              tensor; not reduced
+constexpr bool isPerformed(const CollectiveRow &row) {
+  if (row.inPlace)
+    return row.from == Extent::Shard && row.to == Extent::Shard;
+  return row.reduces ? row.from == Extent::Full && row.to == Extent::Shard : row.to == Extent::Full;
+}
+constexpr bool allPerformed() {
+  for (const CollectiveRow &row : kCollectives)
+    if (!isPerformed(row))
+      return false;
+  return true;
+}
+static_assert(allPerformed(), "a row of collectives.h has a form that no transport performs");
+
 /// One piece: `count` elements of the part (of the buffer itself for all_reduce and broadcast).
 struct Item {
   const char *from;
