@@ -193,8 +193,10 @@ StringRef Naming::labelOf(Operation *op) const {
   StringRef parameter = parameterOf(op);
   if (isSharedLookup(op))
     return "";
-  if (parameter.empty() && op->getNumOperands() == 0 && op->hasOneUse())
-    return parameterOf(*op->user_begin());
+  if (parameter.empty() && op->getNumOperands() == 0)
+    for (Operation *user : op->getUsers())
+      if (StringRef read = parameterOf(user); !read.empty())
+        return read;
   return parameter;
 }
 
