@@ -86,7 +86,7 @@ DictionaryAttr factsOf(Location loc) {
   return facts;
 }
 
-/// Of an op's attributes the facts, null where there are none. `likely` is made use of if it is these.
+/// The facts among an op's attributes, or null. Returns `likely` if it is equal, to avoid building another.
 DictionaryAttr factsInAttributes(Operation *op, const Keys &keys, DictionaryAttr likely) {
   SmallVector<NamedAttribute> facts;
   for (NamedAttribute each : op->getRawDictionaryAttrs())

@@ -39,7 +39,7 @@ static LogicalResult checkShape(EmitError emitError, RankedTensorType type) {
 LogicalResult InputAttr::verify(EmitError emitError, StringRef name, StringRef role,
                                 RankedTensorType type, bool, int64_t, int64_t) {
   if (!train::findRole(role))
-    return emitError() << "input '" << name << "' has role '" << role << "', which is none of "
+    return emitError() << "input '" << name << "' has role '" << role << "', which is not one of "
                        << train::roleNames();
   return checkShape(emitError, type);
 }

@@ -137,9 +137,9 @@ private:
     return false;
   }
 
-  /// Of the ops whose next stop is `at`, the one that the trunk comes from: an operand of `at`; of
-  /// two the one that feeds the other (the residual sum, not the branch beside it); where none does
-  /// (branches that are added one after the other), what all of them come from; else the end of the
+  /// The op before `at` on the trunk, among those whose next stop is `at`: an operand of `at`; if
+  /// several, the one that feeds another (the residual sum, not the branch beside it); if none does
+  /// (branches added one after the other), the op that feeds all of them; otherwise the end of the
   /// longest chain.
   int stopBefore(int at) const {
     SmallVector<int> direct;

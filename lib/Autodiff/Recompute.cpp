@@ -174,7 +174,8 @@ private:
       value = definer->getOperand(0);
       definer = value.getDefiningOp();
     }
-    bool computed = definer && definer->getBlock() == forward && isa<RankedTensorType>(value.getType());
+    bool computed =
+        definer && definer->getBlock() == forward && isa<RankedTensorType>(value.getType());
     return computed && !train::parameterReadBy(value) ? value : Value();
   }
 
@@ -286,8 +287,8 @@ private:
       });
   }
 
-  /// This rank's shard of a value that all ranks of tp have, taken where it is made; null where
-  /// they have shards anyhow, or nobody asked for it.
+  /// This rank's shard of a value that all ranks of tp hold, taken where it is defined; null if the
+  /// value is already sharded, or sharding was not requested.
   Value pieceOf(Value whole) {
     auto type = cast<RankedTensorType>(whole.getType());
     if (!partitionOver || !isa<FloatType>(type.getElementType()) ||
@@ -332,9 +333,9 @@ private:
 
   train::AccumulateOp loop;
   Block *forward, *backward;
-  StringAttr partitionOver;            ///< the axis tp, where it was asked for
+  StringAttr partitionOver;                        ///< the axis tp, where it was asked for
   llvm::MapVector<Value, BlockArgument> arguments; ///< what saved values are in the backward pass
-  llvm::DenseMap<Value, Value> pieces; ///< of what enters layers
+  llvm::DenseMap<Value, Value> pieces;             ///< of what enters layers
   std::map<int64_t, SmallVector<Operation *>> layers;
 };
 
@@ -354,8 +355,9 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
     }
     bool whole = policy == "block" || (policy == "none" && budget > 0);
     if (partition && !whole)
-      return failPartition("only inputs of fully recomputed layers are sharded; use --recompute block "
-                           "or --recompute-budget");
+      return failPartition(
+          "only inputs of fully recomputed layers are sharded; use --recompute block "
+          "or --recompute-budget");
     if (partition && par::MeshAttr::of(getOperation()).sizeOf("tp") <= 1)
       return failPartition("the ranks of mesh axis 'tp' share what enters a layer, and there is "
                            "one; give it a mesh with tp=2 or more");

@@ -127,7 +127,7 @@ LogicalResult FunctionPrinter::print(emitc::FuncOp function) {
 
 void FunctionPrinter::print(emitc::VerbatimOp text) {
   StringRef whole = text.getValue(), trimmed = whole.ltrim(' ');
-  auto remark = text->getAttrOfType<StringAttr>("rt.comment");
+  auto remark = text->getAttrOfType<StringAttr>(kCommentAttr);
   line(static_cast<unsigned>((whole.size() - trimmed.size()) / 2), trimmed,
        remark ? remark.getValue() : "");
 }
@@ -206,7 +206,7 @@ void FunctionPrinter::printCall(emitc::CallOpaqueOp call, unsigned depth) {
       arguments.push_back(use(operand));
   }
   text += "(" + llvm::join(arguments, ", ") + ")";
-  auto remark = call->getAttrOfType<StringAttr>("rt.comment");
+  auto remark = call->getAttrOfType<StringAttr>(kCommentAttr);
   if (call.getNumResults() == 1)
     define(call.getResult(0), text, depth, remark ? remark.getValue() : "");
   else
@@ -227,7 +227,7 @@ void FunctionPrinter::printVerbatim(emitc::VerbatimOp verbatim, unsigned depth) 
   }
   StringRef trimmed = StringRef(result).ltrim(' ');
   size_t extra = result.size() - trimmed.size();
-  auto remark = verbatim->getAttrOfType<StringAttr>("rt.comment");
+  auto remark = verbatim->getAttrOfType<StringAttr>(kCommentAttr);
   line(depth + static_cast<unsigned>(extra / 2), trimmed, remark ? remark.getValue() : "");
 }
 

@@ -9,6 +9,9 @@
 
 namespace partita::emit {
 
+/// On an EmitC op: the comment at the end of its line.
+inline constexpr llvm::StringLiteral kCommentAttr = "rt.comment";
+
 /// Prints one emitc.func: variables are named by their locations, literals stand where they are
 /// used, `rt.comment` becomes a remark at the line's end, long lines are broken. Upstream's
 /// translateToCpp gives an equivalent program without the names; a test compares both.

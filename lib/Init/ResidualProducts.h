@@ -1,6 +1,6 @@
 //===- ResidualProducts.h - matrices whose products are added to a residual stream --*- C++ -*-===//
-#ifndef PARTITA_LIB_OBJECTIVE_RESIDUALPRODUCTS_H
-#define PARTITA_LIB_OBJECTIVE_RESIDUALPRODUCTS_H
+#ifndef PARTITA_LIB_INIT_RESIDUALPRODUCTS_H
+#define PARTITA_LIB_INIT_RESIDUALPRODUCTS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -13,4 +13,4 @@ llvm::DenseMap<mlir::StringAttr, unsigned> countResidualProducts(mlir::func::Fun
 
 } // namespace partita::objective
 
-#endif // PARTITA_LIB_OBJECTIVE_RESIDUALPRODUCTS_H
+#endif // PARTITA_LIB_INIT_RESIDUALPRODUCTS_H

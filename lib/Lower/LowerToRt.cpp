@@ -32,12 +32,12 @@ using namespace partita::rt;
 
 namespace {
 
-/// What kernels are made for. Of doubles there are norms, whose kernels and sums over ranks take
-/// them, and what puts together those of pipeline stages; phase `import` leaves no others.
+/// Checks that the target has kernels for an element type. float64 is allowed only for norms and for
+/// combining the norms of pipeline stages; phase `import` leaves no other.
 LogicalResult checkType(Operation *op, RankedTensorType type) {
   Type element = type.getElementType();
-  bool computes = isa<tx::TxDialect>(op->getDialect()) &&
-                  !isa<tx::ConcatOp, tx::SliceOp, tx::ConstantOp>(op);
+  bool computes =
+      isa<tx::TxDialect>(op->getDialect()) && !isa<tx::ConcatOp, tx::SliceOp, tx::ConstantOp>(op);
   bool isNorm = element.isF64() && !computes && type.getRank() <= 1;
   bool isStored = element.isF32() || element.isF16() || element.isBF16();
   if (isa<FloatType>(element) && !isStored && !isNorm)
@@ -313,7 +313,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     numberSymbols(shared);
     shareHyperparameters(shared);
     shared.learningRate = learningRate;
-    shared.schedule = schedule;
+    shared.lrSchedule = lrSchedule;
     FailureOr<ProgramTables> tables = collectTables(module, shared);
     if (failed(tables) || failed(checkInit(module)))
       return signalPassFailure();
@@ -331,7 +331,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
       ++functions;
     }
     kernels += llvm::range_size(module.getOps<KernelOp>());
-    FailureOr<ProgramAttr> program = tables->asAttribute(module, shared.schedule);
+    FailureOr<ProgramAttr> program = tables->asAttribute(module, shared.lrSchedule);
     if (failed(program))
       return signalPassFailure();
     module->setAttr(RtDialect::kProgram, *program);

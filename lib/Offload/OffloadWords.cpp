@@ -1,4 +1,4 @@
-//===- What.cpp - the words of --offload ------------------------------------------------------===//
+//===- OffloadWords.cpp - the words of --offload ----------------------------------------------===//
 
 #include "lib/Offload/OffloadWords.h"
 

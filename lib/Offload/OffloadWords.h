@@ -1,7 +1,7 @@
-//===- What.h - the words of --offload ----------------------------------------------*- C++ -*-===//
+//===- OffloadWords.h - the words of --offload --------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_OFFLOAD_WHAT_H
-#define PARTITA_LIB_OFFLOAD_WHAT_H
+#ifndef PARTITA_LIB_OFFLOAD_OFFLOADWORDS_H
+#define PARTITA_LIB_OFFLOAD_OFFLOADWORDS_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -11,4 +11,4 @@ mlir::FailureOr<bool> names(mlir::ModuleOp module, llvm::ArrayRef<std::string> w
                             llvm::StringRef word);
 } // namespace partita::offload
 
-#endif // PARTITA_LIB_OFFLOAD_WHAT_H
+#endif // PARTITA_LIB_OFFLOAD_OFFLOADWORDS_H

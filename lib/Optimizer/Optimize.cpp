@@ -67,8 +67,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
       return signalPassFailure();
     SymbolTable symbols(module);
     for (auto parameter : module.getOps<train::ParameterOp>())
-      parameterNames.insert_range(
-          ArrayRef({parameter.getSymName(), parameter.getModelName()}));
+      parameterNames.insert_range(ArrayRef({parameter.getSymName(), parameter.getModelName()}));
     findInitialWrites(symbols);
     if (failed(findScale(wanted)))
       return signalPassFailure();
@@ -105,7 +104,8 @@ private:
     double number;
     if (!epsilon.empty()) {
       if (StringRef(epsilon).getAsDouble(number) || !(number >= 0))
-        return getOperation().emitError() << "epsilon: '" << epsilon << "', expected a number of at least 0";
+        return getOperation().emitError()
+               << "epsilon: '" << epsilon << "', expected a number of at least 0";
       if (failed(set("epsilon", "epsilon", number)))
         return failure();
     }
@@ -141,11 +141,11 @@ private:
   static Location oncePerStep(Operation *update) {
     Location loc = UnknownLoc::get(update->getContext());
     train::LayerAttr layer = train::LayerAttr::of(update);
-    return layer ? provenance::with(loc, provenance::kLayer,
-                                    train::LayerAttr::get(update->getContext(),
-                                                          train::LayerAttr::kOnce,
-                                                          layer.getCount()))
-                 : loc;
+    return layer
+               ? provenance::with(loc, provenance::kLayer,
+                                  train::LayerAttr::get(update->getContext(),
+                                                        train::LayerAttr::kOnce, layer.getCount()))
+               : loc;
   }
 
   static Type scalar(OpBuilder &builder) { return RankedTensorType::get({}, builder.getF32Type()); }
@@ -189,7 +189,7 @@ private:
     return success();
   }
 
-  /// The last that a step does: the scale that the next one begins with.
+  /// Updates the loss scale at the end of the step.
   void updateScale(Operation *lastUpdate) {
     if (!applies)
       return;
@@ -324,8 +324,8 @@ private:
   void warn(ArrayRef<train::StoredTensor> tensors, const std::string &what) {
     const train::StoredTensor &first = tensors.front();
     std::string others = ", one of " + std::to_string(tensors.size()) + ",";
-    std::string text = "tensor '" + first.name + "'" + (tensors.size() > 1 ? others : "") +
-                       " is " + what +
+    std::string text = "tensor '" + first.name + "'" + (tensors.size() > 1 ? others : "") + " is " +
+                       what +
                        "; to train the parameter, export without constant folding "
                        "(torch.onnx.export: optimize=False)";
     getOperation().emitWarning() << text;
@@ -389,11 +389,11 @@ private:
     return std::distance(all.begin(), llvm::find(all, parameter));
   }
 
-  llvm::StringSet<> parameterNames; // as symbols and in the model
+  llvm::StringSet<> parameterNames;         // as symbols and in the model
   std::vector<train::StoredTensor> shifted; // whose values matter to their updates
   std::vector<train::StoredTensor> open;  // whose parameters may have another number of dimensions
   std::vector<train::StoredTensor> parts; // whose norms matter to their updates
-  bool usesNorms = false;                   // trust ratios
+  bool usesNorms = false;                 // trust ratios
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio
   DictionaryAttr scaling;                     // of the loss; null for none

@@ -1,7 +1,7 @@
 //===- LayerFunction.h - steps of several layers as one function --------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_LOWER_LAYERFUNCTION_H
-#define PARTITA_LIB_LOWER_LAYERFUNCTION_H
+#ifndef PARTITA_LIB_OUTLINE_LAYERFUNCTION_H
+#define PARTITA_LIB_OUTLINE_LAYERFUNCTION_H
 
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
@@ -15,11 +15,11 @@ struct Step {
   mlir::Operation *op = nullptr; ///< null: the end of a block
   mlir::func::FuncOp function;
   std::optional<train::EntryPoint> entry; ///< that the function is, or is a pass of
-  std::string comment; ///< that stands in front of it; "" if none does
-  std::string path;    ///< the last comment's, which it belongs to
-  std::string part;    ///< of a training step: "Forward", "Backward", "Update"
-  int64_t layer = -1;  ///< its number; below 0: none
-  LayerLabel label;    ///< what names call the layer
+  std::string comment;                    ///< that stands in front of it; "" if none does
+  std::string path;                       ///< the last comment's, which it belongs to
+  std::string part;                       ///< of a training step: "Forward", "Backward", "Update"
+  int64_t layer = -1;                     ///< its number; below 0: none
+  LayerLabel label;                       ///< what names call the layer
   mlir::Attribute key; ///< equal for steps that differ in data alone; null: never equal
 };
 
@@ -47,4 +47,4 @@ LayerFunction makeLayerFunction(llvm::ArrayRef<llvm::ArrayRef<Step>> occurrences
 
 } // namespace partita::rt
 
-#endif // PARTITA_LIB_LOWER_LAYERFUNCTION_H
+#endif // PARTITA_LIB_OUTLINE_LAYERFUNCTION_H

@@ -6,8 +6,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_LIB_LOWER_LAYERNAMES_H
-#define PARTITA_LIB_LOWER_LAYERNAMES_H
+#ifndef PARTITA_LIB_OUTLINE_LAYERNAMES_H
+#define PARTITA_LIB_OUTLINE_LAYERNAMES_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -48,4 +48,4 @@ std::string commonComment(llvm::ArrayRef<std::string> comments);
 
 } // namespace partita::rt
 
-#endif // PARTITA_LIB_LOWER_LAYERNAMES_H
+#endif // PARTITA_LIB_OUTLINE_LAYERNAMES_H

@@ -1,7 +1,7 @@
 //===- Repeats.h - sequences of equal tokens, worth writing once --------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_LOWER_REPEATS_H
-#define PARTITA_LIB_LOWER_REPEATS_H
+#ifndef PARTITA_LIB_OUTLINE_REPEATS_H
+#define PARTITA_LIB_OUTLINE_REPEATS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -14,16 +14,15 @@ struct Repeat {
   llvm::SmallVector<unsigned> starts;
 };
 
-/// Which repeated sequences to write once, so that few lines are left. A token is `lines[i]` lines
-/// of text; a call of a sequence is one, and its row of data some. Greedily the one that saves most
-/// lines first, if it can begin where a layer does rather there; what saves next to nothing is
-/// left, and what is no layers: `layers[i]` is the layer's number that a token belongs to, 0 if
-/// none, and occurrences in one and the same layer, or just two in none, do not count. No token is
-/// in two of them.
+/// Chooses repeated sequences to write once, to minimize lines of text. Token i takes `lines[i]`
+/// lines; a call of a sequence takes one, and its row of data some. Greedy: takes the sequence that
+/// saves the most lines, preferably starting at a layer boundary. Sequences that save little, or that
+/// are not layers, are left alone: `layers[i]` is the number of token i's layer, 0 if it has none, and
+/// occurrences within one layer, or only two outside layers, do not count. Sequences do not overlap.
 llvm::SmallVector<Repeat> chooseRepeats(llvm::ArrayRef<unsigned> tokens,
                                         llvm::ArrayRef<unsigned> lines,
                                         llvm::ArrayRef<unsigned> layers);
 
 } // namespace partita::rt
 
-#endif // PARTITA_LIB_LOWER_REPEATS_H
+#endif // PARTITA_LIB_OUTLINE_REPEATS_H

@@ -44,10 +44,7 @@ static constexpr StringLiteral kObjective[] = {
 };
 
 static constexpr StringLiteral kPrecision[] = {
-    "lower-precision{type=${precision}}",
-    "elide-casts",
-    "canonicalize",
-    "cse",
+    "lower-precision{type=${precision}}", "elide-casts", "canonicalize", "cse",
     "verify-phase{after=precision}",
 };
 
@@ -178,7 +175,7 @@ static constexpr StringLiteral kSync[] = {
 };
 
 static constexpr StringLiteral kLower[] = {
-    "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}}",
+    "lower-to-rt{learning-rate=${lr} lr-schedule=${lr-schedule}}",
     "gather-updates",
     "outline-layers",
     "rt-to-emitc",
@@ -215,9 +212,8 @@ static constexpr Phase kPhases[] = {
      "what lives in host memory follows from its uses, which are settled here; overlap decides where "
      "the copies stand in the step"},
     {"cut", kCut,
-     "the last phase that must see all stages is over: whatever is summed over the model, and whatever "
-     "shards it, is settled; from here on each stage is a program of its own, and phases run on each; their schedule is "
-     "one table of all"},
+     "every phase that needs the whole model has run; from here on each stage is its own program, and phases run "
+     "on each; one table schedules all of them"},
     {"schedule", kSchedule,
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"fuse", kFuse,
@@ -343,7 +339,7 @@ int partita::nextPhase(ModuleOp module) {
   SmallVector<StringRef> names;
   for (const Phase &phase : phases())
     names.push_back(phase.name);
-  module.emitError() << kPhaseAttr << " is " << attribute << ", which is not a phase; the phases are "
-                     << llvm::join(names, ", ");
+  module.emitError() << kPhaseAttr << " is " << attribute
+                     << ", which is not a phase; the phases are " << llvm::join(names, ", ");
   return -1;
 }

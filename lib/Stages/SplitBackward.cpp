@@ -1,7 +1,7 @@
 //===- SplitBackward.cpp - split-backward -------------------------------------------------------===//
 //
-// What other stages, or another chunk of the same one, wait for is what the backward region sends and
-// saves. What it takes to make that stays; all else may run later, and is the weights' part.
+// The backward region keeps only what its sends and saved values need, since other stages, or another
+// chunk of the same one, wait for those. All else may run later, in the weights region.
 //
 //===--------------------------------------------------------------------------------------------===//
 
@@ -223,9 +223,8 @@ struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
 private:
   /// Does the schedule have slots for weights? What is wrong with it is `schedule-stages`'s to report.
   bool isSplit(AccumulateOp loop, const pipe::Positions &layout) const {
-    bool isDone = llvm::any_of(loop.getPasses(), [](train::PassName pass) {
-      return pass.kind == PassKind::Weights;
-    });
+    bool isDone = llvm::any_of(loop.getPasses(),
+                               [](train::PassName pass) { return pass.kind == PassKind::Weights; });
     std::string problem;
     std::optional<stages::Schedule> table =
         stages::findSchedule(schedule, layout, static_cast<int>(loop.getCount()), problem);

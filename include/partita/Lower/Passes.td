@@ -32,7 +32,7 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"learningRate", "learning-rate", "double", "0.001", "the program's rate unless a run sets another">,
-    Option<"schedule", "schedule", "std::string", "\"constant\"", "the program's schedule of rates unless a run sets another">,
+    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"", "the program's learning-rate schedule; a run may override it">,
   ];
   let statistics = [Statistic<"functions", "functions", "functions that became calls of the runtime">,
                     Statistic<"kernels", "kernels", "kernels made">];

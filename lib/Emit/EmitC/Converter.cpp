@@ -172,7 +172,7 @@ void Converter::pointer(Operation *op, StringRef callee, ArrayRef<Attribute> arg
   auto call = emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{pointerType(buffer, readOnly)},
                                           callee, b.getArrayAttr(arguments), templates, operands);
   if (!shape.empty())
-    call->setAttr("rt.comment", b.getStringAttr(shapeComment(shape)));
+    call->setAttr(emit::kCommentAttr, b.getStringAttr(shapeComment(shape)));
   values[buffer] = call.getResult(0);
 }
 
@@ -249,8 +249,8 @@ void Converter::emit(ForOp op) {
 void Converter::emit(BeginPassOp op) {
   std::string rings;
   for (const InFlightAttr::Ring &ring : op.getMemory().getRings())
-    rings += llvm::formatv("{0}{{{{{1}, {2}, {3}{4}}", rings.empty() ? "" : ", ", ring.blocks, ring.bytes,
-                           ring.offset, ring.isPinned ? ", Home::Host" : "")
+    rings += llvm::formatv("{0}{{{{{1}, {2}, {3}{4}}", rings.empty() ? "" : ", ", ring.blocks,
+                           ring.bytes, ring.offset, ring.isPinned ? ", Home::Host" : "")
                  .str();
   verbatim(op.getLoc(),
            "beginPass(rank, {{" + rings + "}, {}, " + stringLiteral(op.getWhat()) + ");",
@@ -268,9 +268,11 @@ void Converter::emit(RunPassOp op) {
     pendings = ", " + op.getPendings()->getName().str();
   if (!op.getTime())
     return verbatim(op.getLoc(), (op.getCallee() + "(rank, " + first + pendings + ");").str());
-  verbatim(op.getLoc(),
-           (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{}" + pendings + ");").str(),
-           {mapped(op.getTime())});
+  verbatim(
+      op.getLoc(),
+      (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{}" + pendings + ");")
+          .str(),
+      {mapped(op.getTime())});
 }
 void Converter::emit(AwaitSentOp op) {
   verbatim(op.getLoc(),

@@ -9,6 +9,7 @@
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "lib/Emit/Printer.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -161,7 +162,8 @@ private:
     pointer(op, "rank.input", arguments, operands, op.getShape(), true);
   }
   void emit(ControlOp op) {
-    auto literal = mlir::emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), target.queuesWork()),
+    auto literal = mlir::emitc::LiteralOp::create(b, op.getLoc(),
+                                                  pointerType(op.getBuffer(), target.queuesWork()),
                                                   controlPrefix().str() + op.getField().str());
     values[op.getBuffer()] = literal;
   }

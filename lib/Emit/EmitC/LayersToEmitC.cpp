@@ -1,7 +1,7 @@
 //===- LayersToEmitC.cpp - layers as functions; tables of layers and tensors ------------------===//
 
-#include "lib/Emit/EmitC/Converter.h"
 #include "dialects/Interfaces/Provenance.h"
+#include "lib/Emit/EmitC/Converter.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -88,7 +88,7 @@ static bool printTable(OpBuilder &b, LayerOp layer) {
   line("};");
   line("static const " + type + " " + tableName(layer.getSymName()) + "[] = {");
   for (auto [row, label] : llvm::enumerate(labels))
-    line(rowText(layer, row))->setAttr("rt.comment", b.getStringAttr(commentText(label)));
+    line(rowText(layer, row))->setAttr(emit::kCommentAttr, b.getStringAttr(commentText(label)));
   line("};");
   return true;
 }
@@ -131,11 +131,10 @@ LogicalResult Converter::convert(LayerOp layer) {
 void Converter::convert(TensorsOp tensors) {
   b.setInsertionPoint(tensors);
   auto line = [&](const Twine &text, StringRef comment = "") {
-    auto made =
-        emitc::VerbatimOp::create(b, tensors.getLoc(), b.getStringAttr(text), ValueRange());
+    auto made = emitc::VerbatimOp::create(b, tensors.getLoc(), b.getStringAttr(text), ValueRange());
     made->setAttr(RtDialect::kLayer, b.getUnitAttr());
     if (!comment.empty())
-      made->setAttr("rt.comment", b.getStringAttr(commentText(comment)));
+      made->setAttr(emit::kCommentAttr, b.getStringAttr(commentText(comment)));
   };
   std::string table = tableName(tensors.getSymName());
   line("// Places in bytes, elements, number of the scalars, number of the parameter.");
@@ -188,5 +187,5 @@ void Converter::emit(rt::CallOp op) {
       line += ", " + name.getValue().str();
   auto call = emitc::VerbatimOp::create(b, op.getLoc(), b.getStringAttr(line + ");"), operands);
   if (!loops && !label.empty())
-    call->setAttr("rt.comment", b.getStringAttr(label));
+    call->setAttr(emit::kCommentAttr, b.getStringAttr(label));
 }

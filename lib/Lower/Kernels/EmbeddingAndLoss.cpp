@@ -1,4 +1,4 @@
-//===- Tokens.cpp - embedding and loss --------------------------------------------------------===//
+//===- EmbeddingAndLoss.cpp - embedding and loss ----------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
