@@ -125,7 +125,7 @@ private:
                     .str()
               : llvm::formatv(
                     "{0} splits letter {1} of {2}, {3} (rule '{4}')", axis.getValue(), l.name, name,
-                    l.max ? "of which it takes the max" : "which it sums away", text)
+                    l.max ? "of which it takes the max" : "which it sums over", text)
                     .str());
       return follow(op, splitter);
     }

@@ -334,7 +334,7 @@ SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotange
 LogicalResult SumOp::verify() {
   std::optional<int64_t> own = stageOf(*this);
   if (own && !llvm::is_contained(getStages(), *own))
-    return emitOpError() << "is of stage " << *own << ", which is none of those that it adds up";
+    return emitOpError() << "is of stage " << *own << ", which is not among those that it sums";
   return verifyPositions(*this, getStages());
 }
 

@@ -21,7 +21,7 @@ namespace {
 struct Role {
   StringLiteral name, text;
   StringLiteral asGather = "", asScatter = "", anew = "", choice = "",
-                need = "the mean is over all samples";
+                need = "the mean over all samples";
   std::optional<Place> place = {};
   StringLiteral title = "";
   bool scattersOnly = false; ///< `place` and `title` are those of reduce-scatters alone
@@ -65,58 +65,59 @@ private:
 };
 
 constexpr Role kRoles[] = {
-    Role("sum", ", which it sums away: each rank has a partial sum")
-        .gathers(", which it sums away: the backward half of the reduce-scatter behind it")
-        .scatters(", which it sums away: each rank has a partial sum, and keeps its shard of "
+    Role("sum", ", which it sums over: each rank has a partial sum")
+        .gathers(", which it sums over: the backward half of the reduce-scatter after it")
+        .scatters(", which it sums over: each rank has a partial sum, and keeps its shard of "
                   "the total")
         .paired(),
-    Role("max", ", of which it takes the max: each rank has its own"),
-    Role("share", " and an operand lacks it: each rank has a share of that one's gradient")
-        .paired(),
-    Role("parameter", " and parameters lack it: each rank has a share of their gradients")
+    Role("max", ", over which it takes the max: each rank has its own"),
+    Role("share", ", which an operand lacks: each rank has a partial sum of its gradient").paired(),
+    Role("parameter", ", which parameters lack: each rank has a partial sum of their gradients")
         .scatters(
-            " and parameters lack it: each rank has a share of their gradients, and keeps the "
+            ", which parameters lack: each rank has a partial sum of their gradients, and keeps the "
             "shard that it updates")
         .required("one reduction per step of each gradient")
         .reportedAt(Gradients, "gradients of parameters"),
     Role("update",
-         " and parameters lack it: each rank updates the shard whose states it keeps, and "
+         ", which parameters lack: each rank updates the shard whose states it keeps, and "
          "the new values are gathered")
         .chosen(
-            "with --zero-stage 0, an all_reduce takes the place of this and of a reduce_scatter")
+            "with --zero-stage 0, which uses one all_reduce instead of this and a reduce_scatter")
         .reportedAt(Gradients, "updated parameters"),
-    Role("kept", " and parameters lack it: each rank has a share of their gradients")
-        .gathers(" and parameters lack it: each rank keeps a shard of the parameter, which is "
+    Role("kept", ", which parameters lack: each rank has a partial sum of their gradients")
+        .gathers(", which parameters lack: each rank keeps a shard of the parameter, which is "
                  "gathered for its use")
         .scatters(
-            " and parameters lack it: each rank has a share of their gradients, and keeps the "
+            ", which parameters lack: each rank has a partial sum of their gradients, and keeps the "
             "shard that it updates")
         .again(", once more for the backward pass")
-        .chosen("with --zero-stage 2, parameters are full: one gather of each per step")
+        .chosen("with --zero-stage 2, which keeps full parameters and gathers each once per step")
         .scattersReportedAt(Gradients, "gradients of parameters"),
     Role("saved", "each rank keeps a shard of the layer's input, which is gathered to recompute "
                   "the layer")
-        .chosen("without --recompute-partition, every rank keeps all of it"),
+        .chosen("without --recompute-partition: then every rank keeps the full input"),
     Role("whole", " and needs its full input")
         .gathers(", so its input, split along the sequence, is gathered")
-        .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
-                  "keeps its shard of the total")
-        .again(" again for the backward pass instead of kept")
+        .scatters(
+            " and gathers its input: each rank has a partial sum of the input's gradient, and "
+            "keeps its shard of the total")
+        .again(" again for the backward pass instead of being saved")
         .paired(),
     Role("block",
          " of one block of a fused weight, of which each rank takes its shard: the shards of "
          "that block's gradient are gathered")
         .reportedAt(Gradients, "gradients of parameters"),
-    Role("held", "several pipeline stages hold the parameter: each has a part of its gradient")
+    Role("held",
+         "several pipeline stages hold the parameter: each has a partial sum of its gradient")
         .chosen("with --mesh pp=1, or weights that are not tied")
         .reportedAt(Gradients, "gradients of shared parameters"),
-    Role("norm", "the norm is of all gradients, and each pipeline stage has its own")
-        .chosen("with --mesh pp=1, or without what takes the norm (--clip, --loss-scale)")
+    Role("norm", "the norm covers all gradients, and each pipeline stage has only its own")
+        .chosen("with --mesh pp=1, or without --clip and --loss-scale, which need the norm")
         .reportedAt(Once, "norms of gradients"),
-    Role("report", "one pipeline stage has it, and every rank reports it")
+    Role("report", "one pipeline stage computes it, and every rank reports it")
         .chosen("with --mesh pp=1")
         .reportedAt(Once, "what a step reports"),
-    Role("moved", "a pipeline stage sends each of the next one's ranks a shard, and these gather it")
+    Role("moved", "a pipeline stage sends a shard to each rank of the next one; these gather it")
         .chosen("with --mesh pp=1"),
     Role("piece", ", of which each rank takes its shard: the shards of the gradient are gathered"),
 };
@@ -132,7 +133,7 @@ struct Seed {
 };
 
 constexpr Seed kSeeds[] = {
-    {"batch", "the batch", ", of input '{0}'", ": ", "", "", true},
+    {"batch", "the batch", " (input '{0}')", ": ", "", "", true},
     {"sequence", "--sequence-parallel", "", ": ", "--sequence-parallel"},
     {"analysis", "the model's structure", "", ", which pairs "},
     {"stages", "the cut between pipeline stages"},
@@ -228,7 +229,7 @@ std::string Collective::seedText() const {
     return "not noted";
   std::string together = family(parameters);
   for (const std::vector<std::string> &other : merged)
-    together += "; and, of what is summed with it, " + family(other);
+    together += "; and, summed with it, " + family(other);
   const Seed *row = seedOf(seed);
   std::string text = row ? row->called.str() : seed;
   if (!words.empty())
@@ -253,11 +254,11 @@ std::string Collective::removal() const {
   if (!row->choice.empty())
     return row->choice.str();
   if (isRequired())
-    return "required by the mathematics of data parallelism: " + row->need.str();
+    return "data parallelism needs " + row->need.str();
   const Seed *from = seedOf(seed);
   std::string text;
   if (isMove(*this) && row->isPaired)
-    text = "without --sequence-parallel, an all_reduce takes the place of a pair of these; ";
+    text = "without --sequence-parallel, which replaces an all_reduce by a pair of these; ";
   else if (isMove(*this) && !row->place)
     text = "without --sequence-parallel; ";
   else if (from && !from->option.empty() && others == 0)
@@ -266,11 +267,11 @@ std::string Collective::removal() const {
   if (row->place) // a bucket of many tensors, of which full weights would remove a few
     return text;
   if (std::string whole = wholeWeights(*this); !whole.empty())
-    text += ", or full weights: --shard '" + whole + "'";
+    text += ", or with full weights: --shard '" + whole + "'";
   if (from && !from->instead.empty())
     text += formatv(false, from->instead.data(), words).str();
   if (hasPair(*this, *row))
-    text += "; --sequence-parallel puts a reduce_scatter and an all_gather in its place";
+    text += "; --sequence-parallel replaces it by a reduce_scatter and an all_gather";
   return text;
 }
 

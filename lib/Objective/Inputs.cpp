@@ -65,7 +65,7 @@ static LogicalResult checkFiller(func::FuncOp forward, unsigned i) {
       (filler.getInt() >= 0 && filler.getInt() < rows))
     return success();
   return forward.emitError() << "input " << nameOf(forward, i) << ": token " << filler.getInt()
-                             << " of shifted is none of the " << rows
+                             << " of shifted is not one of the " << rows
                              << " that it looks up, which are 0 to " << rows - 1;
 }
 
@@ -127,7 +127,7 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
     return forward.emitError() << "input: the model has no input '" << name << "'; it has "
                                << knownInputs(forward);
   if (!train::findRole(role))
-    return forward.emitError() << "input '" << name << "': role '" << role << "' is none of "
+    return forward.emitError() << "input '" << name << "': role '" << role << "' is not one of "
                                << train::roleNames();
   if (bound[*argument])
     return forward.emitError() << "input '" << name << "' is bound twice, as '"

@@ -69,22 +69,22 @@ static std::string checkCuts(const PlanOption &option, StringRef text) {
   if (llvm::is_contained(words, text) && !text.contains(':'))
     return {};
   if (!text.consume_front("cuts:"))
-    return ("'" + text + "' is none of " + llvm::join(words, ", ")).str();
+    return ("'" + text + "' is not one of " + llvm::join(words, ", ")).str();
   text.split(items, ',', -1, /*KeepEmpty=*/true);
   int64_t before = 0;
   for (StringRef item : items) {
     int64_t layer = 0;
     double real = 0;
     if (item.getAsInteger(10, layer) && parseReal(item, real) && real > 0 && real < kMostLayers)
-      return ("cuts: " + item + " is inside of layer " + Twine(int64_t(real)) +
-              "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) + " or " +
-              Twine(int64_t(real) + 1 + (real < 1)))
+      return ("cuts: " + item + " is inside layer " + Twine(int64_t(real)) +
+              "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) +
+              " or " + Twine(int64_t(real) + 1 + (real < 1)))
           .str();
     if (item.getAsInteger(10, layer))
       return ("cuts: '" + item + "' is not the number of a layer, such as cuts:4,8").str();
     if (layer <= before)
-      return ("cuts: " + item + " stands behind " + Twine(before) +
-              "; a cut is the first layer of its stage, in ascending order from 1")
+      return ("cuts: " + item + " follows " + Twine(before) +
+              "; cuts must ascend, starting at 1 or later")
           .str();
     before = layer;
   }
@@ -157,7 +157,7 @@ static std::string checkChosen(const PlanOption &option, StringRef text) {
   text.split(words, ',', -1, /*KeepEmpty=*/true);
   for (StringRef word : text.empty() ? ArrayRef<StringRef>() : ArrayRef(words)) {
     if (!llvm::is_contained(known, word))
-      return ("'" + word + "' is none of " + llvm::join(known, ", ")).str();
+      return ("'" + word + "' is not one of " + llvm::join(known, ", ")).str();
     if (llvm::is_contained(seen, word))
       return ("'" + word + "' is given twice").str();
     seen.push_back(word);
@@ -170,7 +170,7 @@ static std::string checkNamed(const PlanOption &option, StringRef text) {
   SmallVector<StringRef> values;
   StringRef(option.value).split(values, '|');
   if (!llvm::is_contained(values, word))
-    return ("'" + word + "' is none of " + llvm::join(values, ", ")).str();
+    return ("'" + word + "' is not one of " + llvm::join(values, ", ")).str();
   if (text.contains(':') && !isName(name))
     return ("'" + name + "' is not a name without spaces, quotes and brackets").str();
   return {};
@@ -260,7 +260,7 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   case PlanOption::Choice: {
     if (isChoice(option, fullName(text)))
       return {};
-    return ("'" + text + "' is none of " + choicesText(option)).str();
+    return ("'" + text + "' is not one of " + choicesText(option)).str();
   }
   case PlanOption::Integer: {
     int64_t value;
@@ -334,7 +334,9 @@ std::string Plan::textFor(StringRef placeholder) const {
   if (part.empty())
     return get(option).str();
   auto [stages, place, others] = splitMesh(get(option));
-  return part == "stages" ? std::to_string(stages) : part == "axis" ? std::to_string(place) : others;
+  return part == "stages" ? std::to_string(stages)
+         : part == "axis" ? std::to_string(place)
+                          : others;
 }
 
 int64_t Plan::stages() const { return std::get<0>(splitMesh(get("mesh"))); }

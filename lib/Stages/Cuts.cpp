@@ -69,10 +69,13 @@ FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
     return Cuts(std::move(*firsts));
   }
   if (assign == "uniform")
-    return Cuts(llvm::to_vector(llvm::map_range(
-        llvm::seq<int64_t>(0, count), [&](int64_t position) { return position * layers / count; })));
+    return Cuts(
+        llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(0, count), [&](int64_t position) {
+          return position * layers / count;
+        })));
   if (assign == "auto" || assign == "parameters")
     return Cuts(stages::balance(stages::costsOfLayers(work, assign == "parameters"), count));
-  problem = "assign: '" + assign.str() + "' is none of auto, uniform, parameters, cuts:LAYER,...";
+  problem =
+      "assign: '" + assign.str() + "' is not one of auto, uniform, parameters, cuts:LAYER,...";
   return failure();
 }

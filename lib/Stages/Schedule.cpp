@@ -170,7 +170,7 @@ static std::string findWrongSlot(const Schedule &schedule) {
       if (slot.kind != Slot::Forward && seen[{before.kind, slot.chunk, slot.microBatch}] > number)
         return placeText(schedule, static_cast<int>(stage), number) + ": waits for the " +
                text(schedule, before) + " on stage " + std::to_string(stage) +
-               ", which comes behind it";
+               ", which comes after it";
     }
   }
   return {};
@@ -339,7 +339,7 @@ private:
       auto [from, chunk] = schedule.placeOf(*source);
       Slot before{slot.kind, chunk, slot.microBatch};
       if (from == stage && !done.count(passOf(from, before)))
-        return waitsFor(from, before) + ", which comes behind it";
+        return waitsFor(from, before) + ", which comes after it";
       if (from != stage && !arrived.count(passOf(from, before)))
         return "reads the " + text(schedule, before) + " before it receives it";
     }

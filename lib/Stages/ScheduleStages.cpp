@@ -69,14 +69,16 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
 private:
   /// The stage's one loop with a backward pass; null where it has none.
   static LogicalResult findLoop(ModuleOp module, AccumulateOp &found) {
-    WalkResult result = module.walk([&](AccumulateOp loop) -> WalkResult {
-      if (!loop.isUnscheduled())
-        return WalkResult::advance();
-      if (found)
-        return loop.emitError() << "is a second loop over micro-batches, and a stage's schedule is of one";
-      found = loop;
-      return WalkResult::advance();
-    });
+    WalkResult result =
+        module.walk([&](AccumulateOp loop) -> WalkResult {
+          if (!loop.isUnscheduled())
+            return WalkResult::advance();
+          if (found)
+            return loop.emitError()
+                   << "is a second loop over micro-batches, and a stage's schedule is of one";
+          found = loop;
+          return WalkResult::advance();
+        });
     return failure(result.wasInterrupted());
   }
 
@@ -84,14 +86,14 @@ private:
     int64_t count = loops.begin()->second ? loops.begin()->second.getCount() : 0;
     for (auto [stage, loop] : loops) {
       if (stage < 0 || stage >= stages)
-        return getOperation().emitError()
-               << "schedule: there is a stage " << stage << " of a program of " << stages << " stages";
+        return getOperation().emitError() << "schedule: there is a stage " << stage
+                                          << " of a program of " << stages << " stages";
       if (!loop)
         return getOperation().emitError()
                << "schedule: stage " << stage << " has no loop over micro-batches, others have";
       if (loop.getCount() != count)
-        return loop.emitError() << "runs over " << loop.getCount() << " micro-batches, and stage 0 over "
-                                << count;
+        return loop.emitError() << "runs over " << loop.getCount()
+                                << " micro-batches, and stage 0 over " << count;
     }
     return success();
   }
@@ -108,13 +110,16 @@ private:
   }
 
   /// Each pass of the loop has slots, and each slot a pass.
-  static LogicalResult checkPasses(const stages::Schedule &table, AccumulateOp loop, int64_t stage) {
+  static LogicalResult checkPasses(const stages::Schedule &table, AccumulateOp loop,
+                                   int64_t stage) {
     SmallVector<train::PassName> passes = loop.getPasses();
     for (const stages::Slot &slot : table.slots[stage])
       if (train::PassName pass = passOf(slot); !llvm::is_contained(passes, pass))
-        return loop.emitError()
-               << "has no " << pass.text() << " region for the schedule's slots of stage " << stage
-               << (pass.kind == train::PassKind::Weights ? "; split-backward makes it" : "");
+        return loop.emitError() << "has no " << pass.text()
+                                << " region for the schedule's slots of stage " << stage
+                                << (pass.kind == train::PassKind::Weights
+                                        ? "; split-backward makes it"
+                                        : "");
     for (train::PassName pass : passes)
       if (llvm::none_of(table.slots[stage],
                         [&](const stages::Slot &slot) { return passOf(slot) == pass; }))
@@ -163,9 +168,9 @@ private:
     };
     getOperation().emitWarning()
         << "schedule: " << schedule << " leaves stages idle for " << percent(report.bubble)
-        << " of a step only if they do not wait for each other between steps; here they wait for "
-        << llvm::join(sums, ", ") << ", and are idle for " << percent(idle)
-        << " where all passes take equally long";
+        << " of a step only if nothing is summed over stages between steps; here they wait for "
+        << llvm::join(sums, ", ") << ", and idle for " << percent(idle)
+        << " if all passes take equally long";
   }
 };
 

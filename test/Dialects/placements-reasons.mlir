@@ -11,7 +11,7 @@ func.func @not_completed(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>
   // expected-note@+1 {{there operand 1 is sharded(0) over tp: 'train.read' of 'down' gives it so}}
   %down = train.read @down : tensor<8x4xf32, #par.place<[16 @tp, 4]>>
   %h = tx.matmul %x, %up : (tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>, tensor<4x8xf32, #par.place<[4, 16 @tp]>>) -> tensor<8x8xf32, #par.place<[8, 16 @tp]>>
-  // expected-note@+1 {{there operand 0 is partial over tp: tp splits letter k of 'tx.matmul', which it sums away (rule '~* k+, ~k+ n -> * n')}}
+  // expected-note@+1 {{there operand 0 is partial over tp: tp splits letter k of 'tx.matmul', which it sums over (rule '~* k+, ~k+ n -> * n')}}
   %y = tx.matmul %h, %down : (tensor<8x8xf32, #par.place<[8, 16 @tp]>>, tensor<8x4xf32, #par.place<[16 @tp, 4]>>) -> tensor<8x4xf32, #par.place<[8, 4], partial [tp]>>
   // expected-note@+1 {{operand 0 is partial over tp: 'tx.reshape' is linear in it and leaves the sum open}}
   %z = tx.reshape %y : tensor<8x4xf32, #par.place<[8, 4], partial [tp]>> -> tensor<32xf32, #par.place<[32], partial [tp]>>
@@ -28,7 +28,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 // expected-note@+1 {{there operand 0 is sharded(0) over dp: it is argument 0 of @dropped_by_type}}
 func.func @dropped_by_type(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
   // expected-error@+2 {{result 0 is 'tensor<4xf32, #par.place<[4], partial [dp]>>', not 'tensor<4xf32>'}}
-  // expected-note@+1 {{result 0 is partial over dp: dp splits letter a of 'tx.reduce_sum', which it sums away (rule '~a+ b -> b')}}
+  // expected-note@+1 {{result 0 is partial over dp: dp splits letter a of 'tx.reduce_sum', which it sums over (rule '~a+ b -> b')}}
   %y = tx.reduce_sum %x [0] : tensor<4x4xf32, #par.place<[8 @dp, 4]>> -> tensor<4xf32>
   return
 }
@@ -40,7 +40,7 @@ func.func @dropped_by_type(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 // expected-note@+1 {{there operand 0 is sharded(0) over dp: it is argument 0 of @dropped_by_minimize}}
 func.func @dropped_by_minimize(%x: tensor<4xf32, #par.place<[8 @dp]>>) {
-  // expected-note@+1 {{it is partial over dp: dp splits letter a of 'tx.reduce_sum', which it sums away}}
+  // expected-note@+1 {{it is partial over dp: dp splits letter a of 'tx.reduce_sum', which it sums over}}
   %s = tx.reduce_sum %x [0] : tensor<4xf32, #par.place<[8 @dp]>> -> tensor<f32, #par.place<[], partial [dp]>>
   // expected-error@+1 {{minimizes a partial sum over "dp"}}
   train.minimize %s : tensor<f32, #par.place<[], partial [dp]>>
@@ -56,7 +56,7 @@ train.parameter @w : tensor<4x6xf32>
 // expected-note@+1 {{there operand 0 is sharded(0) over dp: it is argument 0 of @dropped_by_update}}
 func.func @dropped_by_update(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>, %g: tensor<4x6xf32, #par.place<[8 @dp, 6]>>) attributes {par.no_cotangents} {
   %w = train.read @w : tensor<4x6xf32>
-  // expected-note@+1 {{the gradient is partial over dp: dp splits letter *0 of 'tx.matmul_tn', which it sums away}}
+  // expected-note@+1 {{the gradient is partial over dp: dp splits letter *0 of 'tx.matmul_tn', which it sums over}}
   %dw = tx.matmul_tn %x, %g : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, tensor<4x6xf32, #par.place<[8 @dp, 6]>>) -> tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
   // expected-error@+1 {{of 'w' by a gradient that is a partial sum over "dp": every rank would update by its own share}}
   train.update @w, %w by %dw : tensor<4x6xf32>, tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>

@@ -126,7 +126,7 @@ module attributes {rt.program = #rt.program<inputs = ["tokens"]>} {}
 
 // -----
 
-// expected-error@+2 {{input 'ids' has role 'tokens', which is none of ids, labels, targets, positions, ones, zeros, shifted, data}}
+// expected-error@+2 {{input 'ids' has role 'tokens', which is not one of ids, labels, targets, positions, ones, zeros, shifted, data}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'inputs'}}
 module attributes {rt.program = #rt.program<inputs = [#rt.input<name = "ids", role = "tokens", type = tensor<2xi64>>]>} {}
 

@@ -38,7 +38,7 @@
 // LOSS: error: no result is a floating-point tensor that could be the loss, a single number
 // CAUSAL: error: no input is an integer tensor [batch, sequence] that carries the tokens; bind one with --input NAME=ids, or take another objective than 'causal'
 // INPUT: error: input: the model has no input 'ids'; it has 'pixels'
-// ROLE: error: input 'pixels': role 'mask' is none of ids, labels, targets, positions, ones, zeros, shifted, data
+// ROLE: error: input 'pixels': role 'mask' is not one of ids, labels, targets, positions, ones, zeros, shifted, data
 // FLOAT: error: input 'pixels' of type 'tensor<8x16xf32>' cannot be 'positions', which are integers along a dimension
 // TWICE: error: input 'pixels' is bound twice, as 'data' and as 'ones'
 // LABELS: error: inputs 'one' and 'two' are both 'labels', of which a program has one; bind what is a column of the data with --input NAME=targets

@@ -122,7 +122,7 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 module {
 module attributes {pipe.stage = 2} {
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{is of stage 2, which is none of those that it adds up}}
+  // expected-error@+1 {{is of stage 2, which is not among those that it sums}}
   %0 = pipe.sum %x on [0, 1] : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

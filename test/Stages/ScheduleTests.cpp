@@ -251,7 +251,7 @@ TEST(Schedule, ProblemsNameTheSlot) {
   std::swap(schedule.slots[1][0], schedule.slots[1][1]);
   EXPECT_EQ(findProblem(schedule),
             "stage 1, slot 0 (backward of micro-batch 0): waits for the forward of "
-            "micro-batch 0 on stage 1, which comes behind it");
+            "micro-batch 0 on stage 1, which comes after it");
   schedule = make("1f1b", 2, 2);
   std::swap(schedule.slots[0][1], schedule.slots[0][2]); // F0 B0 F1 B1
   std::swap(schedule.slots[1][1], schedule.slots[1][2]); // F0 F1 B0 B1

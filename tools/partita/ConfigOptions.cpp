@@ -16,9 +16,10 @@ using config::ModelFacts;
 void ConfigOptions::declare(OptionSet &options, bool namesFile) {
   options.group("Configuration");
   if (namesFile)
-    options.text("config", "FILE.json", file,
-                 "DeepSpeed's configuration (JSON, comments and missing commas allowed; a path, no "
-                 "base64 text); 'partita config' says what becomes of it");
+    options.text(
+        "config", "FILE.json", file,
+        "DeepSpeed's configuration (JSON; comments and missing commas are allowed; a path, "
+        "not base64 text); 'partita config' checks it and prints the resolved settings");
   auto steps = [&](StringRef name, std::optional<int64_t> &target, StringRef help) {
     options.custom(name, "N", "", help, [&target](StringRef text) {
       int64_t number;
@@ -28,8 +29,10 @@ void ConfigOptions::declare(OptionSet &options, bool namesFile) {
       return std::string();
     });
   };
-  steps("warmup-steps", warmupSteps, "of the configuration's scheduler, where it says \"auto\"");
-  steps("total-steps", totalSteps, "of the configuration's scheduler, where it says \"auto\"");
+  steps("warmup-steps", warmupSteps,
+        "value for the scheduler's warmup_num_steps if the configuration says \"auto\"");
+  steps("total-steps", totalSteps,
+        "value for the scheduler's total_num_steps if the configuration says \"auto\"");
 }
 
 bool partita::tool::knowsRunOption(StringRef name) {
@@ -178,7 +181,7 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
     if (!o.warmupSteps && !o.totalSteps)
       return session.load(model, dims, plan);
     session.fail(StringRef(o.warmupSteps ? "--warmup-steps" : "--total-steps") +
-                 ": has no effect without --config, whose scheduler it is for");
+                 ": has no effect without --config, for whose scheduler it is");
     return {};
   }
   std::unique_ptr<config::Document> document = config::Document::read(o.file);

@@ -41,7 +41,7 @@ bool Expectations::hold(ArrayRef<Collective> collectives, Location model) const 
            << (each.backward ? "backward" : "forward") << " pass, " << grouped(each.bytes)
            << " bytes: " << each.why() << "; seed: " << each.seedText();
       if (std::string removal = each.removal(); !removal.empty())
-        note << "; gone: " << removal;
+        note << (each.isRequired() ? "; cannot be removed: " : "; removed ") << removal;
     }
     if (offenders.size() > most)
       error.attachNote(model) << "and " << offenders.size() - most << " more";

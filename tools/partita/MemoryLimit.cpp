@@ -158,7 +158,7 @@ static std::string effect(const Footprint &before, const Change &change, uint64_
     text +=
         "; sends " + formatBytes(after.sent) + " per step in place of " + formatBytes(before.sent);
   if (after.host != before.host)
-    text += "; " + formatBytes(after.host) + " of the host's";
+    text += "; uses " + formatBytes(after.host) + " of host memory";
   if (after.moved != before.moved)
     text += "; moves " + formatBytes(after.moved) + " per step between them";
   if (before.flops > 0 && after.flops > before.flops)

@@ -121,8 +121,9 @@ std::string partita::tool::describeMemory(const json::Object &manifest) {
     return text;
   int64_t persistent = host->getInteger("persistent").value_or(0);
   int64_t arena = host->getInteger("arena").value_or(0);
-  return text + "; of the host's " + grouped(persistent + arena) + ": " + grouped(persistent) +
-         " persistent, " + grouped(arena) + " pinned";
+  return text + "; " + grouped(persistent + arena) +
+         " bytes of host memory: " + grouped(persistent) + " persistent, " + grouped(arena) +
+         " pinned";
 }
 
 std::string partita::tool::findProgram(StringRef folder, std::string &problem) {

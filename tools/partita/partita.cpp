@@ -17,7 +17,7 @@ using namespace partita::tool;
 /// In the order of use.
 static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
-    {"config", "checks a DeepSpeed configuration and says what becomes of it", configMain},
+    {"config", "checks a DeepSpeed configuration and prints the resolved settings", configMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
     {"tune", "finds the fastest matmuls for a program's GPU", tuneMain},
     {"run", "trains with a compiled program", runMain},

@@ -98,7 +98,7 @@ Options startOptions() {
        INTEGER("--steps", steps, 0)},
       {"--eval-data", "FILE", "validation data; evaluated before and after training",
        PATH(evalData)},
-      {"--eval-every", "K", "and after every K steps", INTEGER("--eval-every", evalEvery, 1)},
+      {"--eval-every", "K", "evaluates every K steps, too", INTEGER("--eval-every", evalEvery, 1)},
       {"--eval-batches", "N", "micro-batches of an evaluation, 0 = all of the file (default 16)",
        INTEGER("--eval-batches", evalBatches, 0)},
       {"--init", "seed:N|FILE",
@@ -158,7 +158,7 @@ Options reportOptions() {
        PATH(log)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},
-      {"--job-name", "NAME", "of that folder (default: the program's name)", PATH(jobName)},
+      {"--job-name", "NAME", "name of the TensorBoard folder (default: the program's name)", PATH(jobName)},
       {"--breakdown", nullptr,
        "time by kind of work (data, forward, backward, update, collectives, transfers) with every "
        "line of output, in the log and at the end",
@@ -173,7 +173,7 @@ Options resultOptions() {
   return {
       {"--checkpoint", "DIR",
        "write a checkpoint into DIR at the end, and when a signal ends the run", PATH(checkpoint)},
-      {"--checkpoint-every", "K", "and after every K steps",
+      {"--checkpoint-every", "K", "saves every K steps, too",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
       {"--resume", "[auto]",
        "continue from the checkpoint, bit for bit; auto: if there is one, else start as --init "

@@ -99,7 +99,7 @@ void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
   std::vector<std::string> places = rendezvous.allGather(mine.place, "places of GPUs");
   for (size_t r = 1; r < kinds.size(); ++r)
     if (kinds[r] != kinds[0])
-      fail("the ranks' GPUs are of several kinds: rank 0 on %s has %s, rank %zu on %s has %s; a "
+      fail("ranks have different GPUs: rank 0 on %s has %s, rank %zu on %s has %s; a "
            "program runs on one kind",
            peers[0].host.c_str(), kinds[0].c_str(), r, peers[r].host.c_str(), kinds[r].c_str());
   std::vector<std::string> makers = rendezvous.allGather(mine.attention, "makers of attention");

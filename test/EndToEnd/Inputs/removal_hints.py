@@ -35,7 +35,7 @@ for model in models:
         tried = {}
         for entry in entries:
             told, key = entry["removed_by"], key_of(entry)
-            if "--sequence-parallel puts" in told:
+            if "--sequence-parallel replaces" in told:
                 assert not mode and sequence is not None, (model, mode, key, "cannot have sequence parallelism")
                 assert not count(sequence, key), (model, key, "remains with --sequence-parallel")
                 checked += 1

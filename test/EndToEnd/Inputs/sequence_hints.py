@@ -1,5 +1,5 @@
-# sequence_hints.py MODEL ... -- FOLDER OPTION ...: the all-reduces of which `partita explain` says that --sequence-parallel puts a
-# pair in their place are those that it replaces.
+# sequence_hints.py MODEL ... -- FOLDER OPTION ...: the all-reduces that --sequence-parallel replaces, according to `partita explain`, are
+# those that it does replace.
 import json
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def sums(model, *more):
 total = 0
 for model in models:
     plain, sequence = sums(model), sums(model, "--sequence-parallel")
-    told = {key for key, entry in plain.items() if "--sequence-parallel puts" in entry["removed_by"]}
+    told = {key for key, entry in plain.items() if "--sequence-parallel replaces" in entry["removed_by"]}
     assert told == plain.keys() - sequence.keys(), (model, told ^ (plain.keys() - sequence.keys()))
     assert {plain[key]["direction"] for key in told} == {"forward", "backward"}, model
     total += len(told)

@@ -54,7 +54,8 @@ static std::string allTargets(StringRef separator) {
 }
 /// Targets that are built for an architecture, from the runtime's sources.
 static std::string devices() {
-  return targetNames(" or ", [](const rt::Target &each) { return !each.getArchitectures().empty(); });
+  return targetNames(" or ",
+                     [](const rt::Target &each) { return !each.getArchitectures().empty(); });
 }
 
 static std::string checkTarget(StringRef text) {
@@ -71,8 +72,7 @@ static std::string checkArchitecture(StringRef text) {
       known.push_back(each.str());
   if (llvm::is_contained(known, text))
     return {};
-  return ("'" + text + "' is not a supported architecture; known ones: " +
-          llvm::join(known, ", "))
+  return ("'" + text + "' is not a supported architecture; known ones: " + llvm::join(known, ", "))
       .str();
 }
 
@@ -104,8 +104,8 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
   o.expectations.declare(options);
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
   options.flag("with-runtime", o.withRuntime,
-               "with --target cuda: copies the runtime's sources into DIR, to be built where this "
-               "installation is not");
+               "with --target cuda: copies the runtime's sources into DIR, so that DIR builds on a "
+               "machine without Partita");
   options.custom(
       "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
         o.lastPhase = text.str();
@@ -123,7 +123,7 @@ static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
   options.positional("MODEL", o.model, "an ONNX file, or the module that any phase wrote");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims,
-               "binds a symbolic dimension; batch is all ranks' together for one micro-step");
+               "binds a symbolic dimension; batch is the global batch of one micro-step");
   o.config.declare(options);
   declarePlanOptions(options, o.plan);
   declareOutput(options, o);
@@ -161,8 +161,8 @@ static std::string programName(StringRef folder) {
 static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
   const rt::Target &now = rt::Target::of(module);
   const rt::Target &wanted = o.target.empty() ? now : *rt::Target::find(o.target);
-  for (auto [option, given] : {std::pair("--gpu-arch", !o.architecture.empty()),
-                               {"--with-runtime", o.withRuntime}}) {
+  for (auto [option, given] :
+       {std::pair("--gpu-arch", !o.architecture.empty()), {"--with-runtime", o.withRuntime}}) {
     if (given && wanted.getArchitectures().empty())
       return std::string(option) + ": has no effect without --target " + devices();
     if (given && !o.lastPhase.empty())
@@ -275,8 +275,9 @@ static void noteLimit(ModuleOp module, const Footprint &needed, uint64_t limit, 
 
 /// Runs the phases; with --stages auto until every stage is within the memory limit, if any cuts do that. Then they
 /// become the plan's. `cuts`: of stages that exceed the limit, what is known of others.
-static LogicalResult compileWithin(Session &session, CompileOptions &o, OwningOpRef<ModuleOp> &module,
-                                   int first, int last, std::string &cuts) {
+static LogicalResult compileWithin(Session &session, CompileOptions &o,
+                                   OwningOpRef<ModuleOp> &module, int first, int last,
+                                   std::string &cuts) {
   bool isCutHere = o.memoryLimit && o.plan.stages() > 1 && first <= phaseIndex("stages") &&
                    last >= phaseIndex("memory");
   OwningOpRef<ModuleOp> before = isCutHere ? module->clone() : ModuleOp();
@@ -288,12 +289,13 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o, OwningOp
   bool isAuto = o.plan.get("stages") == "auto";
   std::vector<LayerWork> work = notedWork(*module);
   auto planner = [&](const Request &request) { return planAgain(session, o, request); };
-  CutSearch found = (isAuto ? findBalancedCuts : findNearestCuts)({o.dims, o.plan}, *needed, *o.memoryLimit,
-                                                                  work, planner);
+  CutSearch found = (isAuto ? findBalancedCuts : findNearestCuts)({o.dims, o.plan}, *needed,
+                                                                  *o.memoryLimit, work, planner);
   showProgress("");
   if (found.assign.empty()) {
-    cuts = found.isSettled ? "; no other cuts into stages fit"
-                           : "; none of " + std::to_string(found.tried) + " other cuts that were compiled fits";
+    cuts = found.isSettled
+               ? "; no other cuts into stages fit"
+               : "; none of " + std::to_string(found.tried) + " other cuts that were compiled fits";
     return success();
   }
   if (!isAuto) {
@@ -303,9 +305,11 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o, OwningOp
   }
   module = std::move(before);
   o.plan.set("stages", found.assign);
-  module->getOperation()->setAttr(train::TrainDialect::kPlan, o.plan.toAttribute(module->getContext()));
+  module->getOperation()->setAttr(train::TrainDialect::kPlan,
+                                  o.plan.toAttribute(module->getContext()));
   noteLimit(*module, *needed, *o.memoryLimit, found.tried);
-  module->emitRemark() << "--stages auto is " << found.assign << ", as the memory limit decides; partita explain says more";
+  module->emitRemark() << "--stages auto is " << found.assign
+                       << ", as the memory limit decides; partita explain says more";
   return runAll(*module, first, last, o.plan);
 }
 
@@ -348,9 +352,9 @@ int partita::tool::compileMain(Arguments arguments) {
     if (!o.expectations.hold(ofStage, module->getLoc()))
       return 1;
   if (o.memoryLimit)
-    if (std::string problem =
-            checkMemory(*module, {o.dims, o.plan}, *o.memoryLimit,
-                        [&](const Request &request) { return planAgain(session, o, request); }, cuts);
+    if (std::string problem = checkMemory(
+            *module, {o.dims, o.plan}, *o.memoryLimit,
+            [&](const Request &request) { return planAgain(session, o, request); }, cuts);
         !problem.empty())
       return session.fail("--memory-limit: " + problem);
   if (session.hasFailed())

@@ -77,10 +77,11 @@ int partita::tool::configMain(Arguments arguments) {
   if (std::optional<int> done = parseOptions(arguments, o))
     return *done;
   if (o.listsKeys && !(o.file.empty() && o.folder.empty()))
-    return fail("config", "--keys goes without a file and without --each");
+    return fail("config", "--keys takes neither FILE nor --each");
   if (!o.listsKeys && o.file.empty() && o.folder.empty())
-    return fail("config", "FILE.json is missing; usage: partita config FILE.json [MODEL] [OPTIONS], "
-                          "or --keys, or --each DIR");
+    return fail("config",
+                "FILE.json is missing; usage: partita config FILE.json [MODEL] [OPTIONS], "
+                "or --keys, or --each DIR");
   if (o.asJson && (o.listsKeys || !o.folder.empty()))
     return fail("config", "--json: has no effect with --keys or --each");
   if (o.listsKeys) {

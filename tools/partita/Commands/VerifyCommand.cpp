@@ -48,7 +48,7 @@ static std::string setInit(VerifyCommandOptions &o, StringRef text) {
   else if (text == "file")
     o.from = InitialValues::From::File;
   else if (!seed.consume_front("seed:") || seed.getAsInteger(10, o.seed))
-    return ("'" + text + "' is none of random, file, seed:N").str();
+    return ("'" + text + "' is not one of random, file, seed:N").str();
   else
     o.from = InitialValues::From::Seed;
   return {};
@@ -170,8 +170,8 @@ int partita::tool::verifyMain(Arguments arguments) {
   llvm::outs() << "mesh " << meshText(*partitioned);
   if (report->loss)
     llvm::outs() << ", " << o.plan.get("accumulate")
-                 << (o.plan.get("accumulate") == "1" ? " micro-batch" : " micro-batches") << ", loss "
-                 << llvm::formatv("{0:f6}", *report->loss);
+                 << (o.plan.get("accumulate") == "1" ? " micro-batch" : " micro-batches")
+                 << ", loss " << llvm::formatv("{0:f6}", *report->loss);
   llvm::outs() << "\n";
   report->print(llvm::outs(), o.most);
   if (!(report->worst() <= o.tolerance)) {

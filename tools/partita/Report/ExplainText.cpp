@@ -83,7 +83,7 @@ void partita::tool::printCensus(raw_ostream &os, const Census &census) {
   for (const auto &row : rows)
     line(row[0], row[1], row[2]);
   if (census.layers == 0)
-    os << "  No sequence of ops with weights repeats itself: there are no layers to tell apart.\n";
+    os << "  No layers found: no sequence of ops with weights repeats.\n";
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -132,7 +132,7 @@ static void print(raw_ostream &os, const Told &told) {
     os << ", " << (gradients ? told.tensors : c.tensors)
        << (gradients && told.tensors == 1 ? " tensor" : " tensors");
   if (gradients)
-    os << ": " << c.name() << (c.node.empty() ? "" : ", for one of ") << printable(c.node);
+    os << ": " << c.name() << (c.node.empty() ? "" : ", such as that of ") << printable(c.node);
   else if (!c.node.empty())
     os << ": " << printable(c.node);
   os << '\n' << "              " << printable(c.why()) << '\n';
@@ -140,7 +140,8 @@ static void print(raw_ostream &os, const Told &told) {
     return;
   if (!c.letter.empty()) // else the plan asked for it
     os << "              split by " << printable(c.seedText()) << '\n';
-  os << "              gone " << (c.isRequired() ? "never: " : "") << printable(c.removal()) << '\n';
+  os << "              " << (c.isRequired() ? "cannot be removed: " : "removed ")
+     << printable(c.removal()) << '\n';
 }
 
 void partita::tool::printReasons(raw_ostream &os, ArrayRef<Collective> collectives,
@@ -162,8 +163,9 @@ void partita::tool::printReasons(raw_ostream &os, ArrayRef<Collective> collectiv
   os << "\nReasons of " << function << '\n';
   for (const std::vector<int64_t> &group : groupPlaces(order, signature)) {
     os << "  "
-       << (group.front() >= 0 ? layersText(group) + (group.size() > 1 ? "; names of the first" : "")
-                              : placeText(group.front()))
+       << (group.front() >= 0
+               ? layersText(group) + (group.size() > 1 ? "; named as in the first" : "")
+               : placeText(group.front()))
        << '\n';
     for (const Told &told : merge(places[group.front()], all))
       print(os, told);

@@ -61,7 +61,7 @@ static void printKinds(raw_ostream &os, StringRef space, const Ledger &ledger) {
          formatv("  {0,18}  {1}", grouped(use.largest), use.largestAt).str());
   line("peak", ledger.peak, "");
   line("fragmentation", ledger.arena - ledger.peak,
-       formatv("  the {2}, {0}, is {1:f3} of the peak", grouped(ledger.arena),
+       formatv("  the {2}, {0} bytes, is {1:f3} times the peak", grouped(ledger.arena),
                ledger.peak > 0 ? double(ledger.arena) / double(ledger.peak) : 1.0,
                space == "arena" ? "arena" : "whole")
            .str());
@@ -96,7 +96,7 @@ static void printHolders(raw_ostream &os, const Ledger &ledger, bool all) {
   std::vector<const Buffer *> holders = ledger.holders(all ? ledger.buffers.size() : 10);
   if (holders.empty())
     return;
-  os << "\n  " << (all ? "All" : "The largest") << " that live at the peak\n"
+  os << "\n  " << (all ? "All" : "The largest") << " buffers alive at the peak\n"
      << formatv("{0,18}  {1,-13}  {2,-18}  {3,-23}  {4}\n", "bytes", "kind", "ops", "place", "of");
   for (const Buffer *buffer : holders)
     os << formatv("{0,18}  {1,-13}  {2,-18}  {3,-23}  {4}\n", grouped(memory::align(buffer->bytes)),
@@ -107,9 +107,9 @@ static void printHolders(raw_ostream &os, const Ledger &ledger, bool all) {
 
 static void printHost(raw_ostream &os, const json::Object &memory) {
   int64_t persistent = number(memory, "persistent"), pinned = number(memory, "arena");
-  os << formatv("\nMemory of the host for a rank: {0} bytes = {1} persistent + {2} pinned\n",
+  os << formatv("\nHost memory of a rank: {0} bytes = {1} persistent + {2} pinned\n",
                 grouped(persistent + pinned), grouped(persistent), grouped(pinned));
-  printPersistent(os, "persistent, of the host", memory);
+  printPersistent(os, "persistent, on the host", memory);
   if (std::optional<Ledger> ledger = Ledger::fromJson(memory))
     printKinds(os, "pinned", *ledger);
 }
@@ -144,10 +144,10 @@ void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memo
   for (const auto &[name, value] : functions ? *functions : json::Object())
     if (const json::Object *other = value.getAsObject();
         other && number(*other, "arena") == arena && ledger && ledger->arena < arena)
-      os << formatv("\n  The arena is as large as {0} needs it: {1} bytes at {2}\n",
+      os << formatv("\n  {0} determines the size of the arena: {1} bytes at {2}\n",
                     printable(StringRef(name)), grouped(arena), nodeText(*other));
   if (int64_t forward = number(memory, "forward_arena"))
-    os << formatv("\n  A run with --forward has an arena of {0} bytes, which the outputs need\n",
+    os << formatv("\n  With --forward, a run's arena has {0} bytes, to hold the outputs\n",
                   grouped(forward));
   if (const json::Object *host = memory.getObject("host"))
     printHost(os, *host);

@@ -52,7 +52,8 @@ static std::vector<std::pair<int64_t, int64_t>> chunksOf(const json::Object &sta
   const json::Array *list = stage.getArray("chunks");
   for (const json::Value &value : list ? *list : json::Array())
     if (const json::Object *chunk = value.getAsObject())
-      chunks.push_back({chunk->getInteger("first_layer").value_or(0), chunk->getInteger("layers").value_or(0)});
+      chunks.push_back(
+          {chunk->getInteger("first_layer").value_or(0), chunk->getInteger("layers").value_or(0)});
   return chunks;
 }
 
@@ -94,7 +95,8 @@ static std::vector<Share> sharesOf(const json::Object &manifest) {
     Share &share = shares.emplace_back();
     share.number = stage ? stage->getInteger("stage").value_or(0) : 0;
     share.text = stage ? layersOf(*stage) : "";
-    for (auto [first, layers] : stage ? chunksOf(*stage) : std::vector<std::pair<int64_t, int64_t>>())
+    for (auto [first, layers] :
+         stage ? chunksOf(*stage) : std::vector<std::pair<int64_t, int64_t>>())
       share.layers += layers;
   }
   for (const LayerWork &each : noted ? workFromJson(*noted) : std::vector<LayerWork>())
@@ -135,34 +137,38 @@ static std::string limitText(ArrayRef<Share> shares, const json::Object *limited
   if (areEqual(shares))
     return text;
   if (!limited)
-    return text + (slowest.layers == 1 ? ": a layer is not cut"
-                                       : ": layers are not cut, and with any other cuts a stage has more");
+    return text + (slowest.layers == 1
+                       ? ": a layer is not cut"
+                       : ": layers are not cut, and with any other cuts some stage has more");
   std::string cuts;
   for (const json::Value &each : *limited->getArray("cuts"))
     if (int64_t first = each.getAsInteger().value_or(0))
       cuts += (cuts.empty() ? "cuts:" : ",") + std::to_string(first);
-  return text + formatv(": the memory limit of {0} bytes decides. With {1}, which balances the FLOPs better, stage {2} "
-                        "needs {3} bytes",
-                        grouped(limited->getInteger("limit").value_or(0)), cuts,
-                        limited->getInteger("stage").value_or(0),
-                        grouped(limited->getInteger("bytes").value_or(0)))
-                    .str();
+  return text +
+         formatv(
+             ": the memory limit of {0} bytes decides. With {1}, which balances the FLOPs better, stage {2} "
+             "needs {3} bytes",
+             grouped(limited->getInteger("limit").value_or(0)), cuts,
+             limited->getInteger("stage").value_or(0),
+             grouped(limited->getInteger("bytes").value_or(0)))
+             .str();
 }
 
 static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chunks,
                            const json::Object *limited) {
   if (chunks > 1 && assign == "auto") // which makes the slowest chunk fast, not the slowest stage
-    return formatv("Cut by auto into {0} chunks a stage, the slowest of which is as fast as it can be; stage {1} computes most",
-                   chunks, slowestOf(shares).number);
+    return formatv(
+        "Cut by auto into {0} chunks per stage, the slowest of them as fast as possible; stage {1} computes most",
+        chunks, slowestOf(shares).number);
   if (limited && limited->getArray("cuts"))
     return "Cut by auto: " + limitText(shares, limited);
   if (assign == "uniform")
-    return "Cut into equally many layers: " + shareText(shares);
+    return "Cut into equal numbers of layers: " + shareText(shares);
   if (assign == "parameters")
-    return "Cut so that the largest stage has as few parameters as it can: " +
+    return "Cut so that the largest stage has as few parameters as possible: " +
            ("stage " + Twine(slowestOf(shares).number) + " computes most").str();
   if (assign.starts_with("cuts:"))
-    return "Cut where --stages " + assign.str() + " says";
+    return "Cut by --stages " + assign.str();
   return "Cut by auto: " + limitText(shares, nullptr);
 }
 
@@ -201,7 +207,7 @@ void partita::tool::printStages(raw_ostream &os, const json::Object &manifest, S
     rows.push_back({"stage " + std::to_string(share.number), share.text,
                     formatv("{0:F1} % of the FLOPs", flops > 0 ? 100 * share.flops / flops : 0),
                     grouped(share.parameters) + " parameters"});
-  os << "\nPipeline stages; what precedes and follows the layers is where the first and the last one are\n";
+  os << "\nPipeline stages; ops before the first layer and after the last one are on those layers' stages\n";
   printTable(os, rows, /*texts=*/2);
   os << "  " << whyText(assign, shares, chunks, manifest.getObject("limited")) << '\n';
   StringRef step = train::nameOf(train::EntryPoint::TrainStep);
@@ -209,8 +215,8 @@ void partita::tool::printStages(raw_ostream &os, const json::Object &manifest, S
   if (sent.empty())
     sent = sentBetween(manifest, train::nameOf(train::EntryPoint::Forward));
   for (auto [ends, bytes] : sent)
-    os << formatv("  a rank of stage {0} sends to stage {1} {2} bytes of each micro-batch\n", ends.first, ends.second,
-                  grouped(bytes));
+    os << formatv("  a rank of stage {0} sends {2} bytes per micro-batch to stage {1}\n",
+                  ends.first, ends.second, grouped(bytes));
 }
 
 void partita::tool::printStageMemory(raw_ostream &os, const json::Object &manifest) {
@@ -326,37 +332,41 @@ static void printRows(raw_ostream &os, const Rows &rows, bool all) {
     if (isCut && number >= shown && number + shown < parts.size())
       continue;
     for (auto [stage, row] : enumerate(rows.rows))
-      os << formatv("  {0,2}  ", stage)
-         << StringRef(row).slice(part.first, part.second).rtrim() << '\n';
+      os << formatv("  {0,2}  ", stage) << StringRef(row).slice(part.first, part.second).rtrim()
+         << '\n';
     if (number + 1 < parts.size())
       os << '\n';
   }
 }
 
 static std::string laterText(size_t slots) {
-  return slots == 0 ? "" : formatv(" and {0} {1} behind it", slots, slots == 1 ? "slot" : "slots").str();
+  return slots == 0
+             ? ""
+             : formatv(" and the {0} {1} after it", slots, slots == 1 ? "slot" : "slots").str();
 }
 
 void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool all) {
   const stages::ScheduleReport &report = timeline.report;
   int chunks = timeline.schedule.chunks;
-  os << "\nSchedule, a row for each stage: F forward, B backward"
+  os << "\nSchedule, one row per stage: F forward, B backward"
      << (timeline.schedule.splitsBackward ? " of inputs, W of weights" : "")
-     << ", with the micro-batch" << (chunks > 1 ? " and the chunk" : "") << "; time by the costs of ops, messages take none\n";
+     << ", with the micro-batch" << (chunks > 1 ? " and the chunk" : "")
+     << "; time is estimated from the costs of ops, messages take none\n";
   printRows(os, Rows(timeline), all);
   for (int stage : seq(0, timeline.schedule.stages)) {
     double waits = report.seconds > 0 ? 100 * (1 - report.work[stage] / report.seconds) : 0;
-    os << formatv("  stage {0} waits {1:F1} % of the time, and keeps at most {2} {3} in flight\n", stage, waits,
-                  report.inFlight[stage],
-                  chunks > 1                   ? "chunks of micro-batches"
+    os << formatv("  stage {0} idles {1:F1} % of the time and has at most {2} {3} in flight\n",
+                  stage, waits, report.inFlight[stage],
+                  chunks > 1                    ? "chunks of micro-batches"
                   : report.inFlight[stage] == 1 ? "micro-batch"
                                                 : "micro-batches");
     const auto &slots = timeline.schedule.slots[stage];
     for (const Timeline::Reduction &each : timeline.reductions[stage])
-      os << formatv("  stage {0} starts reducing {1} bytes of gradients in {2}, beside {3:F0} % of its work{4}\n", stage,
-                    grouped(each.bytes), stages::slotText(slots[each.slot]), 100 * each.beside,
-                    laterText(slots.size() - 1 - each.slot));
+      os << formatv(
+          "  stage {0} starts reducing {1} bytes of gradients in {2}, overlapping {3:F0} % of its work{4}\n",
+          stage, grouped(each.bytes), stages::slotText(slots[each.slot]), 100 * each.beside,
+          laterText(slots.size() - 1 - each.slot));
   }
-  os << formatv("  Bubble: {0:F1} % of what the slowest stage, {1}, computes\n", 100 * report.bubbleShare(),
-                timeline.slowest());
+  os << formatv("  Bubble: {0:F1} % of the compute time of the slowest stage, {1}\n",
+                100 * report.bubbleShare(), timeline.slowest());
 }
