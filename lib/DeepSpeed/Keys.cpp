@@ -12,15 +12,14 @@ using namespace llvm;
 using namespace partita::config;
 
 ArrayRef<Section> partita::config::sections() {
-  static const Section all[] = {
-      batchKeys(),           stepKeys(),
-      precisionKeys(),       optimizerKeys(),
-      schedulerKeys(),       zeroKeys(),
-      offloadKeys(),         activationCheckpointingKeys(),
-      monitorKeys(),         tensorParallelKeys(), pipelineKeys(),
-      checkpointKeys(),      compileKeys(),
-      sparseAttentionKeys(), elasticityKeys(),
-      outOfScopeKeys()};
+  static const Section all[] = {batchKeys(),      stepKeys(),
+                                precisionKeys(),  optimizerKeys(),
+                                schedulerKeys(),  zeroKeys(),
+                                offloadKeys(),    activationCheckpointingKeys(),
+                                monitorKeys(),    tensorParallelKeys(),
+                                pipelineKeys(),   checkpointKeys(),
+                                compileKeys(),    sparseAttentionKeys(),
+                                elasticityKeys(), outOfScopeKeys()};
   return all;
 }
 
@@ -105,7 +104,7 @@ std::string partita::config::describeShape(const Shape &shape) {
     return "one of " + join(words, ", ");
   }
   case Shape::Betas:
-    return "a list of two numbers from 0 to below 1";
+    return "two numbers, each at least 0 and below 1";
   case Shape::Anything:
     return "any value";
   case Shape::Block:

@@ -21,9 +21,9 @@ static StringRef useText(const Key &key) {
   case Use::NoEffect:
     return "accepted, without effect";
   case Use::Refused:
-    return key.isBlock() ? "refused" : "refused, but for the default";
+    return key.isBlock() ? "refused" : "refused unless default";
   case Use::Part:
-    return "refused as a whole";
+    return "refused with its block";
   }
   return "";
 }
@@ -41,20 +41,20 @@ void partita::config::printPage(raw_ostream &os) {
   for (const Key *key : allKeys())
     ++counts[int(key->use)];
   os << "# Keys of a DeepSpeed configuration\n\n"
-        "What `partita compile --config FILE` makes of each key: "
+        "What `partita compile --config FILE` does with each key: "
      << counts[0] << " are implemented, " << counts[1] << " accepted without effect, "
      << counts[2] + counts[3]
-     << " refused unless they have their default.\nAny other key is an error. The defaults are those "
-        "of DeepSpeed's code, where its documentation says otherwise too. Written by `partita "
-        "config --keys`.\n";
+     << " refused unless they have their default value.\nAny other key is an error. Where DeepSpeed's "
+        "code and documentation disagree, defaults are the code's. `partita config --keys` prints this "
+        "page.\n\n[Coming from DeepSpeed](tutorials/from_deepspeed.md) shows how to compile from a configuration.\n";
   for (const Section &section : sections()) {
     os << "\n## " << section.title
-       << "\n\n| key | value | default | here | what, or why | \"auto\" "
+       << "\n\n| key | value | default | support | effect, or reason | value of \"auto\" "
           "|\n|---|---|---|---|---|---|\n";
     for (const Key &key : section.keys)
       os << "| `" << key.path << "` | " << cell(describeShape(key.shape)) << " | "
-         << (key.isBlock() ? "" : "`" + key.initial.str() + "`") << " | "
-         << useText(key) << " | " << cell(key.about) << " | " << cell(key.automatic) << " |\n";
+         << (key.isBlock() ? "" : "`" + key.initial.str() + "`") << " | " << useText(key) << " | "
+         << cell(key.about) << " | " << cell(key.automatic) << " |\n";
   }
   os << "\n## Other names\n\n| key | read as |\n|---|---|\n";
   for (const Alias &alias : aliases())

@@ -7,7 +7,7 @@ using namespace partita::config;
 static constexpr llvm::StringLiteral kElastic = "with elasticity.enabled, which is refused",
                                      kTuning = "with autotuning.enabled, which is refused";
 static constexpr Key kElasticityRows[] = {
-    {"elasticity", block, "{}", NoEffect, "sizes of the batch that fit many numbers of ranks"},
+    {"elasticity", block, "{}", NoEffect, "batch sizes that fit many numbers of ranks"},
     {"elasticity.enabled", boolean, "false", Refused,
      "a program is compiled for one mesh; a checkpoint goes on under any other (compile again, "
      "then run --resume)"},
@@ -21,7 +21,7 @@ static constexpr Key kElasticityRows[] = {
     {"elasticity.version", number(0), "0.2", NoEffect, kElastic},
     {"elasticity.model_parallel_size", integer(1), "1", NoEffect, kElastic},
     {"elasticity.num_gpus_per_node", integer(1), "1", NoEffect, kElastic},
-    {"autotuning", block, "{}", NoEffect, "searches the fastest configuration by trial runs"},
+    {"autotuning", block, "{}", NoEffect, "searches for the fastest configuration with trial runs"},
     {"autotuning.enabled", boolean, "false", Refused,
      "no runs are tried; --memory-limit SIZE says which changes of the plan fit, with what each "
      "costs"},

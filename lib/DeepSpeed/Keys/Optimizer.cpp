@@ -9,7 +9,7 @@ using namespace partita::config;
 
 static constexpr StringLiteral kType = "optimizer.type";
 static constexpr Key kOptimizerRows[] = {
-    {"optimizer", block, "null", Obeyed, "how parameters are updated"},
+    {"optimizer", block, "null", Obeyed, "how to update parameters"},
     {kType, text, "null", Obeyed,
      "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's code), "
      "SGD, Lion, Adagrad, Lamb, in any case of letters; the 1-bit and mu-parametrized ones and "
@@ -19,32 +19,34 @@ static constexpr Key kOptimizerRows[] = {
     {"optimizer.params", block, "{}", Obeyed, "a parameter that the optimizer lacks is an error"},
     {"optimizer.params.lr", number(0), "0.001", Obeyed, "--lr", "--lr, else 0.001"},
     {"optimizer.params.betas", betas, "[0.9, 0.999]", Obeyed,
-     "--betas; absent, Lion has 0.9 and 0.99", "--betas, else 0.9 and 0.999"},
-    {"optimizer.params.eps", number(0, 1), "1e-8", Obeyed, "--eps; absent, Adagrad has 1e-10",
+     "--betas; if absent, Lion uses 0.9 and 0.99", "--betas, else 0.9 and 0.999"},
+    {"optimizer.params.eps", number(0, 1), "1e-8", Obeyed, "--eps; if absent, Adagrad uses 1e-10",
      "--eps, else 1e-8"},
     {"optimizer.params.weight_decay", number(0), "0", Obeyed,
-     "--weight-decay: of parameters with two dimensions or more (no norms, no biases), which are "
-     "the groups that Hugging Face's Trainer makes",
+     "--weight-decay: applies to parameters with two or more dimensions (not norms, not biases), "
+     "as in the groups of Hugging Face's Trainer",
      "--weight-decay, else 0"},
     {"optimizer.params.bias_correction", boolean, "true", Obeyed, "false: --no-bias-correction"},
     {"optimizer.params.adam_w_mode", boolean, "true", Obeyed,
-     "of Adam: false adds the decay to the gradient (--optimizer adam)"},
+     "for Adam: false adds the decay to the gradient (--optimizer adam)"},
     {"optimizer.params.torch_adam", boolean, "false", NoEffect,
      "one implementation, whose results are PyTorch's"},
     {"optimizer.params.fused", boolean, "false", NoEffect, "updates are one kernel each"},
     {"optimizer.params.set_grad_none", boolean, "true", NoEffect,
      "gradients live as long as they are used"},
     {"optimizer.params.amsgrad", boolean, "false", Refused, "there is no AMSGrad; use Adam"},
-    {"optimizer.params.momentum", number(0, 1), "0", Obeyed, "--momentum, of SGD"},
+    {"optimizer.params.momentum", number(0, 1), "0", Obeyed, "--momentum, for SGD"},
     {"optimizer.params.dampening", number(0, 1), "0", Refused, "SGD's momentum is not dampened"},
-    {"optimizer.params.nesterov", boolean, "false", Obeyed, "--nesterov, of SGD with a momentum"},
-    {"optimizer.params.max_coeff", number(0), "10.0", Obeyed, "--lamb-bounds, the upper, of Lamb"},
-    {"optimizer.params.min_coeff", number(0), "0.01", Obeyed, "--lamb-bounds, the lower, of Lamb"},
+    {"optimizer.params.nesterov", boolean, "false", Obeyed, "--nesterov, for SGD with momentum"},
+    {"optimizer.params.max_coeff", number(0), "10.0", Obeyed,
+     "upper bound in --lamb-bounds, for Lamb"},
+    {"optimizer.params.min_coeff", number(0), "0.01", Obeyed,
+     "lower bound in --lamb-bounds, for Lamb"},
     {"optimizer.params.eps_inside_sqrt", boolean, "false", Refused,
      "epsilon is added to the root of the second moment"},
     {"optimizer.params.max_grad_norm", number(0), "0", Obeyed,
      "--clip: gradient_clipping by another name (DeepSpeed's code refuses it, its tutorials print "
-     "it); 0 asks for nothing"},
+     "it); 0: no clipping"},
     {"optimizer.params.lr_decay", number(0), "0", Refused,
      "Adagrad's rate does not decay by itself; give a \"scheduler\""},
     {"optimizer.params.freeze_step", integer(0), "100000", Part, "of the 1-bit optimizers"},

@@ -7,7 +7,7 @@ using namespace partita::config;
 
 static constexpr Key kStepRows[] = {
     {"gradient_clipping", number(0), "1.0", Obeyed,
-     "--clip: the largest global norm of the gradients, 0 for none; 1.0 where the key is absent, "
+     "--clip: the max global norm of the gradients, 0 for none; 1.0 if the key is absent, "
      "as in DeepSpeed's code of 2026 (older versions and the documentation: 0)",
      "--clip, else 1.0"},
     {"prescale_gradients", boolean, "false", NoEffect,

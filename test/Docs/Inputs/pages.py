@@ -2,7 +2,9 @@
 
     pages.py ir PAGE IR...        the fenced mlir blocks of a page are the functions of these modules, with the operands'
                                   types left out
-    pages.py commands PAGE...     prints the lines of the pages' sh blocks that call partita, as they stand
+    pages.py commands PAGE...     prints the lines of the pages' sh blocks that call partita, as they stand, after a line that names the
+                                  page; a command in another kind of block is an error
+    pages.py shown LOG PAGE...    the pages' text blocks, in order, are in what their commands printed (the log of a run of `commands`)
     pages.py script PAGE          prints all lines of the page's sh blocks
     pages.py links ROOT           every relative link of every page leads to a file, and its anchor to a heading
     pages.py lines PAGE MOST      a page has at most so many lines
@@ -12,6 +14,8 @@
 import os
 import re
 import sys
+
+MARK = "=== "  # in a log, in front of the page whose commands follow
 
 
 def blocks(path, language):
@@ -53,10 +57,62 @@ def check_ir(readme, *modules):
 
 def print_commands(*pages):
     for page in pages:
+        with open(page) as file:
+            if found := re.search(r"^    partita .*", file.read(), re.MULTILINE):
+                sys.exit(f"{page}: not in a block of sh, so that no test runs it: {found[0].strip()}")
+        print(f"echo '{MARK}{page}'")
         for block in blocks(page, "sh"):
             for line in block.replace("\\\n", "").splitlines():
                 if line.startswith("partita "):
                     print(line)
+
+
+def steady(line):
+    """Without the numbers that differ from run to run, and with the first digits of those that differ from machine to machine."""
+    line = re.sub(r"[\d,]+ tokens/s +[\d.]+ s left", "N tokens/s  N s left", line)
+    line = re.sub(r"overlapped \d+ %: [\d,]+ bytes of sums made between kernels, [\d,]+ in waits",
+                  "overlapped N %: N bytes of sums made between kernels, N in waits", line)
+    return re.sub(r"(loss \d+\.\d\d)\d+", r"\1", line).rstrip()
+
+
+def is_shown(shown, printed):
+    """Does a printed line look like one of a page, in which `...` stands for any text?"""
+    return re.fullmatch(".*".join(map(re.escape, steady(shown).split("..."))), steady(printed)) is not None
+
+
+def find_block(block, log, start):
+    """The line behind the block's last one in the log, or the first line of the block that is not there. A line `...` stands for others."""
+    failed = block[0]
+    for first in range(start, len(log)):
+        at, skips = first, False
+        for line in block:
+            if line.strip() == "...":
+                skips = True
+                continue
+            while skips and at < len(log) and not is_shown(line, log[at]):
+                at += 1
+            if at == len(log) or not is_shown(line, log[at]):
+                failed = line if line != block[0] else failed
+                break
+            at, skips = at + 1, False
+        else:
+            return at, None
+    return start, failed
+
+
+def check_shown(log_path, *pages):
+    with open(log_path) as file:
+        parts = re.split(rf"^{MARK}(.*)\n", file.read(), flags=re.MULTILINE)
+    logs = {page: text.splitlines() for page, text in zip(parts[1::2], parts[2::2])}
+    count = 0
+    for page in pages:
+        at = 0
+        for block in blocks(page, "text"):
+            at, failed = find_block(block.splitlines(), logs[page], at)
+            if failed is not None:
+                sys.exit(f"{page}: its commands do not print\n{block}at the line\n{failed}")
+            count += 1
+    print(f"{count} blocks are what the commands print")
 
 
 def print_script(page):
@@ -123,5 +179,5 @@ def check_site(root):
     print(f"{links} links")
 
 
-MODES = {"ir": check_ir, "commands": print_commands, "script": print_script, "links": check_links, "lines": check_lines, "site": check_site}
+MODES = {"ir": check_ir, "commands": print_commands, "shown": check_shown, "script": print_script, "links": check_links, "lines": check_lines, "site": check_site}
 MODES[sys.argv[1]](*sys.argv[2:])
