@@ -1,4 +1,5 @@
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Interfaces/Provenance.h"
 
 using namespace mlir;
 
@@ -18,6 +19,11 @@ int64_t partita::bytesOf(TypeRange tensors) {
     bytes += tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
   }
   return bytes;
+}
+
+bool partita::computesGradients(Operation *op) {
+  auto work = dyn_cast<ShardInterface>(op);
+  return provenance::isBackward(op) || (work && work.getGradientMatmuls() > 0);
 }
 
 Value partita::handedOut(Value value) {
@@ -42,8 +48,8 @@ LogicalResult partita::verifyStart(Operation *op) {
   auto start = cast<AsyncStartInterface>(op);
   Value token = behindRegion(start.getToken());
   Operation *wait = token.hasOneUse() ? *token.getUsers().begin() : nullptr;
-  bool isWaited = isa_and_nonnull<AsyncWaitInterface>(wait) &&
-                  wait->getBlock() == token.getParentBlock();
+  bool isWaited =
+      isa_and_nonnull<AsyncWaitInterface>(wait) && wait->getBlock() == token.getParentBlock();
   bool isFilledForWait =
       start.worksInOperands() || llvm::all_of(start.getFilled(), [&](Value filled) {
         Value behind = behindRegion(filled);

@@ -44,6 +44,8 @@ int64_t bytesOf(mlir::TypeRange tensors);
 
 /// A member of a table's attribute: `true` or `false` (Tables.td).
 mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
+/// Does the op compute gradients: because differentiation built it, or a part that it was fused with?
+bool computesGradients(mlir::Operation *op);
 
 /// See Interfaces.td.
 template <typename Op> class UpdateWork : public mlir::OpTrait::TraitBase<Op, UpdateWork> {};

@@ -56,6 +56,8 @@ def ShardInterface : OpInterface<"ShardInterface"> {
       }], "::std::optional<::std::pair<::llvm::StringRef, int64_t>>", "dealtOut", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"How many matmuls over the rule's letters the op computes: its work, for estimates of time.", "int64_t", "getMatmuls",
       (ins), [{}], [{ return 1; }]>,
+    InterfaceMethod<"How many of them are of the backward pass, if the op fuses both passes.", "int64_t", "getGradientMatmuls",
+      (ins), [{}], [{ return 0; }]>,
   ];
   let verify = [{ return ::partita::verifyShardRule($_op); }];
 }
@@ -74,6 +76,21 @@ def DifferentiableInterface : OpInterface<"DifferentiableInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents)>,
     InterfaceMethod<"Is the result constant except at jumps (floor, sign)? Then its gradient is zero.",
       "bool", "isStep", (ins), [{}], [{ return false; }]>,
+  ];
+}
+
+def LookupInterface : OpInterface<"LookupInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op with an operand of indices into a dimension of another operand: tokens index a table's rows, labels a row of logits. The
+    program's inputs get their range of values from it (`vocabulary` of #rt.input).
+  }];
+  let methods = [
+    InterfaceMethod<"The operand of integers, each an index.", "::mlir::Value", "getIndices">,
+    InterfaceMethod<"The operand that they index.", "::mlir::Value", "getIndexed">,
+    InterfaceMethod<"The dimension that they index, in full.", "int64_t", "getIndexedDim">,
+    InterfaceMethod<"The number that is allowed although it may index nothing: the label that does not count.",
+      "::std::optional<int64_t>", "getIgnoredIndex", (ins), [{}], [{ return {}; }]>,
   ];
 }
 

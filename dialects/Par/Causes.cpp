@@ -26,13 +26,16 @@ Location partita::par::withCause(Location loc, CauseAttr cause) {
   return provenance::with(loc, provenance::kCauses, ArrayAttr::get(loc.getContext(), cause));
 }
 
-Location partita::par::withRole(Location where, Location from, StringRef role) {
+Location partita::par::withRole(Location where, Location from, Role role) {
   SmallVector<CauseAttr> causes = causesOf(from);
   if (causes.empty())
     return where;
   CauseAttr cause = causes.front();
-  MLIRContext *context = where.getContext();
-  return withCause(where, CauseAttr::get(context, StringAttr::get(context, role), cause.getLetter(),
+  return withCause(where, CauseAttr::get(where.getContext(), role, cause.getLetter(),
                                          cause.getRule(), cause.getOp(), cause.getNode(),
                                          cause.getLayer(), cause.getLayers(), cause.getSeed()));
+}
+
+bool partita::par::isOfParameters(Role role) {
+  return role == Role::Parameter || role == Role::Kept;
 }

@@ -7,6 +7,7 @@
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -27,6 +28,7 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 } // namespace partita::par
 
 #include "dialects/Par/ParDialect.h.inc"
+#include "dialects/Par/ParEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Par/ParAttrs.h.inc"
 #include "dialects/Par/ParInterfaces.h.inc"
@@ -66,7 +68,9 @@ llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
 /// The location with a cause; those that it had before are replaced.
 mlir::Location withCause(mlir::Location loc, CauseAttr cause);
 /// `where` with the first cause of `from` in another role; unchanged if `from` has none.
-mlir::Location withRole(mlir::Location where, mlir::Location from, llvm::StringRef role);
+mlir::Location withRole(mlir::Location where, mlir::Location from, Role role);
+/// Is an op of this role there for the gradients of parameters, which are reduced once per step, when there is time?
+bool isOfParameters(Role role);
 } // namespace partita::par
 
 #endif // PARTITA_DIALECTS_PAR_H

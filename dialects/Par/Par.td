@@ -9,6 +9,7 @@
 #define PARTITA_PAR
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -121,6 +122,16 @@ def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Par_Role : I32EnumAttr<"Role", "what an op is there for", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Share", 2, "share">,
+  I32EnumAttrCase<"Parameter", 3, "parameter">, I32EnumAttrCase<"Whole", 4, "whole">, I32EnumAttrCase<"Piece", 5, "piece">,
+  I32EnumAttrCase<"Block", 6, "block">, I32EnumAttrCase<"Moved", 7, "moved">, I32EnumAttrCase<"Update", 8, "update">,
+  I32EnumAttrCase<"Kept", 9, "kept">, I32EnumAttrCase<"Saved", 10, "saved">, I32EnumAttrCase<"Held", 11, "held">,
+  I32EnumAttrCase<"Norm", 12, "norm">, I32EnumAttrCase<"Report", 13, "report">]> {
+  let cppNamespace = "::partita::par";
+  let genSpecializedAttr = 0;
+}
+
 def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
   let summary = "what made a conjugate or a move necessary";
   let description = [{
@@ -148,7 +159,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     `layer` is the number of the layer (partita/Analysis/Layers.h): -1 before the first one or without layers, -2 after the last
     one, -3 outside the loop over micro-batches. `layers` is the number of layers of the function.
   }];
-  let parameters = (ins "::mlir::StringAttr":$role, "::mlir::StringAttr":$letter, "::mlir::StringAttr":$rule,
+  let parameters = (ins EnumParameter<Par_Role>:$role, "::mlir::StringAttr":$letter, "::mlir::StringAttr":$rule,
                         "::mlir::StringAttr":$op, "::mlir::StringAttr":$node, "int64_t":$layer, "int64_t":$layers,
                         OptionalParameter<"::partita::par::SeedAttr">:$seed);
   let assemblyFormat = "`<` $role $letter `in` $rule `of` $op $node `layer` $layer `of` $layers (`seed` $seed^)? `>`";

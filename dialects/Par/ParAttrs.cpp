@@ -11,6 +11,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
+#include "dialects/Par/ParEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Par/ParAttrs.cpp.inc"
 

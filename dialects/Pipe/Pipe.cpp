@@ -255,11 +255,10 @@ std::optional<int64_t> pipe::stageCount(Operation *op) {
   return std::nullopt;
 }
 
-Location pipe::withRole(Location loc, StringRef role) {
-  MLIRContext *context = loc.getContext();
-  auto none = StringAttr::get(context, "");
-  return par::withCause(loc, par::CauseAttr::get(context, StringAttr::get(context, role), none, none,
-                                                 none, none, par::CauseAttr::kOnce, 0, {}));
+Location pipe::withRole(Location loc, par::Role role) {
+  auto none = StringAttr::get(loc.getContext(), "");
+  return par::withCause(loc, par::CauseAttr::get(loc.getContext(), role, none, none, none, none,
+                                                 par::CauseAttr::kOnce, 0, {}));
 }
 
 SmallVector<ModuleOp> pipe::stagesOf(ModuleOp program) {
@@ -327,7 +326,7 @@ SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangen
 LogicalResult ShareOp::verify() { return verifyPositions(*this, getStages()); }
 
 SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
-  return {SumOp::create(builder, withRole(getLoc(), "held"), cotangents[0].getType(), cotangents[0], getStages(),
+  return {SumOp::create(builder, withRole(getLoc(), par::Role::Held), cotangents[0].getType(), cotangents[0], getStages(),
                         builder.getStringAttr("gradients of shared parameters"))};
 }
 

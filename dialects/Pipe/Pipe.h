@@ -4,6 +4,7 @@
 #define PARTITA_DIALECTS_PIPE_H
 
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Par/Par.h"
 #include "dialects/Pipe/Positions.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -39,7 +40,7 @@ std::optional<int64_t> stageCount(mlir::Operation *op);
 
 /// The location of a sum over stages, with a #par.cause of this role. It has no letter of a rule, since
 /// stages split no letters.
-mlir::Location withRole(mlir::Location loc, llvm::StringRef role);
+mlir::Location withRole(mlir::Location loc, par::Role role);
 
 /// The stages of a program, in order; the program itself if it is not cut.
 llvm::SmallVector<mlir::ModuleOp> stagesOf(mlir::ModuleOp program);

@@ -16,6 +16,7 @@ using namespace partita;
 using namespace partita::rt;
 
 #include "dialects/Rt/RtDialect.cpp.inc"
+#include "dialects/Rt/RtEnums.cpp.inc"
 #include "dialects/Rt/RtInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Rt/RtEnums.cpp.inc"

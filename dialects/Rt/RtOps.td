@@ -365,9 +365,16 @@ def Rt_CommentOp : Rt_Op<"comment"> {
   let assemblyFormat = "$text attr-dict";
 }
 
+def Rt_Work : I32EnumAttr<"Work", "a kind of computation that the clock of partita_rt/work.h tells from others", [
+  I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">, I32EnumAttrCase<"Update", 2, "update">]> {
+  let cppNamespace = "::partita::rt";
+  let genSpecializedAttr = 0;
+}
+def Rt_WorkAttr : EnumAttr<Rt_Dialect, Rt_Work, "work">;
+
 def Rt_WorkOp : Rt_Op<"work"> {
-  let summary = "marks a change of the kind of work (Forward, Backward, Update), for the times of a run with --breakdown";
-  let arguments = (ins StrAttr:$kind);
+  let summary = "marks a change of the kind of work, for the times of a run with --breakdown";
+  let arguments = (ins Rt_WorkAttr:$kind);
   let assemblyFormat = "$kind attr-dict";
 }
 

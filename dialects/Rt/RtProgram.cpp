@@ -1,5 +1,6 @@
 //===- RtProgram.cpp - the program's tables: spelling and checks ------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Roles.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -55,11 +56,14 @@ LogicalResult CensusAttr::verify(EmitError emitError, StringRef, CollectiveKind,
 
 LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
                                      StringRef, StringRef, bool, int64_t, int64_t, int64_t,
-                                     int64_t microBatches, int64_t, int64_t, StringRef, StringRef,
+                                     int64_t microBatches, int64_t, int64_t, StringRef role,
                                      StringRef, StringRef, StringRef, StringRef, StringRef,
-                                     ArrayAttr parameters, ArrayAttr merged, int64_t, bool) {
+                                     StringRef, ArrayAttr parameters, ArrayAttr merged, int64_t,
+                                     bool) {
   if (microBatches < 1)
     return emitError() << "'micro_batches' is " << microBatches << ", and at least 1";
+  if (!role.empty() && !par::symbolizeRole(role))
+    return emitError() << "'role' is \"" << role << "\", which is no role of #par.cause";
   if (failed(check<StringAttr>(emitError, parameters, "parameters", "names")) ||
       failed(check<ArrayAttr>(emitError, merged, "merged", "lists of names")))
     return failure();

@@ -38,6 +38,7 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
   code gradient = "";
   bit isStep = 0;
   int matmuls = 1; // that the op computes: attention has two, its backward pass five
+  int gradientMatmuls = 0; // of these in the backward pass, if the op fuses both passes
   code inferredDeclarations = "";
   code moreDeclarations = "";
   code moreDefinitions = "";
@@ -46,7 +47,8 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
     ::partita::Precision getPrecision() { return ::partita::Precision::}] # precision # [{; }
     ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
   }] # !if(isStep, "bool isStep() { return true; }\n", "") #
-     !if(!eq(matmuls, 1), "", "int64_t getMatmuls() { return " # matmuls # "; }\n") # inferredDeclarations # moreDeclarations;
+     !if(!eq(matmuls, 1), "", "int64_t getMatmuls() { return " # matmuls # "; }\n") #
+     !if(gradientMatmuls, "int64_t getGradientMatmuls() { return " # gradientMatmuls # "; }\n", "") # inferredDeclarations # moreDeclarations;
   let extraClassDefinition = !if(!empty(shardRule), "", [{
     ::std::string $cppClass::getShardRule() { return "}] # shardRule # [{"; }
   }]) # [{
@@ -76,6 +78,15 @@ class Tx_InferredOp<string mnemonic, list<Trait> traits = [],
       return ::partita::par::sameValues(inferred, actual); // the rule's verifier looks at cotangents
     }
   }] # moreInferred;
+}
+
+/// The declarations of a LookupInterface: accessors of two operands and, as C++, the dimension and the label that does not count.
+class Tx_Lookup<string indices, string indexed, string dim, string ignored = ""> {
+  code declarations = [{
+    ::mlir::Value getIndices() { return }] # indices # [{(); }
+    ::mlir::Value getIndexed() { return }] # indexed # [{(); }
+    int64_t getIndexedDim() { return }] # dim # [{; }
+  }] # !if(!empty(ignored), "", "::std::optional<int64_t> getIgnoredIndex() { return " # ignored # "; }\n");
 }
 
 /// An elementwise op: one scalar expression, stated once.

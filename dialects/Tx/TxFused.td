@@ -136,7 +136,7 @@ def Tx_RotaryOp : Tx_InferredOp<"rotary"> {
 // large model's largest tensor, never exist (Hsu et al., arXiv 2410.10989).
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [], "::partita::tx::statisticElement(operands[0])"> {
+def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [LookupInterface], "::partita::tx::statisticElement(operands[0])"> {
   let summary = "tx.cross_entropy of x @ w^T: x [..., k], w [n, k], labels [...] -> loss [...]";
   let precision = "Exact";
   let description = "Created by `fuse-classifier` where no gradient is needed: evaluation.";
@@ -144,11 +144,13 @@ def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [], "::partita::tx::s
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss);
   let assemblyFormat = "$x `,` $w `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = Tx_Lookup<"getLabels", "getW", "0", "getIgnoreIndex()">.declarations;
 }
-def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [],
+def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [LookupInterface],
     "::partita::tx::statisticElement(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.classifier_loss together with the cotangents of x and w";
   let matmuls = 3;
+  let gradientMatmuls = 2;
   let precision = "Exact";
   let description = [{
     Forward and backward at once, because the loss's cotangent `dloss` (scale / count of tokens) is known
@@ -158,6 +160,7 @@ def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [],
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, Tx_Float:$dloss, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss, Tx_Float:$dx, Tx_Float:$dw);
   let assemblyFormat = "operands `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = Tx_Lookup<"getLabels", "getW", "0", "getIgnoreIndex()">.declarations;
 }
 
 #endif // PARTITA_TX_FUSED

@@ -245,7 +245,7 @@ def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
 // Embedding and loss
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
+def Tx_EmbeddingOp : Tx_InferredOp<"embedding", [LookupInterface]> {
   let summary = "row ids of the table";
   let precision = "Low";
   let description = [{
@@ -257,7 +257,7 @@ def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
   let arguments = (ins Tx_Tensor:$table, Tx_Int:$ids, Optional<Tx_Int>:$first, OptionalAttr<I64Attr>:$padding);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$table `,` $ids (`from` $first^)? (`padding` $padding^)? attr-dict `:` functional-type(operands, results)";
-  let moreDeclarations = "void localize();";
+  let moreDeclarations = Tx_Lookup<"getIds", "getTable", "0">.declarations # "void localize();";
   let gradient = [{
     Value dtable = EmbeddingGradOp::create(g.builder, getLoc(), par::cotangentType(getTable().getType()), getIds(), g.dy(), getFirst(), getPaddingAttr());
     SmallVector<Value> result(getOperation()->getNumOperands());
@@ -285,7 +285,7 @@ def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
   }];
 }
 
-def Tx_TakeOp : Tx_InferredOp<"take"> {
+def Tx_TakeOp : Tx_InferredOp<"take", [LookupInterface]> {
   let summary = "rows ids of each table of x: x [..., n, h], ids [..., m]";
   let description = [{
     Every index of the leading dimensions has a table of its own. So a split of these (the batch) splits the op, which it could
@@ -296,6 +296,7 @@ def Tx_TakeOp : Tx_InferredOp<"take"> {
   let arguments = (ins Tx_Tensor:$x, Tx_Int:$ids);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = Tx_Lookup<"getIds", "getX", "getX().getType().getRank() - 2">.declarations;
   let gradient = [{
     return {TakeGradOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), getIds(), g.dy()), Value()};
   }];
@@ -311,7 +312,7 @@ def Tx_TakeGradOp : Tx_Op<"take_grad"> {
   }];
 }
 
-def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [],
+def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [LookupInterface],
     "::partita::tx::statisticElement(operands[0]), ::partita::tx::statisticElement(operands[0])"> {
   let summary = "per token: log(sum(exp(logits))) - logits[label]; 0 where the label is ignore_index";
   let precision = "Exact";
@@ -326,20 +327,20 @@ def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [],
   let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss, Tx_Float:$lse);
   let assemblyFormat = "$logits `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
-  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
+  let moreDeclarations = Tx_Lookup<"getLabels", "getLogits", "getLogits().getType().getRank() - 1", "getIgnoreIndex()">.declarations # "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
   let gradient = [{
     return {CrossEntropyGradOp::create(g.builder, getLoc(), ValueRange{getLogits(), getLabels(), getLse(), g.dy()},
                                        (*this)->getAttrs()), Value()};
   }];
 }
-def Tx_CrossEntropyGradOp : Tx_InferredOp<"cross_entropy_grad"> {
+def Tx_CrossEntropyGradOp : Tx_InferredOp<"cross_entropy_grad", [LookupInterface]> {
   let summary = "dloss (softmax(logits) - onehot(label)); 0 where the label is ignore_index";
   let description = "`lse` is that of the full row, `first` the index at which the logits of this rank begin.";
   let shardRule = "* n, *, *, ~*, @n -> * n";
   let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Tx_Float:$dloss, Optional<Tx_Int>:$first, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$dlogits);
   let assemblyFormat = "$logits `,` $labels `,` $lse `,` $dloss (`from` $first^)? `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
-  let moreDeclarations = "void localize();";
+  let moreDeclarations = Tx_Lookup<"getLabels", "getLogits", "getLogits().getType().getRank() - 1", "getIgnoreIndex()">.declarations # "void localize();";
 }
 
 def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
@@ -359,7 +360,7 @@ def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
   let hasVerifier = 1;
 }
 
-def Tx_TokenLossOp : Tx_InferredOp<"token_loss", [], "::partita::tx::statisticElement(operands[0])"> {
+def Tx_TokenLossOp : Tx_InferredOp<"token_loss", [LookupInterface], "::partita::tx::statisticElement(operands[0])"> {
   let summary = "tx.cross_entropy's loss with lse given; over a split vocabulary the sum of what the ranks have";
   let precision = "Exact";
   let description = [{
@@ -371,7 +372,7 @@ def Tx_TokenLossOp : Tx_InferredOp<"token_loss", [], "::partita::tx::statisticEl
   let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Optional<Tx_Int>:$first, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss);
   let assemblyFormat = "$logits `,` $labels `,` $lse (`from` $first^)? `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
-  let moreDeclarations = "void localize();";
+  let moreDeclarations = Tx_Lookup<"getLabels", "getLogits", "getLogits().getType().getRank() - 1", "getIgnoreIndex()">.declarations # "void localize();";
   let gradient = [{
     SmallVector<Value> operands{getLogits(), getLabels(), getLse(), g.dy()};
     if (getFirst())

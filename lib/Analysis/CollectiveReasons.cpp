@@ -1,8 +1,8 @@
 //===- CollectiveReasons.cpp - why ranks communicate, in words --------------------------------===//
 //
 // Two tables: what a role of a cause says, and what a seed is called and how it is taken back. A
-// new role, or kind of seed, is one row, and one of the table in its attribute's definition
-// (#par.cause).
+// new role is one row, a case of Par_Role and a row of the table at #par.cause; a new kind of seed one
+// row, and a word at #par.seed.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@ namespace {
 /// What all causes of one role have in common. `says` continues "tp splits letter k of tx.matmul
 /// ('...')".
 struct Role {
-  StringLiteral name, text;
+  par::Role role;
+  StringLiteral text;
   StringLiteral asGather = "", asScatter = "", anew = "", choice = "",
                 need = "the mean over all samples";
   std::optional<Place> place = {};
@@ -27,7 +28,7 @@ struct Role {
   bool scattersOnly = false; ///< `place` and `title` are those of reduce-scatters alone
   bool isPaired = false;
 
-  constexpr Role(StringLiteral name, StringLiteral says) : name(name), text(says) {}
+  constexpr Role(par::Role role, StringLiteral says) : role(role), text(says) {}
   /// What it says of moves, where that is something else.
   constexpr Role gathers(StringLiteral says) const { return with(&Role::asGather, says); }
   constexpr Role scatters(StringLiteral says) const { return with(&Role::asScatter, says); }
@@ -65,26 +66,40 @@ private:
 };
 
 constexpr Role kRoles[] = {
-    Role("sum", ", which it sums over: each rank has a partial sum")
+    Role(par::Role::Sum, ", which it sums over: each rank has a partial sum")
         .gathers(", which it sums over: the backward half of the reduce-scatter after it")
         .scatters(", which it sums over: each rank has a partial sum, and keeps its shard of "
                   "the total")
         .paired(),
-    Role("max", ", over which it takes the max: each rank has its own"),
-    Role("share", ", which an operand lacks: each rank has a partial sum of its gradient").paired(),
-    Role("parameter", ", which parameters lack: each rank has a partial sum of their gradients")
+    Role(par::Role::Max, ", over which it takes the max: each rank has its own"),
+    Role(par::Role::Share, ", which an operand lacks: each rank has a partial sum of its gradient").paired(),
+    Role(par::Role::Parameter, ", which parameters lack: each rank has a partial sum of their gradients")
         .scatters(
             ", which parameters lack: each rank has a partial sum of their gradients, and keeps the "
             "shard that it updates")
         .required("one reduction per step of each gradient")
         .reportedAt(Gradients, "gradients of parameters"),
-    Role("update",
+    Role(par::Role::Whole, " and needs its full input")
+        .gathers(", so its input, split along the sequence, is gathered")
+        .scatters(
+            " and gathers its input: each rank has a partial sum of the input's gradient, and "
+            "keeps its shard of the total")
+        .again(" again for the backward pass instead of being saved")
+        .paired(),
+    Role(par::Role::Piece, ", of which each rank takes its shard: the shards of the gradient are gathered"),
+    Role(par::Role::Block,
+         " of one block of a fused weight, of which each rank takes its shard: the shards of "
+         "that block's gradient are gathered")
+        .reportedAt(Gradients, "gradients of parameters"),
+    Role(par::Role::Moved, "a pipeline stage sends a shard to each rank of the next one; these gather it")
+        .chosen("with --mesh pp=1"),
+    Role(par::Role::Update,
          ", which parameters lack: each rank updates the shard whose states it keeps, and "
          "the new values are gathered")
         .chosen(
             "with --zero-stage 0, which uses one all_reduce instead of this and a reduce_scatter")
         .reportedAt(Gradients, "updated parameters"),
-    Role("kept", ", which parameters lack: each rank has a partial sum of their gradients")
+    Role(par::Role::Kept, ", which parameters lack: each rank has a partial sum of their gradients")
         .gathers(", which parameters lack: each rank keeps a shard of the parameter, which is "
                  "gathered for its use")
         .scatters(
@@ -93,33 +108,19 @@ constexpr Role kRoles[] = {
         .again(", once more for the backward pass")
         .chosen("with --zero-stage 2, which keeps full parameters and gathers each once per step")
         .scattersReportedAt(Gradients, "gradients of parameters"),
-    Role("saved", "each rank keeps a shard of the layer's input, which is gathered to recompute "
+    Role(par::Role::Saved, "each rank keeps a shard of the layer's input, which is gathered to recompute "
                   "the layer")
         .chosen("without --recompute-partition: then every rank keeps the full input"),
-    Role("whole", " and needs its full input")
-        .gathers(", so its input, split along the sequence, is gathered")
-        .scatters(
-            " and gathers its input: each rank has a partial sum of the input's gradient, and "
-            "keeps its shard of the total")
-        .again(" again for the backward pass instead of being saved")
-        .paired(),
-    Role("block",
-         " of one block of a fused weight, of which each rank takes its shard: the shards of "
-         "that block's gradient are gathered")
-        .reportedAt(Gradients, "gradients of parameters"),
-    Role("held",
+    Role(par::Role::Held,
          "several pipeline stages hold the parameter: each has a partial sum of its gradient")
         .chosen("with --mesh pp=1, or weights that are not tied")
         .reportedAt(Gradients, "gradients of shared parameters"),
-    Role("norm", "the norm covers all gradients, and each pipeline stage has only its own")
+    Role(par::Role::Norm, "the norm covers all gradients, and each pipeline stage has only its own")
         .chosen("with --mesh pp=1, or without --clip and --loss-scale, which need the norm")
         .reportedAt(Once, "norms of gradients"),
-    Role("report", "one pipeline stage computes it, and every rank reports it")
+    Role(par::Role::Report, "one pipeline stage computes it, and every rank reports it")
         .chosen("with --mesh pp=1")
         .reportedAt(Once, "what a step reports"),
-    Role("moved", "a pipeline stage sends a shard to each rank of the next one; these gather it")
-        .chosen("with --mesh pp=1"),
-    Role("piece", ", of which each rank takes its shard: the shards of the gradient are gathered"),
 };
 
 /// What all splits that one kind of seed asks for have in common.
@@ -142,12 +143,21 @@ constexpr Seed kSeeds[] = {
      " with --configuration none"},
 };
 
-/// nullptr: a module of another version, or by hand.
-const Role *roleOf(StringRef name) {
-  const Role *row = find_if(kRoles, [&](const Role &each) { return each.name == name; });
-  return row == std::end(kRoles) ? nullptr : row;
+/// The rows are in the order of the roles.
+constexpr bool areInOrder() {
+  for (size_t i = 0; i < std::size(kRoles); ++i)
+    if (static_cast<size_t>(kRoles[i].role) != i)
+      return false;
+  return std::size(kRoles) == par::getMaxEnumValForRole() + 1;
+}
+static_assert(areInOrder(), "a row for each case of Par_Role, in their order");
+
+/// nullptr: no cause is noted.
+const Role *roleOf(std::optional<par::Role> role) {
+  return role ? &kRoles[static_cast<size_t>(*role)] : nullptr;
 }
 
+/// nullptr: a module of another version, or by hand.
 const Seed *seedOf(StringRef kind) {
   const Seed *row = find_if(kSeeds, [&](const Seed &each) { return each.kind == kind; });
   return row == std::end(kSeeds) ? nullptr : row;
@@ -195,27 +205,28 @@ static std::optional<Place> placeOf(const Role *role, CollectiveKind kind) {
   return isReported ? role->place : std::nullopt;
 }
 
-std::optional<Place> partita::analysis::placeOfRole(StringRef role, CollectiveKind kind) {
+std::optional<Place> partita::analysis::placeOfRole(par::Role role, CollectiveKind kind) {
   return placeOf(roleOf(role), kind);
 }
 
 std::string Collective::name() const {
   if (const Role *row = roleOf(role); placeOf(row, kind))
     return row->title.str();
-  if (role.empty())
+  if (!role)
     return called;
   return node + (backward ? ", backward" : "");
 }
 
 std::string Collective::why() const {
-  if (role.empty())
-    return "no reason is noted: its op has no par.causes";
-  std::string text = formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
   const Role *row = roleOf(role);
-  if (row && letter.empty()) // no rule asked for it, but the plan
-    return row->text.str();
   if (!row)
-    return text + ": " + role;
+    return "no reason is noted: its op has no par.causes";
+  if (op.empty()) // no op asked for it, but the plan
+    return row->text.str();
+  std::string text =
+      letter.empty()
+          ? formatv("{0} splits what {1} works on", axis, op).str()
+          : formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
   bool gathers = kind == CollectiveKind::AllGather;
   StringRef says = gathers                                 ? row->asGather
                    : kind == CollectiveKind::ReduceScatter ? row->asScatter
@@ -277,7 +288,8 @@ std::string Collective::removal() const {
 
 std::string Collective::shape() const {
   return join(ArrayRef<std::string>{function, this->row().name, axis, backward ? "b" : "f",
-                                    std::to_string(bytes), std::to_string(tensors), role, letter,
-                                    rule, op, seed},
+                                    std::to_string(bytes), std::to_string(tensors),
+                                    role ? par::stringifyRole(*role).str() : "", letter, rule, op,
+                                    seed},
               "\n");
 }

@@ -74,7 +74,7 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   auto power = [&](par::CauseAttr cause) { return tellingPower(cause, record.kind); };
   par::CauseAttr first = *llvm::max_element(
       causes, [&](par::CauseAttr a, par::CauseAttr b) { return power(a) < power(b); });
-  record.role = first.getRole().str();
+  record.role = first.getRole();
   record.letter = first.getLetter().str();
   record.rule = first.getRule().str();
   record.op = first.getOp().str();
@@ -108,7 +108,7 @@ std::string partita::analysis::nameOf(Operation *op) {
     record.kind = collective.getCollectiveKind();
   record.backward = provenance::isBackward(op);
   takeCause(par::causesOf(op), record);
-  if (record.role.empty())
+  if (!record.role)
     record.called = calledWithoutCause(op);
   return record.name();
 }
@@ -144,7 +144,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       record.mayScatter = module->hasAttr(kMaySplitSequence);
       record.calls *= timesOf(op);
       takeCause(par::causesOf(op), record);
-      if (record.role.empty())
+      if (!record.role)
         record.called = calledWithoutCause(op);
       result.push_back(std::move(record));
     });
@@ -182,15 +182,20 @@ static std::vector<std::string> namesIn(ArrayAttr list) {
   return names;
 }
 
+static StringRef roleName(std::optional<par::Role> role) {
+  return role ? par::stringifyRole(*role) : StringRef();
+}
+
 rt::CollectiveAttr Collective::toAttr(MLIRContext *context) const {
   SmallVector<Attribute> together;
   for (const std::vector<std::string> &names : merged)
     together.push_back(ArrayAttr::get(context, names.empty() ? ArrayRef<Attribute>()
                                                              : listOf(context, names).getValue()));
-  return rt::CollectiveAttr::get(
-      context, function, kind, axis, type, called, backward, calls, bytes, tensors, microBatches,
-      place, layers, role, letter, rule, op, node, seed, words, listOf(context, parameters),
-      together.empty() ? ArrayAttr() : ArrayAttr::get(context, together), others, mayScatter);
+  return rt::CollectiveAttr::get(context, function, kind, axis, type, called, backward, calls,
+                                 bytes, tensors, microBatches, place, layers, roleName(role),
+                                 letter, rule, op, node, seed, words, listOf(context, parameters),
+                                 together.empty() ? ArrayAttr() : ArrayAttr::get(context, together),
+                                 others, mayScatter);
 }
 
 Collective Collective::fromAttr(rt::CollectiveAttr from) {
@@ -200,7 +205,8 @@ Collective Collective::fromAttr(rt::CollectiveAttr from) {
   c.backward = from.getBackward(), c.calls = from.getCalls(), c.bytes = from.getBytes();
   c.tensors = from.getTensors(), c.microBatches = from.getMicroBatches();
   c.place = from.getPlace(), c.layers = from.getLayers();
-  c.role = from.getRole().str(), c.letter = from.getLetter().str(), c.rule = from.getRule().str();
+  c.role = par::symbolizeRole(from.getRole()); // which the attribute verifies
+  c.letter = from.getLetter().str(), c.rule = from.getRule().str();
   c.op = from.getOp().str(), c.node = from.getNode().str(), c.seed = from.getSeed().str();
   c.words = from.getWords().str(), c.parameters = namesIn(from.getParameters());
   for (ArrayAttr names : rt::elementsOf<ArrayAttr>(from.getMerged()))
@@ -246,7 +252,7 @@ json::Object Collective::toJson() const {
       {"place", placeText(place)},
       {"place_number", place},
       {"layers", layers},
-      {"role", role},
+      {"role", roleName(role)},
       {"letter", letter},
       {"rule", rule},
       {"op", op},
@@ -284,7 +290,11 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   c.stage = std::max<int64_t>(number("stage", -1), -1);
   c.layers = number("layers", 0), c.others = number("further_splits", 0);
   c.mayScatter = object.getBoolean("may_scatter").value_or(false);
-  c.role = text(object, "role"), c.letter = text(object, "letter"), c.rule = text(object, "rule");
+  std::string role = text(object, "role");
+  c.role = par::symbolizeRole(role);
+  if (!c.role && !role.empty())
+    return llvm::createStringError("'" + role + "' is not a role of a collective");
+  c.letter = text(object, "letter"), c.rule = text(object, "rule");
   c.op = text(object, "op"), c.node = text(object, "node");
   if (const json::Object *seed = object.getObject("seed")) {
     c.seed = text(*seed, "kind"), c.words = text(*seed, "words");

@@ -308,11 +308,11 @@ private:
   /// Of the backward pass of the layer, for `partita explain`.
   Location gatherLoc(Value whole, int64_t layer) {
     MLIRContext *context = whole.getContext();
-    auto string = [&](StringRef text) { return StringAttr::get(context, text); };
+    auto none = StringAttr::get(context, "");
     auto name = whole.getLoc()->findInstanceOf<NameLoc>();
     train::LayerAttr mark = train::LayerAttr::of(layers[layer].front());
-    auto cause = par::CauseAttr::get(context, string("saved"), string(""), string(""), string(""),
-                                     name ? name.getName() : string(""), layer, mark.getCount(),
+    auto cause = par::CauseAttr::get(context, par::Role::Saved, none, none, none,
+                                     name ? name.getName() : none, layer, mark.getCount(),
                                      par::SeedAttr());
     return par::withCause(provenance::backward(layers[layer].front()->getLoc()), cause);
   }

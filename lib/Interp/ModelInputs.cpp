@@ -43,29 +43,14 @@ static llvm::SetVector<unsigned> sources(func::FuncOp function, Value value) {
 
 static SmallVector<TokenRange> tokenRanges(func::FuncOp function) {
   SmallVector<TokenRange> ranges(function.getNumArguments());
-  auto limit = [&](Value tokens, int64_t count, int64_t ignored) {
-    for (unsigned argument : sources(function, tokens)) {
+  function.walk([&](LookupInterface lookup) {
+    int64_t count = par::Layout::of(lookup.getIndexed().getType()).shape[lookup.getIndexedDim()];
+    for (unsigned argument : sources(function, lookup.getIndices())) {
       TokenRange &range = ranges[argument];
       range.count = range.count < 0 ? count : std::min(range.count, count);
-      range.ignored = ignored;
+      range.ignored = lookup.getIgnoredIndex().value_or(range.ignored);
     }
-  };
-  function.walk([&](tx::EmbeddingOp op) {
-    limit(op.getIds(), par::Layout::of(op.getTable().getType()).shape[0], 0);
   });
-  function.walk([&](tx::TakeOp op) {
-    llvm::ArrayRef<int64_t> x = op.getX().getType().getShape();
-    limit(op.getIds(), x[x.size() - 2], 0);
-  });
-  function.walk([&](tx::CrossEntropyOp op) {
-    limit(op.getLabels(), par::Layout::of(op.getLogits().getType()).shape.back(),
-          op.getIgnoreIndex());
-  });
-  auto limitClassifier = [&](auto op) {
-    limit(op.getLabels(), par::Layout::of(op.getW().getType()).shape[0], op.getIgnoreIndex());
-  };
-  function.walk([&](tx::ClassifierLossOp op) { limitClassifier(op); });
-  function.walk([&](tx::ClassifierLossGradOp op) { limitClassifier(op); });
   return ranges;
 }
 

@@ -67,9 +67,6 @@ private:
   /// reduced.
   mlir::Value findTotalCount();
 
-  /// Where the loss is fused with its gradients, most of the op's work is theirs.
-  static bool computesGradients(mlir::Operation *op);
-
   void comment(mlir::Operation *op);
 
   /// Where a training step's computation changes between the forward pass, the backward pass and
@@ -83,7 +80,7 @@ private:
   Lowering l;
   mlir::Value totalCount;
   std::string lastComment;
-  llvm::StringRef lastWork;
+  std::optional<Work> lastWork;
   bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
   bool backward = false;   ///< for the reader: after the first gradient
 };

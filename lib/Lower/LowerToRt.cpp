@@ -203,10 +203,6 @@ Value FunctionLowering::findTotalCount() {
   return count;
 }
 
-bool FunctionLowering::computesGradients(Operation *op) {
-  return provenance::isBackward(op) || isa<tx::ClassifierLossGradOp>(op);
-}
-
 void FunctionLowering::comment(Operation *op) {
   if (isa<tx::ConstantOp>(op))
     return;
@@ -232,14 +228,16 @@ void FunctionLowering::markWork(Operation *op) {
   if (!train::is(from, train::EntryPoint::TrainStep) || !computes)
     return;
   inBackward |= computesGradients(op);
-  StringRef work = op->hasTrait<UpdateWork>() ? "Update" : inBackward ? "Backward" : "Forward";
+  Work work = op->hasTrait<UpdateWork>() ? Work::Update
+              : inBackward               ? Work::Backward
+                                         : Work::Forward;
   if (work != lastWork)
     l.create<WorkOp>(work);
   lastWork = work;
 }
 
 void FunctionLowering::forgetWork() {
-  lastWork = "";
+  lastWork.reset();
   inBackward = backward = false;
 }
 

@@ -22,7 +22,7 @@ public:
       : module(module), shared(shared), b(module.getContext()) {}
 
   FailureOr<ProgramTables> run() {
-    module.walk([&](Operation *op) { findVocabulary(op); });
+    module.walk([&](LookupInterface lookup) { findVocabulary(lookup); });
     for (auto entry :
          {train::EntryPoint::TrainStep, train::EntryPoint::EvalStep, train::EntryPoint::Forward})
       if (auto function = train::lookup<func::FuncOp>(module, entry))
@@ -58,28 +58,16 @@ private:
     return source;
   }
 
-  /// Tokens index the table's rows, labels the logits' last dimension or a classifier's rows.
-  void findVocabulary(Operation *op) {
-    Value tokens;
-    int64_t size = 0;
-    if (auto embedding = dyn_cast<tx::EmbeddingOp>(op)) {
-      tokens = embedding.getIds();
-      size = par::wholeType(embedding.getTable().getType()).getDimSize(0);
-    } else if (isa<tx::CrossEntropyOp, tx::TokenLossOp>(op)) {
-      tokens = op->getOperand(1);
-      size = par::wholeType(op->getOperand(0).getType()).getShape().back();
-    } else if (isa<tx::ClassifierLossOp, tx::ClassifierLossGradOp>(op)) {
-      tokens = op->getOperand(2);
-      size = par::wholeType(op->getOperand(1).getType()).getDimSize(0);
-    } else {
+  /// Of several lookups the smallest decides: every one must find what it looks up.
+  void findVocabulary(LookupInterface lookup) {
+    BlockArgument argument = sourceOf(lookup.getIndices());
+    if (!argument)
       return;
-    }
-    if (BlockArgument argument = sourceOf(tokens)) {
-      int64_t &known = vocabulary[argument];
-      known = known ? std::min(known, size) : size;
-      if (auto ignored = op->getAttrOfType<IntegerAttr>("ignore_index"))
-        filler[argument] = ignored.getInt();
-    }
+    int64_t size = par::wholeType(lookup.getIndexed().getType()).getDimSize(lookup.getIndexedDim());
+    int64_t &known = vocabulary[argument];
+    known = known ? std::min(known, size) : size;
+    if (std::optional<int64_t> ignored = lookup.getIgnoredIndex())
+      filler[argument] = *ignored;
   }
 
   static StringRef roleOf(func::FuncOp function, unsigned i) {

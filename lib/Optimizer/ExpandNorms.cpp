@@ -77,7 +77,7 @@ private:
   static Value ofAllStages(OpBuilder &builder, train::GlobalNormOp norm, Value squares) {
     if (!norm->getParentOfType<ModuleOp>()->hasAttr(pipe::PipeDialect::kStages))
       return squares;
-    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), "norm"), squares.getType(), squares,
+    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), par::Role::Norm), squares.getType(), squares,
                                pipe::allOf(*pipe::positionsOf(norm)),
                                builder.getStringAttr("norms of gradients"));
   }

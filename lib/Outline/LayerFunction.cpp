@@ -223,7 +223,7 @@ void FunctionMaker::nameLayers() {
 /// What a reader calls the part of the program that a step stands in.
 std::string partOf(Step step) {
   if (step.entry == train::EntryPoint::TrainStep)
-    return step.part.empty() ? "forward" : StringRef(step.part).lower();
+    return stringifyWork(step.part).str();
   return step.entry == train::EntryPoint::Init ? "init" : "eval"; // also what @forward does
 }
 

@@ -17,7 +17,7 @@ struct Step {
   std::optional<train::EntryPoint> entry; ///< that the function is, or is a pass of
   std::string comment;                    ///< that stands in front of it; "" if none does
   std::string path;                       ///< the last comment's, which it belongs to
-  std::string part;                       ///< of a training step: "Forward", "Backward", "Update"
+  Work part = Work::Forward;              ///< of a training step
   int64_t layer = -1;                     ///< its number; below 0: none
   LayerLabel label;                       ///< what names call the layer
   mlir::Attribute key; ///< equal for steps that differ in data alone; null: never equal

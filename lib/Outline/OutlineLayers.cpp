@@ -63,10 +63,11 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
   std::optional<train::EntryPoint> entry = train::entryPointOf(function);
   if (auto whole = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf))
     entry = whole.getValue();
-  std::string comment, part;
+  std::string comment;
+  Work part = Work::Forward;
   for (Operation &op : block) {
     if (auto work = dyn_cast<WorkOp>(op))
-      part = work.getKind().str();
+      part = work.getKind();
     if (auto text = dyn_cast<CommentOp>(op)) {
       path = comment = text.getText().str();
       continue;

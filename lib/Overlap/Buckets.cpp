@@ -46,8 +46,7 @@ unsigned Buckets::heightOf(Operation *op) const {
 Buckets::Key Buckets::keyOf(Operation *op) {
   // What is summed once per step does not wait for what a layer goes on with, nor it for that.
   SmallVector<par::CauseAttr> causes = par::causesOf(op);
-  bool ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
-                                          causes.front().getRole() == "kept");
+  bool ofParameters = !causes.empty() && par::isOfParameters(causes.front().getRole());
   // Nor do the loss or a norm belong with sums of the backward pass. Of the forward pass a layer's
   // sums stay in it, so that all layers have the same collectives.
   Attribute where;

@@ -64,7 +64,7 @@ void Causes::moved(par::ReshardInterface move) {
   if (auto read = definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
     std::string name = (read.getSymbol() + "@" + Twine(move.getDim())).str();
     trails[{move->getResult(0), axis}] = {seedFor("analysis", "", name), nullptr};
-    pending.push_back({move, "block", nullptr, axis});
+    pending.push_back({move, par::Role::Block, nullptr, axis});
     return;
   }
   bool isSent = move->removeAttr(kMoved) != nullptr;
@@ -72,10 +72,10 @@ void Causes::moved(par::ReshardInterface move) {
   trails[{move.getShard(), axis}] = {seed, nullptr};
   if (isSent) { // no rule wants it
     auto none = StringAttr::get(function.getContext(), "");
-    note(move, par::CauseAttr::get(function.getContext(), StringAttr::get(function.getContext(), "moved"), none,
-                                   none, none, none, layerOf(move, move), layers.count(), seed));
+    note(move, par::CauseAttr::get(function.getContext(), par::Role::Moved, none, none, none, none,
+                                   layerOf(move, move), layers.count(), seed));
   } else {
-    pending.push_back({move, move.gathers() ? "whole" : "piece", nullptr, axis});
+    pending.push_back({move, move.gathers() ? par::Role::Whole : par::Role::Piece, nullptr, axis});
   }
 }
 
@@ -128,10 +128,11 @@ void Causes::completes(Operation *inserted, Value value, StringAttr axis) {
   Operation *opener = trails.lookup({value, axis}).opener;
   same(inserted->getResult(0), value);
   trails.erase({inserted->getResult(0), axis});
-  pending.push_back({inserted, isa<par::MaxOp>(inserted) ? "max" : "sum", opener, axis});
+  pending.push_back(
+      {inserted, isa<par::MaxOp>(inserted) ? par::Role::Max : par::Role::Sum, opener, axis});
 }
 
-void Causes::enters(Operation *inserted, StringRef role, Operation *user, StringAttr axis) {
+void Causes::enters(Operation *inserted, par::Role role, Operation *user, StringAttr axis) {
   same(inserted->getResult(0), inserted->getOperand(0));
   pending.push_back({inserted, role, user, axis});
 }
@@ -187,10 +188,23 @@ void Causes::note(Operation *inserted, par::CauseAttr cause) {
   provenance::set(inserted, provenance::kCauses, ArrayAttr::get(cause.getContext(), causes));
 }
 
+/// Scalars have no letters, and an op may be far from the next one that has: the cause is the op that it
+/// was inserted for.
+void Causes::noteWithoutLetter(const Pending &each) {
+  Operation *op = each.op ? each.op : each.inserted->getOperand(0).getDefiningOp();
+  if (!op) // an argument
+    op = each.inserted;
+  auto string = [&](StringRef text) { return StringAttr::get(function.getContext(), text); };
+  note(each.inserted,
+       par::CauseAttr::get(function.getContext(), each.role, string(""), string(""),
+                           string(op->getName().getStringRef()), string(provenance::nameOf(op)),
+                           layerOf(each.inserted, op), layers.count(), par::SeedAttr()));
+}
+
 void Causes::write() {
   MLIRContext *context = function.getContext();
   for (const Pending &each : pending) {
-    bool opened = each.role == "sum" || each.role == "max";
+    bool opened = each.role == par::Role::Sum || each.role == par::Role::Max;
     Operation *op =
         opened ? each.op : splitterFrom(each.op ? each.op : each.inserted, each.axis, false);
     auto found = op ? splits.find({op, each.axis}) : splits.end();
@@ -203,9 +217,12 @@ void Causes::write() {
     auto name = op->getLoc()->findInstanceOf<NameLoc>();
     auto string = [&](StringRef text) { return StringAttr::get(context, text); };
     auto cause = par::CauseAttr::get(
-        context, string(each.role), string(found->second.letter),
+        context, each.role, string(found->second.letter),
         string(cast<ShardInterface>(op).getShardRule()), string(op->getName().getStringRef()),
         name ? name.getName() : string(""), layerOf(each.inserted, op), layers.count(), seed);
     note(each.inserted, cause);
   }
+  for (const Pending &each : pending)
+    if (!noted.contains(each.inserted))
+      noteWithoutLetter(each);
 }

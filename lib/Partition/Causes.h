@@ -35,7 +35,7 @@ public:
   /// A conjugate was inserted: a sum's for what left `value` open ...
   void completes(mlir::Operation *inserted, mlir::Value value, mlir::StringAttr axis);
   /// ... and f because `user` goes on with work of each rank's own; reported for every such user.
-  void enters(mlir::Operation *inserted, llvm::StringRef role, mlir::Operation *user,
+  void enters(mlir::Operation *inserted, par::Role role, mlir::Operation *user,
               mlir::StringAttr axis);
 
   /// Writes the causes, once all ops are placed.
@@ -54,13 +54,14 @@ private:
   static bool isNewer(const Trail &a, const Trail &b);
   struct Pending {
     mlir::Operation *inserted;
-    llvm::StringRef role;
+    par::Role role;
     mlir::Operation *op; ///< the opener, or the user
     mlir::StringAttr axis;
   };
   par::SeedAttr seedFor(llvm::StringRef kind, llvm::StringRef words,
                         llvm::StringRef parameter = "");
   void note(mlir::Operation *inserted, par::CauseAttr cause);
+  void noteWithoutLetter(const Pending &each);
   int64_t layerOf(mlir::Operation *inserted, mlir::Operation *op);
   mlir::Operation *splitterFrom(mlir::Operation *user, mlir::StringAttr axis, bool seeded) const;
 

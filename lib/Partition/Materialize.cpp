@@ -289,8 +289,8 @@ private:
   Value insertF(Value value, StringAttr axis, Operation *user) {
     Value entered = insert<par::FOp>(value, axis, Kind::Replicated,
                                      inLayerOf(value.getLoc(), user->getLoc()), fCount);
-    causes.enters(entered.getDefiningOp(), isOfParameters(value) ? "parameter" : "share", user,
-                  axis);
+    causes.enters(entered.getDefiningOp(),
+                  isOfParameters(value) ? par::Role::Parameter : par::Role::Share, user, axis);
     return entered;
   }
 
@@ -310,9 +310,8 @@ private:
     bool isNew = !conjugates.lookup({value, axis});
     bool isMax = Layout::of(value.getType()).kind(axis) == Kind::Max;
     Location loc = inLayerOf(before->getLoc(), value.getLoc());
-    Value complete = isMax
-                         ? insert<par::MaxOp>(value, axis, Kind::Invariant, loc, gCount)
-                         : insert<par::GOp>(value, axis, Kind::Invariant, loc, gCount);
+    Value complete = isMax ? insert<par::MaxOp>(value, axis, Kind::Invariant, loc, gCount)
+                           : insert<par::GOp>(value, axis, Kind::Invariant, loc, gCount);
     if (isNew)
       causes.completes(complete.getDefiningOp(), value, axis);
     return complete;

@@ -16,9 +16,9 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Partition/Causes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "lib/Partition/Causes.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -209,10 +209,9 @@ private:
     if (SmallVector<par::CauseAttr> causes = par::causesOf(reason); !causes.empty()) {
       par::CauseAttr cause = causes.front();
       if (isParameter(value))
-        cause =
-            par::CauseAttr::get(rewriter.getContext(), rewriter.getStringAttr("parameter"),
-                                cause.getLetter(), cause.getRule(), cause.getOp(), cause.getNode(),
-                                cause.getLayer(), cause.getLayers(), cause.getSeed());
+        cause = par::CauseAttr::get(rewriter.getContext(), par::Role::Parameter, cause.getLetter(),
+                                    cause.getRule(), cause.getOp(), cause.getNode(),
+                                    cause.getLayer(), cause.getLayers(), cause.getSeed());
       loc = par::withCause(loc, cause);
     }
     for (Operation *user : value.getUsers())

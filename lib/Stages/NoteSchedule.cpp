@@ -3,7 +3,6 @@
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/Tx.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Stages/Passes.h"
 #include <map>
@@ -35,6 +34,17 @@ train::OrderAttr withBackward(train::OrderAttr order) {
     slots.push_back({{train::PassKind::Backward, slot.pass.chunk}, slot.microBatch});
   }
   return train::OrderAttr::get(order.getContext(), ArrayRef(slots));
+}
+
+/// How much of an op's cost is of the backward pass. Of an op that fuses both, that of its gradients' matmuls.
+int64_t costOfGradients(Operation *op, int64_t cost) {
+  if (provenance::isBackward(op))
+    return cost;
+  auto work = dyn_cast<ShardInterface>(op);
+  if (!work || work.getGradientMatmuls() == 0)
+    return 0;
+  int64_t matmuls = work.getMatmuls();
+  return cost - cost / matmuls * (matmuls - work.getGradientMatmuls());
 }
 
 struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
@@ -70,11 +80,7 @@ private:
       noteReductions(region, ofBackward);
       for (Operation &op : region.front().without_terminator())
         if (!isa<pipe::SendOp>(op)) {
-          // A loss fused with its gradients: one matmul of the forward pass, two of the backward pass.
-          int64_t cost = analysis::workOf(&op).cost(),
-                  later = provenance::isBackward(&op)         ? cost
-                          : isa<tx::ClassifierLossGradOp>(op) ? cost - cost / 3
-                                                              : 0;
+          int64_t cost = analysis::workOf(&op).cost(), later = costOfGradients(&op, cost);
           own.cost += cost - later;
           ofBackward.cost += later;
         }

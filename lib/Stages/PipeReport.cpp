@@ -38,7 +38,7 @@ private:
       if (all.isWithin(map->of(result.get())))
         continue;
       Value value = result.get();
-      auto sum = pipe::SumOp::create(builder, pipe::withRole(value.getLoc(), "report"),
+      auto sum = pipe::SumOp::create(builder, pipe::withRole(value.getLoc(), par::Role::Report),
                                      value.getType(), value, positions,
                                      builder.getStringAttr("what a step reports"));
       result.set(sum.getResult());

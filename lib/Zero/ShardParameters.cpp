@@ -108,7 +108,8 @@ private:
     Location loc = read.getLoc();
     for (par::FOp f : conjugates) {
       if (f.getAxisAttr() == axis) {
-        loc = par::withRole(f.getLoc(), f.getLoc(), "kept"); // what the gradient is reduced for
+        // what the gradient is reduced for
+        loc = par::withRole(f.getLoc(), f.getLoc(), par::Role::Kept);
         continue;
       }
       par::Layout layout = par::Layout::of(piece.getType());

@@ -96,8 +96,8 @@ private:
       result.setType(piece.clone(getElementTypeOrSelf(result.getType())));
     OpBuilder builder(update);
     builder.setInsertionPointAfter(update);
-    Location reason =
-        par::withRole(update->getLoc(), producer ? producer->getLoc() : update->getLoc(), "update");
+    Location reason = par::withRole(
+        update->getLoc(), producer ? producer->getLoc() : update->getLoc(), par::Role::Update);
     auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), updated, axis,
                                            builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());

@@ -170,3 +170,15 @@ func.func @size(%x: tensor<2xf32, #par.place<[4 @tp]>>) {
 func.func @unequal(%x: tensor<4xf32, #par.place<[4 + 2 + 2 @dp @tp]>>) {
   return
 }
+
+// -----
+
+// A role is one of those that passes know.
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+func.func @role(%x: tensor<4xf32>) {
+  // expected-error@+2 {{expected ::partita::par::Role to be one of: sum, max, share, parameter, whole, piece, block, moved, update, kept, saved, held, norm, report}}
+  // expected-error@+1 {{failed to parse Par_CauseAttr parameter 'role'}}
+  %y = par.f %x over "tp" {par.causes = [#par.cause<gradient "k" in "" of "" "" layer 0 of 1>]} : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [tp]>>
+  return
+}
+}

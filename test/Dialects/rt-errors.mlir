@@ -144,5 +144,20 @@ module attributes {rt.program = #rt.program<collectives = [#rt.collective<functi
 
 // -----
 
+// expected-error@+2 {{'role' is "reduce", which is no role of #par.cause}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'collectives'}}
+module attributes {rt.program = #rt.program<collectives = [#rt.collective<function = "f", kind = all_reduce, axis = "tp", place = 1, role = "reduce">]>} {}
+
+// -----
+
+func.func @work() {
+  // expected-error@+2 {{expected ::partita::rt::Work to be one of: forward, backward, update}}
+  // expected-error@+2 {{failed to parse Rt_WorkAttr parameter 'value'}}
+  rt.work sideward
+  return
+}
+
+// -----
+
 // expected-error@+1 {{'hyper' has numbers, and "beta1" is "0.9"}}
 module attributes {rt.program = #rt.program<hyper = {beta1 = "0.9"}>} {}

@@ -34,7 +34,7 @@ func.func @f() {
   // CHECK: verbatim "poll(rank, {{[{][{]}}kDp}, 65536);"
   rt.poll over "dp" 0 bytes 65536
   // CHECK: verbatim "beginWork(rank, Work::Backward);"
-  rt.work "Backward"
+  rt.work backward
   // CHECK: verbatim "wait(p);"
   rt.wait "p"
   // CHECK: for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} : i64 {

@@ -6,13 +6,13 @@
 // CHECK-SAME: pending ["started"] copies []
 // CHECK: rt.all_reduce "started" {{.*}}rt.last = 3 : i64
 // CHECK-LABEL: func.func @train_step_backward
-// CHECK-NEXT: rt.work "Backward"
+// CHECK-NEXT: rt.work backward
 // CHECK-NEXT: rt.call @h_backward 0 times 1 pending ["begun[0]"] copies []
 // CHECK-NEXT: rt.call @h_backward 1 times 1 pending ["begun[1]"] copies []
 // CHECK-NEXT: rt.call @h_backward 2 times 1 pending ["begun[2]"] copies []
 // CHECK-NEXT: return
 func.func @train_step_backward(%micro: i64) attributes {rt.pass_of = #train.entry_point<train_step>, rt.pendings = #rt.pendings<"begun" x 3>} {
-  rt.work "Backward"
+  rt.work backward
   %y2 = rt.arena 0 [4, 4] : <f32> loc("h_2_mlp")
   rt.softmax_forward %y2, %y2 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y2, %y2 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>

@@ -25,13 +25,13 @@ func.func @train_step(%x: tensor<8x4xf32> {train.batch = 0, train.name = "x"}) {
   train.minimize %s : tensor<f32>
   return
 }
-// CHECK-DAG: {par.causes = [#par.cause<"share" "n" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>]
-// CHECK-DAG: {par.causes = [#par.cause<"sum" "k" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_down" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>]
-// CHECK-DAG: {par.causes = [#par.cause<"parameter" "*0" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"batch" "x" of []>>]
-// CHECK-DAG: {par.causes = [#par.cause<"sum" "a" in "~a+ b+ -> " of "tx.reduce_sum" "loss" layer -1 of 0 seed <"batch" "x" of []>>]
+// CHECK-DAG: {par.causes = [#par.cause<share "n" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>]
+// CHECK-DAG: {par.causes = [#par.cause<sum "k" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_down" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>]
+// CHECK-DAG: {par.causes = [#par.cause<parameter "*0" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"batch" "x" of []>>]
+// CHECK-DAG: {par.causes = [#par.cause<sum "a" in "~a+ b+ -> " of "tx.reduce_sum" "loss" layer -1 of 0 seed <"batch" "x" of []>>]
 
 // The backward half and the start of a collective have it too.
-// BACKWARD: par.all_reduce {{.*}} {par.causes = [#par.cause<"sum" "k"
-// BACKWARD: par.all_reduce_start {{.*}} {par.causes = [#par.cause<"share" "n" {{.*}}], train.backward
-// BACKWARD: par.wait {{.*}} {par.causes = [#par.cause<"share" "n" {{.*}}], train.backward
+// BACKWARD: par.all_reduce {{.*}} {par.causes = [#par.cause<sum "k"
+// BACKWARD: par.all_reduce_start {{.*}} {par.causes = [#par.cause<share "n" {{.*}}], train.backward
+// BACKWARD: par.wait {{.*}} {par.causes = [#par.cause<share "n" {{.*}}], train.backward
 }

@@ -8,7 +8,7 @@ train.parameter @p : tensor<5x4xf32>
 // CHECK-LABEL: func.func @train_step
 // CHECK-SAME: (%[[X:.*]]: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tensor<f32>
 // CHECK: %[[W:.*]] = train.read @w : tensor<4x6xf32>
-// CHECK-NEXT: %[[F:.*]] = par.f %[[W]] over "dp" {par.causes = [#par.cause<"parameter" "*0" in {{.*}}]} : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+// CHECK-NEXT: %[[F:.*]] = par.f %[[W]] over "dp" {par.causes = [#par.cause<parameter "*0" in {{.*}}]} : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
 // CHECK-NEXT: %[[SUM:.*]] = train.accumulate (%[[I:.*]] = %[[X]])
 // CHECK-NEXT:   %[[Y:.*]] = tx.matmul %[[I]], %[[F]] : {{.*}} -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
 // CHECK-NEXT:   %[[R:.*]] = tx.reduce_sum %[[Y]] [0, 1] : {{.*}} -> tensor<f32, #par.place<[], partial [dp]>>

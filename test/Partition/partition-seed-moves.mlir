@@ -13,11 +13,11 @@
 // CHECK: tx.exp %[[M]]
 // PLACED: %[[A:.*]] = tx.matmul %arg0
 // PLACED: %[[PART:.*]] = tx.matmul %[[A]]
-// PLACED: %[[XN:.*]] = par.narrow %arg0 over "tp" along 1 {{.*}}#par.cause<"moved"
+// PLACED: %[[XN:.*]] = par.narrow %arg0 over "tp" along 1 {{.*}}#par.cause<moved
 // PLACED: %[[N:.*]] = par.reduce_scatter %[[PART]] over "tp" along 1
 // PLACED: %[[R:.*]] = tx.add %[[XN]], %[[N]]
 // PLACED: %[[S:.*]] = pipe.move %[[R]] over <0 to 1> : tensor<2x4x4xf32, #par.place<[2, 8 @tp, 4]>>
-// PLACED: par.all_gather %[[S]] over "tp" along 1 {{.*}}#par.cause<"moved" "" in "" of "" "" layer -1 of 0 seed <"stages"
+// PLACED: par.all_gather %[[S]] over "tp" along 1 {{.*}}#par.cause<moved "" in "" of "" "" layer -1 of 0 seed <"stages"
 module attributes {par.mesh = #par.mesh<tp = 2>, pipe.stages = 2} {
   train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>, pipe.on = array<i64: 0>}
   train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, pipe.on = array<i64: 0, 1>}

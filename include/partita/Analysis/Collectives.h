@@ -10,7 +10,7 @@
 #ifndef PARTITA_ANALYSIS_COLLECTIVES_H
 #define PARTITA_ANALYSIS_COLLECTIVES_H
 
-#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Par/Par.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 #include <map>
@@ -38,8 +38,9 @@ struct Collective {
   int64_t stage = -1;                    ///< of a pipeline; -1: no stages
   int64_t microBatches = 1;              ///< per call of the function
   int64_t place = Elsewhere, layers = 0; ///< and the number of layers
-  /// The cause, or the first cause of a bucket; empty if there is none.
-  std::string role, letter, rule, op, node;
+  /// The cause, or the first cause of a bucket; none, and empty, if none is noted.
+  std::optional<par::Role> role;
+  std::string letter, rule, op, node;  ///< no letter where no rule asked for it
   std::string seed, words;             ///< who requested the split, and how
   std::vector<std::string> parameters; ///< split together for it: "name@dimension"
   /// The same for the other splits that one sum serves: parallel branches.
@@ -62,7 +63,7 @@ struct Collective {
   rt::CollectiveAttr toAttr(mlir::MLIRContext *context) const;
   static Collective fromAttr(rt::CollectiveAttr attribute);
   llvm::json::Object toJson() const;
-  /// An error if the kind is unknown.
+  /// An error if the kind or the role is unknown.
   static llvm::Expected<Collective> fromJson(const llvm::json::Object &object);
 };
 
@@ -83,7 +84,7 @@ llvm::Expected<std::vector<Collective>> collectivesIn(const llvm::json::Array *r
 std::string nameOf(mlir::Operation *op);
 
 /// The place at which collectives of a kind for a role of #par.cause are reported, unless their layer.
-std::optional<Place> placeOfRole(llvm::StringRef role, CollectiveKind kind);
+std::optional<Place> placeOfRole(par::Role role, CollectiveKind kind);
 
 /// The collectives that one rank issues under one name in one call of a function: a row of the
 /// program's census, which the runtime compares with what it counts.

@@ -214,7 +214,8 @@ private:
     verbatim(op.getLoc(), "// " + escaped(commentText(op.getText())));
   }
   void emit(WorkOp op) {
-    verbatim(op.getLoc(), "beginWork(rank, Work::" + op.getKind().str() + ");");
+    std::string kind = llvm::convertToCamelFromSnakeCase(stringifyWork(op.getKind()), true);
+    verbatim(op.getLoc(), "beginWork(rank, Work::" + kind + ");");
   }
   void emit(FirstElementOp op);
   void emit(rt::FirstIndexOp op);

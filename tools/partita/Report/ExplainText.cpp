@@ -136,7 +136,7 @@ static void print(raw_ostream &os, const Told &told) {
   else if (!c.node.empty())
     os << ": " << printable(c.node);
   os << '\n' << "              " << printable(c.why()) << '\n';
-  if (c.role.empty())
+  if (!c.role)
     return;
   if (!c.letter.empty()) // else the plan asked for it
     os << "              split by " << printable(c.seedText()) << '\n';
