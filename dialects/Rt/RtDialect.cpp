@@ -19,7 +19,6 @@ using namespace partita::rt;
 #include "dialects/Rt/RtEnums.cpp.inc"
 #include "dialects/Rt/RtInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dialects/Rt/RtEnums.cpp.inc"
 #include "dialects/Rt/RtTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Rt/RtAttrs.cpp.inc"
