@@ -2,6 +2,7 @@
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Sums.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -158,7 +159,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyStagesAttribute(op, attribute);
   if (attribute.getName() == kCount)
     return verifyCount(op, attribute);
-  if (llvm::is_contained({kAxis, kOffset}, attribute.getName()))
+  if (llvm::is_contained({kAxis, kOffset, kNumber}, attribute.getName()))
     return isOfAtLeast(attribute.getValue(), 0)
                ? success()
                : op->emitError() << attribute.getName() << " is " << attribute.getValue()
@@ -175,10 +176,11 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                                  << ", expected hyperparameters by name";
   if (llvm::is_contained({kParameters, kMoments}, attribute.getName())) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
-    return list && llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>)
-               ? success()
-               : op->emitError() << attribute.getName() << " is " << attribute.getValue()
-                                 << ", expected a list of symbols";
+    if (!list || !llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>))
+      return op->emitError() << attribute.getName() << " is " << attribute.getValue()
+                             << ", expected a list of symbols";
+    auto program = dyn_cast<ModuleOp>(op);
+    return program && attribute.getName() == kParameters ? verifySums(program) : success();
   }
   if (attribute.getName() == kChunks)
     return verifyChunks(op, attribute.getValue());

@@ -12,6 +12,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Pipe/Sums.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Stages/Where.h"
@@ -326,6 +327,7 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
       FailureOr<StageMap> map = StageMap::of(function);
       if (failed(map) || failed(check(function)))
         return signalPassFailure();
+      pipe::numberSums(function);
       functions.insert({function, std::move(*map)});
     }
     SmallVector<Operation *> whole;

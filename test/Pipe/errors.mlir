@@ -242,3 +242,72 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %2 : tensor<8xf32>
 }
 }
+
+// -----
+
+// Two stages pair sums by their order, so the order must be one.
+module attributes {pipe.parameters = []} {
+module attributes {pipe.stage = 0, pipe.count = 2} {
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{stages 0 and 1 do not add up the same: where stage 0 has sum 0 of tensor<8xf32>, stage 1 has sum 1 of tensor<8xf32>}}
+  %0 = pipe.sum %x on [0, 1] {pipe.number = 0} : tensor<8xf32>
+  %1 = pipe.sum %x on [0, 1] {pipe.number = 1} : tensor<8xf32>
+  return
+}
+}
+module attributes {pipe.stage = 1, pipe.count = 2} {
+func.func @f(%x: tensor<8xf32>) {
+  // expected-note@+1 {{stage 1's is here}}
+  %0 = pipe.sum %x on [0, 1] {pipe.number = 1} : tensor<8xf32>
+  %1 = pipe.sum %x on [0, 1] {pipe.number = 0} : tensor<8xf32>
+  return
+}
+}
+}
+
+// -----
+
+// Stages 0 and 2 have no sum between them that stage 1 lacks; 1 and 2 do.
+module attributes {pipe.parameters = []} {
+module attributes {pipe.stage = 0, pipe.count = 3} {
+func.func @f(%x: tensor<8xf32>) {
+  %0 = pipe.sum %x on [0, 2] : tensor<8xf32>
+  return
+}
+}
+module attributes {pipe.stage = 1, pipe.count = 3} {
+func.func @f() {
+  return
+}
+}
+module attributes {pipe.stage = 2, pipe.count = 3} {
+func.func @f(%x: tensor<8xf32>) {
+  %0 = pipe.sum %x on [0, 2] : tensor<8xf32>
+  // expected-error@+1 {{stages 1 and 2 do not add up the same: where stage 1 has no further sum, stage 2 has sum of tensor<8xf32>}}
+  %1 = pipe.sum %x on [1, 2] : tensor<8xf32>
+  return
+}
+}
+}
+
+// -----
+
+module attributes {pipe.parameters = []} {
+module attributes {pipe.stage = 0, pipe.count = 2} {
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{"pipe.number" is -1 : i64, expected an i64 from 0}}
+  %0 = pipe.sum %x on [0] {pipe.number = -1} : tensor<8xf32>
+  return
+}
+}
+}
+
+// -----
+
+module attributes {pipe.parameters = []} {
+// expected-error@+1 {{pipe.stage is "first", expected the number of a stage, an i64 from 0}}
+module attributes {pipe.stage = "first"} {
+}
+module attributes {pipe.stage = 1} {
+}
+}

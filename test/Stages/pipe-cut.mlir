@@ -88,7 +88,7 @@ func.func @loop(%xs: tensor<3x2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
 // CHECK-LABEL: func.func @squares
 // CHECK: %[[OWN:.*]] = train.square_sum %{{.*}}, %{{.*}} : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<2xf64>
 // CHECK: %[[ALL:.*]] = tx.concat {{.*}} along 0
-// CHECK: pipe.sum %[[ALL]] on [0, 1] : tensor<3xf64>
+// CHECK: pipe.sum %[[ALL]] on [0, 1] {pipe.number = 0 : i64} : tensor<3xf64>
 func.func @squares() -> tensor<f32> {
   %w0 = train.read @a : tensor<4x4xf32>
   %w1 = train.read @b : tensor<4x4xf32>

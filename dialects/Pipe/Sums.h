@@ -1,0 +1,28 @@
+//===- Sums.h - which sums of different stages are one --------------------------------*- C++ -*-===//
+//
+// After the cut, only their order says which `pipe.sum` of one stage meets which of another. Each therefore
+// keeps the number that it had in the program of all stages: equal ops of one stage (sums of zeros, where
+// the stage has no term) stay apart, and what passes did to the stages one by one can be checked.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_DIALECTS_PIPE_SUMS_H
+#define PARTITA_DIALECTS_PIPE_SUMS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::pipe {
+
+/// On a `pipe.sum` of a stage: its number among those of the program's function, an i64.
+inline constexpr llvm::StringLiteral kNumber = "pipe.number";
+
+/// Numbers the sums of a function of all stages, in front of the cut.
+void numberSums(mlir::func::FuncOp function);
+
+/// Do any two stages of the program have the same sums with each other, in the same order?
+mlir::LogicalResult verifySums(mlir::ModuleOp program);
+
+} // namespace partita::pipe
+
+#endif // PARTITA_DIALECTS_PIPE_SUMS_H
