@@ -232,6 +232,16 @@ private:
       entry.second = moved.lookup(entry.second);
   }
 
+  /// Is it computed from a parameter with two dimensions or more, and from no data?
+  bool isOfMatrix(Value value) const {
+    Operation *op = through(value).getDefiningOp();
+    if (auto read = dyn_cast_or_null<train::ReadOp>(op)) // of any block
+      return cast<RankedTensorType>(read.getType()).getRank() >= 2;
+    int at = indexOfDefinition(through(value));
+    return at >= 0 && !dependsOnData[at] &&
+           llvm::any_of(op->getOperands(), [&](Value operand) { return isOfMatrix(operand); });
+  }
+
   void hashSegments(ArrayRef<int> trunk, ArrayRef<int> segments, SmallVectorImpl<size_t> &hashes,
                     SmallVectorImpl<bool> &heavy) {
     hashes.assign(trunk.size(), 0);
@@ -239,7 +249,7 @@ private:
     SmallVector<size_t> hashOf(ops.size(), 0);
     for (auto [i, op] : llvm::enumerate(ops)) {
       int segment = segments[i];
-      if (segment < 0)
+      if (segment < 0 || !dependsOnData[i])
         continue;
       size_t hash = llvm::hash_combine(op->getName().getAsOpaquePointer());
       if (auto sharded = dyn_cast<ShardInterface>(op))
@@ -249,13 +259,12 @@ private:
       for (Value operand : op->getOperands()) {
         Value value = through(operand);
         int at = indexOfDefinition(value);
-        bool inside = at >= 0 && segments[at] == segment;
+        bool inside = at >= 0 && segments[at] == segment && dependsOnData[at];
         bool isStopBefore = at >= 0 && segment > 0 && at == trunk[segment - 1];
         size_t number = inside ? cast<OpResult>(value).getResultNumber() : isStopBefore;
         hash = llvm::hash_combine(hash, inside ? hashOf[at] : 0, number,
                                   value.getType().getAsOpaquePointer());
-        if (auto read = value.getDefiningOp<train::ReadOp>()) // of any block
-          heavy[segment] |= cast<RankedTensorType>(read.getType()).getRank() >= 2;
+        heavy[segment] |= !inside && isOfMatrix(value);
       }
       hashOf[i] = hash;
       hashes[segment] = llvm::hash_combine(hashes[segment], hash);

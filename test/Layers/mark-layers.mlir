@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --mark-layers > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t
+// RUN: partita-opt %s --mark-layers > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t && FileCheck %s --check-prefix=SHARED < %t
 // Carried on by all phases: a rank's gradient still has it, and the ledger reads it there.
 // RUN: partita-opt %s --mark-layers --partita-partition=mesh=dp=2 --partita-differentiate --partita-optimize --partita-schedule --partita-fuse --partita-overlap --plan-memory | grep -o '#rt.buffer<[^>]*>' | FileCheck %s --check-prefix=LEDGER
 
@@ -77,4 +77,26 @@ func.func @branches(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %3 = tx.add %2, %h1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add_1")
   %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("end")
   return %4 : tensor<2x4xf32>
+}
+
+// The last layer uses the first one's weight, transposed for both: a weight is outside of its layers, shared or not, and read
+// wherever it is, so there are three layers.
+// SHARED-LABEL: func.func @shared
+// SHARED: tx.matmul %{{.*}} {train.layer = #train.layer<0 of 3>
+// SHARED: tx.matmul %{{.*}} {train.layer = #train.layer<1 of 3>
+// SHARED: tx.matmul %{{.*}} {train.layer = #train.layer<2 of 3>
+func.func @shared(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %t0 = tx.transpose %w0 [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
+  %t1 = tx.transpose %w1 [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
+  %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %0 = tx.matmul %s, %t0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = tx.add %s, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = tx.matmul %1, %t1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = tx.matmul %3, %t0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %5 = tx.add %3, %4 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = tx.exp %5 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %6 : tensor<2x4xf32>
 }

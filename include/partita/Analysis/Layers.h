@@ -14,7 +14,9 @@
 //      weights) belongs to none.
 //   3. Hashes. Two segments are equal if their ops are: by name, rule and types, with equal ops for
 //      operands; an operand from outside counts by its type and by whether it is the previous stop.
-//      Other attributes do not count: a dropout's number, a window of attention.
+//      What depends on no data (a weight, a transposed weight) is outside, so a layer that shares a weight
+//      equals one that does not, wherever weights are read. Other attributes do not count: a dropout's
+//      number, a window of attention.
 //   4. Layers. The longest range of the trunk that is one sequence of segments, repeated at least
 //      twice, and that reads a parameter with two dimensions or more: of several such sequences the
 //      shortest, of several such ranges the last. Each repetition is a layer.

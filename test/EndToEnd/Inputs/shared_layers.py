@@ -1,0 +1,39 @@
+"""usage: shared_layers.py FILE.onnx KIND:LAYER=LAYER...
+Writes a model of four residual layers (norm, up, tanh, down), and data for it, FILE.safetensors. "up:3=0" makes layer 3
+use layer 0's weight; a kind is norm (weight and bias), up or down."""
+import json
+import struct
+import sys
+
+from onnx_writer import *
+
+LAYERS, WIDTH, INNER = 4, 4, 4  # one size for all: gradients of different weights can be mistaken for each other
+path, shared = sys.argv[1], dict(argument.split("=") for argument in sys.argv[2:])
+
+
+def of(kind, layer):
+    return f"{kind}.{shared.get(f'{kind}:{layer}', layer)}"
+
+
+nodes, weights = [node("Tanh", ["x"], ["x0"])], {}
+for i in range(LAYERS):
+    norm, up, down = (of(kind, i) for kind in ("norm", "up", "down"))
+    for name, shape in ((f"{norm}.weight", [WIDTH]), (f"{norm}.bias", [WIDTH]), (f"{up}.weight", [WIDTH, INNER]),
+                        (f"{down}.weight", [INNER, WIDTH])):
+        size = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        start = len(weights)
+        weights.setdefault(name, tensor(name, FLOAT, shape, floats([((start + 7 * k) % 29 - 14) / 16 for k in range(size)])))
+    x = f"x{i}"
+    nodes += [node("LayerNormalization", [x, f"{norm}.weight", f"{norm}.bias"], [f"n{i}"]),
+              node("MatMul", [f"n{i}", f"{up}.weight"], [f"u{i}"]),
+              node("Tanh", [f"u{i}"], [f"t{i}"]),
+              node("MatMul", [f"t{i}", f"{down}.weight"], [f"d{i}"]),
+              node("Add", [x, f"d{i}"], [f"x{i + 1}"])]
+nodes.append(node("Tanh", [f"x{LAYERS}"], ["y"]))
+ends = ([value(name, FLOAT, ["batch", WIDTH])] for name in ("x", "y"))
+save(path, model(graph(nodes, *ends, list(weights.values()))))
+size = 16 * WIDTH * 4
+header = json.dumps({name: {"dtype": "F32", "shape": [16, WIDTH], "data_offsets": [i * size, (i + 1) * size]}
+                     for i, name in enumerate(("x", "labels"))}).encode()
+with open(path.replace(".onnx", ".safetensors"), "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header + floats([(5 * k % 17 - 8) / 10 for k in range(2 * 16 * WIDTH)]))
