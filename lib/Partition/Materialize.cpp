@@ -232,12 +232,24 @@ private:
       error << "it needs the samples of all ranks of " << axis
             << ", and each rank has only its own; ";
     error << problem.text << " (rule '" << cast<ShardInterface>(op).getShardRule() << "')";
-    if (ofSamples)
+    if (ofSamples && isOfIntegers(op))
+      error
+          << "; ranks add up floats, not integers: write a sum of integers as x.float().sum() or as a count, "
+             "(x != 0).sum(), or leave "
+          << axis << " at 1";
+    else if (ofSamples)
       error << "; write it so that it works within a sample, or leave " << axis << " at 1";
     else if (combines)
       error << "; it would need what other ranks of " << axis << " have: leave " << axis << " at 1";
     par::attachReasons(error, op, problem);
     return error;
+  }
+
+  static bool isOfIntegers(Operation *op) {
+    return llvm::all_of(op->getResultTypes(), [](Type type) {
+      auto element = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+      return element && element.getWidth() > 1;
+    });
   }
 
   /// Are the operands that the problem is about shards? Then the rule's refusal means that the op would

@@ -49,11 +49,29 @@ LogicalResult parse(Node &node, int64_t axesAreInput, Reduced &reduced) {
 
 using Kind = Folder::Reduction;
 
-/// Reductions of integers and bools, and ReduceProd, have no kernel: they are reduced by halving.
+/// How many are true, if that is what an integer sum is (`(labels != -100).sum()`): counted in float32, exact up to 2^24, which ranks
+/// that split the samples can add up.
+Value countTrue(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  auto cast = x.getDefiningOp<tx::CastOp>();
+  int64_t counted = 1;
+  for (int64_t axis : axes)
+    counted *= shapeOf(x)[axis];
+  if (!cast || !getElementTypeOrSelf(cast.getX().getType()).isInteger(1) ||
+      counted > int64_t(1) << 24)
+    return {};
+  Value ones = m.cast(cast.getX(), Float32Type::get(x.getContext()));
+  return m.cast(m.sum(ones, axes), getElementTypeOrSelf(x.getType()));
+}
+
+/// Other reductions of integers and bools, and ReduceProd, have no kernel: they are reduced by halving.
 Value reduceValue(Math &m, Value x, Kind kind, llvm::ArrayRef<int64_t> axes, bool isReal) {
   switch (kind) {
   case Kind::sum:
-    return isReal ? m.sum(x, axes) : m.halve<tx::AddOp>(x, axes);
+    if (isReal)
+      return m.sum(x, axes);
+    if (Value count = countTrue(m, x, axes))
+      return count;
+    return m.halve<tx::AddOp>(x, axes);
   case Kind::mean:
     return m.mean(x, axes);
   case Kind::max:
