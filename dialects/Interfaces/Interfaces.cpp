@@ -65,10 +65,8 @@ LogicalResult partita::verifyWait(Operation *op) {
   auto wait = cast<AsyncWaitInterface>(op);
   AsyncStartInterface start = wait.getStart();
   bool isInside = handedOut(wait.getToken()) != wait.getToken();
-  if (!start || (start->getBlock() != op->getBlock() && !isInside) ||
-      start->getDialect() != op->getDialect())
-    return op->emitOpError() << "waits for a token that no '" << op->getName().getDialectNamespace()
-                             << "' op of this block started";
+  if (!start || (start->getBlock() != op->getBlock() && !isInside))
+    return op->emitOpError() << "waits for a token that no op of this block started";
   SmallVector<Value> filled(wait.getFilled());
   if (isInside)
     filled = llvm::map_to_vector(filled, [](Value value) { return handedOut(value); });

@@ -45,6 +45,14 @@ Operation *ToDeviceOp::buildWait(OpBuilder &builder, AsyncStartInterface start) 
   return buildWaitFor<WaitOp>(builder, *this, start);
 }
 
+LogicalResult WaitOp::verify() {
+  Operation *start = AsyncWaitInterface(*this).getStart(); // there is one, by verifyWait
+  if (!isa<CopyInterface>(start))
+    return emitOpError() << "completes a copy, not '" << start->getName().getStringRef()
+                         << "'; a collective has par.wait";
+  return success();
+}
+
 std::optional<Direction> offload::directionOf(Operation *op) {
   auto copy = dyn_cast_or_null<CopyInterface>(op);
   return copy ? std::optional(copy.getDirection()) : std::nullopt;

@@ -125,6 +125,7 @@ def Offload_WaitOp : Offload_Op<"wait", [Pure, AsyncWaitInterface, AllTypesMatch
   let arguments = (ins I64:$token, Offload_Value:$buffer);
   let results = (outs Offload_Value:$result);
   let assemblyFormat = "$token `,` $buffer attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
 }
 
 #endif // PARTITA_OFFLOAD

@@ -125,8 +125,18 @@ Operation *AllReduceOp::buildWait(OpBuilder &builder, AsyncStartInterface start)
 }
 
 LogicalResult WaitOp::verify() {
-  auto start = cast<AllReduceStartOp>(handedOut(getToken()).getDefiningOp()); // by verifyWait
-  return verifyReduced(*this, getValues(), getResults(), start.getAxisAttr());
+  Operation *start = AsyncWaitInterface(*this).getStart(); // there is one, by verifyWait
+  auto collective = dyn_cast<CollectiveInterface>(start);
+  if (!collective)
+    return emitOpError() << "completes a collective, not '" << start->getName().getStringRef()
+                         << "'; a copy between device and host has offload.wait";
+  if (cast<AsyncStartInterface>(start).worksInOperands() && collective.getRow().reduces)
+    return verifyReduced(*this, getValues(), getResults(), collective.getAxisAttr());
+  for (auto [number, filled, result] : llvm::enumerate(getValues().getTypes(), getResultTypes()))
+    if (filled != result)
+      return emitOpError() << "result " << number << " is " << result
+                           << ", but what its start fills is " << filled;
+  return success();
 }
 
 SmallVector<Value> FOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {

@@ -94,8 +94,8 @@ private:
 
   /// A conjugate or collective over the axis has made the placement; over another one it has not.
   Value parStep(Operation *op, Value value, Kind kind, int operand) {
-    auto wait = dyn_cast<WaitOp>(op);
-    Operation *collective = wait ? wait.getToken().getDefiningOp() : op;
+    auto wait = dyn_cast<AsyncWaitInterface>(op);
+    Operation *collective = wait ? wait.getStart().getOperation() : op;
     auto over = collective ? collective->getAttrOfType<StringAttr>("axis") : nullptr;
     if (over == axis) {
       add(value, op, kind, operand, -1,

@@ -121,12 +121,6 @@ LogicalResult ReduceScatterStartOp::verify() {
   return verifyBucket(*this, getAxisAttr(), getValues(), getBuffers(), /*gathers=*/false);
 }
 
-LogicalResult WaitOp::verify() {
-  if (getBuffers().getTypes() != getResults().getTypes())
-    return emitOpError() << "yields what its buffers hold, of the same types";
-  return success();
-}
-
 //===----------------------------------------------------------------------------------------------===//
 // Conjugates
 //===----------------------------------------------------------------------------------------------===//
@@ -166,7 +160,7 @@ Operation *GatherOp::buildStart(OpBuilder &builder) {
 }
 
 Operation *GatherOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
-  return buildWaitFor<WaitOp>(builder, *this, start);
+  return buildWaitFor<par::WaitOp>(builder, *this, start);
 }
 
 Operation *ReduceScatterOp::buildStart(OpBuilder &builder) {
@@ -175,5 +169,5 @@ Operation *ReduceScatterOp::buildStart(OpBuilder &builder) {
 }
 
 Operation *ReduceScatterOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
-  return buildWaitFor<WaitOp>(builder, *this, start);
+  return buildWaitFor<par::WaitOp>(builder, *this, start);
 }

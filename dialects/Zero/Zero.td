@@ -61,7 +61,7 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [GatherI
            : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
 
     Created by `zero-shard-states` and `zero-shard-parameters`; joined into buckets by `bucket-gathers`; split into
-    `gather_start` and `wait` by `start-collectives`.
+    `gather_start` and `par.wait` by `start-collectives`.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$pieces, StrAttr:$axis, OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
   let results = (outs Variadic<AnyRankedTensor>:$wholes);
@@ -78,7 +78,7 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter", "g
   let description = [{
     A bucket, reduced in rank order: each rank gets exactly the elements of every tensor that it owns.
     Created by canonicalization (`par.all_reduce`, then `shard`) and as the gradient of `gather`; joined into buckets by
-    `bucket-all-reduces`; split into `reduce_scatter_start` and `wait` by `start-collectives`.
+    `bucket-all-reduces`; split into `reduce_scatter_start` and `par.wait` by `start-collectives`.
 
         %g = zero.reduce_scatter %dw over "dp" because "gradient"
            : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
@@ -107,27 +107,18 @@ class Zero_Start<string mnemonic, string kind, string pieces>
 }
 
 def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather", "getValues"> {
-  let summary = "begins a gather; its results may be read after its `wait`";
+  let summary = "begins a gather; its results may be read after its `par.wait`";
   let description = [{
-    `buffers` are the full tensors, complete at the matching `wait`, whose results they become; the shards must be neither
+    `buffers` are the full tensors, complete at the matching `par.wait`, whose results they become; the shards must be neither
     written nor reused until then. Created by `start-collectives`; becomes `rt` calls in the lower phase.
   }];
 }
 
 def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatter", "getBuffers"> {
-  let summary = "begins a reduce-scatter; its results may be read after its `wait`";
+  let summary = "begins a reduce-scatter; its results may be read after its `par.wait`";
   let description = [{
     Like `gather_start`; `buffers` are the shards of the sums.
   }];
-}
-
-def Zero_WaitOp : Zero_Op<"wait", [Pure, AsyncWaitInterface]> {
-  let summary = "completes a gather or a reduce-scatter; its results are the filled buffers";
-  let description = "`buffers` are all buffers of the matching start; each result has the memory of its buffer.";
-  let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$buffers);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = "$token `,` $buffers attr-dict `:` type($token) `,` type($buffers) `->` type($results)";
-  let hasVerifier = 1;
 }
 
 #endif // PARTITA_ZERO

@@ -47,8 +47,9 @@ static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, Rank
   return success();
 }
 
-static LogicalResult allReduce(Execution &execution, par::AllReduceOp op, RankInputs in,
-                               RankOutputs out) {
+/// Of the start what its wait yields.
+template <typename Op>
+static LogicalResult allReduce(Execution &execution, Op op, RankInputs in, RankOutputs out) {
   for (auto [result, value] : llvm::zip(out, in))
     result = sumOverGroups(execution.mesh(), op.getAxis(), value);
   return success();
@@ -120,33 +121,21 @@ static LogicalResult narrow(Execution &execution, par::NarrowOp op, RankInputs i
   return success();
 }
 
-/// The sum happens at the wait; the token is no tensor.
-static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankOutputs) {
-  return success();
-}
-
 /// Changes no value.
 static LogicalResult poll(Execution &, par::PollOp, RankInputs, RankOutputs) { return success(); }
-
-static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, RankOutputs out) {
-  auto started = cast<par::AllReduceStartOp>(op.getStart().getOperation()); // by its verifier
-  for (auto [result, value] : llvm::zip(out, in.drop_front()))
-    result = sumOverGroups(execution.mesh(), started.getAxis(), value);
-  return success();
-}
 
 void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FOp>(f);
   table.addRanks<par::GOp>(g);
   table.addRanks<par::MaxOp>(max);
   table.addRanks<par::FirstIndexOp>(firstIndex);
-  table.addRanks<par::AllReduceOp>(allReduce);
+  table.addRanks<par::AllReduceOp>(allReduce<par::AllReduceOp>);
   table.addRanks<par::AllReduceMaxOp>(allReduceMax);
   table.addRanks<par::AllGatherOp>(allGather);
   table.addRanks<par::ReduceScatterOp>(reduceScatter);
   table.addRanks<par::NarrowOp>(narrow);
   table.addRanks<par::FirstElementOp>(firstElement);
-  table.addRanks<par::AllReduceStartOp>(start);
+  table.addInPlaceStart<par::AllReduceStartOp>(allReduce<par::AllReduceStartOp>);
   table.addRanks<par::PollOp>(poll);
-  table.addRanks<par::WaitOp>(wait);
+  table.addRanks<par::WaitOp>(complete);
 }

@@ -4,6 +4,7 @@
 #define PARTITA_LIB_INTERP_EXECUTION_H
 
 #include "PlacedMemory.h"
+#include "dialects/Interfaces/Interfaces.h"
 #include "partita/Interp/Interpreter.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>
@@ -64,6 +65,8 @@ using RankKernel =
 struct KernelTable {
   llvm::StringMap<LocalKernel> local;
   llvm::StringMap<RankKernel> ranks;
+  /// Of starts that work in their operands: from what these are to what the wait yields.
+  llvm::StringMap<RankKernel> completions;
 
   template <typename Op, typename F> void add(F kernel) {
     local[Op::getOperationName()] = [kernel](mlir::Operation *op, Inputs in, Outputs out) {
@@ -71,14 +74,31 @@ struct KernelTable {
     };
   }
   template <typename Op, typename F> void addRanks(F kernel) {
-    ranks[Op::getOperationName()] = [kernel](Execution &execution, mlir::Operation *op,
-                                             llvm::ArrayRef<RankTensors> in,
-                                             llvm::MutableArrayRef<RankTensors> out) {
-      return kernel(execution, mlir::cast<Op>(op), in, out);
+    ranks[Op::getOperationName()] = onRanks<Op>(kernel);
+  }
+  /// The kernel runs at the wait; until then the operands stay what they are.
+  template <typename Op, typename F> void addInPlaceStart(F kernel) {
+    completions[Op::getOperationName()] = onRanks<Op>(kernel);
+    ranks[Op::getOperationName()] = [](Execution &, mlir::Operation *, llvm::ArrayRef<RankTensors>,
+                                       llvm::MutableArrayRef<RankTensors>) {
+      return mlir::success();
     };
   }
   static const KernelTable &get();
+
+private:
+  template <typename Op, typename F> static RankKernel onRanks(F kernel) {
+    return [kernel](Execution &execution, mlir::Operation *op, llvm::ArrayRef<RankTensors> in,
+                    llvm::MutableArrayRef<RankTensors> out) {
+      return kernel(execution, mlir::cast<Op>(op), in, out);
+    };
+  }
 };
+
+/// The kernel of every wait: what its start has filled, or makes of the operands that it works in.
+mlir::LogicalResult complete(Execution &execution, AsyncWaitInterface wait,
+                             llvm::ArrayRef<RankTensors> in,
+                             llvm::MutableArrayRef<RankTensors> out);
 
 // One function per file of kernels.
 void addStructureKernels(KernelTable &table);

@@ -119,6 +119,22 @@ const KernelTable &KernelTable::get() {
   return table;
 }
 
+LogicalResult interp::complete(Execution &execution, AsyncWaitInterface wait,
+                               ArrayRef<RankTensors> in, MutableArrayRef<RankTensors> out) {
+  AsyncStartInterface start = wait.getStart(); // there is one, by the wait's verifier
+  ArrayRef<RankTensors> filled = in.drop_front();
+  if (!start.worksInOperands()) {
+    llvm::copy(filled, out.begin());
+    return success();
+  }
+  const KernelTable &table = KernelTable::get();
+  auto kernel = table.completions.find(start->getName().getStringRef());
+  if (kernel == table.completions.end())
+    return start->emitError() << "the interpreter does not know what '" << start->getName()
+                              << "' makes of its operands";
+  return kernel->second(execution, start, filled, out);
+}
+
 Stored *Execution::find(StringRef symbol) {
   auto found = interpreter.store.find(symbol.str());
   return found == interpreter.store.end() ? nullptr : &found->second;

@@ -72,18 +72,10 @@ static LogicalResult scatter(Execution &execution, Op op, RankInputs in, RankOut
   return success();
 }
 
-/// What the start has filled; the token is no tensor.
-static LogicalResult wait(Execution &, zero::WaitOp, RankInputs in, RankOutputs out) {
-  for (auto [result, buffer] : llvm::zip(out, in.drop_front()))
-    result = buffer;
-  return success();
-}
-
 void partita::interp::addZeroKernels(KernelTable &table) {
   table.addRanks<zero::ShardOp>(shard);
   table.addRanks<zero::GatherOp>(gather<zero::GatherOp>);
   table.addRanks<zero::GatherStartOp>(gather<zero::GatherStartOp>);
   table.addRanks<zero::ReduceScatterOp>(scatter<zero::ReduceScatterOp>);
   table.addRanks<zero::ReduceScatterStartOp>(scatter<zero::ReduceScatterStartOp>);
-  table.addRanks<zero::WaitOp>(wait);
 }

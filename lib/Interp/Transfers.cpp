@@ -15,7 +15,7 @@ using RankInputs = ArrayRef<RankTensors>;
 using RankOutputs = MutableArrayRef<RankTensors>;
 
 template <typename Op> static LogicalResult copy(Execution &, Op, RankInputs in, RankOutputs out) {
-  out.back() = in.back(); // of a start the buffer, of a wait what it has become
+  out.back() = in.back(); // of a start the buffer: the token is no tensor
   return success();
 }
 
@@ -24,5 +24,5 @@ void partita::interp::addOffloadKernels(KernelTable &table) {
   table.addRanks<offload::ToDeviceOp>(copy<offload::ToDeviceOp>);
   table.addRanks<offload::ToHostStartOp>(copy<offload::ToHostStartOp>);
   table.addRanks<offload::ToDeviceStartOp>(copy<offload::ToDeviceStartOp>);
-  table.addRanks<offload::WaitOp>(copy<offload::WaitOp>);
+  table.addRanks<offload::WaitOp>(complete);
 }

@@ -119,8 +119,12 @@ static Value earlierMicroBatches(tx::AddOp add) {
 /// The term of an addition that a reduce-scatter has made: this micro-batch's gradient.
 static Value reducedOf(tx::AddOp add) {
   for (Value term : add->getOperands())
-    if (isa_and_nonnull<zero::WaitOp, zero::ReduceScatterOp>(term.getDefiningOp()))
-      return term;
+    if (Operation *op = term.getDefiningOp()) {
+      auto wait = dyn_cast<AsyncWaitInterface>(op);
+      if (isa_and_nonnull<zero::ReduceScatterOp, zero::ReduceScatterStartOp>(
+              wait ? wait.getStart().getOperation() : op))
+        return term;
+    }
   return {};
 }
 

@@ -1,5 +1,6 @@
 //===- StartTransfers.cpp - start and wait of copies ------------------------------------------===//
 
+#include "dialects/Interfaces/Start.h"
 #include "dialects/Offload/Offload.h"
 #include "partita/Offload/Passes.h"
 
@@ -56,7 +57,7 @@ private:
     ++started;
     OpBuilder builder(op);
     auto startable = cast<StartableInterface>(op);
-    auto start = cast<AsyncStartInterface>(startable.buildStart(builder));
+    AsyncStartInterface start = buildStartOf(startable, builder);
     builder.setInsertionPoint(moment);
     op->replaceAllUsesWith(startable.buildWait(builder, start));
     op->erase();

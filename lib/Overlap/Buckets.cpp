@@ -3,7 +3,6 @@
 #include "lib/Overlap/Buckets.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
-#include "dialects/Train/Train.h"
 
 using namespace mlir;
 using namespace partita;
@@ -43,6 +42,13 @@ unsigned Buckets::heightOf(Operation *op) const {
   return height;
 }
 
+/// All that ops of one bucket have in common. The reason is for reports alone.
+static DictionaryAttr attributesOf(Operation *op) {
+  NamedAttrList attributes(provenance::attributesWithout(op));
+  attributes.erase("reason");
+  return attributes.getDictionary(op->getContext());
+}
+
 Buckets::Key Buckets::keyOf(Operation *op) {
   // What is summed once per step does not wait for what a layer goes on with, nor it for that.
   SmallVector<par::CauseAttr> causes = par::causesOf(op);
@@ -54,9 +60,8 @@ Buckets::Key Buckets::keyOf(Operation *op) {
     where = UnitAttr::get(op->getContext());
   else if (cast<CollectiveInterface>(op).getRow().reduces)
     where = provenance::get(op, provenance::kLayer);
-  return {op->getAttr("axis"), getElementTypeOrSelf(op->getOperand(0).getType()),
-          op->getName().getIdentifier(), ofParameters, where,
-          op->getAttr(train::TrainDialect::kLast)};
+  return {op->getName().getIdentifier(), getElementTypeOrSelf(op->getOperand(0).getType()),
+          attributesOf(op), ofParameters, where};
 }
 
 int64_t Buckets::sizeFor(int64_t total) const {
@@ -149,7 +154,7 @@ void Buckets::join(const Bucket &bucket) {
   joined.location = builder.getFusedLoc(locs);
   joined.addAttributes(last->getAttrs());
   Operation *made = builder.create(joined);
-  // The reason is for reports: that of all, or none.
+  // That of all, or none.
   if (llvm::any_of(bucket.members, [&](Operation *op) {
         return op->getAttr("reason") != last->getAttr("reason");
       }))

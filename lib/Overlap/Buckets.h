@@ -26,11 +26,11 @@ public:
   /// about `bytes`.
   static mlir::FailureOr<int64_t> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
-  /// What may join: axis, element type, kind, whether it is done once per step for parameters, where it
-  /// belongs: to the backward pass, or as a sum of the forward pass to a layer; and whether it runs in
-  /// its pass's last slot alone.
-  using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, mlir::Attribute,
-                         mlir::Attribute>;
+  /// What may join: kind, element type, all attributes but provenance and the reason (so the axis,
+  /// whether it runs in its pass's last slot alone, and what only a plugin knows), whether it is done
+  /// once per step for parameters, and where it belongs: to the backward pass, or as a sum of the
+  /// forward pass to a layer.
+  using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, mlir::Attribute>;
   static Key keyOf(mlir::Operation *op);
 
 private:

@@ -6,7 +6,8 @@
 // pending ops with the bytes they read and write; an access in between that touches these bytes is a
 // race, whichever pass placed the start, the wait or the memory. It does not rely on the planner: it
 // knows no lifetimes, only places. Passes of a loop with an order are walked in the order in which they
-// end: what begins in a pass's last slot is pending in the rest of it and in those that run later.
+// end: what begins in a pass's last slot is pending in the rest of it and in those that run later. What
+// they send is checked behind the loop, slot by slot (SentMessages.h).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -14,7 +15,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Zero/Zero.h"
+#include "lib/Overlap/SentMessages.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Overlap/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -26,67 +27,10 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using namespace partita::overlap;
 using rt::RtDialect;
 
 namespace {
-
-/// Bytes of one memory space: equal runs, a dimension at a time, as the place's strides say.
-struct Access {
-  rt::Space space = rt::Space::None;
-  int64_t begin = 0, end = 0; ///< around all of it
-  rt::View view;
-  int64_t width = 1; ///< bytes of an element
-};
-
-struct Accesses {
-  SmallVector<Access, 4> reads, writes;
-};
-
-/// The runs of an access, consecutive elements joined: [begin, end) in bytes, ascending if the
-/// strides are.
-SmallVector<std::pair<int64_t, int64_t>> runsOf(const Access &access) {
-  SmallVector<std::pair<int64_t, int64_t>> runs = {{access.begin, access.begin + access.width}};
-  for (auto [size, stride] :
-       llvm::reverse(llvm::zip_equal(access.view.shape, access.view.strides))) {
-    int64_t step = stride * access.width;
-    if (size == 1 || step == 0)
-      continue;
-    if (runs.size() == 1 && runs[0].second - runs[0].first == step) {
-      runs[0].second = runs[0].first + size * step;
-      continue;
-    }
-    SmallVector<std::pair<int64_t, int64_t>> all;
-    for (int64_t i = 0; i < size; ++i)
-      for (auto [begin, end] : runs)
-        all.push_back({begin + i * step, end + i * step});
-    runs = std::move(all);
-  }
-  llvm::sort(runs);
-  return runs;
-}
-
-/// The first byte that both touch; none where they touch none in common.
-std::optional<int64_t> overlap(const Access &a, const Access &b) {
-  if (a.space != b.space || a.end <= b.begin || b.end <= a.begin)
-    return std::nullopt;
-  auto left = runsOf(a), right = runsOf(b);
-  for (auto i = left.begin(), j = right.begin(); i != left.end() && j != right.end();) {
-    if (i->second <= j->first)
-      ++i;
-    else if (j->second <= i->first)
-      ++j;
-    else
-      return std::max(i->first, j->first);
-  }
-  return std::nullopt;
-}
-
-/// What is under way.
-struct Flight {
-  Operation *start;
-  Attribute stream;
-  Accesses accesses;
-};
 
 class FunctionCheck {
 public:
@@ -107,14 +51,41 @@ private:
 
   LogicalResult checkOp(Operation *op) {
     notePlaces(op);
-    if (Operation *start = startOf(op)) {
+    if (AsyncStartInterface start = startOf(op)) {
       flights.erase(start);
-      return success();
+      return checkAccesses(op, copiedBy(op, start), Attribute());
     }
     Accesses accesses = accessesOf(op);
     Attribute stream = streamOf(op);
-    if (failed(checkPairs(op, accesses, stream)))
+    if (failed(checkAccesses(op, accesses, stream)))
       return failure();
+    auto loop = dyn_cast<train::AccumulateOp>(op);
+    if (failed(loop && loop.getOrder() ? checkOrder(loop) : checkRegions(op)))
+      return failure();
+    if (stream)
+      flights.insert({op, {op, stream, std::move(accesses)}});
+    return success();
+  }
+
+  /// Against what is under way; and for later against what the loop around it sends.
+  LogicalResult checkAccesses(Operation *op, const Accesses &accesses, Attribute stream) {
+    for (auto &[start, flight] : flights)
+      if (stream != flight.stream && failed(checkPair(op, accesses, flight)))
+        return failure();
+    if (sent)
+      sent->add(op, accesses);
+    return success();
+  }
+
+  LogicalResult checkOrder(train::AccumulateOp loop) {
+    std::optional<SentMessages> outer = std::move(sent);
+    sent.emplace(loop);
+    LogicalResult checked = failure(failed(checkRegions(loop)) || failed(sent->check()));
+    sent = std::move(outer);
+    return checked;
+  }
+
+  LogicalResult checkRegions(Operation *op) {
     for (Region *region : regionsOf(op))
       for (Block &block : *region) {
         for (BlockArgument argument : block.getArguments())
@@ -122,16 +93,6 @@ private:
         if (failed(checkBlock(block)))
           return failure();
       }
-    if (stream)
-      flights.insert({op, {op, stream, std::move(accesses)}});
-    auto loop = dyn_cast<train::AccumulateOp>(op);
-    return loop ? checkPairs(op, addedUpBy(loop), stream) : success();
-  }
-
-  LogicalResult checkPairs(Operation *op, const Accesses &accesses, Attribute stream) {
-    for (auto &[start, flight] : flights)
-      if (stream != flight.stream && failed(checkPair(op, accesses, flight)))
-        return failure();
     return success();
   }
 
@@ -142,15 +103,6 @@ private:
       return llvm::map_to_vector(op->getRegions(), [](Region &region) { return &region; });
     return llvm::map_to_vector(loop.getPassesByEnd(),
                                [&](unsigned pass) { return &loop->getRegion(pass); });
-  }
-
-  /// Sums that a loop adds up behind its passes, also beside what began in one of them.
-  Accesses addedUpBy(train::AccumulateOp loop) {
-    Accesses accesses;
-    for (OpResult sum : loop.getSums())
-      if (!loop.getSoFar(sum.getResultNumber()))
-        add(accesses.writes, places.lookup(sum), sum.getType());
-    return accesses;
   }
 
   /// What is saved lies where the forward pass put it, and a micro-batch somewhere in its batch.
@@ -174,9 +126,9 @@ private:
   }
 
   /// The start that a wait completes.
-  static Operation *startOf(Operation *op) {
+  static AsyncStartInterface startOf(Operation *op) {
     auto wait = dyn_cast<AsyncWaitInterface>(op);
-    return wait ? wait.getStart().getOperation() : nullptr;
+    return wait ? wait.getStart() : AsyncStartInterface();
   }
 
   /// Null for what runs on the stream of the computation.
@@ -261,8 +213,25 @@ private:
         add(accesses.writes, places.lookup(result), result.getType());
     }
     addWorkspace(op, accesses);
+    if (auto yield = dyn_cast<train::YieldOp>(op))
+      addSums(yield, accesses);
     if (auto write = dyn_cast<train::WriteOp>(op))
       addSymbol(write, accesses);
+    return accesses;
+  }
+
+  /// A wait copies what was filled elsewhere than its result stands.
+  Accesses copiedBy(Operation *wait, AsyncStartInterface start) const {
+    Accesses accesses;
+    if (start.worksInOperands())
+      return accesses;
+    OperandRange filled = cast<AsyncWaitInterface>(wait).getFilled();
+    for (auto [from, to] : llvm::zip_equal(filled, wait->getResults())) {
+      if (places.lookup(from) == places.lookup(to))
+        continue;
+      add(accesses.reads, places.lookup(from), from.getType());
+      add(accesses.writes, places.lookup(to), to.getType());
+    }
     return accesses;
   }
 
@@ -276,6 +245,17 @@ private:
     return loop.getHandingOut(yielded) ||
            (sum && loop.getSoFar(*sum) &&
             places.lookup(yielded.get()) == places.lookup(loop.getSums()[*sum]));
+  }
+
+  /// The sums to which a pass adds what it yields.
+  void addSums(train::YieldOp yield, Accesses &accesses) const {
+    auto loop = cast<train::AccumulateOp>(yield->getParentOp());
+    for (OpOperand &yielded : yield->getOpOperands())
+      if (std::optional<unsigned> number = loop.getSumOf(yielded);
+          number && !staysInPlace(yielded)) {
+        OpResult sum = loop.getSums()[*number];
+        add(accesses.writes, places.lookup(sum), sum.getType());
+      }
   }
 
   static void addWorkspace(Operation *op, Accesses &accesses) {
@@ -298,37 +278,10 @@ private:
       accesses.reads.clear();
   }
 
-  //===- Races
-
-  static LogicalResult race(Operation *op, const char *does, const Flight &flight,
-                            const char *meanwhile, int64_t byte, rt::Space space) {
-    InFlightDiagnostic error = op->emitError();
-    error << does << " byte " << byte << " of the " << rt::toString(space) << ", which '"
-          << flight.start->getName().getStringRef() << "' on the stream " << flight.stream
-          << meanwhile << "; nothing orders the two";
-    error.attachNote(flight.start->getLoc()) << "it begins here, and its wait stands behind";
-    return failure();
-  }
-
-  static LogicalResult checkPair(Operation *op, const Accesses &accesses, const Flight &flight) {
-    for (const Access &write : accesses.writes) {
-      for (const Access &other : flight.accesses.writes)
-        if (auto byte = overlap(write, other))
-          return race(op, "writes", flight, " writes as well", *byte, write.space);
-      for (const Access &other : flight.accesses.reads)
-        if (auto byte = overlap(write, other))
-          return race(op, "writes", flight, " still reads", *byte, write.space);
-    }
-    for (const Access &read : accesses.reads)
-      for (const Access &other : flight.accesses.writes)
-        if (auto byte = overlap(read, other))
-          return race(op, "reads", flight, " still writes", *byte, read.space);
-    return success();
-  }
-
   llvm::DenseMap<Value, rt::AtAttr> places;
   llvm::DenseMap<Value, Type> batches; ///< of micro-batches
   llvm::MapVector<Operation *, Flight> flights;
+  std::optional<SentMessages> sent; ///< within a loop with an order
 };
 
 struct CheckStreams : partita::impl::CheckStreamsPassBase<CheckStreams> {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Interfaces/Start.h"
 #include "dialects/Train/Train.h"
 #include "partita/Overlap/Passes.h"
 
@@ -71,7 +71,7 @@ private:
     ++started;
     OpBuilder builder(op);
     auto startable = cast<StartableInterface>(op);
-    auto start = cast<AsyncStartInterface>(startable.buildStart(builder));
+    AsyncStartInterface start = buildStartOf(startable, builder);
     builder.setInsertionPoint(use);
     op->replaceAllUsesWith(startable.buildWait(builder, start));
     op->erase();
@@ -124,8 +124,7 @@ private:
     Begun result;
     result.op = op;
     OpBuilder builder(op);
-    result.start = cast<AsyncStartInterface>(cast<StartableInterface>(op).buildStart(builder));
-    result.start->setAttr(train::TrainDialect::kLast, builder.getUnitAttr());
+    result.start = buildStartOf(cast<StartableInterface>(op), builder);
     for (Value made : op->getResults())
       result.behind.push_back(behindRegion(made));
     return result;

@@ -75,7 +75,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @wait(%x: tensor<2xf32, #par.place<[4], flat [dp]>>, %b: tensor<4xf32>) {
     // expected-error @+1 {{'zero.gather_start' op needs one wait in its block, for its token and all that it fills, and no other use of them}}
     %t, %y = zero.gather_start %x over "dp" : tensor<2xf32, #par.place<[4], flat [dp]>> -> i64, tensor<4xf32>
-    %z = zero.wait %t, %b : i64, tensor<4xf32> -> tensor<4xf32>
+    %z = par.wait %t, %b : i64, tensor<4xf32> -> tensor<4xf32>
     return
   }
 }
@@ -84,8 +84,53 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @token(%t: i64, %b: tensor<4xf32>) {
-    // expected-error @+1 {{waits for a token that no 'zero' op of this block started}}
-    %z = zero.wait %t, %b : i64, tensor<4xf32> -> tensor<4xf32>
+    // expected-error @+1 {{waits for a token that no op of this block started}}
+    %z = par.wait %t, %b : i64, tensor<4xf32> -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// The start says what its wait yields: this one the full value that it fills.
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @completed(%x: tensor<2xf32, #par.place<[4], flat [dp]>>) {
+    %t, %y = zero.gather_start %x over "dp" : tensor<2xf32, #par.place<[4], flat [dp]>> -> i64, tensor<4xf32>
+    // expected-error @+1 {{'par.wait' op result 0 is 'tensor<4xf32, #par.place<[8 @dp]>>', but what its start fills is 'tensor<4xf32>'}}
+    %z = par.wait %t, %y : i64, tensor<4xf32> -> tensor<4xf32, #par.place<[8 @dp]>>
+    return
+  }
+}
+
+// -----
+
+// A sum in-place is complete at its wait, and not what its start was given.
+!p = tensor<4xf32, #par.place<[4], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @summed(%x: !p) attributes {par.no_cotangents} {
+    %t = par.all_reduce_start %x over "dp" : !p -> i64
+    // expected-error @+1 {{'par.wait' op over "dp" yields 'tensor<4xf32>', not 'tensor<4xf32, #par.place<[4], partial [dp]>>'}}
+    %z = par.wait %t, %x : i64, !p -> !p
+    return
+  }
+}
+
+// -----
+
+func.func @copied(%x: tensor<4xf32>) {
+  %t, %y = offload.to_host_start %x : tensor<4xf32>
+  // expected-error @+1 {{completes a collective, not 'offload.to_host_start'; a copy between device and host has offload.wait}}
+  %z = par.wait %t, %y : i64, tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @gathered(%x: tensor<2xf32, #par.place<[4], flat [dp]>>) {
+    %t, %y = zero.gather_start %x over "dp" : tensor<2xf32, #par.place<[4], flat [dp]>> -> i64, tensor<4xf32>
+    // expected-error @+1 {{completes a copy, not 'zero.gather_start'; a collective has par.wait}}
+    %z = offload.wait %t, %y : tensor<4xf32>
     return
   }
 }

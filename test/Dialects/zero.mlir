@@ -59,16 +59,16 @@ module attributes {par.mesh = #par.mesh<dp = 2, fsdp = 2>} {
 
 // TRIP: zero.gather %{{.*}} over "dp" again because "parameter"
 // TRIP: zero.gather_start %{{.*}}, %{{.*}} over "dp" because "why" : tensor<2xf32, #par.place<[4], flat [dp]>>, tensor<2xf32, #par.place<[3], flat [dp]>> -> i64, tensor<4xf32>, tensor<3xf32>
-// TRIP: zero.wait
+// TRIP: par.wait
 // TRIP: zero.reduce_scatter_start
-// TRIP: zero.wait
+// TRIP: par.wait
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @forms(%p: tensor<2xf32, #par.place<[4], flat [dp]>>, %q: tensor<2xf32, #par.place<[3], flat [dp]>>, %x: tensor<3xf32, #par.place<[3], partial [dp]>>) -> (tensor<4xf32>, tensor<3xf32>) {
     %0 = zero.gather %p over "dp" again because "parameter" : tensor<2xf32, #par.place<[4], flat [dp]>> -> tensor<4xf32>
     %t, %a, %b = zero.gather_start %p, %q over "dp" because "why" : tensor<2xf32, #par.place<[4], flat [dp]>>, tensor<2xf32, #par.place<[3], flat [dp]>> -> i64, tensor<4xf32>, tensor<3xf32>
-    %1:2 = zero.wait %t, %a, %b : i64, tensor<4xf32>, tensor<3xf32> -> tensor<4xf32>, tensor<3xf32>
+    %1:2 = par.wait %t, %a, %b : i64, tensor<4xf32>, tensor<3xf32> -> tensor<4xf32>, tensor<3xf32>
     %u, %c = zero.reduce_scatter_start %x over "dp" : tensor<3xf32, #par.place<[3], partial [dp]>> -> i64, tensor<2xf32, #par.place<[3], flat [dp]>>
-    %2 = zero.wait %u, %c : i64, tensor<2xf32, #par.place<[3], flat [dp]>> -> tensor<2xf32, #par.place<[3], flat [dp]>>
+    %2 = par.wait %u, %c : i64, tensor<2xf32, #par.place<[3], flat [dp]>> -> tensor<2xf32, #par.place<[3], flat [dp]>>
     return %1#0, %1#1 : tensor<4xf32>, tensor<3xf32>
   }
 }

@@ -20,7 +20,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
       %t, %q = zero.reduce_scatter_start %w over "dp" {train.last} : !p -> i64, !shard
       train.yield %w : !p last %t, %q : i64, !shard
     } {order = #train.order<1 x (forward 0), 1 x (forward 1, backward 0), 1 x (backward 1)>}
-    %r = zero.wait %token, %shard : i64, !shard -> !shard
+    %r = par.wait %token, %shard : i64, !shard -> !shard
     return %f, %r : tensor<f32>, !shard
   }
 
@@ -28,7 +28,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-LABEL: func.func @out_of_order
   // CHECK: tx.exp {{.*}}arena [[TEMPORARY:[0-9]+]]
   // CHECK-NOT: zero.reduce_scatter_start {{.*}}arena [[TEMPORARY]]>
-  // CHECK: zero.wait
+  // CHECK: par.wait
   func.func @out_of_order(%xs: !ps, %ys: tensor<2x64xf32>) -> (tensor<f32>, !shard) attributes {par.no_cotangents} {
     %f, %dw, %token, %shard = train.accumulate (%x = %xs, %y = %ys) : (!ps, tensor<2x64xf32>) -> (tensor<f32>, !p, i64, !shard) {
       %a = tx.exp %y : (tensor<64xf32>) -> tensor<64xf32>
@@ -43,7 +43,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
       %t, %q = zero.reduce_scatter_start %w over "dp" {train.last} : !p -> i64, !shard
       train.yield %w : !p last %t, %q : i64, !shard
     } {order = #train.order<2 x (forward.1 0, backward.1 0), 2 x (forward 0, backward 0)>}
-    %r = zero.wait %token, %shard : i64, !shard -> !shard
+    %r = par.wait %token, %shard : i64, !shard -> !shard
     return %f, %r : tensor<f32>, !shard
   }
 }

@@ -15,6 +15,18 @@ func.func @example(%0: tensor<4xf32>) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }
 
+// A start has all attributes of the copy, also a plugin's.
+// CHECK-LABEL: func @foreign
+// CHECK: offload.to_device_start %{{[^ ]*}} {experiment.bits = 4 : i64} : tensor<4xf32>
+// CHECK: offload.wait %{{[^ ]*}}, %{{[^ ]*}} : tensor<4xf32>
+func.func @foreign(%0: tensor<4xf32>) -> tensor<4xf32> {
+  %h = train.read @w : tensor<4xf32>
+  %w = offload.to_device %h {experiment.bits = 4 : i64} : tensor<4xf32>
+  %x = tx.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %y = tx.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
 // A copy to the host is complete where the second one behind it begins.
 // CHECK-LABEL: func @two_under_way
 // CHECK: %[[TA:.*]], %[[A:.*]] = offload.to_host_start %arg0

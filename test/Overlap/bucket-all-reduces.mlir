@@ -139,3 +139,16 @@ func.func @sums_over_two_axes(%x: !partial, %s: !shard, %t: !shard) -> (!sum, !s
   return %ua, %ub : !sum, !sum
 }
 }
+
+// An attribute that no pass knows, a plugin's, belongs to the ops that have it.
+// CHECK-LABEL: func.func @foreign
+// CHECK-DAG: %[[AC:.*]]:2 = par.all_reduce %{{arg[02]}}, %{{arg[02]}} over "dp" : tensor
+// CHECK-DAG: %[[BD:.*]]:2 = par.all_reduce %{{arg[13]}}, %{{arg[13]}} over "dp" {experiment.bits = 4 : i64}
+// CHECK: return %[[AC]]#{{.}}, %[[BD]]#{{.}}, %[[AC]]#{{.}}, %[[BD]]#{{.}} :
+func.func @foreign(%a: !d, %b: !d, %c: !d, %d: !d) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) attributes {par.no_cotangents} {
+  %a1 = par.all_reduce %a over "dp" : !d -> tensor<2xf32>
+  %b1 = par.all_reduce %b over "dp" {experiment.bits = 4 : i64} : !d -> tensor<2xf32>
+  %c1 = par.all_reduce %c over "dp" : !d -> tensor<2xf32>
+  %d1 = par.all_reduce %d over "dp" {experiment.bits = 4 : i64} : !d -> tensor<2xf32>
+  return %a1, %b1, %c1, %d1 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}

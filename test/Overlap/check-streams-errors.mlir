@@ -5,7 +5,7 @@
 module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @written(%z: !p, %x: tensor<64xf32>) attributes {par.no_cotangents} {
     %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
-    // expected-note @below {{it begins here, and its wait stands behind}}
+    // expected-note @below {{it starts here and is waited for later}}
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
     // expected-error @below {{writes byte 128 of the arena, which 'par.all_reduce_start' on the stream #par.stream<"dp"> writes as well; nothing orders the two}}
     %b = tx.neg %x {rt.buffers = [#rt.at<arena 128>]} : (tensor<64xf32>) -> tensor<64xf32>
@@ -20,7 +20,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt
 module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @reused(%x: tensor<64xf32>) {
     %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
-    // expected-note @below {{it begins here}}
+    // expected-note @below {{it starts here}}
     %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
     // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream #offload.direction<to_host> still reads}}
     %b = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
@@ -36,7 +36,7 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @early(%x: tensor<64xf32>) {
     %a = tx.neg %x {rt.buffers = [#rt.at<pinned 0>]} : (tensor<64xf32>) -> tensor<64xf32>
     %c = tx.neg %x {rt.buffers = [#rt.at<arena 64>]} : (tensor<64xf32>) -> tensor<64xf32>
-    // expected-note @below {{it begins here}}
+    // expected-note @below {{it starts here}}
     %token, %device = offload.to_device_start %a {rt.buffers = [#rt.at<arena 64>]} : tensor<64xf32>
     // expected-error @below {{reads byte 64 of the arena, which 'offload.to_device_start' on the stream #offload.direction<to_device> still writes}}
     %b = tx.neg %c {rt.buffers = [#rt.at<arena 1024>]} : (tensor<64xf32>) -> tensor<64xf32>
@@ -52,7 +52,7 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
 module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @streams(%z: !p, %x: tensor<64xf32>) attributes {par.no_cotangents} {
     %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
-    // expected-note @below {{it begins here}}
+    // expected-note @below {{it starts here}}
     %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : !p
     // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream #offload.direction<to_host> still reads}}
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
@@ -74,7 +74,7 @@ module {
 module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @workspace(%x: tensor<64xf32>, %q: tensor<1x2x1x4xf32>, %lse: tensor<1x1x2xf32>) {
     %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
-    // expected-note @below {{it begins here}}
+    // expected-note @below {{it starts here}}
     %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
     // expected-error @below {{writes byte 64 of the arena, which 'offload.to_host_start' on the stream #offload.direction<to_host> still reads}}
     %0:3 = tx.attention_grad %q, %q, %q, %q, %lse, %q scale 0.5 causal {rt.buffers = [#rt.at<arena 1024>, #rt.at<arena 1056>, #rt.at<arena 1088>], rt.workspace = #rt.at<arena 64>} : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>)
@@ -91,7 +91,7 @@ module attributes {rt.arena_bytes = 8192 : i64, rt.persistent_bytes = 0 : i64} {
     %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<2x64xf32>) -> tensor<2x64xf32>
     %h = tx.neg %w {rt.buffers = [#rt.at<pinned 0>]} : (tensor<64xf32>) -> tensor<64xf32>
     %s = train.accumulate (%m = %a) : (tensor<2x64xf32>) -> tensor<64xf32> {
-      // expected-note @below {{it begins here}}
+      // expected-note @below {{it starts here}}
       %token, %device = offload.to_device_start %h {rt.buffers = [#rt.at<arena 256>]} : tensor<64xf32>
       // expected-error @below {{reads byte 256 of the arena, which 'offload.to_device_start' on the stream #offload.direction<to_device> still writes}}
       %b = tx.neg %m {rt.buffers = [#rt.at<arena 1024>]} : (tensor<64xf32>) -> tensor<64xf32>
@@ -120,7 +120,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt
       train.yield
     } backward 1 (%g) onto (%s = 0) {
       %w = tx.add %s, %g {rt.buffers = [#rt.at<arena 0>]} : (!p, !p) -> !p
-      // expected-note @below {{it begins here, and its wait stands behind}}
+      // expected-note @below {{it starts here and is waited for later}}
       %t = par.all_reduce_start %w over "dp" {train.last, rt.buffers = [#rt.at<arena 0>]} : !p -> i64
       train.yield %w : !p last %t, %w : i64, !p
     } {order = #train.order<2 x (forward.1 0, backward.1 0), 2 x (forward 0, backward 0)>, rt.buffers = [#rt.at<arena 0>, #rt.at<arena 0>]}

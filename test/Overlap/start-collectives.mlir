@@ -28,11 +28,11 @@ func.func @at_once(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
 // CHECK-LABEL: func.func @pieces
 // CHECK: %[[T:.*]], %[[B:.*]] = zero.gather_start %arg0 over "dp" because "parameter"
 // CHECK-NEXT: tx.exp
-// CHECK-NEXT: %[[W:.*]] = zero.wait %[[T]], %[[B]]
+// CHECK-NEXT: %[[W:.*]] = par.wait %[[T]], %[[B]]
 // CHECK-NEXT: tx.add %[[W]]
 // CHECK-NEXT: %[[U:.*]], %[[C:.*]] = zero.reduce_scatter_start %arg2 over "dp" because "gradient"
 // CHECK-NEXT: tx.exp
-// CHECK-NEXT: %[[P:.*]] = zero.wait %[[U]], %[[C]]
+// CHECK-NEXT: %[[P:.*]] = par.wait %[[U]], %[[C]]
 // CHECK-NEXT: return %{{.*}}, %[[P]]
 !piece = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
@@ -49,10 +49,10 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-LABEL: func.func @in_turn
   // CHECK: %[[T:.*]], %[[B:.*]] = zero.reduce_scatter_start %arg0
   // CHECK-NEXT: tx.exp
-  // CHECK-NEXT: %[[P:.*]] = zero.wait %[[T]], %[[B]]
+  // CHECK-NEXT: %[[P:.*]] = par.wait %[[T]], %[[B]]
   // CHECK-NEXT: %[[U:.*]], %[[C:.*]] = zero.reduce_scatter_start %arg1
   // CHECK-NEXT: tx.exp
-  // CHECK-NEXT: %[[Q:.*]] = zero.wait %[[U]], %[[C]]
+  // CHECK-NEXT: %[[Q:.*]] = par.wait %[[U]], %[[C]]
   // CHECK-NEXT: return
   func.func @in_turn(%a: !p, %b: !p, %y: tensor<4xf32>) -> (!piece, !piece, tensor<4xf32>) attributes {par.no_cotangents} {
     %g = zero.reduce_scatter %a over "dp" : !p -> !piece
@@ -75,7 +75,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK: tx.exp %arg1
   // CHECK-NEXT: %[[R:.*]] = par.wait %[[L]]#0, %[[L]]#1
   // CHECK-NEXT: %[[E:.*]] = tx.add %[[R]], %{{.*}}
-  // CHECK-NEXT: %[[P:.*]] = zero.wait %[[L]]#2, %[[L]]#3
+  // CHECK-NEXT: %[[P:.*]] = par.wait %[[L]]#2, %[[L]]#3
   // CHECK-NEXT: return %[[E]], %[[P]]
   func.func @behind_the_loop(%xs: !ps, %y: tensor<4xf32>) -> (tensor<4xf32>, !piece1) attributes {par.no_cotangents} {
     %da, %db, %ra, %rb = train.accumulate (%x = %xs) : (!ps) -> (!p, !p, tensor<4xf32>, !piece1) {
@@ -90,5 +90,20 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
     %s = tx.add %ra, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %s, %rb : tensor<4xf32>, !piece1
+  }
+}
+
+// A start has all attributes of the op, also a plugin's; the wait has none.
+// CHECK-LABEL: func.func @foreign
+// CHECK: %[[T:.*]] = par.all_reduce_start %arg0 over "dp" {experiment.bits = 4 : i64}
+// CHECK: %[[U:.*]], %[[B:.*]] = zero.gather_start %arg1 over "dp" {experiment.bits = 8 : i64}
+// CHECK: par.wait %[[T]], %arg0 : i64
+// CHECK: par.wait %[[U]], %[[B]] : i64
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @foreign(%x: !p, %s: !piece, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
+    %r = par.all_reduce %x over "dp" {experiment.bits = 4 : i64} : !p -> tensor<4xf32>
+    %w = zero.gather %s over "dp" {experiment.bits = 8 : i64} : !piece -> tensor<4xf32>
+    %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
+    return %r, %w, %e : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }

@@ -71,14 +71,14 @@ def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
 }
 
 def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
-  let summary = "joins all-reduces over one axis into buckets, in the order in which they become ready";
+  let summary = "joins all-reduces or reduce-scatters over one axis into buckets, in the order in which they become ready";
   let description = [{
     Phase: overlap.
 
     The backward pass computes gradients in reverse order of use; a bucket starts when its last gradient is complete. A bucket has an
     eighth of the bytes that are reduced over its axis for the same purpose, so that most reductions overlap with computation even in
     a small model; but at least 256 KiB, below which the latency of a collective (10 to 50 us) dominates, and at most 25 MB, above which
-    larger buckets are no faster.
+    larger buckets are no faster. A bucket's members have equal attributes, except for their reason and where they come from.
 
     ```mlir
     %a1 = par.all_reduce %a over "dp" because "gradient"
@@ -204,6 +204,10 @@ def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
     complete, and everything behind its wait begins when it is complete: two events, which the runtime records. In between, the
     computation and other streams must not access the bytes that it writes, and must not write those that it reads. The pass changes
     nothing.
+
+    What a pass of a pipeline stage sends (`pipe.send`) is read until that pass runs again, of whichever micro-batch: the rest of the pass
+    and all slots of the schedule in between must leave it alone. A receive is complete where it stands. Values in flight are compared in
+    the blocks of the micro-batches that run at that time.
 
     ```mlir
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]}     // sums bytes 0 to 255 in place

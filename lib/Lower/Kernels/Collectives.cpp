@@ -130,6 +130,7 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
 
 struct AllReduceStart : KernelInterface::ExternalModel<AllReduceStart, par::AllReduceStartOp> {
   bool overwritesOperand(Operation *, unsigned) const { return true; }
+  StringRef resultName(Operation *, unsigned) const { return "sum"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     return lowerSum<par::AllReduceStartOp, rt::AllReduceOp>(op, l, l.pendingOf(op));
   }

@@ -18,15 +18,17 @@ template <typename Op> struct WaitModel : KernelInterface::ExternalModel<WaitMod
   Space resultSpace(mlir::Operation *op, unsigned result) const {
     return offload::isOnHost(op->getResult(result)) ? Space::Pinned : Space::Arena;
   }
-  llvm::StringRef resultName(mlir::Operation *op, unsigned) const {
-    return worksInOperands(op) ? "sum" : "";
+  llvm::StringRef resultName(mlir::Operation *op, unsigned result) const {
+    return worksInOperands(op) ? llvm::cast<KernelInterface>(startOf(op)).resultName(result) : "";
   }
   llvm::LogicalResult lower(mlir::Operation *op, Lowering &l) const { return lowerWait(op, l); }
 
 private:
+  static mlir::Operation *startOf(mlir::Operation *op) {
+    return llvm::cast<AsyncWaitInterface>(op).getStart(); // there is one, by the wait's verifier
+  }
   static bool worksInOperands(mlir::Operation *op) {
-    AsyncStartInterface start = llvm::cast<AsyncWaitInterface>(op).getStart();
-    return start && start.worksInOperands();
+    return llvm::cast<AsyncStartInterface>(startOf(op)).worksInOperands();
   }
 };
 

@@ -6,7 +6,6 @@
 
 #include "dialects/Zero/Zero.h"
 #include "dialects/Rt/Names.h"
-#include "lib/Lower/Kernels/Wait.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Lower/Lowering.h"
 
@@ -82,5 +81,4 @@ void rt::attachShards(MLIRContext *context) {
       *context);
   ReduceScatterStartOp::attachInterface<Bucket<ReduceScatterStartOp, rt::ReduceScatterOp>>(
       *context);
-  zero::WaitOp::attachInterface<WaitModel<zero::WaitOp>>(*context);
 }
