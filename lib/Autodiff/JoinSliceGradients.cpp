@@ -1,12 +1,14 @@
 //===- JoinSliceGradients.cpp - sums of padded slices are concatenations ----------------------===//
 //
 // The leaves of a tree of additions, all of them pads along one dimension with stride one: sorted
-// by offset, they must touch without gap or overlap and reach from one end to the other.
+// by offset, they must touch without gap or overlap and reach from one end to the other. Slices of a
+// parameter that different pipeline stages read stay a sum, of which each stage has its own terms.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Stages/Where.h"
 #include "partita/Autodiff/Passes.h"
 
 namespace partita {
@@ -41,8 +43,8 @@ int64_t paddedDim(tx::PadOp pad) {
   return found;
 }
 
-/// The concatenation that `root` is, or null.
-Value join(tx::AddOp root) {
+/// The concatenation that `root` is, or null. `map`: of a program of several stages.
+Value join(tx::AddOp root, const StageMap *map) {
   SmallVector<tx::PadOp> pads;
   if (!collectPads(root.getResult(), pads))
     return {};
@@ -67,22 +69,39 @@ Value join(tx::AddOp root) {
         return cast<RankedTensorType>(piece.getType()).getDimSize(dim);
       })))
     return {};
+  if (map && map->of(root.getResult()).partial)
+    return {};
   OpBuilder builder(root);
   return tx::ConcatOp::create(builder, root.getLoc(), root.getType(), pieces, dim);
 }
 
 struct JoinSliceGradients : partita::impl::JoinSliceGradientsPassBase<JoinSliceGradients> {
   void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isDeclaration() && failed(joinAll(function)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult joinAll(func::FuncOp function) {
     SmallVector<tx::AddOp> adds;
-    getOperation().walk([&](tx::AddOp add) {
+    function.walk([&](tx::AddOp add) {
       if (add.getA().getDefiningOp<tx::PadOp>() || add.getB().getDefiningOp<tx::PadOp>())
         adds.push_back(add);
     });
+    std::optional<StageMap> map;
+    if (!adds.empty() && getOperation()->hasAttr(pipe::PipeDialect::kStages)) {
+      FailureOr<StageMap> found = StageMap::of(function);
+      if (failed(found))
+        return failure();
+      map = std::move(*found);
+    }
     for (tx::AddOp add : adds)
-      if (Value concat = join(add)) {
+      if (Value concat = join(add, map ? &*map : nullptr)) {
         add.getResult().replaceAllUsesWith(concat);
         ++joined;
       }
+    return success();
   }
 };
 

@@ -1,6 +1,6 @@
-"""usage: shared_layers.py FILE.onnx KIND:LAYER=LAYER...
+"""usage: shared_layers.py FILE.onnx [stack] KIND:LAYER=LAYER...
 Writes a model of four residual layers (norm, up, tanh, down), and data for it, FILE.safetensors. "up:3=0" makes layer 3
-use layer 0's weight; a kind is norm (weight and bias), up or down."""
+use layer 0's weight; a kind is norm (weight and bias), up or down. stack: each layer multiplies its branch by its row of one parameter."""
 import json
 import struct
 import sys
@@ -8,7 +8,7 @@ import sys
 from onnx_writer import *
 
 LAYERS, WIDTH, INNER = 4, 4, 4  # one size for all: gradients of different weights can be mistaken for each other
-path, shared = sys.argv[1], dict(argument.split("=") for argument in sys.argv[2:])
+path, shared = sys.argv[1], dict(each.split("=") for each in sys.argv[2:] if each != "stack")
 
 
 def of(kind, layer):
@@ -27,8 +27,14 @@ for i in range(LAYERS):
     nodes += [node("LayerNormalization", [x, f"{norm}.weight", f"{norm}.bias"], [f"n{i}"]),
               node("MatMul", [f"n{i}", f"{up}.weight"], [f"u{i}"]),
               node("Tanh", [f"u{i}"], [f"t{i}"]),
-              node("MatMul", [f"t{i}", f"{down}.weight"], [f"d{i}"]),
-              node("Add", [x, f"d{i}"], [f"x{i + 1}"])]
+              node("MatMul", [f"t{i}", f"{down}.weight"], [f"d{i}"])]
+    branch = f"d{i}"
+    if "stack" in sys.argv[2:]:
+        weights["stack"] = tensor("stack", FLOAT, [LAYERS, WIDTH], floats([(5 * k % 7 + 1) / 4 for k in range(LAYERS * WIDTH)]))
+        weights[f"row{i}"] = tensor(f"row{i}", INT64, [], int64s([i]))
+        branch = f"b{i}"
+        nodes += [node("Gather", ["stack", f"row{i}"], [f"g{i}"], axis=0), node("Mul", [f"d{i}", f"g{i}"], [branch])]
+    nodes.append(node("Add", [x, branch], [f"x{i + 1}"]))
 nodes.append(node("Tanh", [f"x{LAYERS}"], ["y"]))
 ends = ([value(name, FLOAT, ["batch", WIDTH])] for name in ("x", "y"))
 save(path, model(graph(nodes, *ends, list(weights.values()))))
