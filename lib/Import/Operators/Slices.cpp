@@ -224,7 +224,41 @@ LogicalResult concat(Node &node) {
   return failed(joined) ? failure() : node.set(0, *joined);
 }
 
-/// Tile repeats tensors: [n] -> [1, n] -> [r, n] -> [r n], for all dimensions at once.
+/// x's shape with a dimension of 1 in front of each that is repeated, that with its repeats, and both as one: [n] -> [1, n] -> [r, n]
+/// -> [r n]. What is 1 itself, or stays as it is, needs no second dimension.
+struct Tiled {
+  Shape apart, repeated, merged;
+
+  Tiled(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> repeats) {
+    for (auto [dim, times] : llvm::zip_equal(shape, repeats)) {
+      if (times != 1 && dim != 1) {
+        apart.push_back(1);
+        repeated.push_back(times);
+      }
+      apart.push_back(dim);
+      repeated.push_back(dim == 1 ? times : dim);
+      merged.push_back(
+          times < 0 || times > (int64_t(1) << 48) / std::max<int64_t>(dim, 1) ? -1 : times * dim);
+    }
+  }
+};
+
+/// All dimensions at once, or one after the other where that would be more dimensions than kernels have.
+Value repeat(Node &node, Value x, llvm::ArrayRef<int64_t> repeats) {
+  constexpr size_t most = 8;
+  Tiled tiled(shapeOf(x), repeats);
+  if (tiled.apart.size() <= most)
+    return node.reshape(node.broadcast(node.reshape(x, tiled.apart), tiled.repeated), tiled.merged);
+  for (auto [i, times] : llvm::enumerate(repeats)) {
+    Shape only(repeats.size(), 1);
+    only[i] = times;
+    Tiled one(shapeOf(x), only);
+    if (times != 1)
+      x = node.reshape(node.broadcast(node.reshape(x, one.apart), one.repeated), one.merged);
+  }
+  return x;
+}
+
 LogicalResult tile(Node &node) {
   Shape repeats;
   if (failed(node.arity(2, 2)) || failed(node.knownInts(1, "the number of repeats", repeats)))
@@ -233,23 +267,16 @@ LogicalResult tile(Node &node) {
   if (repeats.size() != x->shape.size())
     return node.error() << "has " << repeats.size() << " repeats for " << x->shape.size()
                         << " dimensions";
-  Shape apart, repeated, merged;
-  for (auto [dim, times] : llvm::zip_equal(x->shape, repeats)) {
-    apart.append({1, dim});
-    repeated.append({times, dim});
-    merged.push_back(
-        times < 0 || times > (int64_t(1) << 48) / std::max<int64_t>(dim, 1) ? -1 : times * dim);
-  }
-  if (!elementCount(merged))
+  Tiled tiled(x->shape, repeats);
+  if (!elementCount(tiled.merged))
     return node.error() << "its result would be too large";
   if (x->host)
-    if (MaybeHost rows = node.folder().reshape(*x->host, apart))
-      if (MaybeHost host = node.folder().reshape(rows->broadcast(repeated), merged))
+    if (MaybeHost rows = node.folder().reshape(*x->host, tiled.apart))
+      if (MaybeHost host = node.folder().reshape(rows->broadcast(tiled.repeated), tiled.merged))
         return node.set(0, *host);
   if (failed(node.emittable(x)))
     return failure();
-  Value rows = node.reshape(node.value(x), apart);
-  return node.set(0, node.reshape(node.broadcast(rows, repeated), merged));
+  return node.set(0, repeat(node, node.value(x), repeats));
 }
 
 const OpRow sliceRows[] = {
