@@ -46,6 +46,7 @@ std::string dtypeName(int64_t number);
 inline std::string dtypeName(DType type) { return dtypeName(static_cast<int64_t>(type)); }
 int64_t byteSize(DType type);
 bool isFloat(DType type);
+inline bool is16Bit(DType type) { return type == DType::f16 || type == DType::bf16; }
 /// The element type in the IR; null for those that `tx` does not have (8- and 16-bit integers,
 /// unsigned ones).
 mlir::Type mlirType(DType type, mlir::MLIRContext *context);

@@ -12,7 +12,7 @@ using Op = AtenOperation;
 // in its decomposition, the node that takes ones and zeros
 static constexpr AtenOperation operations[] = {
     {"_native_batch_norm_legit_no_training", Op::Computes, true, {}, "BatchNormalization"},
-    {"_to_copy", Op::Moves},
+    Op{"_to_copy", Op::Moves}.casting(),
     Op{"_unsafe_view", Op::Moves}.dropping(-mostDimensions, mostDimensions),
     {"add", Op::Shifts},
     {"alias", Op::Moves},
@@ -68,7 +68,7 @@ static constexpr AtenOperation operations[] = {
     {"sub", Op::Shifts},
     {"swapaxes", Op::Moves},
     {"t", Op::Moves},
-    {"to", Op::Moves},
+    Op{"to", Op::Moves}.casting(),
     {"transpose", Op::Moves},
     Op{"unbind", Op::Moves}.dropping(1, 1),
     Op{"unflatten", Op::Moves}.dropping(-mostDimensions, 0),

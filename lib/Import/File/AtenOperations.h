@@ -50,6 +50,13 @@ struct AtenOperation {
     return row;
   }
 
+  /// This row, of an operation that may change the type.
+  constexpr AtenOperation casting() const {
+    AtenOperation row = *this;
+    row.casts = true;
+    return row;
+  }
+
   llvm::StringRef name;
   Effect effect = Computes;
   bool keepsOrder = false; ///< each argument is an operand of one node, in the same order
@@ -57,6 +64,7 @@ struct AtenOperation {
   /// The node of its decomposition to which it gives ones and zeros: for a scale and a bias that the call
   /// has as None or, where the nodes are not in the order of the arguments, always.
   llvm::StringRef takesNumbers = {};
+  bool casts = false;                    ///< to another type, perhaps
   int leastDropped = 0, mostDropped = 0; ///< dimensions; of its operand but not of its result
 };
 

@@ -134,6 +134,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.allInner = origin.lastInner;
   origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
+  origin.cast = own.casts;
   for (const std::string &each : *from) {
     if (parameters.contains(each)) {
       origin.parameters.push_back(each);
@@ -144,6 +145,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
     const AtenOperation &operation = operationMaking(each);
     origin.moved &= isInnerName(each) || operation.movesElements();
     origin.joined |= operation.effect == AtenOperation::Joins;
+    origin.cast |= operation.casts;
     operations.push_back(&operation);
     origin.allInner &= isInnerName(each);
   }

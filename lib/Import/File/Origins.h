@@ -55,6 +55,8 @@ struct Origin {
   bool lookedUp = false;
   /// Computed by detach() among others, which stops the gradient.
   bool detached = false;
+  /// One of these operations casts (`_to_copy`).
+  bool cast = false;
   /// One parameter, perhaps negated, plus a number in the program, like the scale 1 + w of Gemma's norms.
   /// Its gradient is the parameter's, perhaps negated.
   bool shifted = false;

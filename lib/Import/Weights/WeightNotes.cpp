@@ -56,6 +56,7 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteScaledByFrequency,
       &NoteFinder::noteRemovedAdditions,
       &NoteFinder::noteUpdated,
+      &NoteFinder::noteRoundings,
       &NoteFinder::noteFormulas, // both formulas: one search
       &NoteFinder::noteTableCopies,
       &NoteFinder::noteEqualMatrices,

@@ -49,6 +49,7 @@ private:
   void noteScaledByFrequency(); // CallNotes.cpp
   void noteRemovedAdditions();
   void noteUpdated();
+  void noteRoundings(); // RoundingNotes.cpp
   void noteFormulas(); // FormulaNotes.cpp
   // By values and structure.
   void noteTableCopies();

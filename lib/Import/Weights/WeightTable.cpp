@@ -66,6 +66,11 @@ llvm::SmallVector<int64_t, 2> WeightTable::originalDimensions(llvm::StringRef na
   return {least, most};
 }
 
+bool WeightTable::isRounded(llvm::StringRef name) const {
+  const Origin &origin = origins.of(name);
+  return origin.kind == Origin::Derived && origin.cast && is16Bit(known(name)->data.type);
+}
+
 bool WeightTable::isPart(llvm::StringRef name) const {
   const Origin &origin = origins.of(name);
   if (origin.parameters.size() != 1 || origin.lookedUp || !isMoved(*known(name)))
@@ -96,7 +101,7 @@ Decomposed WeightTable::decomposed(const Tensor &tensor) const {
 
 bool WeightTable::isMoved(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
-  return origin.moved && !tensor.mayRepeat &&
+  return origin.moved && !tensor.mayRepeat && !isRounded(tensor.proto->name()) &&
          (!origin.lastInner || decomposed(tensor) != Decomposed::Unknown);
 }
 

@@ -57,6 +57,8 @@ struct WeightTable {
   Decomposed decomposed(const Tensor &tensor) const;
   /// Does it hold elements of parameters, each at most once, as far as the record shows?
   bool isMoved(const Tensor &tensor) const;
+  /// Is it a copy of parameters that the model has cast to 16 bits?
+  bool isRounded(llvm::StringRef name) const;
   /// Is it one of several tensors that hold elements of one parameter?
   bool isPart(llvm::StringRef name) const;
   /// Is it the only tensor of one parameter, and equal to it plus a constant (Origin::shifted)?
