@@ -154,13 +154,16 @@ SmallVector<BlockArgument> namedArguments(Operation *op) {
   return arguments;
 }
 
-/// The names of the arguments, null where none has one. One at the op's own place is called after it.
+/// The names of the arguments, null where none has one. Where all are at the op's own place, they are called after it;
+/// where others have names, one there has the op's name on purpose.
 ArrayAttr argumentNames(Operation *op) {
   SmallVector<StringRef> names;
-  for (BlockArgument argument : namedArguments(op))
-    names.push_back(isa<NameLoc>(argument.getLoc()) && argument.getLoc() != op->getLoc()
-                        ? provenance::nameIn(argument.getLoc())
-                        : "");
+  SmallVector<BlockArgument> arguments = namedArguments(op);
+  bool areNamed = llvm::any_of(arguments, [&](BlockArgument argument) {
+    return isa<NameLoc>(argument.getLoc()) && argument.getLoc() != op->getLoc();
+  });
+  for (BlockArgument argument : arguments)
+    names.push_back(areNamed && isa<NameLoc>(argument.getLoc()) ? provenance::nameIn(argument.getLoc()) : "");
   bool any = llvm::any_of(names, [](StringRef name) { return !name.empty(); });
   return any ? Builder(op->getContext()).getStrArrayAttr(names) : ArrayAttr();
 }
