@@ -306,6 +306,10 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     if (failed(expectScheduled(*this, getOperation())))
       return signalPassFailure();
     ModuleOp module = getOperation();
+    if (module->hasAttr(RtDialect::kProgram)) {
+      module.emitError() << "lower-to-rt: the program is lowered already: the module has " << RtDialect::kProgram;
+      return signalPassFailure();
+    }
     ModuleLowering shared;
     shared.module = module;
     numberSymbols(shared);

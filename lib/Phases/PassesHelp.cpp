@@ -29,7 +29,8 @@ static llvm::SetVector<StringRef> planOptionsOf(const Phase &phase) {
 void partita::printPassesHelp() {
   llvm::raw_ostream &os = llvm::outs();
   os << "Partita's phases and passes, in running order. A phase is a pipeline with the plan's options ('partita compile\n"
-        "--help'): --partita-partition=\"mesh=dp=2,tp=2\". A pass alone: --partition-seed=\"mesh=dp=2\"; several:\n"
+        "--help'): --partita-partition=\"mesh=dp=2,tp=2\"; those not given are the module's (train.plan).\n"
+        "A pass alone: --partition-seed=\"mesh=dp=2\"; several:\n"
         "--pass-pipeline='builtin.module(partition-seed{mesh=dp=2},partition-propagate)'. The passes of a plan, with their\n"
         "options: partita compile --print-pipeline. Upstream's passes and options follow.\n";
   llvm::StringSet<> told; // upstream's stand in several phases
@@ -37,7 +38,9 @@ void partita::printPassesHelp() {
     os << "\n--partita-" << phase.name << ": " << phase.reason << "\n";
     if (auto options = planOptionsOf(phase); !options.empty())
       os << "  options: " << llvm::join(options, ", ") << "\n";
-    for (StringRef pass : phase.passes)
+    SmallVector<StringRef> passes(phase.passes.begin(), phase.passes.end());
+    passes.push_back("note-phase"); // behind those of every phase
+    for (StringRef pass : passes)
       if (const PassInfo *info = PassInfo::lookup(nameOf(pass));
           info && told.insert(nameOf(pass)).second)
         info->printHelpStr(/*indent=*/4, /*descIndent=*/36);

@@ -3,6 +3,7 @@
 #include "partita/Phases/Phases.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Train/Train.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "partita/Phases/Provenance.h"
@@ -11,7 +12,8 @@
 using namespace mlir;
 using namespace partita;
 
-// A phase's passes in running order, one a line, so that grep finds a flag where it runs.
+// A phase's passes in running order, one a line, so that grep finds a flag where it runs. Behind them each phase
+// has note-phase{phase=PHASE}, on the program as a whole where the others run on its stages (pipelineText).
 
 static constexpr StringLiteral kImport[] = {
     "single-precision",
@@ -239,7 +241,8 @@ int partita::phaseIndex(StringRef name) {
   return -1;
 }
 
-std::string partita::pipelineText(const Phase &phase, const Plan &plan) {
+/// The phase's own passes, on a program or on a stage.
+static std::string passesText(const Phase &phase, const Plan &plan) {
   std::string pipeline = llvm::join(phase.passes, ","), text;
   StringRef rest = pipeline;
   while (true) {
@@ -258,51 +261,22 @@ bool partita::isOfStages(ModuleOp module) {
 }
 
 std::string partita::pipelineText(const Phase &phase, const Plan &plan, bool ofStages) {
-  std::string text = pipelineText(phase, plan);
-  return ofStages ? "builtin.module(" + text + ")" : text;
+  std::string text = passesText(phase, plan);
+  std::string note = "note-phase{phase=" + phase.name.str() + "}";
+  return (ofStages ? "builtin.module(" + text + ")" : text) + "," + note;
+}
+
+bool partita::reads(const Phase &phase, StringRef option) {
+  return llvm::any_of(phase.passes, [&](StringRef pass) {
+    return pass.contains(("${" + option + "}").str()) || pass.contains(("${" + option + ".").str());
+  });
 }
 
 int partita::firstReader(StringRef option) {
   for (auto [index, phase] : llvm::enumerate(phases()))
-    for (StringRef end : {"}", "."})
-      if (std::string wanted = ("${" + option + end).str();
-          llvm::any_of(phase.passes, [&](StringRef pass) { return pass.contains(wanted); }))
-        return index;
+    if (reads(phase, option))
+      return index;
   return -1;
-}
-
-/// Reads "mesh=dp=2 accumulate=4" into a plan; returns what is wrong, or nothing.
-static std::string parsePlanText(StringRef text, Plan &plan) {
-  SmallVector<StringRef> items;
-  text.split(items, ' ', -1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
-    auto [name, value] = item.split('=');
-    const PlanOption *option = findPlanOption(name);
-    if (!option)
-      return ("there is no plan option '" + name + "'").str();
-    if (std::string problem = checkPlanValue(*option, value); !problem.empty())
-      return (name + ": " + problem).str();
-    plan.set(name, value);
-  }
-  return {};
-}
-
-void partita::registerPhases() {
-  for (const Phase &phase : phases())
-    registerPassPipeline(
-        ("partita-" + phase.name).str(), phase.reason,
-        [&phase](OpPassManager &manager, StringRef options,
-                 function_ref<LogicalResult(const Twine &)> error) -> LogicalResult {
-          Plan plan;
-          if (std::string problem = parsePlanText(options, plan); !problem.empty())
-            return error(problem);
-          std::string problem;
-          llvm::raw_string_ostream os(problem);
-          if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
-            return error(problem);
-          return success();
-        },
-        [](function_ref<void(const mlir::detail::PassOptions &)>) {});
 }
 
 LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Plan &plan,
@@ -319,27 +293,51 @@ LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Pla
       return module.emitError() << "phase '" << phase.name << "': " << problem;
     if (failed(manager.run(module)))
       return failure();
-    auto name = StringAttr::get(module.getContext(), phase.name);
-    module->setAttr(kPhaseAttr, name);
-    for (auto stage : module.getOps<ModuleOp>()) // each may go on alone
-      stage->setAttr(kPhaseAttr, name);
   }
   provenance::simplifyLocations(module);
   return success();
 }
 
-int partita::nextPhase(ModuleOp module) {
+/// The place of the phase that the module says it has been through; -1 if it says nothing, none after an error.
+static std::optional<int> lastPhase(ModuleOp module) {
   Attribute attribute = module->getAttr(kPhaseAttr);
   if (!attribute)
-    return 0;
+    return -1;
   auto name = dyn_cast<StringAttr>(attribute);
   int index = name ? phaseIndex(name) : -1;
   if (index >= 0)
-    return index + 1;
-  SmallVector<StringRef> names;
-  for (const Phase &phase : phases())
-    names.push_back(phase.name);
-  module.emitError() << kPhaseAttr << " is " << attribute
-                     << ", which is not a phase; the phases are " << llvm::join(names, ", ");
-  return -1;
+    return index;
+  auto names = llvm::map_range(phases(), [](const Phase &phase) { return StringRef(phase.name); });
+  module.emitError() << kPhaseAttr << " is " << attribute << ", which is not a phase; the phases are "
+                     << llvm::join(names, ", ");
+  return {};
+}
+
+int partita::nextPhase(ModuleOp module) {
+  std::optional<int> last = lastPhase(module);
+  bool isLost = last == -1 && module->hasAttr(train::TrainDialect::kPlan);
+  if (isLost)
+    module.emitError() << "has " << train::TrainDialect::kPlan << " and no " << kPhaseAttr
+                       << ", so nothing says which phase wrote it; set " << kPhaseAttr
+                       << " to its name, or remove " << train::TrainDialect::kPlan
+                       << " from a program for phase 'import'";
+  return last && !isLost ? *last + 1 : -1;
+}
+
+LogicalResult partita::expectPhaseBefore(ModuleOp module, int index) {
+  std::optional<int> last = lastPhase(module);
+  if (!last)
+    return failure();
+  StringRef wanted = phases()[index].name;
+  if (*last == -1 || *last == index - 1)
+    return success();
+  InFlightDiagnostic error = module.emitError() << "phase '" << wanted << "' ";
+  if (index == 0)
+    error << "is the first";
+  else
+    error << "follows '" << phases()[index - 1].name << "'";
+  error << ", and this module's " << kPhaseAttr << " is \"" << phases()[*last].name << "\"; ";
+  if (*last + 1 == int(phases().size()))
+    return error << "it has been through all phases";
+  return error << "next is --partita-" << phases()[*last + 1].name;
 }

@@ -1,6 +1,6 @@
 // A phase's output says which phase it was and under which plan, and is the next one's input.
 // RUN: partita compile %s --compile-to import --mesh dp=2 --print-pipeline -o %t.mlir 2>&1 | FileCheck %s --check-prefix=PIPELINE
-// PIPELINE: --pass-pipeline='builtin.module(single-precision,canonicalize,cse,verify-phase{after=import})'
+// PIPELINE: --pass-pipeline='builtin.module(single-precision,canonicalize,cse,verify-phase{after=import},note-phase{phase=import})'
 // RUN: FileCheck %s < %t.mlir
 // RUN: partita-opt %s --pass-pipeline='builtin.module(canonicalize,cse)' | FileCheck %s --check-prefix=SAME
 

@@ -32,29 +32,16 @@ void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
 
 bool partita::tool::settlePlan(Session &session, ModuleOp module, int nextPhase, Plan &plan) {
   Plan earlier;
-  StringRef key = train::TrainDialect::kPlan;
-  if (Attribute attribute = module->getAttr(key))
-    if (std::string problem = earlier.fromAttribute(attribute); !problem.empty()) {
-      module.emitError() << key << ": " << problem;
-      return false;
-    }
-  for (const PlanOption &option : planOptions()) {
-    int reader = firstReader(option.name);
-    bool decided = reader >= 0 && reader < nextPhase && earlier.isSet(option.name);
-    if (plan.isSet(option.name) && decided && plan.get(option.name) != earlier.get(option.name)) {
-      session.fail("--" + option.name + ": phase '" + phases()[reader].name +
-                   "' has already used '" + earlier.get(option.name) +
-                   "' in this module, so it cannot become '" + plan.get(option.name) +
-                   "'; start again from a phase before it");
-      return false;
-    }
-    if (!plan.isSet(option.name) && earlier.isSet(option.name))
-      plan.set(option.name, earlier.get(option.name));
+  if (failed(readModulePlan(module, earlier)))
+    return false;
+  if (std::string problem = joinPlans(plan, earlier, nextPhase); !problem.empty()) {
+    session.fail("--" + problem);
+    return false;
   }
   if (std::optional<Ineffective> ineffective = plan.findIneffective()) {
     session.fail(ineffective->text());
     return false;
   }
-  module->setAttr(key, plan.toAttribute(module.getContext()));
+  module->setAttr(train::TrainDialect::kPlan, plan.toAttribute(module.getContext()));
   return true;
 }

@@ -27,18 +27,24 @@ llvm::ArrayRef<Phase> phases();
 /// The phase's place in phases(), or -1.
 int phaseIndex(llvm::StringRef name);
 
-/// The phase's pipeline with the plan's values in it.
-std::string pipelineText(const Phase &phase, const Plan &plan);
-
 /// Is it a module of pipeline stages, each a module? Then phases run on each of them.
 bool isOfStages(mlir::ModuleOp module);
-std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages);
+/// The phase's pipeline with the plan's values in it; its last pass records the phase on the module.
+std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages = false);
 
-/// The first phase whose pipeline reads the plan option, or -1.
+/// Does the phase's pipeline read the plan option?
+bool reads(const Phase &phase, llvm::StringRef option);
+/// The first phase that does, or -1.
 int firstReader(llvm::StringRef option);
 
-/// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options:
-/// `--partita-partition="mesh=dp=2"`.
+/// Reads the module's `#train.plan` into `plan`, which stays as it is where there is none; an error if it is wrong.
+mlir::LogicalResult readModulePlan(mlir::ModuleOp module, Plan &plan);
+/// Gives the options of `plan` that are not set the values of `earlier`, the plan of a module that goes on with
+/// `nextPhase`. Returns what is wrong, "OPTION: ...": an option that a phase has already read cannot change any more.
+std::string joinPlans(Plan &plan, const Plan &earlier, int nextPhase);
+
+/// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options that it reads:
+/// `--partita-partition="mesh=dp=2"`. All others are those of the module's `#train.plan`.
 void registerPhases();
 
 /// Runs the phases from `first` to `last` (places in phases()) one by one and records each on the
@@ -47,8 +53,10 @@ mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const 
                               llvm::function_ref<void(const Phase &)> begins = nullptr);
 
 /// The place of the first phase that the module has not gone through; -1 and a diagnostic if its
-/// train.phase is not a phase.
+/// train.phase is not a phase, or is missing where there is a plan.
 int nextPhase(mlir::ModuleOp module);
+/// An error unless the module has been through the phase before phases()[index], or has no train.phase.
+mlir::LogicalResult expectPhaseBefore(mlir::ModuleOp module, int index);
 
 /// On the module: the name of the last phase that it went through.
 constexpr llvm::StringLiteral kPhaseAttr = "train.phase";

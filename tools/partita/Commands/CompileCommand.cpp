@@ -248,7 +248,7 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
   std::optional<Footprint> footprint = footprintOf(*module);
   // The kernels' scratch memory is known a phase later, which leaves nothing to count.
   if (footprint && rt::Target::of(*module).takesScratch()) {
-    if (failed(runPhases(*module, phaseIndex("lower"), phaseIndex("lower"), request.plan)))
+    if (failed(runPhases(*module, phaseIndex("sync"), phaseIndex("lower"), request.plan)))
       return {};
     measureAgain(*module, *footprint);
   }
