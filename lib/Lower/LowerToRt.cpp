@@ -63,6 +63,23 @@ LogicalResult checkTypes(Operation *op) {
   return failure(result.wasInterrupted());
 }
 
+/// Does the op have a place for each of its tensors, of a collective that works in its operands for each of those, and
+/// scratch memory if its kernel needs it? Text that was edited may lack them.
+LogicalResult checkPlaces(Operation *op) {
+  auto kernel = dyn_cast<KernelInterface>(op);
+  auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  bool worksInOperands = kernel && op->getNumOperands() > 0 && kernel.overwritesOperand(0);
+  size_t wanted = worksInOperands ? op->getNumOperands()
+                                  : llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  if (places && (places.size() != wanted || !llvm::all_of(places, llvm::IsaPred<AtAttr>)))
+    return op->emitOpError() << "has " << places << " as " << RtDialect::kBuffers << ", and " << wanted
+                             << (worksInOperands ? " operands" : " results") << " need a place each (#rt.at)";
+  if (kernel && kernel.workspaceElements() > 0 && !op->getAttrOfType<AtAttr>(RtDialect::kWorkspace))
+    return op->emitOpError() << "has no " << RtDialect::kWorkspace << ", and its kernel needs scratch memory for "
+                             << kernel.workspaceElements() << " floats";
+  return success();
+}
+
 } // namespace
 
 LogicalResult FunctionLowering::run() {
@@ -86,6 +103,8 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
 LogicalResult FunctionLowering::lowerOp(Operation *op) {
   if (isa<train::ReadOp>(op))
     return success();
+  if (!isa<func::ReturnOp, train::YieldOp>(op) && failed(checkPlaces(op)))
+    return failure();
   if (auto write = dyn_cast<train::WriteOp>(op))
     return lowerWrite(write);
   if (auto loop = dyn_cast<train::AccumulateOp>(op))

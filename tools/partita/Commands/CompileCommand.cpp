@@ -5,6 +5,7 @@
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Phases/Phases.h"
+#include "partita/Support/NearestNames.h"
 #include "partita/Support/ParseBytes.h"
 #include "tools/partita/ConfigOptions.h"
 #include "tools/partita/Expectations.h"
@@ -109,7 +110,12 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.custom(
       "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
         o.lastPhase = text.str();
-        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is not a phase").str() : "");
+        if (phaseIndex(text) >= 0)
+          return std::string();
+        auto names = llvm::map_to_vector(phases(), [](const Phase &phase) { return StringRef(phase.name); });
+        StringRef near = nearestName(text, names);
+        return ("'" + text + "' is not a phase" + (near.empty() ? "" : "; did you mean '" + near.str() + "'?") +
+                "; the phases are " + llvm::join(names, ", ")).str();
       });
   options.flag("print-pipeline", o.printPipeline,
                "prints the --pass-pipeline= that was run, for partita-opt");
