@@ -16,7 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import family_files  # noqa: E402
 import stack  # noqa: E402
 
-PHASES = ["partition", "parameters", "differentiate", "optimize", "states"]
+# Phases, and which of the plans' options each reads.
+PHASES = {"partition": ["mesh", "sequence-parallel"], "parameters": ["zero-stage", "sync-each"], "differentiate": ["recompute"],
+          "optimize": ["optimizer", "clip"], "states": ["zero-stage", "sync-each"]}
 OF_STAGES = ["schedule", "fuse", "overlap", "memory", "sync"]
 CUT = ["pipe-report", "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", "builtin.module(cse)"]
 
@@ -78,7 +80,8 @@ def model(families, folder, family, micro_batches):
 def compare(families, folder, family, micro_batches, place, schedule, plan):
     whole, cut, done = (folder / f"{name}.mlir" for name in ("whole", "cut", "done"))
     run("partita-opt", model(families, folder, family, micro_batches), f"--pipe-place={place} schedule={schedule}",
-        *[f"--partita-{phase}={plan}" for phase in PHASES], "-o", whole)
+        *[f"--partita-{phase}=" + " ".join(word for word in plan.split() if word.split("=")[0] in reads)
+          for phase, reads in PHASES.items()], "-o", whole)
     run("partita-opt", whole, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
     phases = ",".join(f"partita-{phase}" for phase in OF_STAGES)
     run("partita-opt", cut,
