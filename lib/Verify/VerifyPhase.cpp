@@ -1,15 +1,13 @@
 //===- VerifyPhase.cpp - verify-phase -----------------------------------------------------------===//
 //
-// What holds after a phase, a row each: which ops are new there, which are gone, what no op may be. A
-// row adds to those above it: a dialect stays, what is gone stays away, and what is wrong stays wrong.
+// What holds after a phase, a row each: what is new there, what has gone, what every op says. A row
+// adds to those above it: a dialect stays, and what is gone stays away.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
-#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
-#include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
@@ -19,7 +17,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinDialect.h"
 #include "partita/Verify/Passes.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace partita {
 #define GEN_PASS_DEF_VERIFYPHASEPASS
@@ -33,18 +30,12 @@ namespace {
 
 using Predicate = bool (*)(Operation *);
 
-/// What no op may be after a phase, and how the message goes on after the op's name.
-struct Fault {
-  Predicate isIn = nullptr;
-  StringLiteral says = "";
-};
-
 struct Contract {
   StringLiteral phase;
   Predicate isKnown; ///< of a dialect that may be there from now on
   Predicate isGone;  ///< may not be there from now on
-  Fault faults[2] = {};
-  Predicate isNew = nullptr; ///< of a known dialect, but made by this phase and none before
+  Predicate isWrong = nullptr; ///< from now on: no op may be
+  StringLiteral has = "";      ///< what such an op has
 };
 
 template <typename... Dialects> bool isOf(Operation *op) {
@@ -58,109 +49,18 @@ bool isStep(Operation *op) {
          isa_and_nonnull<func::FuncOp, train::AccumulateOp>(op->getParentOp());
 }
 
-bool isIn(Operation *op, train::EntryPoint entry) {
-  auto function = op->getParentOfType<func::FuncOp>();
-  return function && train::is(function, entry);
-}
-
-/// Part of the model's computation, or communication for it. A constant that several ops share has no
-/// location, and so no provenance, by upstream's folders.
-bool hasProvenance(Operation *op) { return isStep(op) && !op->hasTrait<OpTrait::ConstantLike>(); }
-
-/// What is made from ops of layers is of one as well.
+/// What is made from ops of layers is of one as well. A constant that several ops share has no
+/// location, and so no layer, by upstream's folders.
 bool lacksLayer(Operation *op) {
-  return hasProvenance(op) && !train::LayerAttr::of(op) &&
+  return isStep(op) && !op->hasTrait<OpTrait::ConstantLike>() && !train::LayerAttr::of(op) &&
          llvm::any_of(op->getOperands(), [](Value operand) {
            Operation *definer = operand.getDefiningOp();
            return definer && train::LayerAttr::of(definer);
          });
 }
 
-/// Ops that amplify errors or add up many numbers have results in 32 bits. Their gradients have the
-/// types of what they are gradients of.
-bool roundsTooEarly(Operation *op) {
-  auto precision = dyn_cast<PrecisionInterface>(op);
-  return precision && precision.getPrecision() >= Precision::High && isStep(op) &&
-         !computesGradients(op) && llvm::any_of(op->getResultTypes(), [](Type type) {
-           auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
-           return element && element.getWidth() < 32;
-         });
-}
-
-bool isAnnotated(Operation *op) { return op->hasAttr(train::TrainDialect::kShardings); }
-
-/// A norm's terms are summed wherever something is split, whatever split it: no letter of a rule is
-/// the cause. They alone are float64.
-bool isOfNorm(Operation *op) { return getElementTypeOrSelf(op->getOperand(0).getType()).isF64(); }
-
-bool isOfStages(Operation *op) {
-  for (; op; op = op->getParentOp())
-    if (op->hasAttr(pipe::PipeDialect::kStages) || op->hasAttr(pipe::PipeDialect::kCount))
-      return true;
-  return false;
-}
-
-/// The `f` directly behind a parameter says why its shards are gathered. Inference and evaluation have
-/// none; in a program of pipeline stages `pipe.share` may stand in front of it.
-bool isGatherWithoutF(Operation *op) {
-  auto collective = dyn_cast<CollectiveInterface>(op);
-  return collective && collective.getCollectiveKind() == CollectiveKind::AllGather &&
-         isOf<zero::ZeroDialect>(op) && (!isIn(op, train::EntryPoint::TrainStep) || isOfStages(op));
-}
-
-/// What partitioning inserts, and whatever is derived from it, says what made it necessary.
-bool lacksCauses(Operation *op) {
-  return isa<CollectiveInterface, par::ReshardInterface, par::FOp, par::GOp, par::MaxOp>(op) &&
-         par::causesOf(op).empty() && !isOfNorm(op) && !isGatherWithoutF(op);
-}
-
-/// The model computes with full parameters; shards are for updates.
-bool computesWithShards(Operation *op) {
-  return isOf<tx::TxDialect>(op) && llvm::any_of(op->getOperands(), [](Value operand) {
-           return operand.getDefiningOp<train::ReadOp>() &&
-                  !par::Layout::of(operand.getType()).flat.empty();
-         });
-}
-
-bool isOfBackwardRegion(Operation *op) {
-  auto loop = dyn_cast_or_null<train::AccumulateOp>(op->getParentOp());
-  return loop && loop.hasBackward() &&
-         loop.getPasses()[op->getParentRegion()->getRegionNumber()].kind !=
-             train::PassKind::Forward;
-}
-
-/// What computes a value, of which an update may take a shard, within a loop if one adds it up or hands
-/// it out. Null if it comes from outside.
-Operation *sourceOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (auto shard = dyn_cast_or_null<zero::ShardOp>(op))
-    return sourceOf(shard.getValue());
-  if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
-    unsigned number = cast<OpResult>(value).getResultNumber();
-    return sourceOf(number < loop.getSums().size() ? loop.getPart(number).get() : handedOut(value));
-  }
-  return op;
-}
-
-/// Differentiation marks all ops of the backward regions. Behind them, and when they are joined with
-/// forward regions, what computes with a value of the backward pass still belongs to it: updates do not,
-/// and have ops of other dialects.
-bool lacksDirection(Operation *op) {
-  if (!hasProvenance(op) || computesGradients(op))
-    return false;
-  auto isBackward = [](Value operand) {
-    Operation *source = sourceOf(operand);
-    return source && provenance::isBackward(source);
-  };
-  return isOfBackwardRegion(op) || ((isOf<tx::TxDialect>(op) || isa<CollectiveInterface>(op)) &&
-                                    llvm::any_of(op->getOperands(), isBackward));
-}
-
-/// A gradient that is zero, because the loss does not depend on the parameter, is a constant.
-bool updatesByForwardPass(Operation *op) {
-  auto update = dyn_cast<train::OptimizerInterface>(op);
-  Operation *source = update ? sourceOf(update.getUpdatingGradient()) : nullptr;
-  return source && !computesGradients(source) && !source->hasTrait<OpTrait::ConstantLike>();
+bool lacksMemory(Operation *op) {
+  return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers);
 }
 
 bool isUnscheduled(Operation *op) {
@@ -168,72 +68,27 @@ bool isUnscheduled(Operation *op) {
   return loop && loop.isUnscheduled();
 }
 
-/// A kernel reduces contiguous memory.
-bool reducesApart(Operation *op) {
-  auto isApart = [](auto reduction) {
-    SmallVector<int64_t> dims(reduction.getDims());
-    llvm::sort(dims);
-    ArrayRef<int64_t> shape = reduction.getX().getType().getShape();
-    for (int64_t dim = dims.empty() ? 0 : dims.front(); dim < (dims.empty() ? 0 : dims.back());
-         ++dim)
-      if (shape[dim] != 1 && !llvm::is_contained(dims, dim))
-        return true;
-    return false;
-  };
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<tx::ReduceSumOp, tx::ReduceMeanOp, tx::ReduceMaxOp>(isApart)
-      .Default(false);
-}
-
-bool lacksMemory(Operation *op) { return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers); }
-
 const Contract kContracts[] = {
     // par: a module written by hand may place collectives itself
     {"import",
      isOf<BuiltinDialect, func::FuncDialect, train::TrainDialect, tx::TxDialect, par::ParDialect>,
      nullptr},
-    // A spelling that no pattern knows stays, and a file may have the composites itself.
     {"raise", nullptr, nullptr},
-    {"objective", nullptr, nullptr, {{lacksLayer, "has no train.layer"}}},
-    {"precision", nullptr, nullptr, {{roundsTooEarly, "rounds to 16 bits what stays in 32"}}},
+    {"objective", nullptr, nullptr, lacksLayer, "no train.layer"},
+    {"precision", nullptr, nullptr},
     {"stages", isOf<pipe::PipeDialect>, nullptr},
-    {"partition",
-     nullptr,
-     nullptr,
-     {{lacksCauses, "has no par.causes"}, {isAnnotated, "has train.shardings"}}},
-    {"parameters",
-     isOf<zero::ZeroDialect>,
-     nullptr,
-     {{computesWithShards, "computes with shards of a parameter that no gather has made full"}}},
-    {"differentiate",
-     isOf<amp::AmpDialect>,
-     isOneOf<par::FOp, par::GOp, par::MaxOp, train::MinimizeOp>,
-     {{lacksDirection, "is of the backward pass but has no train.backward"}}},
-    {"optimize",
-     nullptr,
-     isOneOf<train::UpdateOp>,
-     {{updatesByForwardPass, "takes a gradient from an op without train.backward"}},
-     isOneOf<train::OptimizerInterface>},
+    {"partition", nullptr, nullptr},
+    {"parameters", isOf<zero::ZeroDialect>, nullptr},
+    {"differentiate", isOf<amp::AmpDialect>,
+     isOneOf<par::FOp, par::GOp, par::MaxOp, train::MinimizeOp>},
+    {"optimize", nullptr, isOneOf<train::UpdateOp>},
     {"states", nullptr, isOneOf<train::GlobalNormOp, train::TrustRatioOp>},
     {"offload", isOf<offload::OffloadDialect>, nullptr},
     {"cut", nullptr, isOneOf<pipe::MoveOp, pipe::ShareOp, pipe::PinOp>},
-    {"schedule",
-     nullptr,
-     nullptr,
-     {{isUnscheduled, "has a backward region of its own, and no order"}}},
-    {"fuse",
-     nullptr,
-     nullptr,
-     {{reducesApart, "reduces dimensions that are not adjacent"}},
-     isOneOf<tx::FusionOp, tx::FusedProductOp, tx::MatMulBiasOp, tx::MatMulNTBiasOp,
-             tx::ClassifierLossOp, tx::ClassifierLossGradOp, tx::RotaryOp>},
-    {"overlap",
-     nullptr,
-     nullptr,
-     {},
-     isOneOf<AsyncStartInterface, AsyncWaitInterface, par::PollOp>},
-    {"memory", nullptr, nullptr, {{lacksMemory, "has no memory (rt.buffers)"}}},
-    // check-streams changes nothing: all that holds afterwards is what it has checked.
+    {"schedule", nullptr, nullptr, isUnscheduled, "a backward region of its own, and no order"},
+    {"fuse", nullptr, nullptr},
+    {"overlap", nullptr, nullptr},
+    {"memory", nullptr, nullptr, lacksMemory, "no memory (rt.buffers)"},
     {"sync", nullptr, nullptr},
 };
 
@@ -296,14 +151,9 @@ private:
       return op->emitOpError() << "is left after phase '" << after << "'";
     if (!any(&Contract::isKnown))
       return op->emitOpError() << "is of a dialect that phase '" << after << "' does not know";
-    for (const Contract &later : ArrayRef(kContracts).drop_front(contracts.size()))
-      if (later.isNew && later.isNew(op))
-        return op->emitOpError() << "is there after phase '" << after << "', but phase '"
-                                 << later.phase << "' makes it";
     for (const Contract &contract : contracts)
-      for (const Fault &fault : contract.faults)
-        if (fault.isIn && fault.isIn(op))
-          return op->emitOpError() << fault.says << " after phase '" << after << "'";
+      if (contract.isWrong && contract.isWrong(op))
+        return op->emitOpError() << "has " << contract.has << " after phase '" << after << "'";
     return success();
   }
 
