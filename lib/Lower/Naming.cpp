@@ -197,7 +197,7 @@ StringRef Naming::labelOf(Operation *op) const {
   StringRef parameter = parameterOf(op);
   if (isSharedLookup(op))
     return "";
-  if (parameter.empty() && op->getNumOperands() == 0)
+  if (parameter.empty() && op->getNumOperands() == 0 && isa<tx::TxDialect>(op->getDialect()))
     for (Operation *user : op->getUsers())
       if (StringRef read = parameterOf(user); !read.empty())
         return read;

@@ -352,7 +352,7 @@ TEST(Combinations, Errors) {
       {R"({"checkpoint": {"tag_validation": "Fial"}})", "1:35", "did you mean \"Fail\"?"},
       {R"({"gradient_clipping": -1})", "1:23", "is -1, expected a number of at least 0"},
       {R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9, 1.0]}}})", "1:52",
-       "expected a list of two numbers from 0 to below 1"},
+       "expected two numbers, each at least 0 and below 1"},
       {R"({"csv_monitor": {"enabled": true, "job_name": "a\u0007b"}})", "1:47",
        "with characters that no path has"},
   };

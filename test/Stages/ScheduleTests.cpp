@@ -354,5 +354,5 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
   EXPECT_EQ(
       findProblem(*schedule),
       "stage 1, slot 0 (backward of micro-batch 0): waits for the forward of micro-batch 0 on stage 1, "
-      "which comes behind it");
+      "which comes after it");
 }

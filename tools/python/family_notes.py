@@ -20,8 +20,8 @@ def text_of(string):
 
 def noted_tensors(module):
     """The tensors of all notes that name an option (`train.notes` in the text of an imported module)."""
-    notes = re.findall(rf"tensors = \[((?:{STRING}(?:, )?)*)\], text = ({STRING})", module)
-    return {text_of(name) for tensors, text in notes if re.search(DECIDING, text_of(text))
+    notes = re.findall(rf"#train.note<text = ({STRING}), tensors = \[((?:{STRING}(?:, )?)*)\]", module)
+    return {text_of(name) for text, tensors in notes if re.search(DECIDING, text_of(text))
             for name in re.findall(STRING, tensors)}
 
 

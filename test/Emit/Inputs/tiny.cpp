@@ -156,9 +156,9 @@ static void train_step(Rank &rank) {
       labels, 8, 16, 16, -100);
   float *model_head_reduce_sum = rank.at(1344);
   reduceSum(model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
-  float *model_head_mul = rank.at(1344);
-  map_mul(model_head_mul, model_head_reduce_sum, reciprocal, 1);
-  allReduce(rank.group(kDp), {{model_head_mul, 1}}, "loss");
+  float *loss = rank.at(1344);
+  map_mul(loss, model_head_reduce_sum, reciprocal, 1);
+  allReduce(rank.group(kDp), {{loss, 1}}, "loss");
 
   // model.head, backward
   beginWork(rank, Work::Backward);
@@ -200,7 +200,7 @@ static void train_step(Rank &rank) {
   exposeGradients(rank, tensorRows(kUpdates, 0, 2), 1, rank.at(0));
   sgd_all(rank.persistent(0), rank.at(0), tensorRows(kUpdates, 0, 2),
       {sgd_step{*learning_rate, rank.hyper.weightDecay}, sgd_step{*learning_rate, 0.0}});
-  rank.report.loss = *model_head_mul;
+  rank.report.loss = *loss;
 }
 
 #pragma GCC pop_options
@@ -248,6 +248,7 @@ static const Stage kStages[] = {stage()};
 static Program program() {
   Program p;
   p.name = "tiny";
+  p.compiler = "Partita 0.1.0 (31ee33255cae), LLVM 22.1.8";
   p.optimizer = "sgd";
   p.mesh = kMesh;
   p.inputs = kInputs;

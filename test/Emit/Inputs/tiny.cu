@@ -189,9 +189,9 @@ static void train_step(Rank &rank) {
       model_head_Add, labels, 8, 16, 16, -100);
   float *model_head_reduce_sum = rank.at(1344);
   reduceSum(stream, model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
-  float *model_head_mul = rank.at(1344);
-  map_mul(stream, model_head_mul, model_head_reduce_sum, reciprocal, 1);
-  allReduce(rank.group(kDp), {{model_head_mul, 1}}, "loss");
+  float *loss = rank.at(1344);
+  map_mul(stream, loss, model_head_reduce_sum, reciprocal, 1);
+  allReduce(rank.group(kDp), {{loss, 1}}, "loss");
 
   // model.head, backward
   beginWork(rank, Work::Backward);
@@ -234,7 +234,7 @@ static void train_step(Rank &rank) {
   sgd_all(stream, rank.persistent(0), rank.at(0), tensorRows(kUpdates, kUpdatesOnDevice, 0, 2),
       {sgd_step{learning_rate, &rank.device->control->hyper.weightDecay}, sgd_step{learning_rate,
       0.0}});
-  report(stream, &rank.device->report->loss, model_head_mul);
+  report(stream, &rank.device->report->loss, loss);
 }
 
 #pragma GCC pop_options
@@ -283,6 +283,7 @@ static const Stage kStages[] = {stage()};
 static Program program() {
   Program p;
   p.name = "tiny";
+  p.compiler = "Partita 0.1.0 (31ee33255cae), LLVM 22.1.8";
   p.optimizer = "sgd";
   p.mesh = kMesh;
   p.inputs = kInputs;

@@ -6,10 +6,10 @@ import numpy
 sys.path.insert(0, sys.argv[1])
 import family_notes  # noqa: E402
 
-MODULE = r"""module attributes {train.notes = [{tensors = ["val_5", "a, \22b\22]"], text = "tensor 'val_5' ... use --freeze 'val_5'"},
-{of_parameters, tensors = ["w"], text = "trained as one; export the model with optimize=False"}]} {
+MODULE = r"""module attributes {train.notes = [#train.note<text = "tensor 'val_5' ... use --freeze 'val_5'", tensors = ["val_5", "a, \22b\22]"]>,
+#train.note<text = "trained as one; export the model with optimize=False", tensors = ["w"], of_parameters = true>]} {
   train.parameter @w : tensor<2x3xf32> loc(#loc1)
-  train.parameter @"x y" : tensor<2xf32> {train.tensors = [{folded = "moved", name = "val_5", origin = "v.weight"}]} loc(#loc2)
+  train.parameter @"x y" : tensor<2xf32> {train.tensors = [#train.stored<name = "val_5", origin = "v.weight", folded = moved>]} loc(#loc2)
   train.parameter @forward.parameter : tensor<2xf32> {train.name = "forward"} loc(#loc3)
 """
 assert family_notes.noted_tensors(MODULE) == {"val_5", 'a, "b"]'}
