@@ -283,7 +283,6 @@ static const Stage kStages[] = {stage()};
 static Program program() {
   Program p;
   p.name = "tiny";
-  p.compiler = "Partita 0.1.0 (31ee33255cae), LLVM 22.1.8";
   p.optimizer = "sgd";
   p.mesh = kMesh;
   p.inputs = kInputs;
