@@ -249,8 +249,8 @@ static json::Object describe(ModuleOp module, Side side) {
                                    {"offset", held.offset}});
   json::Object functions;
   for (rt::LedgerAttr entry : rt::ledgersIn(module))
-    if (std::optional<Ledger> ledger = Ledger::of(module, entry.getFunction(), side))
-      functions[entry.getFunction()] = ledger->toJson();
+    if (entry.getPinned() == (side == Side::Host))
+      functions[entry.getFunction()] = Ledger::of(module, entry.getFunction(), side)->toJson();
   std::optional<Ledger> step = Ledger::of(module, "", side);
   for (const Buffer &buffer : step ? step->buffers : std::vector<Buffer>())
     buffers.push_back(::toJson(buffer, step->function));
