@@ -2,6 +2,8 @@
 
 #include "common/temporary_file.h"
 
+#include "common/signal_table.h"
+
 #include "partita_rt/abandoned.h"
 #include "partita_rt/types.h"
 
@@ -25,30 +27,19 @@ namespace partita_rt {
 
 namespace {
 
-/// Plain memory: a signal's handler may look at nothing else.
 struct Doomed {
-  std::atomic<bool> taken{false}, ready{false};
   char name[PATH_MAX];
 };
-Doomed doomed[64]; // a file per rank of a large process
+SignalTable<Doomed, 64> doomed; // a file per rank of a large process
 
 /// The place of a file that signals remove; -1 when there is none left.
 int doom(const std::string &name) {
-  for (int slot = 0; slot < int(std::size(doomed)) && name.size() < PATH_MAX; ++slot)
-    if (!doomed[slot].taken.exchange(true)) {
-      std::memcpy(doomed[slot].name, name.c_str(), name.size() + 1);
-      doomed[slot].ready = true;
-      return slot;
-    }
-  return -1;
+  if (name.size() >= PATH_MAX)
+    return -1;
+  return doomed.add([&](Doomed &each) { std::memcpy(each.name, name.c_str(), name.size() + 1); });
 }
 
-void spare(int slot) {
-  if (slot < 0)
-    return;
-  doomed[slot].ready = false;
-  doomed[slot].taken = false;
-}
+void spare(int slot) { doomed.remove(slot); }
 
 std::string folderOf(const std::string &path) {
   size_t slash = path.rfind('/');
@@ -58,9 +49,7 @@ std::string folderOf(const std::string &path) {
 } // namespace
 
 void removeTemporaryFiles() {
-  for (Doomed &each : doomed)
-    if (each.ready)
-      unlink(each.name);
+  doomed.forEach([](const Doomed &each) { unlink(each.name); });
 }
 
 //===-- What processes leave that nobody could warn -----------------------------------------===//
@@ -196,6 +185,10 @@ void TemporaryFile::commit() {
 
 //===-- FolderClaim -------------------------------------------------------------------------===//
 
+bool tryLock(int descriptor) {
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
 FolderClaim::~FolderClaim() {
   if (descriptor >= 0)
     close(descriptor);
@@ -207,8 +200,7 @@ void FolderClaim::take(const char *option, const std::string &folder) {
   descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
     fail("%s: cannot open the folder %s: %s", option, folder.c_str(), std::strerror(errno));
-  // Some network file systems have no locks; then nobody can be kept out.
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (!tryLock(descriptor))
     fail("%s: another run writes into %s; give each run a folder of its own", option,
          folder.c_str());
 }

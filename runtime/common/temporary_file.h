@@ -45,6 +45,10 @@ void removeAbandonedFiles(const std::string &path);
 /// Removes the files that are not committed. For handlers of signals: it looks at plain memory.
 void removeTemporaryFiles();
 
+/// Locks an open file or folder until it is closed; false where another process has the lock. Some network file systems
+/// have no locks; then nobody can be kept out.
+bool tryLock(int descriptor);
+
 /// A lock on a folder, so that one process at a time writes into it; released by the destructor.
 class FolderClaim {
 public:

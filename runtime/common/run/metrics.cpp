@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -137,8 +136,7 @@ void StepLog::claim() {
     struct stat status, named;
     if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return;
-    // Some network file systems have no locks; then nobody can be kept out.
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!tryLock(descriptor)) {
       close(descriptor);
       fail("--log: another run writes %s; give each run a log of its own", path.c_str());
     }

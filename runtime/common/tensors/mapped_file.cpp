@@ -2,15 +2,14 @@
 
 #include "common/tensors/mapped_file.h"
 
+#include "common/signal_table.h"
 #include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <iterator>
 #include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,30 +19,12 @@ namespace partita_rt {
 
 namespace {
 
-/// Plain memory: a signal's handler may look at nothing else.
 struct Mapping {
-  std::atomic<bool> taken{false}, ready{false};
   const unsigned char *begin, *end;
   const char *name;
 };
-Mapping mappings[256]; // a checkpoint's shards are mapped together; faults in further files stay faults
-
-int noteMapping(const unsigned char *begin, int64_t length, const char *name) {
-  for (int slot = 0; slot < int(std::size(mappings)); ++slot)
-    if (!mappings[slot].taken.exchange(true)) {
-      mappings[slot].begin = begin, mappings[slot].end = begin + length, mappings[slot].name = name;
-      mappings[slot].ready = true;
-      return slot;
-    }
-  return -1;
-}
-
-void forgetMapping(int slot) {
-  if (slot < 0)
-    return;
-  mappings[slot].ready = false;
-  mappings[slot].taken = false;
-}
+SignalTable<Mapping, 256>
+    mappings; // a checkpoint's shards are mapped together; faults in further files stay faults
 
 void writeText(const char *text) {
   ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text)); // an error has nowhere to go
@@ -52,15 +33,16 @@ void writeText(const char *text) {
 
 extern "C" void takeFault(int signal, siginfo_t *info, void *) {
   const auto *at = static_cast<const unsigned char *>(info->si_addr);
-  for (const Mapping &each : mappings)
-    if (each.ready && each.begin <= at && at < each.end) {
-      writeText(program_invocation_short_name);
-      writeText(": error: ");
-      writeText(each.name);
-      writeText(": the file became shorter while it was read, or its disk failed\n");
-      removeTemporaryFiles();
-      _exit(1);
-    }
+  mappings.forEach([&](const Mapping &each) {
+    if (at < each.begin || each.end <= at)
+      return;
+    writeText(program_invocation_short_name);
+    writeText(": error: ");
+    writeText(each.name);
+    writeText(": the file became shorter while it was read, or its disk failed\n");
+    removeTemporaryFiles();
+    _exit(1);
+  });
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
   sigaction(signal, &action, nullptr); // and the access, repeated, ends the process
@@ -100,13 +82,13 @@ MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
     bytes = static_cast<const unsigned char *>(memory);
     static std::once_flag handled;
     std::call_once(handled, handleFaults);
-    slot = noteMapping(bytes, length, name.c_str());
+    slot = mappings.add([&](Mapping &each) { each = {bytes, bytes + length, name.c_str()}; });
   }
   close(descriptor);
 }
 
 MappedFile::~MappedFile() {
-  forgetMapping(slot);
+  mappings.remove(slot);
   if (bytes)
     munmap(const_cast<unsigned char *>(bytes), size_t(length));
 }

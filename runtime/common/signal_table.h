@@ -1,0 +1,48 @@
+// A table that a signal's handler reads. A handler may look at plain memory and atomics only, so the table has a
+// fixed number of places.
+
+#ifndef PARTITA_RT_COMMON_SIGNAL_TABLE_H
+#define PARTITA_RT_COMMON_SIGNAL_TABLE_H
+
+#include <atomic>
+
+namespace partita_rt {
+
+template <typename Entry, int Places> class SignalTable {
+public:
+  /// Fills a place; returns its number, -1 when there is none left.
+  template <typename Fill> int add(Fill fill) {
+    for (int number = 0; number < Places; ++number)
+      if (Place &place = places[number]; !place.taken.exchange(true)) {
+        fill(place.entry);
+        place.ready = true;
+        return number;
+      }
+    return -1;
+  }
+
+  /// Empties the place; -1 is none.
+  void remove(int number) {
+    if (number < 0)
+      return;
+    places[number].ready = false;
+    places[number].taken = false;
+  }
+
+  template <typename Use> void forEach(Use use) const {
+    for (const Place &place : places)
+      if (place.ready)
+        use(place.entry);
+  }
+
+private:
+  struct Place {
+    std::atomic<bool> taken{false}, ready{false};
+    Entry entry;
+  };
+  Place places[Places];
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_SIGNAL_TABLE_H
