@@ -164,6 +164,25 @@ partita::analysis::byStage(ArrayRef<Collective> collectives) {
   return result;
 }
 
+std::vector<LayerRange> partita::analysis::layerRangesOf(ModuleOp stage, int64_t layers) {
+  std::vector<LayerRange> ranges;
+  std::optional<int64_t> number = pipe::stageOf(stage);
+  std::optional<pipe::Positions> positions = pipe::positionsOf(stage);
+  auto program = stage->getParentOfType<ModuleOp>();
+  auto cuts =
+      (program ? program : stage)->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kCuts);
+  if (!number || !positions || !cuts)
+    return ranges;
+  for (int64_t chunk = 0; chunk < positions->chunks; ++chunk) {
+    int64_t position = positions->at(*number, chunk), size = cuts.size();
+    if (position >= size)
+      break;
+    int64_t end = position + 1 < size ? cuts[position + 1] : layers;
+    ranges.push_back({cuts[position], end - cuts[position]});
+  }
+  return ranges;
+}
+
 //===----------------------------------------------------------------------------------------------===//
 // #rt.collective
 //===----------------------------------------------------------------------------------------------===//
@@ -366,7 +385,8 @@ std::string Census::mainFunction(ArrayRef<Collective> collectives) {
                              : collectives.front().function;
 }
 
-Census Census::of(ArrayRef<Collective> collectives, StringRef function) {
+Census Census::of(ArrayRef<Collective> collectives, StringRef function,
+                  ArrayRef<LayerRange> ranges) {
   Census census;
   census.function = function.str();
   for (const Collective &c : collectives) {
@@ -376,8 +396,10 @@ Census Census::of(ArrayRef<Collective> collectives, StringRef function) {
     census.layers = std::max(census.layers, c.layers);
     census.places[c.place][c.backward][c.row().name] += Count{c.calls, c.calls * c.bytes};
   }
-  for (int64_t layer = 0; layer < std::min<int64_t>(census.layers, 1 << 20); ++layer)
-    census.places[layer]; // also one without collectives
+  LayerRange all{0, census.layers};
+  for (const LayerRange &range : ranges.empty() ? ArrayRef(all) : ranges)
+    for (int64_t layer = 0; layer < std::min<int64_t>(range.count, 1 << 20); ++layer)
+      census.places[range.first + layer]; // also one without collectives
   for (auto &[place, directions] : census.places)
     for (Kinds &kinds : directions)
       for (auto &[kind, count] : kinds)

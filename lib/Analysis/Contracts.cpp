@@ -105,7 +105,8 @@ bool Contract::allows(int64_t value) const {
 }
 
 std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
-                                                    ArrayRef<Collective> collectives) {
+                                                    ArrayRef<Collective> collectives,
+                                                    ArrayRef<LayerRange> ranges) {
   std::string function = Census::mainFunction(collectives);
   std::map<int64_t, int64_t> values; // by layer, or of the step
   int64_t layers = 0, microBatches = 1;
@@ -120,8 +121,10 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
     return Breach{"there is no layer to count in: nothing is communicated, or no sequence of ops with "
                   "weights repeats itself",
                   {}};
-  for (int64_t i = 0; i < (contract.perLayer ? layers : 1); ++i)
-    values[i] = 0;
+  LayerRange all{0, contract.perLayer ? layers : 1};
+  for (const LayerRange &range : contract.perLayer && !ranges.empty() ? ranges : ArrayRef(all))
+    for (int64_t layer = 0; layer < std::min<int64_t>(range.count, 1 << 20); ++layer)
+      values[range.first + layer] = 0;
   auto placeOf = [&](const Collective &c) { return contract.perLayer ? c.place : 0; };
   auto counts = [&](const Collective &c) {
     return c.function == function && contract.concerns(c) && placeOf(c) >= 0;
@@ -134,13 +137,15 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
     if (contract.allows(value))
       continue;
     Breach breach;
+    int64_t stage = collectives.empty() ? -1 : collectives.front().stage;
+    std::string onStage = stage < 0 ? "" : " on stage " + std::to_string(stage);
     std::string kind = contract.kind ? partita_rt::rowOf(*contract.kind).name : "";
     std::string what = contract.bytes ? (kind.empty() ? "bytes" : "bytes of " + kind)
                                       : (kind.empty() ? "collectives" : kind);
     breach.message =
         formatv("{0} has {1} {2}{3}{4}, not {5} {6}",
-                contract.perLayer ? placeText(place) : function + " of one step", value, what,
-                contract.axis.empty() ? "" : " over " + contract.axis,
+                contract.perLayer ? placeText(place) : function + " of one step" + onStage, value,
+                what, contract.axis.empty() ? "" : " over " + contract.axis,
                 contract.direction.empty() ? "" : " in the " + contract.direction + " pass",
                 contract.relation, contract.number)
             .str();

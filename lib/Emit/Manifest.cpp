@@ -176,20 +176,6 @@ json::Object scheduleOf(ModuleOp stage, train::CostsAttr noted) {
 
 } // namespace
 
-/// Of each of a stage's chunks; "cuts" has the first layer of each position.
-static json::Array chunksOf(ModuleOp stage, ArrayRef<int64_t> cuts, int64_t layers) {
-  json::Array chunks;
-  pipe::Positions positions = *pipe::positionsOf(stage);
-  for (int64_t chunk = 0; chunk < positions.chunks; ++chunk) {
-    int64_t position = positions.at(*pipe::stageOf(stage), chunk), size = cuts.size();
-    if (position >= size)
-      break;
-    int64_t end = position + 1 < size ? cuts[position + 1] : layers;
-    chunks.push_back(json::Object{{"first_layer", cuts[position]}, {"layers", end - cuts[position]}});
-  }
-  return chunks;
-}
-
 json::Object partita::describeLimit(ModuleOp module) {
   json::Object result;
   if (auto limited = module->getAttrOfType<pipe::LimitedAttr>(pipe::PipeDialect::kLimited))
@@ -203,7 +189,6 @@ json::Object partita::describeLimit(ModuleOp module) {
 
 json::Array partita::describeStages(ModuleOp module) {
   json::Array result;
-  auto cuts = module->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kCuts);
   int64_t layers = 0;
   for (const LayerWork &work : notedWork(module))
     layers = std::max(layers, work.place + 1);
@@ -212,8 +197,11 @@ json::Array partita::describeStages(ModuleOp module) {
     if (!number)
       break;
     json::Object entry{{"stage", *number}, {"transfers", transfersOf(stage)}};
-    if (cuts && pipe::positionsOf(stage))
-      entry["chunks"] = chunksOf(stage, cuts, layers);
+    json::Array chunks;
+    for (const analysis::LayerRange &range : analysis::layerRangesOf(stage, layers))
+      chunks.push_back(json::Object{{"first_layer", range.first}, {"layers", range.count}});
+    if (!chunks.empty())
+      entry["chunks"] = std::move(chunks);
     json::Array messages;
     for (const analysis::Message &message : analysis::Message::of(stage))
       messages.push_back(message.toJson());

@@ -25,9 +25,10 @@ static Location nodeOf(const Collective &collective, Location model) {
   return NameLoc::get(StringAttr::get(model.getContext(), collective.node), model);
 }
 
-bool Expectations::hold(ArrayRef<Collective> collectives, Location model) const {
+bool Expectations::hold(ArrayRef<Collective> collectives, Location model,
+                        ArrayRef<analysis::LayerRange> ranges) const {
   for (const analysis::Contract &contract : contracts) {
-    std::optional<analysis::Breach> breach = analysis::findBreach(contract, collectives);
+    std::optional<analysis::Breach> breach = analysis::findBreach(contract, collectives, ranges);
     if (!breach)
       continue;
     ArrayRef<Collective> offenders = breach->offenders;

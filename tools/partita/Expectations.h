@@ -15,7 +15,8 @@ public:
   bool any() const { return !contracts.empty(); }
   /// Do all hold? The first that does not is an error at the node of its first offender, with a
   /// note per collective that it counts.
-  bool hold(llvm::ArrayRef<analysis::Collective> collectives, mlir::Location model) const;
+  bool hold(llvm::ArrayRef<analysis::Collective> collectives, mlir::Location model,
+            llvm::ArrayRef<analysis::LayerRange> ranges) const;
 
 private:
   std::vector<analysis::Contract> contracts;

@@ -73,6 +73,15 @@ std::vector<Collective> collectivesOf(mlir::ModuleOp module);
 /// The collectives of each stage, for what one rank issues; of a program without stages all.
 std::vector<std::vector<Collective>> byStage(llvm::ArrayRef<Collective> collectives);
 
+/// Consecutive layers, which a chunk of a pipeline stage has.
+struct LayerRange {
+  int64_t first = 0, count = 0;
+};
+
+/// The layers of each chunk of a stage, of a model with this number of layers; none where `module` is no stage, or nothing has been
+/// cut yet.
+std::vector<LayerRange> layerRangesOf(mlir::ModuleOp stage, int64_t layers);
+
 /// A function's name in reports and in the census: its entry point, whatever its symbol; else its symbol.
 llvm::StringRef functionName(mlir::Operation *function);
 
@@ -114,7 +123,10 @@ struct Census {
   int64_t microBatches = 1, layers = 0;
   std::map<int64_t, std::array<Kinds, 2>> places; ///< forward, backward
 
-  static Census of(llvm::ArrayRef<Collective> collectives, llvm::StringRef function);
+  /// Counts the collectives of one stage, or of a program without stages. `ranges` are the stage's layers, which have a place each
+  /// even where they communicate nothing; none: every layer of the model.
+  static Census of(llvm::ArrayRef<Collective> collectives, llvm::StringRef function,
+                   llvm::ArrayRef<LayerRange> ranges = {});
   /// The function whose census is reported: train_step, or forward if there is none.
   static std::string mainFunction(llvm::ArrayRef<Collective> collectives);
   static bool isPerMicroBatch(int64_t place) { return place >= After; }

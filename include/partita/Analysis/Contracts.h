@@ -38,8 +38,9 @@ struct Breach {
   std::vector<Collective> offenders; ///< each once per shape, in order
 };
 
-/// What breaks the contract, if anything.
-std::optional<Breach> findBreach(const Contract &contract, llvm::ArrayRef<Collective> collectives);
+/// Returns what breaks the contract, if anything. `collectives` and `ranges` are those of one stage, as for Census::of.
+std::optional<Breach> findBreach(const Contract &contract, llvm::ArrayRef<Collective> collectives,
+                                 llvm::ArrayRef<LayerRange> ranges = {});
 
 } // namespace partita::analysis
 

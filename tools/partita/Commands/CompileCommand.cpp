@@ -319,6 +319,21 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   return runAll(*module, first, last, o.plan);
 }
 
+/// Checks --expect for each stage, whose ranks issue the same collectives.
+static bool holdExpectations(const CompileOptions &o, ModuleOp module) {
+  std::vector<analysis::Collective> collectives = analysis::collectivesOf(module);
+  int64_t layers = 0;
+  for (const analysis::Collective &collective : collectives)
+    layers = std::max(layers, collective.layers);
+  std::map<int64_t, std::vector<analysis::LayerRange>> ranges;
+  for (ModuleOp stage : pipe::stagesOf(module))
+    ranges[pipe::stageOf(stage).value_or(-1)] = analysis::layerRangesOf(stage, layers);
+  return llvm::all_of(analysis::byStage(collectives), [&](const auto &ofStage) {
+    return o.expectations.hold(ofStage, module->getLoc(),
+                               ranges[ofStage.empty() ? -1 : ofStage.front().stage]);
+  });
+}
+
 int partita::tool::compileMain(Arguments arguments) {
   CompileOptions o;
   if (std::optional<int> done = parseOptions(arguments, o))
@@ -354,9 +369,8 @@ int partita::tool::compileMain(Arguments arguments) {
   std::string cuts;
   if (failed(compileWithin(session, o, module, first, last, cuts)))
     return 1;
-  for (const auto &ofStage : analysis::byStage(analysis::collectivesOf(*module)))
-    if (!o.expectations.hold(ofStage, module->getLoc()))
-      return 1;
+  if (!holdExpectations(o, *module))
+    return 1;
   if (o.memoryLimit)
     if (std::string problem = checkMemory(
             *module, {o.dims, o.plan}, *o.memoryLimit,

@@ -257,7 +257,9 @@ static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
     std::set<std::string> functions;
     for (const Collective &collective : ofStage)
       if (functions.insert(collective.function).second) {
-        json::Object entry = Census::of(ofStage, collective.function).toJson();
+        json::Object entry =
+            Census::of(ofStage, collective.function, layerRangesOf(manifest, collective.stage))
+                .toJson();
         if (collective.stage >= 0)
           entry["stage"] = collective.stage;
         census.push_back(std::move(entry));
@@ -331,7 +333,8 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
     std::string function = Census::mainFunction(ofStage);
     if (const json::Object *stage = stageOf(manifest, ofStage.front().stage))
       printStage(*stage, function);
-    printCensus(outs(), Census::of(ofStage, function));
+    printCensus(outs(),
+                Census::of(ofStage, function, layerRangesOf(manifest, ofStage.front().stage)));
     printReasons(outs(), ofStage, function, all);
   }
   if (all)
@@ -447,7 +450,9 @@ int partita::tool::explainMain(Arguments arguments) {
   const std::vector<Collective> &collectives = *noted;
   std::string model = manifest->getString("model").value_or(o.subject).str();
   for (const std::vector<Collective> &ofStage : byStage(collectives))
-    if (!o.expectations.hold(ofStage, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
+    if (!o.expectations.hold(
+            ofStage, mlir::FileLineColLoc::get(&session.context(), model, 0, 0),
+            layerRangesOf(*manifest, ofStage.empty() ? -1 : ofStage.front().stage)))
       return 1;
   std::optional<Timeline> timeline;
   if (!findTimeline(session, *manifest, o, timeline))

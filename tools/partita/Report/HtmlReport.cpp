@@ -13,6 +13,7 @@
 #include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Report/FlopsText.h"
 #include "tools/partita/Report/MemoryPicture.h"
+#include "tools/partita/Report/StagesText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -210,7 +211,8 @@ private:
       std::string function = analysis::Census::mainFunction(ofStage);
       if (ofStage.front().stage >= 0)
         stream << "\nStage " << ofStage.front().stage << '\n';
-      printCensus(stream, analysis::Census::of(ofStage, function));
+      printCensus(stream, analysis::Census::of(ofStage, function,
+                                               layerRangesOf(manifest, ofStage.front().stage)));
       printReasons(stream, ofStage, function, /*all=*/false);
     }
     preformatted(text);

@@ -46,15 +46,25 @@ struct Share {
 };
 } // namespace
 
-/// First layer and number of layers of each chunk of a stage.
-static std::vector<std::pair<int64_t, int64_t>> chunksOf(const json::Object &stage) {
-  std::vector<std::pair<int64_t, int64_t>> chunks;
+/// The layers of each chunk of a stage.
+static std::vector<analysis::LayerRange> chunksOf(const json::Object &stage) {
+  std::vector<analysis::LayerRange> chunks;
   const json::Array *list = stage.getArray("chunks");
   for (const json::Value &value : list ? *list : json::Array())
     if (const json::Object *chunk = value.getAsObject())
       chunks.push_back(
           {chunk->getInteger("first_layer").value_or(0), chunk->getInteger("layers").value_or(0)});
   return chunks;
+}
+
+std::vector<analysis::LayerRange> partita::tool::layerRangesOf(const json::Object &manifest,
+                                                               int64_t stage) {
+  const json::Array *stages = manifest.getArray("stages");
+  for (const json::Value &value : stages ? *stages : json::Array())
+    if (const json::Object *entry = value.getAsObject();
+        entry && entry->getInteger("stage") == stage)
+      return chunksOf(*entry);
+  return {};
 }
 
 std::string partita::tool::layersOf(const json::Object &stage) {
@@ -72,8 +82,8 @@ std::string partita::tool::layersOf(const json::Object &stage) {
 static std::map<int64_t, size_t> stagesOfLayers(const json::Array &stages) {
   std::map<int64_t, size_t> result;
   for (auto [number, value] : enumerate(stages))
-    for (auto [first, layers] : value.getAsObject() ? chunksOf(*value.getAsObject())
-                                                    : std::vector<std::pair<int64_t, int64_t>>())
+    for (auto [first, layers] :
+         value.getAsObject() ? chunksOf(*value.getAsObject()) : std::vector<analysis::LayerRange>())
       for (int64_t layer = first; layer < first + std::min<int64_t>(layers, 1 << 20); ++layer)
         result[layer] = number;
   if (!result.empty()) {
@@ -95,8 +105,7 @@ static std::vector<Share> sharesOf(const json::Object &manifest) {
     Share &share = shares.emplace_back();
     share.number = stage ? stage->getInteger("stage").value_or(0) : 0;
     share.text = stage ? layersOf(*stage) : "";
-    for (auto [first, layers] :
-         stage ? chunksOf(*stage) : std::vector<std::pair<int64_t, int64_t>>())
+    for (auto [first, layers] : stage ? chunksOf(*stage) : std::vector<analysis::LayerRange>())
       share.layers += layers;
   }
   for (const LayerWork &each : noted ? workFromJson(*noted) : std::vector<LayerWork>())

@@ -3,6 +3,7 @@
 #ifndef PARTITA_TOOLS_STAGES_TEXT_H
 #define PARTITA_TOOLS_STAGES_TEXT_H
 
+#include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Flops.h"
 #include "tools/partita/Report/Timeline.h"
 #include "llvm/Support/raw_ostream.h"
@@ -11,6 +12,9 @@ namespace partita::tool {
 
 /// "layers 0 to 1 and 4 to 5": those of a stage's chunks, of an entry of the manifest's "stages".
 std::string layersOf(const llvm::json::Object &stage);
+
+/// The layers of each chunk of this stage, from the manifest; none for a program without stages.
+std::vector<analysis::LayerRange> layerRangesOf(const llvm::json::Object &manifest, int64_t stage);
 
 /// Of each stage its layers, its part of the work and of the parameters; why they are cut there; and what crosses each
 /// boundary per micro-batch. `assign` is --stages.
