@@ -16,7 +16,8 @@ enum class Decomposed {
   Unknown,    ///< it may compute
   Moved,      ///< moves elements
   Transposed, ///< of a linear layer's weight
-  Vector      ///< adds dimensions of size 1 to a vector
+  Vector,     ///< adds dimensions of size 1 to a vector
+  Padded      ///< perhaps adds leading dimensions of size 1
 };
 
 struct AtenOperation {

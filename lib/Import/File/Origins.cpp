@@ -140,6 +140,8 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
       origin.parameters.push_back(each);
       continue;
     }
+    if (computed.contains(each))
+      continue; // what the program computes is folded by its shape alone
     if (constants.contains(each))
       origin.constants.push_back(each);
     const AtenOperation &operation = operationMaking(each);
@@ -169,6 +171,8 @@ Origins::Origins(const onnx::GraphProto &graph) {
   if (!trouble.empty())
     return;
   isKnown = true;
+  for (const onnx::NodeProto &node : graph.node())
+    computed.insert_range(node.output());
   llvm::StringMap<const Metadata *> metadata;
   for (const onnx::ValueInfoProto &value : graph.value_info())
     if (value.metadata_props_size() > 0)

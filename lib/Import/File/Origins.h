@@ -92,6 +92,7 @@ private:
   Origin derived(llvm::StringRef name, llvm::StringRef text) const;
 
   llvm::StringSet<> parameters, constants;
+  llvm::StringSet<> computed; ///< results of nodes
   llvm::StringMap<Origin> origins;
   bool isKnown = false;
   std::string trouble, unaccountedParameter;

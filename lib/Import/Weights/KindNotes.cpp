@@ -20,7 +20,7 @@ namespace {
 /// How a tensor of the model is used.
 struct OwnUses {
   bool computes = false;              ///< it is an operand of arithmetic
-  bool isSubtrahendOrDivisor = false; ///< it is subtracted, or divided by
+  bool isSubtrahendOrDivisor = false; ///< it is subtracted, not from a number, or divided by
 };
 
 class UseFinder {
@@ -29,6 +29,11 @@ public:
     for (const onnx::TensorProto &tensor : graph.initializer())
       if (isModelName(tensor.name()))
         uses.try_emplace(tensor.name());
+      else
+        numbers.insert(tensor.name());
+    for (const onnx::NodeProto &node : graph.node())
+      if (node.op_type() == "Constant")
+        numbers.insert_range(node.output());
     for (const onnx::NodeProto &node : graph.node())
       look(node);
   }
@@ -62,7 +67,9 @@ private:
       if (found == uses.end())
         continue;
       found->second.computes |= computes(effect);
-      found->second.isSubtrahendOrDivisor |= facts.inverts && i == 1;
+      // "1 - gate" is a learned gate's rest; data minus its mean is no number of the program.
+      bool isRest = effect == OpEffect::Adds && numbers.contains(node.input(0));
+      found->second.isSubtrahendOrDivisor |= facts.inverts && i == 1 && !isRest;
       if (i == 0 && keepsElements(effect))
         for (const std::string &output : node.output())
           aliases[output] = found->first().str();
@@ -70,6 +77,7 @@ private:
   }
 
   llvm::StringMap<OwnUses> uses;
+  llvm::StringSet<> numbers;            ///< constants of the program
   llvm::StringMap<std::string> aliases; ///< by a function of a tensor's elements
 };
 

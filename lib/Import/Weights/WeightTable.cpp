@@ -53,13 +53,17 @@ llvm::SmallVector<int64_t, 2> WeightTable::originalDimensions(llvm::StringRef na
     return {};
   const Origin &origin = origins.of(name);
   const Tensor &tensor = *known(name);
-  int64_t own = tensor.data.shape.size(), before = own;
+  int64_t own = tensor.data.shape.size(), before = own, padding = 0;
+  Decomposed how = origin.lastInner ? decomposed(tensor) : Decomposed::Unknown;
   if (origin.lookedUp)
     before = 2; // a table
-  else if (origin.lastInner && decomposed(tensor) == Decomposed::Vector)
+  else if (how == Decomposed::Vector)
     before = 1;
+  else if (how == Decomposed::Padded)
+    while (padding < own && tensor.data.shape[padding] == 1)
+      ++padding;
   auto bounded = [](int64_t dims) { return std::clamp<int64_t>(dims, 0, mostDimensions); };
-  int64_t least = bounded(before + origin.leastDropped),
+  int64_t least = bounded(before - padding + origin.leastDropped),
           most = bounded(before + origin.mostDropped);
   if (least == own && most == own)
     return {};
