@@ -8,7 +8,6 @@
 #include "onnx.pb.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include <cstring>
 #include <map>
 
 using namespace mlir;
@@ -53,62 +52,6 @@ Matrices findMatrices(ModelFile &file) {
   return found;
 }
 
-/// The first bytes of a matrix, where they are not one number throughout.
-std::optional<std::string> beginning(ModelFile &file, const Matrix &matrix) {
-  constexpr int64_t most = 512; // elements
-  int64_t size = byteSize(matrix.data.type), count = std::min(most, matrix.data.shape[1]);
-  std::vector<char> bytes = readElements(file, matrix.data, 0, count);
-  if (bytes.empty() || std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0)
-    return std::nullopt;
-  return std::string(bytes.begin(), bytes.end());
-}
-
-/// The first and the last element, which a matrix has in common with its transpose.
-std::string corners(ModelFile &file, const Matrix &matrix) {
-  std::vector<char> first = readElements(file, matrix.data, 0, 1),
-                    last = readElements(file, matrix.data, matrix.data.count - 1, 1);
-  return std::string(first.begin(), first.end()) + std::string(last.begin(), last.end());
-}
-
-/// Groups equal matrices.
-class EqualMatrixFinder {
-public:
-  explicit EqualMatrixFinder(ModelFile &file) : file(file), budget(file) {}
-
-  void add(const Matrix &matrix) {
-    std::optional<std::string> begins = beginning(file, matrix);
-    if (!begins)
-      return;
-    const TensorData &data = matrix.data;
-    std::vector<size_t> &candidates = byBeginning[{data.type, data.shape, *begins}];
-    std::string ends = corners(file, matrix);
-    for (size_t group : candidates)
-      if (compareElements(file, firsts[group]->data, data) == Equality::Varying)
-        return groups[group].push_back({matrix.proto->name(), /*transposed=*/false});
-    for (size_t group : byCorners[{data.type, {data.shape[1], data.shape[0]}, ends}])
-      if (compareTransposed(file, firsts[group]->data, data, &budget) == Equality::Varying)
-        return groups[group].push_back({matrix.proto->name(), /*transposed=*/true});
-    candidates.push_back(groups.size());
-    byCorners[{data.type, data.shape, ends}].push_back(groups.size());
-    groups.push_back({{matrix.proto->name(), /*transposed=*/false}});
-    firsts.push_back(&matrix);
-  }
-
-  std::vector<std::vector<EqualMatrix>> take() {
-    llvm::erase_if(groups, [](const auto &group) { return group.size() < 2; });
-    return std::move(groups);
-  }
-
-private:
-  using Key = std::tuple<DType, Shape, std::string>;
-  ModelFile &file;
-  SearchBudget budget;
-  std::map<Key, std::vector<size_t>> byBeginning,
-      byCorners; // groups, by what their first one holds
-  std::vector<std::vector<EqualMatrix>> groups;
-  std::vector<const Matrix *> firsts; // of each group
-};
-
 } // namespace
 
 std::vector<WeightCopy> findTableCopies(ModelFile &file) {
@@ -141,10 +84,10 @@ std::vector<std::vector<EqualMatrix>> findEqualMatrices(ModelFile &file,
   for (const WeightCopy &copy : tableCopies)
     copies.insert(copy.name);
   Matrices matrices = findMatrices(file);
-  EqualMatrixFinder finder(file);
+  EqualTensorFinder finder(file);
   for (const Matrix &matrix : matrices.others)
     if (matrix.data.count <= maxSearched && !copies.contains(matrix.proto->name()))
-      finder.add(matrix);
+      finder.add(matrix.proto->name(), matrix.data);
   return finder.take();
 }
 

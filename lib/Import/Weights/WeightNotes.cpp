@@ -4,7 +4,7 @@
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
-#include "lib/Import/Weights/EqualMatrices.h"
+#include "lib/Import/Weights/EqualParameters.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -60,6 +60,7 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteFormulas, // both formulas: one search
       &NoteFinder::noteTableCopies,
       &NoteFinder::noteEqualMatrices,
+      &NoteFinder::noteEqualParameters,
       &NoteFinder::noteScoreBiases,
       &NoteFinder::noteLeadingOnes,
       &NoteFinder::noteFolded,
@@ -284,6 +285,38 @@ void NoteFinder::noteTableCopies() {
   }
 }
 
+namespace {
+
+/// What a note says of groups of equal tensors: the first group in words, and the options about it.
+struct EqualGroups {
+  explicit EqualGroups(llvm::ArrayRef<std::vector<EqualMatrix>> groups,
+                       llvm::function_ref<std::string(const std::string &)> nameOf) {
+    for (const std::vector<EqualMatrix> &group : groups)
+      for (const EqualMatrix &each : group)
+        all.push_back(each.name);
+    std::vector<std::string> first;
+    bool isAnyTransposed = false;
+    for (const EqualMatrix &each : groups.front()) {
+      first.push_back(nameOf(each.name));
+      isAnyTransposed |= each.transposed != groups.front().front().transposed;
+    }
+    what = listed(first) + " hold equal values";
+    if (groups.size() > 1)
+      what += " (one group of " + std::to_string(groups.size()) + ")";
+    if (isAnyTransposed)
+      what += first.size() == 2 ? ", one transposed," : ", some transposed,";
+    for (const std::string &copy : llvm::ArrayRef(first).drop_front()) {
+      ties += (ties.empty() ? "--tie " : " --tie ") + quoted(first.front() + "=" + copy);
+      trainables += (trainables.empty() ? "--trainable " : " --trainable ") + quoted(copy);
+    }
+  }
+
+  std::vector<std::string> all; ///< of all groups
+  std::string what, ties, trainables;
+};
+
+} // namespace
+
 /// Equal matrices of which the file does not say whether they are one.
 void NoteFinder::noteEqualMatrices() {
   std::vector<std::vector<EqualMatrix>> groups;
@@ -297,27 +330,30 @@ void NoteFinder::noteEqualMatrices() {
   }
   if (groups.empty())
     return;
-  std::string others =
-      groups.size() < 2 ? "" : " (one group of " + std::to_string(groups.size()) + ")";
-  std::vector<std::string> all, first;
-  for (const std::vector<EqualMatrix> &group : groups)
-    for (const EqualMatrix &each : group)
-      all.push_back(each.name);
-  for (const EqualMatrix &each : groups[0])
-    first.push_back(each.name);
-  bool isAnyTransposed = llvm::any_of(groups[0], [&](const EqualMatrix &each) {
-    return each.transposed != groups[0][0].transposed;
-  });
-  std::string ties;
-  for (const std::string &copy : llvm::ArrayRef(first).drop_front())
-    ties += (ties.empty() ? "--tie " : " --tie ") + quoted(first[0] + "=" + copy);
-  note("tensors " + listed(first) + " hold equal values" + others +
-           (!isAnyTransposed    ? ""
-            : first.size() == 2 ? ", one transposed,"
-                                : ", some transposed,") +
+  EqualGroups equal(groups, [](const std::string &name) { return name; });
+  note("tensors " + equal.what +
            " and are trained independently; if they are copies of one weight, " + unfolded() +
-           ", or tie them by " + ties,
-       std::move(all));
+           ", or tie them by " + equal.ties,
+       equal.all);
+}
+
+/// Equal parameters, by the record several ones.
+void NoteFinder::noteEqualParameters() {
+  std::vector<std::vector<EqualMatrix>> groups =
+      EqualParameterFinder(weights, [&](const Tensor &tensor) {
+        return isGuessed(tensor) && !isNoted(tensor.proto->name());
+      }).take();
+  if (groups.empty())
+    return;
+  EqualGroups equal(groups, [&](const std::string &name) {
+    const OriginalParameter *original = weights.original(name);
+    return original ? original->name : name;
+  });
+  note("parameters " + equal.what +
+           " and are trained independently, because the file records them as separate ones; if the "
+           "model shares their data (b.data = a.data), use " +
+           equal.ties + "; if they only start equal, " + equal.trainables,
+       equal.all);
 }
 
 /// Tensors with an element for every query and key.

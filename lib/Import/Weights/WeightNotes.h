@@ -50,10 +50,11 @@ private:
   void noteRemovedAdditions();
   void noteUpdated();
   void noteRoundings(); // RoundingNotes.cpp
-  void noteFormulas(); // FormulaNotes.cpp
+  void noteFormulas();  // FormulaNotes.cpp
   // By values and structure.
   void noteTableCopies();
   void noteEqualMatrices();
+  void noteEqualParameters();
   void noteScoreBiases();
   void noteLeadingOnes();
   // By names that TorchScript's exporter generates.

@@ -217,6 +217,25 @@ bool hasDistinctRuns(ModelFile &file, const TensorData &data, int64_t width) {
   return true;
 }
 
+bool hasFewNumbers(ModelFile &file, const TensorData &data) {
+  if (data.count == 0 || data.count > maxSearched)
+    return false;
+  std::optional<HostTensor> values = file.tryRead(data);
+  if (!values)
+    return false;
+  // There are only so many numbers of 16 bits that random values could be.
+  constexpr size_t most16 = 256;
+  size_t size = byteSize(data.type), half = values->size() / 2,
+         most = size > 2 ? half : std::min(half, most16);
+  llvm::DenseSet<uint64_t> seen;
+  for (int64_t i = 0; i < values->size() && seen.size() <= most; ++i) {
+    uint64_t number = 0;
+    std::memcpy(&number, values->bytes(i), size);
+    seen.insert(std::min(number, ~uint64_t(2))); // a DenseSet reserves the two above
+  }
+  return seen.size() <= most;
+}
+
 bool repeatsSlice(ModelFile &file, const TensorData &data) {
   if (data.count == 0 || data.count > maxSearched)
     return false;

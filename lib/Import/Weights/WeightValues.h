@@ -43,6 +43,10 @@ bool hasDistinctRuns(ModelFile &file, const TensorData &data, int64_t width);
 /// chance.
 bool repeatsSlice(ModelFile &file, const TensorData &data);
 
+/// Does a tensor, of at most `maxSearched` elements, hold few numbers, most of them several times, as an
+/// identity does and trained or random values do not?
+bool hasFewNumbers(ModelFile &file, const TensorData &data);
+
 } // namespace partita::importer
 
 #endif // PARTITA_LIB_IMPORT_WEIGHTVALUES_H
