@@ -10,6 +10,7 @@
 #include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Importer.h"
 #include "lib/Import/Operators/Norm.h"
+#include "lib/Import/Operators/Refusals.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
@@ -38,6 +39,11 @@ public:
                  (version ? std::to_string(version) : "not imported") +
                  (knowsOp(domain, node.op_type()) ? ": only other versions are known" : "") +
                  ", node " + quoted(nodeName(node));
+    if (std::optional<ProgramCall> call = callOf(node); call && call->operation != "?")
+      entry.text += (" of aten." + call->operation).str();
+    std::string hint = knowsOp(domain, node.op_type()) ? "" : refusalHint(domain, node.op_type());
+    if (!hint.empty())
+      hints.push_back(std::move(hint));
   }
 
   size_t size() const { return order.size(); }
@@ -53,6 +59,8 @@ public:
         os << " and " << entry.count - 1 << " more";
       os << ")";
     });
+    for (const std::string &hint : hints)
+      os << "; " << hint;
     return result;
   }
 
@@ -63,6 +71,7 @@ private:
   };
   llvm::StringMap<Entry> entries;
   std::vector<std::string> order;
+  std::vector<std::string> hints; ///< what makes these operators, and what to write instead
 };
 
 bool isKnown(int64_t type, MLIRContext *context) {
@@ -140,12 +149,14 @@ private:
       int64_t type = input->type().tensor_type().elem_type();
       if (type != 0 && !isKnown(type, context))
         others.push_back("input " + quoted(input->name()) + " has element type " + dtypeName(type) +
-                         ", which is not supported");
+                         ", which is not supported: export the model with an input of " +
+                         valueTypeNames(context));
     }
     for (const onnx::TensorProto &tensor : model.graph().initializer())
       if (!dtypeFromOnnx(tensor.data_type()))
         others.push_back("tensor " + quoted(tensor.name()) + ": element type " +
-                         dtypeName(tensor.data_type()) + " is not supported");
+                         dtypeName(tensor.data_type()) + " is not supported, only " +
+                         readableTypeNames());
     if (int sparse = model.graph().sparse_initializer_size())
       others.push_back("sparse initializers are not supported, the model has " +
                        std::to_string(sparse));
@@ -179,7 +190,8 @@ private:
       if (node.op_type() == "Cast" && attribute.name() == "to" && attribute.has_i() &&
           !dtypeFromOnnx(attribute.i()))
         others.push_back("node " + quoted(nodeName(node)) + " (Cast): to " +
-                         dtypeName(attribute.i()) + " is not supported");
+                         dtypeName(attribute.i()) + " is not supported, only to " +
+                         valueTypeNames(context));
     }
     if (const char *normalization = inTraining(node))
       others.push_back("node " + quoted(nodeName(node)) + " (" + node.op_type() +

@@ -298,6 +298,7 @@ def plain_reason(text):
     text = re.sub(r"\b(scalar|\d+(x\d+)*) of (\w+)", r"\3", text)
     text = re.sub(r"(?<=\(domain )(\S+), opset (\d+), node '.*?'", r"\1", text)
     text = re.sub(r"^\d+ operators? (is|are) not supported: ", "not supported: ", text)
+    text = re.sub(r"; '\w+' comes from .*", "", text)  # what to write instead
     return re.sub(r"'[^']*/([^'/]*)'", r"'\1'", text)
 
 

@@ -50,6 +50,10 @@ inline bool is16Bit(DType type) { return type == DType::f16 || type == DType::bf
 /// The element type in the IR; null for those that `tx` does not have (8- and 16-bit integers,
 /// unsigned ones).
 mlir::Type mlirType(DType type, mlir::MLIRContext *context);
+/// For messages, "float, double or bool": the types that the importer can read, and of those the ones that the
+/// IR has.
+std::string readableTypeNames();
+std::string valueTypeNames(mlir::MLIRContext *context);
 
 /// Number of elements; none if a dimension is negative or there are more than 2^48.
 std::optional<int64_t> elementCount(llvm::ArrayRef<int64_t> shape);

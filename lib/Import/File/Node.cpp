@@ -206,9 +206,9 @@ LogicalResult Node::arity(int64_t least, int64_t most) {
   return success();
 }
 
-LogicalResult Node::notKnown(const char *what) {
+LogicalResult Node::notKnown(const char *what, const char *remedy) {
   return error() << what << " depends on the values of the model's input: shapes and indices must "
-                 << "be known when --dim has bound all dimensions";
+                 << "be known when --dim has bound all dimensions" << remedy;
 }
 
 LogicalResult Node::knownInts(int64_t index, const char *what, Shape &values) {

@@ -84,7 +84,7 @@ public:
   /// The numpy broadcast of shapes; fails with an error that shows all shapes.
   mlir::LogicalResult broadcastShape(llvm::ArrayRef<Tensor *> tensors, Shape &shape);
   /// The error for an operand that must be known at import but depends on the model's input.
-  mlir::LogicalResult notKnown(const char *what);
+  mlir::LogicalResult notKnown(const char *what, const char *remedy = "");
 
 private:
   llvm::SmallVector<llvm::StringRef> read;

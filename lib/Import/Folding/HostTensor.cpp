@@ -94,6 +94,24 @@ Type mlirType(DType type, MLIRContext *context) {
   }
 }
 
+static std::string typeNames(llvm::function_ref<bool(DType)> isNamed) {
+  constexpr int64_t most = 32; // more than ONNX has
+  llvm::SmallVector<std::string> names;
+  for (int64_t number = 0; number < most; ++number)
+    if (std::optional<DType> type = dtypeFromOnnx(number); type && isNamed(*type))
+      names.push_back(dtypeName(*type));
+  std::string last = names.pop_back_val();
+  return llvm::join(names, ", ") + " or " + last;
+}
+
+std::string readableTypeNames() {
+  return typeNames([](DType) { return true; });
+}
+
+std::string valueTypeNames(MLIRContext *context) {
+  return typeNames([&](DType type) { return static_cast<bool>(mlirType(type, context)); });
+}
+
 std::optional<int64_t> elementCount(llvm::ArrayRef<int64_t> shape) {
   int64_t count = 1;
   bool empty = false;

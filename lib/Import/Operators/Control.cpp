@@ -77,7 +77,7 @@ LogicalResult branch(Node &node) {
         (failed(node.importer.checkSupported(thenGraph->node(), node.frame)) ||
          failed(node.importer.checkSupported(elseGraph->node(), node.frame))))
       return failure();
-    return node.notKnown("its condition");
+    return node.notKnown("its condition", "; compute both branches and select by torch.where()");
   }
   condition = tensor->host->onlyInt();
   const onnx::GraphProto &graph = condition ? *thenGraph : *elseGraph;

@@ -121,8 +121,7 @@ accumulate(Node &node, llvm::function_ref<FailureOr<Tensor *>(Tensor *, Tensor *
 }
 
 template <typename Op, const ScalarFunction &function> FailureOr<Tensor *> accumulate(Node &node) {
-  return accumulate(node,
-                    [&](Tensor *a, Tensor *b) { return combine<Op, function>(node, a, b); });
+  return accumulate(node, [&](Tensor *a, Tensor *b) { return combine<Op, function>(node, a, b); });
 }
 
 template <typename Op, const ScalarFunction &function> LogicalResult variadic(Node &node) {
@@ -322,7 +321,10 @@ FailureOr<Tensor *> castTo(Node &node, Tensor *x, DType type) {
   if (!element)
     return FailureOr<Tensor *>(node.error() << "to " << dtypeName(type)
                                             << " is not supported on values that depend on the "
-                                               "model's input");
+                                               "model's input, which are "
+                                            << valueTypeNames(node.importer.context())
+                                            << ": cast to one of these types, and bound or round "
+                                               "the numbers by clamp() and round()");
   if (failed(node.emittable(x)))
     return failure();
   return node.importer.create(tx::CastOp::create(
@@ -338,7 +340,8 @@ LogicalResult castOp(Node &node) {
     return failure();
   std::optional<DType> type = dtypeFromOnnx(to);
   if (!type)
-    return node.error() << "to " << dtypeName(to) << " is not supported";
+    return node.error() << "to " << dtypeName(to) << " is not supported, only to "
+                        << valueTypeNames(node.importer.context());
   FailureOr<Tensor *> result = castTo(node, node.input(0), *type);
   return failed(result) ? failure() : node.set(0, *result);
 }
@@ -365,7 +368,8 @@ const OpRow elementwiseRows[] = {
     {"Mean", "", 8, anyLater, mean, OpEffect::Combines},
     {"Clip", "", 6, anyLater, clip, OpEffect::Maps},
     {"Neg", "", 6, anyLater, negate, OpEffect::Negates},
-    {"Abs", "", 6, anyLater, unaryOrInts<tx::AbsOp, scalars::absolute, absoluteInts>, OpEffect::Maps},
+    {"Abs", "", 6, anyLater, unaryOrInts<tx::AbsOp, scalars::absolute, absoluteInts>,
+     OpEffect::Maps},
     {"Sign", "", 9, anyLater, unaryOrInts<tx::SignOp, scalars::sign, signOfInts>, OpEffect::Maps},
     {"Exp", "", 6, anyLater, unary<tx::ExpOp, scalars::exp>, OpEffect::Maps},
     {"Log", "", 6, anyLater, logarithm, OpEffect::Maps},

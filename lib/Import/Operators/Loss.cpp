@@ -32,7 +32,11 @@ LogicalResult readLoss(Node &node, LossParts &parts) {
   if (!isFloat(scores->type) || scores->shape.size() < 2 || labels->shape != expected)
     return node.error() << "of " << typeText(*scores) << " with labels " << typeText(*labels)
                         << ", expected floats of n classes in the second dimension and one label "
-                           "for each position";
+                           "for each position"
+                        << (isFloat(labels->type) && labels->shape == scores->shape
+                                ? "; for a loss by probabilities of classes, write "
+                                  "-(probabilities * scores.log_softmax(1)).sum(1).mean()"
+                                : "");
   int64_t classes = scores->shape[1];
   if (weights && (weights->type != scores->type || weights->shape != Shape{classes}))
     return node.error() << "has weights that are " << typeText(*weights) << ", expected " << classes
