@@ -234,8 +234,7 @@ private:
     error << problem.text << " (rule '" << cast<ShardInterface>(op).getShardRule() << "')";
     if (ofSamples && isOfIntegers(op))
       error
-          << "; ranks add up floats, not integers: write a sum of integers as x.float().sum() or as a count, "
-             "(x != 0).sum(), or leave "
+          << "; ranks combine floats, not integers: convert them first, x.float(), or leave "
           << axis << " at 1";
     else if (ofSamples)
       error << "; write it so that it works within a sample, or leave " << axis << " at 1";

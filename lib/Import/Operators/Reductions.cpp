@@ -1,6 +1,7 @@
 //===- Reductions.cpp - ReduceSum and its family ----------------------------------------------===//
 
 #include "lib/Import/File/ExportRecord.h"
+#include "lib/Import/Folding/Bounds.h"
 #include "lib/Import/Operators/Math.h"
 
 using namespace mlir;
@@ -49,18 +50,32 @@ LogicalResult parse(Node &node, int64_t axesAreInput, Reduced &reduced) {
 
 using Kind = Folder::Reduction;
 
-/// How many are true, if that is what an integer sum is (`(labels != -100).sum()`): counted in float32, exact up to 2^24, which ranks
-/// that split the samples can add up.
-Value countTrue(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
-  auto cast = x.getDefiningOp<tx::CastOp>();
-  int64_t counted = 1;
+/// A sum of integers as sums of their digits in float32, which ranks that split the samples can add up: each is
+/// exact, as it is at most 2^24. A count, `(labels != -100).sum()`, has one digit. Null for so many elements that
+/// digits would be too short.
+Value sumOfDigits(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  constexpr uint64_t largest = uint64_t(1) << 24; // up to which all integers are float32's
+  constexpr int64_t leastBits = 4;                // of one digit among several
+  Type type = getElementTypeOrSelf(x.getType());
+  uint64_t counted = 1;
   for (int64_t axis : axes)
     counted *= shapeOf(x)[axis];
-  if (!cast || !getElementTypeOrSelf(cast.getX().getType()).isInteger(1) ||
-      counted > int64_t(1) << 24)
+  int64_t bits = llvm::Log2_64(largest / counted + 1);
+  if (bits < leastBits && !isWithin(x, int64_t(1) << bits))
     return {};
-  Value ones = m.cast(cast.getX(), Float32Type::get(x.getContext()));
-  return m.cast(m.sum(ones, axes), getElementTypeOrSelf(x.getType()));
+  Value total;
+  for (int64_t low = 0, width = type.getIntOrFloatBitWidth(); low < width; low += bits) {
+    bool isLast = low + bits >= width || isWithin(x, int64_t(1) << bits);
+    auto base = static_cast<double>(int64_t(1) << bits);
+    Value digit = isLast ? x : m.apply<tx::RemainderOp>(x, m.like(x, base));
+    Value sum = m.cast(m.sum(m.cast(digit, Float32Type::get(x.getContext())), axes), type);
+    sum = m.mul(sum, static_cast<double>(int64_t(1) << low));
+    total = total ? m.add(total, sum) : sum;
+    if (isLast)
+      break;
+    x = m.apply<tx::QuotientOp>(x, m.like(x, base));
+  }
+  return total;
 }
 
 /// Other reductions of integers and bools, and ReduceProd, have no kernel: they are reduced by halving.
@@ -69,8 +84,8 @@ Value reduceValue(Math &m, Value x, Kind kind, llvm::ArrayRef<int64_t> axes, boo
   case Kind::sum:
     if (isReal)
       return m.sum(x, axes);
-    if (Value count = countTrue(m, x, axes))
-      return count;
+    if (Value sum = sumOfDigits(m, x, axes))
+      return sum;
     return m.halve<tx::AddOp>(x, axes);
   case Kind::mean:
     return m.mean(x, axes);
