@@ -120,6 +120,15 @@ static bool compileTo(Session &session, ModuleOp module, Plan &plan, StringRef l
   return succeeded(runPhases(module, first, phaseIndex(last), plan));
 }
 
+/// Does `compile` lower it too? What has no kernel (a tensor of nine dimensions) shows only there.
+static bool canBeLowered(ModuleOp module, const Plan &plan, StringRef last) {
+  int lower = phaseIndex("lower");
+  if (phaseIndex(last) != lower - 1)
+    return true;
+  OwningOpRef<ModuleOp> copy = module.clone();
+  return succeeded(runPhases(*copy, lower, lower, plan));
+}
+
 static std::string meshText(ModuleOp module) {
   std::string text;
   for (auto [axis, size] : pipe::meshOf(module))
@@ -147,7 +156,8 @@ int partita::tool::verifyMain(Arguments arguments) {
     return session.fail(o.model +
                         ": is past phase 'partition'; verify needs the program as it was before");
   OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *whole);
-  if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase))
+  if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase) ||
+      !canBeLowered(*partitioned, o.plan, o.lastPhase))
     return 1;
   session.tellGuesses(*partitioned, o.plan);
   if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32")
