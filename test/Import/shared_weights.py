@@ -1,6 +1,6 @@
 # merged.onnx: a tied table, a scale and a bias that were several, and a vector of its own that two nodes read.
 # constant.onnx: the same, but the exporter recorded that the scale and the bias are no parameters.
-# again.onnx: one layer applied three times, with the scale and the matrix that it has. newer.onnx: opset 26.
+# again.onnx: one layer applied three times, with the scale and the matrix that it has. newer.onnx: opset 29.
 from onnx_writer import *
 
 values = [i / 7 - 1 for i in range(8)]
@@ -13,7 +13,7 @@ nodes = [node("Gather", ["table", "ids"], ["a"]), node("Mul", ["a", "one"], ["b"
          node("MatMul", ["h", "matrix"], ["i"], "i"), node("Transpose", ["table"], ["t"], perm=[1, 0]), node("MatMul", ["i", "t"], ["y"], "y")]
 ids, y = [value("ids", INT64, [2, 3])], [value("y", FLOAT, [2, 3, 4])]
 save("merged.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix])))
-save("newer.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix]), 26))
+save("newer.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix]), 29))
 record = [("PARAMETER", name) for name in ("table", "own", "matrix")]
 save("constant.onnx", model(exported(graph(nodes, ids, y, [table, one, zero, own, matrix]), record, {"one": ["b", "val_0"], "zero": ["c", "val_1"]})))
 layers, last = [], "x"

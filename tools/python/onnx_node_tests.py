@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends ONNX's own backend node tests, and cases of onnxruntime's operators (onnxruntime_cases.py),
 through the importer, the interpreter and the compiled program and says, operator by operator, how many
-pass, how many are refused and why. Needs the environment of make_venv, or, for --data with --interpret-only, the
+pass, how many are refused and why. Needs an environment of make_venv, or, for --data with --interpret-only, the
 packages python3-onnx and python3-numpy.
 
     onnx_node_tests.py --build build --table lib/Import/OPERATORS.md     the published table
@@ -337,7 +337,7 @@ def write_table(path, cases):
     with open(path, "w") as file:
         file.write(f"""# ONNX's node tests
 
-Written by `tools/python/onnx_node_tests.py --table` in the environment of `tools/python/make_venv` (from PyPI, 4 GB of disk). The cases are the
+Written by `tools/python/onnx_node_tests.py --table` in the environment of `tools/python/make_venv newest` (from PyPI, 4 GB of disk). The cases are the
 node tests of onnx {onnx.__version__} and cases of onnxruntime's fused operators, {len(cases)} in all. Each is imported (inputs that
 determine shapes as initializers), interpreted in double precision and compiled for the CPU; both outputs are compared with
 ONNX's, by ONNX's own tolerances. {total['passed']} pass in both ways, {total['refused']} are refused with a located message, {total['failed']} fail,

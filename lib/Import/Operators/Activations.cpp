@@ -160,9 +160,25 @@ LogicalResult pRelu(Node &node) {
       0, m.select(m.apply<tx::GreaterOp>(v, m.like(v, 0)), v, m.mul(v, node.value(slope))));
 }
 
+/// The swish of the first operand, times the second.
+LogicalResult swiGlu(Node &node) {
+  if (failed(node.arity(2, 2)))
+    return failure();
+  Tensor *gate = node.input(0), *linear = node.input(1);
+  if (!isFloat(gate->type) || linear->type != gate->type || linear->shape != gate->shape)
+    return node.error() << "of " << typeText(*gate) << " and " << typeText(*linear)
+                        << ", expected floats of one type and shape";
+  if (failed(node.emittable({gate, linear})))
+    return failure();
+  Math m(node);
+  FailureOr<Value> gated = swish(node, m, node.value(gate));
+  return failed(gated) ? failure() : node.set(0, m.mul(*gated, node.value(linear)));
+}
+
 const OpRow activationRows[] = {
     {"Gelu", "", 20, anyLater, activation<gelu>, OpEffect::Maps},
     {"Swish", "", 24, anyLater, activation<swish>, OpEffect::Maps},
+    {"SwiGLU", "", 28, anyLater, swiGlu, OpEffect::Combines},
     {"Softplus", "", 1, anyLater, activation<plain<tx::SoftplusOp>>, OpEffect::Maps},
     {"Softsign", "", 1, anyLater, activation<softsign>, OpEffect::Maps},
     {"Elu", "", 6, anyLater, activation<elu>, OpEffect::Maps},

@@ -150,13 +150,28 @@ LogicalResult divide(Node &node) {
                                       : binary<tx::QuotientOp, scalars::div>(node);
 }
 
+/// a - b floor(a / b) of floats: the remainder, and b more where their signs differ.
+LogicalResult floatModulo(Node &node) {
+  FailureOr<Tensor *> rest =
+      combine<tx::RemainderOp, scalars::mod>(node, node.input(0), node.input(1));
+  if (failed(rest) || (*rest)->host)
+    return failed(rest) ? failure() : node.set(0, *rest);
+  Math m(node);
+  Value r = node.value(*rest), b = node.value(node.input(1));
+  Value signs = m.mul(m.apply<tx::SignOp>(r), m.apply<tx::SignOp>(b));
+  return node.set(0, m.select(m.apply<tx::LessOp>(signs, m.like(signs, 0)), m.add(r, b), r));
+}
+
 LogicalResult modulo(Node &node) {
+  constexpr int64_t floorsFloats = 28; // since this opset
   int64_t likeC = 0;
   if (failed(node.arity(2, 2)) || failed(node.attribute("fmod", likeC)) ||
       failed(checkDivisor(node)))
     return failure();
   if (!likeC && isFloat(node.input(0)->type))
-    return node.error() << "of floats needs attribute 'fmod' = 1";
+    return node.version >= floorsFloats
+               ? floatModulo(node)
+               : node.error() << "of floats needs attribute 'fmod' = 1 in opset " << node.version;
   return likeC ? binary<tx::RemainderOp, scalars::fmod>(node)
                : binary<tx::ModuloOp, scalars::mod>(node);
 }

@@ -68,9 +68,12 @@ LogicalResult constantOfShape(Node &node) {
 
 /// ceil((limit - start) / delta) elements, none if that is negative.
 LogicalResult range(Node &node) {
-  if (failed(node.arity(3, 3)))
+  int64_t stash = 1; // compute 16-bit floats in float32
+  if (failed(node.arity(3, 3)) || failed(node.attribute("stash_type", stash)))
     return failure();
   DType type = node.input(0)->type;
+  if (stash != 1 && is16Bit(type))
+    return node.error() << "attribute 'stash_type' is " << stash << ", only 1 is supported";
   for (int64_t i = 0; i < 3; ++i) {
     Tensor *each = node.input(i);
     if (!each->host)

@@ -119,7 +119,7 @@ llvm::ArrayRef<OpRow> controlOps();       // Control.cpp
 /// "ai.onnx" is the same domain as "".
 llvm::StringRef canonicalDomain(llvm::StringRef domain);
 /// Of the default domain. A newer one may give an operator of the same name another meaning.
-constexpr int64_t newestOpset = 25;
+constexpr int64_t newestOpset = 28;
 /// Why a model with this version of a domain's opset cannot be imported; "" where it can.
 std::string opsetProblem(llvm::StringRef domain, int64_t version);
 

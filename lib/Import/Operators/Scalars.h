@@ -36,13 +36,17 @@ inline constexpr ScalarFunction div{
       return v[1] == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(v[0])) : v[0] / v[1];
     }};
 /// The sign of the divisor (Python's %).
-inline constexpr ScalarFunction mod{nullptr, [](I v) {
-                                      if (v[1] == -1)
-                                        return int64_t(0);
-                                      int64_t rest = v[0] % v[1];
-                                      return rest != 0 && (rest < 0) != (v[1] < 0) ? rest + v[1]
-                                                                                   : rest;
-                                    }};
+inline constexpr ScalarFunction mod{
+    [](D v) {
+      double rest = std::fmod(v[0], v[1]);
+      return rest == 0 ? std::copysign(0.0, v[1]) : (rest < 0) != (v[1] < 0) ? rest + v[1] : rest;
+    },
+    [](I v) {
+      if (v[1] == -1)
+        return int64_t(0);
+      int64_t rest = v[0] % v[1];
+      return rest != 0 && (rest < 0) != (v[1] < 0) ? rest + v[1] : rest;
+    }};
 /// The sign of the dividend (C's fmod).
 inline constexpr ScalarFunction fmod{[](D v) { return std::fmod(v[0], v[1]); },
                                      [](I v) { return v[1] == -1 ? 0 : v[0] % v[1]; }};
