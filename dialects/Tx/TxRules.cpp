@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
 
 using namespace mlir;
@@ -87,7 +88,8 @@ std::string ConstantOp::getShardRule() {
 std::string IotaOp::getShardRule() { return "-> n^"; }
 
 std::string CastOp::getShardRule() {
-  return isa<FloatType>(getType().getElementType()) ? "~* -> *" : "* -> *";
+  bool isLinear = isa<FloatType>(getType().getElementType()) && !(*this)->hasAttr(kRounds);
+  return isLinear ? "~* -> *" : "* -> *";
 }
 
 std::string TransposeOp::getShardRule() {

@@ -4,9 +4,13 @@
 // parameters and constants. Casts between what are now equal types fold away. What a file stores
 // stays noted in a parameter's `initial`; the runtime converts it when it is read.
 //
+// What a model of 32 bits rounds to 16 and widens again, x.half().float(), stays rounded: its gradient is
+// rounded by the same casts. Of a model of 16 bits every op would round.
+//
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Preconditions.h"
@@ -53,10 +57,26 @@ ElementsAttr inSingle(ElementsAttr value) {
                          [](const APFloat &number) { return inSingle(number).bitcastToAPInt(); });
 }
 
+bool is16Bit(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isF16() || element.isBF16();
+}
+
+/// Is the value only moved, and then widened?
+bool isWidened(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (isa<tx::ReshapeOp, tx::TransposeOp, tx::BroadcastOp>(user))
+      return isWidened(user->getResult(0));
+    return isa<tx::CastOp>(user) && isa<FloatType>(getElementTypeOrSelf(user->getResult(0))) &&
+           !is16Bit(user->getResult(0).getType());
+  });
+}
+
 struct SinglePrecision : partita::impl::SinglePrecisionPassBase<SinglePrecision> {
   void runOnOperation() override {
     if (failed(expectForward(*this, getOperation())))
       return signalPassFailure();
+    SmallVector<std::pair<tx::CastOp, Type>> roundings = findRoundings();
     getOperation().walk([&](Operation *op) {
       for (Value result : op->getResults())
         convert(result);
@@ -76,9 +96,36 @@ struct SinglePrecision : partita::impl::SinglePrecisionPassBase<SinglePrecision>
                                                    map(function.getResultTypes())));
       }
     });
+    for (auto [cast, type] : roundings)
+      keepRounding(cast, type);
   }
 
 private:
+  /// Casts whose rounding is kept, and the types that they round to.
+  SmallVector<std::pair<tx::CastOp, Type>> findRoundings() {
+    SmallVector<std::pair<tx::CastOp, Type>> found;
+    auto parameters = getOperation().getOps<train::ParameterOp>();
+    if (llvm::any_of(parameters, [](train::ParameterOp each) { return is16Bit(each.getType()); }))
+      return found;
+    getOperation().walk([&](tx::CastOp cast) {
+      Type from = getElementTypeOrSelf(cast.getX().getType());
+      if (isa<FloatType>(from) && !is16Bit(from) && is16Bit(cast.getType()) &&
+          isWidened(cast.getResult()))
+        found.push_back({cast, cast.getType()});
+    });
+    return found;
+  }
+
+  void keepRounding(tx::CastOp cast, Type type) {
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointAfter(cast);
+    auto widened = tx::CastOp::create(builder, cast.getLoc(), cast.getType(), cast.getResult());
+    cast.getResult().replaceAllUsesExcept(widened.getResult(), widened);
+    cast.getResult().setType(llvm::cast<RankedTensorType>(type));
+    cast->setAttr(tx::kRounds, builder.getUnitAttr());
+    ++this->roundings;
+  }
+
   void convert(Value value) {
     Type single = inSingle(value.getType());
     values += single != value.getType();

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --single-precision --canonicalize | FileCheck %s
+// RUN: partita-opt %s --split-input-file --single-precision --canonicalize | FileCheck %s
 
 // CHECK: train.parameter @w : tensor<4x8xf32> initial(<"w.bin", offset = 0, bytes = 64, f16>)
 train.parameter @w : tensor<4x8xf16> initial(<"w.bin", offset = 0, bytes = 64, f16>)
@@ -34,4 +34,29 @@ func.func @double(%x: tensor<3xf64>) -> tensor<3xf64> {
   %0 = tx.constant dense<[-1.7976931348623157e+308, 0xFFF0000000000000, 0.1]> : tensor<3xf64> : tensor<3xf64>
   %1 = tx.max %x, %0 : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   return %1 : tensor<3xf64>
+}
+
+// -----
+
+// Without parameters of 16 bits: what is only moved before it is widened stays rounded, what is computed in 16 bits does not.
+train.parameter @w : tensor<4x8xf32>
+
+// CHECK-LABEL: func.func @rounded
+func.func @rounded(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+  %w = train.read @w : tensor<4x8xf32>
+  // CHECK: %[[P:.*]] = tx.matmul
+  %p = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  // CHECK-NEXT: %[[H:.*]] = tx.cast %[[P]] {tx.rounds} : tensor<2x8xf32> -> tensor<2x8xf16>
+  // CHECK-NEXT: %[[R:.*]] = tx.cast %[[H]] : tensor<2x8xf16> -> tensor<2x8xf32>
+  %h = tx.cast %p : tensor<2x8xf32> -> tensor<2x8xf16>
+  %v = tx.reshape %h : tensor<2x8xf16> -> tensor<16xf16>
+  %f = tx.cast %v : tensor<16xf16> -> tensor<16xf32>
+  %s = tx.reshape %f : tensor<16xf32> -> tensor<2x8xf32>
+  // CHECK-NEXT: %[[E:.*]] = tx.exp %[[P]] : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %b = tx.cast %p : tensor<2x8xf32> -> tensor<2x8xbf16>
+  %e = tx.exp %b : (tensor<2x8xbf16>) -> tensor<2x8xbf16>
+  %g = tx.cast %e : tensor<2x8xbf16> -> tensor<2x8xf32>
+  // CHECK-NEXT: tx.add %[[R]], %[[E]]
+  %y = tx.add %s, %g : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
 }

@@ -11,7 +11,8 @@ def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
     Phase: import.
 
     Parameters, constants and values of f16, bf16 and f64 become f32, finite numbers the nearest finite ones;
-    the file's type stays in a parameter's `initial`.
+    the file's type stays in a parameter's `initial`. If no parameter has 16 bits, casts to 16 bits and back to more, with nothing
+    computed in between (`x.half().float()`), still round.
 
     ```mlir
     %0 = train.read @w : tensor<4x8xf16>
@@ -21,7 +22,8 @@ def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
     %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
     ```
   }];
-  let statistics = [Statistic<"values", "values", "tensors whose type changed">];
+  let statistics = [Statistic<"values", "values", "tensors whose type changed">,
+                    Statistic<"roundings", "roundings", "casts to 16 bits and back that are kept">];
 }
 
 #endif // PARTITA_IMPORT_PASSES

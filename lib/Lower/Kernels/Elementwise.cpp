@@ -8,6 +8,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Floats.h"
+#include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/ScalarText.h"
@@ -186,7 +187,8 @@ struct Cast : KernelInterface::ExternalModel<Cast, tx::CastOp> {
 
 /// Every op of the region is a local of the loop's body, then the outputs are stored: an output may
 /// stand where an input stood. What is stored in 16 bits is rounded, also for the ops of the loop
-/// that go on with it: they see what everybody else will; what is not stored is not rounded.
+/// that go on with it: they see what everybody else will; what is not stored is not rounded, unless
+/// casts are the model's own.
 struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
   bool acceptsOperand(Operation *, unsigned, const View &view) const { return isWalkable(view); }
   bool acceptsResult(Operation *, unsigned, const View &view) const { return isWalkable(view); }
@@ -205,8 +207,9 @@ struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
       text[argument] = loop.input(operand, inputName(i));
     SmallVector<std::string> locals, expressions;
     std::string name = "map";
+    bool roundsCasts = areCastsOwn(l.shared.module);
     for (Operation &inner : body.without_terminator())
-      if (failed(lowerInner(&inner, text, locals, name)))
+      if (failed(lowerInner(&inner, roundsCasts, text, locals, name)))
         return failure();
     for (auto [value, result] : llvm::zip(body.getTerminator()->getOperands(), op->getResults()))
       if (l.hasMemory(result))
@@ -221,7 +224,16 @@ private:
     return i < 8 ? std::string(1, static_cast<char>('a' + i)) : "a" + std::to_string(i);
   }
 
-  static LogicalResult lowerInner(Operation *inner, llvm::DenseMap<Value, std::string> &text,
+  /// Are all casts to 16 bits the model's own, or of gradients behind these? In a program whose parameters
+  /// have 16 bits, others stand where results may be stored.
+  static bool areCastsOwn(ModuleOp module) {
+    return llvm::none_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {
+      return isShortFloat(getElementTypeOrSelf(parameter.getType()));
+    });
+  }
+
+  static LogicalResult lowerInner(Operation *inner, bool roundsCasts,
+                                  llvm::DenseMap<Value, std::string> &text,
                                   SmallVector<std::string> &locals, std::string &name) {
     DenseElementsAttr constant;
     Value result = inner->getResult(0);
@@ -235,8 +247,10 @@ private:
     SmallVector<std::string> operands;
     for (Value operand : inner->getOperands())
       operands.push_back(text.lookup(operand));
-    bool rounds = isShortFloat(element) && !result.hasOneUse() &&
-                  llvm::any_of(inner->getUsers(), llvm::IsaPred<tx::FusedOp>);
+    bool isStored =
+        !result.hasOneUse() && llvm::any_of(inner->getUsers(), llvm::IsaPred<tx::FusedOp>);
+    bool isOwn = inner->hasAttr(tx::kRounds) || (roundsCasts && isa<tx::CastOp>(inner));
+    bool rounds = isShortFloat(element) && (isStored || isOwn);
     if (auto cast = dyn_cast<tx::CastOp>(inner);
         cast && !rounds && isa<FloatType>(element) &&
         isa<FloatType>(cast.getX().getType().getElementType())) {
