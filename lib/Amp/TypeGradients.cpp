@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
@@ -48,8 +49,9 @@ Value inType(Value value, FloatType element) {
     return cast.getX();
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
-  if (!passesOn(op))
-    return tx::CastOp::create(builder, value.getLoc(), type.clone(element), value);
+  if (!passesOn(op)) // also of what a loop adds up, which is of no pass itself
+    return tx::CastOp::create(builder, provenance::backward(value.getLoc()), type.clone(element),
+                              value);
   Value source = inType(op->getOperand(0), element);
   Operation *made = builder.clone(*op);
   made->setOperand(0, source);

@@ -21,7 +21,7 @@ namespace {
 struct Role {
   par::Role role;
   StringLiteral text;
-  StringLiteral asGather = "", asScatter = "", anew = "", choice = "",
+  StringLiteral asGather = "", asScatter = "", anew = "", alone = "", choice = "",
                 need = "the mean over all samples";
   std::optional<Place> place = {};
   StringLiteral title = "";
@@ -34,6 +34,8 @@ struct Role {
   constexpr Role scatters(StringLiteral says) const { return with(&Role::asScatter, says); }
   /// What is added where the backward pass gathers what the forward pass had gathered.
   constexpr Role again(StringLiteral says) const { return with(&Role::anew, says); }
+  /// What it says where no op asked for it.
+  constexpr Role withoutOp(StringLiteral says) const { return with(&Role::alone, says); }
   /// What would remove it, where it is a choice of the plan that no seed says.
   constexpr Role chosen(StringLiteral says) const { return with(&Role::choice, says); }
   /// What of the mathematics requires it, where it is the batch that is split.
@@ -72,8 +74,10 @@ constexpr Role kRoles[] = {
                   "the total")
         .paired(),
     Role(par::Role::Max, ", over which it takes the max: each rank has its own"),
-    Role(par::Role::Share, ", which an operand lacks: each rank has a partial sum of its gradient").paired(),
-    Role(par::Role::Parameter, ", which parameters lack: each rank has a partial sum of their gradients")
+    Role(par::Role::Share, ", which an operand lacks: each rank has a partial sum of its gradient")
+        .paired(),
+    Role(par::Role::Parameter,
+         ", which parameters lack: each rank has a partial sum of their gradients")
         .scatters(
             ", which parameters lack: each rank has a partial sum of their gradients, and keeps the "
             "shard that it updates")
@@ -86,16 +90,20 @@ constexpr Role kRoles[] = {
             "keeps its shard of the total")
         .again(" again for the backward pass instead of being saved")
         .paired(),
-    Role(par::Role::Piece, ", of which each rank takes its shard: the shards of the gradient are gathered"),
+    Role(par::Role::Piece,
+         ", of which each rank takes its shard: the shards of the gradient are gathered"),
     Role(par::Role::Block,
          " of one block of a fused weight, of which each rank takes its shard: the shards of "
          "that block's gradient are gathered")
         .reportedAt(Gradients, "gradients of parameters"),
-    Role(par::Role::Moved, "a pipeline stage sends a shard to each rank of the next one; these gather it")
+    Role(par::Role::Moved,
+         "a pipeline stage sends a shard to each rank of the next one; these gather it")
         .chosen("with --mesh pp=1"),
     Role(par::Role::Update,
          ", which parameters lack: each rank updates the shard whose states it keeps, and "
          "the new values are gathered")
+        .withoutOp(
+            "each rank updates the shard whose states it keeps, and the new values are gathered")
         .chosen(
             "with --zero-stage 0, which uses one all_reduce instead of this and a reduce_scatter")
         .reportedAt(Gradients, "updated parameters"),
@@ -106,10 +114,12 @@ constexpr Role kRoles[] = {
             ", which parameters lack: each rank has a partial sum of their gradients, and keeps the "
             "shard that it updates")
         .again(", once more for the backward pass")
+        .withoutOp("each rank keeps a shard of the parameter, which is gathered for its use")
         .chosen("with --zero-stage 2, which keeps full parameters and gathers each once per step")
         .scattersReportedAt(Gradients, "gradients of parameters"),
-    Role(par::Role::Saved, "each rank keeps a shard of the layer's input, which is gathered to recompute "
-                  "the layer")
+    Role(par::Role::Saved,
+         "each rank keeps a shard of the layer's input, which is gathered to recompute "
+         "the layer")
         .chosen("without --recompute-partition: then every rank keeps the full input"),
     Role(par::Role::Held,
          "several pipeline stages hold the parameter: each has a partial sum of its gradient")
@@ -222,7 +232,7 @@ std::string Collective::why() const {
   if (!row)
     return "no reason is noted: its op has no par.causes";
   if (op.empty()) // no op asked for it, but the plan
-    return row->text.str();
+    return (row->alone.empty() ? row->text : row->alone).str();
   std::string text =
       letter.empty()
           ? formatv("{0} splits what {1} works on", axis, op).str()

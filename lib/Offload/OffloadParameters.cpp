@@ -97,8 +97,11 @@ private:
   }
 
   static Value copyFor(train::ReadOp read, const Uses &uses, StringRef purpose) {
-    OpBuilder builder(firstOf(uses));
-    auto copy = offload::ToDeviceOp::create(builder, read.getLoc(), read.getType(), read,
+    Operation *first = firstOf(uses);
+    OpBuilder builder(first);
+    Location loc =
+        provenance::isBackward(first) ? provenance::backward(read.getLoc()) : read.getLoc();
+    auto copy = offload::ToDeviceOp::create(builder, loc, read.getType(), read,
                                             purpose.empty() ? StringAttr()
                                                             : builder.getStringAttr(purpose));
     for (OpOperand *use : uses)

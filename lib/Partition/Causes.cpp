@@ -201,7 +201,32 @@ void Causes::noteWithoutLetter(const Pending &each) {
                            layerOf(each.inserted, op), layers.count(), par::SeedAttr()));
 }
 
+static par::Role roleOf(Operation *op) {
+  auto collective = dyn_cast<CollectiveInterface>(op);
+  if (auto move = dyn_cast<par::ReshardInterface>(op);
+      move && !(collective && collective.getRow().reduces))
+    return move.gathers() ? par::Role::Whole : par::Role::Piece;
+  return isa<par::FOp>(op)                          ? par::Role::Share
+         : isa<par::MaxOp, par::AllReduceMaxOp>(op) ? par::Role::Max
+                                                    : par::Role::Sum;
+}
+
+/// What nobody has told of: the shards that ranks take of a constant (`localize`), and what stood there.
+void Causes::addOthers() {
+  llvm::DenseSet<Operation *> known;
+  for (const Pending &each : pending)
+    known.insert(each.inserted);
+  function.walk([&](Operation *op) {
+    auto axis = isa<par::FOp, par::GOp, par::MaxOp, par::ReshardInterface, CollectiveInterface>(op)
+                    ? op->getAttrOfType<StringAttr>("axis")
+                    : StringAttr();
+    if (axis && !known.contains(op) && !noted.contains(op))
+      pending.push_back({op, roleOf(op), nullptr, axis});
+  });
+}
+
 void Causes::write() {
+  addOthers();
   MLIRContext *context = function.getContext();
   for (const Pending &each : pending) {
     bool opened = each.role == par::Role::Sum || each.role == par::Role::Max;

@@ -62,6 +62,7 @@ private:
                         llvm::StringRef parameter = "");
   void note(mlir::Operation *inserted, par::CauseAttr cause);
   void noteWithoutLetter(const Pending &each);
+  void addOthers();
   int64_t layerOf(mlir::Operation *inserted, mlir::Operation *op);
   mlir::Operation *splitterFrom(mlir::Operation *user, mlir::StringAttr axis, bool seeded) const;
 

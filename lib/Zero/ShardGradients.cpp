@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
@@ -58,7 +59,8 @@ private:
     Value part = summand.get();
     if (part.getType() != exchanged.getType()) { // so is one micro-batch's, where it is not yet
       builder.setInsertionPoint(inside);
-      part = tx::CastOp::create(builder, part.getLoc(), exchanged.getType(), part);
+      part = tx::CastOp::create(builder, provenance::backward(part.getLoc()), exchanged.getType(),
+                                part);
     }
     inside->setOperand(0, part);
     summand.set(inside.getPieces()[0]);

@@ -2,12 +2,14 @@
 //
 // The gather replaces the conjugate `f`: if the ranks of the axis work on different samples, its
 // adjoint is a reduce-scatter. The `f` of other axes moves before the gather, onto the shard, so that
-// those ranks reduce shards, too.
+// those ranks reduce shards, too. Its cause is that of the `f`, also for gathers of inference and
+// evaluation, which have none, and where several pipeline stages share the parameter.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Zero/Causes.h"
 #include "lib/Zero/SyncEach.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
@@ -53,6 +55,9 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
     module.walk([&](train::ReadOp read) { reads.push_back(read); });
     SymbolTable symbols(module);
     for (train::ReadOp read : reads)
+      if (par::FOp f = conjugateBehind(read.getResult()))
+        reasons.try_emplace(read.getSymbolAttr().getAttr(), f.getLoc());
+    for (train::ReadOp read : reads)
       if (symbols.lookup<train::ParameterOp>(read.getSymbol()) && isSharded(read.getType()))
         shard(read);
     module.walk([&](train::InitialValueOp initial) {
@@ -81,6 +86,19 @@ private:
            zero::pieceType(type, axis, mesh);
   }
 
+  /// The `f` over the axis behind the value or others like it; null for a program without gradients.
+  par::FOp conjugateBehind(Value value) const {
+    for (Operation *user : value.getUsers()) {
+      auto f = dyn_cast<par::FOp>(user);
+      if (f && f.getAxisAttr() == axis)
+        return f;
+      if (isa<TransparentInterface>(user) && user->getNumResults() == 1)
+        if (par::FOp behind = conjugateBehind(user->getResult(0)))
+          return behind;
+    }
+    return {};
+  }
+
   /// The value's only users are `f`s, one after another, up to the value that ops compute with:
   /// returned with the `f`s.
   static Value lastConjugate(Value value, SmallVectorImpl<par::FOp> &conjugates) {
@@ -105,7 +123,8 @@ private:
     piece.setType(zero::pieceType(piece.getType(), axis, mesh));
     OpBuilder builder(read);
     builder.setInsertionPointAfter(read);
-    Location loc = read.getLoc();
+    std::optional<Location> reason = reasons.lookup(read.getSymbolAttr().getAttr());
+    Location loc = zero::withRole(read.getLoc(), reason, par::Role::Kept);
     for (par::FOp f : conjugates) {
       if (f.getAxisAttr() == axis) {
         // what the gradient is reduced for
@@ -177,6 +196,7 @@ private:
 
   par::MeshAttr mesh;
   StringAttr axis;
+  llvm::DenseMap<StringAttr, std::optional<Location>> reasons; ///< of each parameter: its `f`'s
 };
 
 } // namespace

@@ -6,7 +6,9 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Zero/Causes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
 
@@ -75,6 +77,20 @@ private:
     return module.walk(several).wasInterrupted();
   }
 
+  /// Where a gradient is summed over ranks, perhaps for each micro-batch or before a cast; none if it is not.
+  static std::optional<Location> reductionOf(Value gradient) {
+    while (Operation *op = gradient.getDefiningOp()) {
+      if (isa<CollectiveInterface>(op))
+        return op->getLoc();
+      auto loop = dyn_cast<train::AccumulateOp>(op);
+      unsigned number = cast<OpResult>(gradient).getResultNumber();
+      if (loop ? number >= loop.getSums().size() : !isa<tx::CastOp>(op))
+        break;
+      gradient = loop ? loop.getPart(number).get() : op->getOperand(0);
+    }
+    return std::nullopt;
+  }
+
   void shard(train::OptimizerInterface update) {
     Type whole = update->getOperand(0).getType();
     // What the ranks do not update alike is nobody's to share.
@@ -86,7 +102,7 @@ private:
       for (Value access : accesses.lookup(state.getSymNameAttr()))
         access.setType(piece);
     Value gradient = update.getUpdatingGradient();
-    Operation *producer = gradient.getDefiningOp();
+    std::optional<Location> reduced = reductionOf(gradient);
     Value rounded = update.getRounded(), updated = rounded ? rounded : update->getResult(0);
     whole = updated.getType();
     if (!rounded)
@@ -96,8 +112,7 @@ private:
       result.setType(piece.clone(getElementTypeOrSelf(result.getType())));
     OpBuilder builder(update);
     builder.setInsertionPointAfter(update);
-    Location reason = par::withRole(
-        update->getLoc(), producer ? producer->getLoc() : update->getLoc(), par::Role::Update);
+    Location reason = zero::withRole(update->getLoc(), reduced, par::Role::Update);
     auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), updated, axis,
                                            builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());

@@ -15,7 +15,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %rate = train.learning_rate : tensor<f32>
     // CHECK: %[[G:.*]] = par.all_reduce {{.*}} -> tensor<4xbf16>
     // CHECK: train.sgd {{%.*}}, %[[G]],
-    // WIDE: %[[WIDE:.*]] = tx.cast %{{.*}} : tensor<4xbf16, {{.*}}> -> tensor<4xf32, {{.*}}>
+    // WIDE: %[[WIDE:.*]] = tx.cast %{{.*}} {train.backward} : tensor<4xbf16, {{.*}}> -> tensor<4xf32, {{.*}}>
     // WIDE: %[[G:.*]] = par.all_reduce %[[WIDE]] {{.*}} -> tensor<4xf32>
     // WIDE-NOT: par.all_reduce
     // WIDE: train.sgd {{%.*}}, %[[G]],

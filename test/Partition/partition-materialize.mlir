@@ -97,7 +97,7 @@ func.func @capped(%x: tensor<2x4xf32>, %n: tensor<f32>) -> tensor<2x7xf32> {
 // Of a constant with a value per head every rank has all, and takes its piece, axis by axis; of a splat it has a smaller one.
 // CHECK-LABEL: func.func @slopes
 // CHECK: %[[ALL:.*]] = tx.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00{{\]}}, {{.*}}> : tensor<8x2xf32> : tensor<8x2xf32>
-// CHECK-NEXT: %[[PIECE:.*]] = par.narrow %[[ALL]] over "dp" along 0 : tensor<8x2xf32> -> tensor<4x2xf32, #par.place<[8 @dp, 2]>>
+// CHECK-NEXT: %[[PIECE:.*]] = par.narrow %[[ALL]] over "dp" along 0 {par.causes = [#par.cause<piece "*0" in "~*, ~* -> *" of "tx.mul" "" layer -1 of 0 seed <"batch" "" of []>>]} : tensor<8x2xf32> -> tensor<4x2xf32, #par.place<[8 @dp, 2]>>
 // CHECK-NEXT: %[[SPLAT:.*]] = tx.constant dense<2.000000e+00> : tensor<4x2xf32> : tensor<4x2xf32, #par.place<[8 @dp, 2]>>
 // CHECK-NEXT: tx.mul %[[PIECE]], %[[SPLAT]]
 func.func @slopes(%x: tensor<8x2xf32> {par.split = #par.place<[8 @dp, 2]>}) -> tensor<8x2xf32> {

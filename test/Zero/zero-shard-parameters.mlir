@@ -59,4 +59,25 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     }
     return %s : tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
   }
+  // Gathers have the cause of the parameter's f in another role: of a function without f, too, and where stages share the parameter. One that
+  // no op of the model has asked for says what it is of.
+  // CHECK-LABEL: func @causes
+  // CHECK: zero.gather {{.*}} {par.causes = [#par.cause<kept "k" in "" of "tx.matmul" "node" layer 0 of 2>]}
+  // CHECK-LABEL: func @evaluation
+  // CHECK: zero.gather {{.*}} {par.causes = [#par.cause<kept "k" in "" of "tx.matmul" "node" layer 1 of 2>]}
+  // CHECK: zero.gather {{.*}} {par.causes = [#par.cause<kept "" in "" of "" "still" layer 1 of 2>]
+  train.parameter @shared : tensor<4xf32>
+  train.parameter @still : tensor<4xf32>
+  func.func @causes() -> tensor<4xf32, #par.place<[4], replicated [dp]>> {
+    %s = train.read @shared : tensor<4xf32>
+    %1 = pipe.share %s on [0, 1] : tensor<4xf32>
+    %2 = par.f %1 over "dp" {par.causes = [#par.cause<parameter "k" in "" of "tx.matmul" "node" layer 0 of 2>]} : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [dp]>>
+    return %2 : tensor<4xf32, #par.place<[4], replicated [dp]>>
+  }
+  func.func @evaluation() -> tensor<4xf32> attributes {par.no_cotangents} {
+    %s = train.read @shared : tensor<4xf32>
+    %t = train.read @still : tensor<4xf32> loc("still")
+    %y = tx.add %s, %t {train.layer = #train.layer<1 of 2>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
 }
