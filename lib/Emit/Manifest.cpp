@@ -123,19 +123,7 @@ json::Object transfersOf(ModuleOp stage) {
 }
 
 stages::Slot slotOf(const train::OrderAttr::Slot &slot) {
-  auto kindOf = [](train::PassKind kind) {
-    switch (kind) {
-    case train::PassKind::Forward:
-      return stages::Slot::Forward;
-    case train::PassKind::Backward:
-      return stages::Slot::Backward;
-    case train::PassKind::Weights:
-      return stages::Slot::Weights;
-    }
-    llvm_unreachable("no such kind of pass");
-  };
-  return {kindOf(slot.pass.kind), static_cast<int>(slot.pass.chunk),
-          static_cast<int>(slot.microBatch)};
+  return {slot.pass.kind, static_cast<int>(slot.pass.chunk), static_cast<int>(slot.microBatch)};
 }
 
 /// What `note-schedule` found: the order in runs, as slots of a schedule's file, and what passes cost, by

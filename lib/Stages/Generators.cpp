@@ -21,16 +21,19 @@ public:
   Writer(std::vector<Slot> &slots, int microBatches) : slots(slots), m(microBatches) {}
 
   /// Nothing where there is no such micro-batch, or its pass before this one is still to come.
-  void put(Slot::Kind kind, int chunk = 0) {
-    int &next = done[kind][chunk];
-    int ready = kind == Slot::Forward ? m : done[kind - 1][chunk];
+  void put(PassKind kind, int chunk = 0) {
+    auto number = static_cast<size_t>(kind);
+    int &next = done[number][chunk];
+    int ready = kind == PassKind::Forward ? m : done[number - 1][chunk];
     if (next < ready)
       slots.push_back({kind, chunk, next++});
   }
-  void forward(int chunk = 0) { put(Slot::Forward, chunk); }
-  void backward(int chunk = 0) { put(Slot::Backward, chunk); }
-  void weights(int chunk = 0) { put(Slot::Weights, chunk); }
-  bool has(Slot::Kind kind, int chunk = 0) const { return done[kind][chunk] < m; }
+  void forward(int chunk = 0) { put(PassKind::Forward, chunk); }
+  void backward(int chunk = 0) { put(PassKind::Backward, chunk); }
+  void weights(int chunk = 0) { put(PassKind::Weights, chunk); }
+  bool has(PassKind kind, int chunk = 0) const {
+    return done[static_cast<size_t>(kind)][chunk] < m;
+  }
 
 private:
   std::vector<Slot> &slots;
@@ -43,9 +46,9 @@ private:
 static void gpipe(Schedule &schedule) {
   for (std::vector<Slot> &slots : schedule.slots) {
     Writer stage(slots, schedule.microBatches);
-    while (stage.has(Slot::Forward))
+    while (stage.has(PassKind::Forward))
       stage.forward();
-    while (stage.has(Slot::Backward))
+    while (stage.has(PassKind::Backward))
       stage.backward();
   }
 }
@@ -59,13 +62,13 @@ static void oneForwardOneBackward(Schedule &schedule, int ahead) {
     Writer stage(slots, schedule.microBatches);
     for (int i = 0; i < ahead * (schedule.stages - s - 1); ++i)
       stage.forward();
-    for (int i = 0; stage.has(Slot::Backward); ++i) {
+    for (int i = 0; stage.has(PassKind::Backward); ++i) {
       stage.forward();
       stage.backward();
       if (schedule.splitsBackward && i >= ahead * s)
         stage.weights();
     }
-    while (schedule.splitsBackward && stage.has(Slot::Weights))
+    while (schedule.splitsBackward && stage.has(PassKind::Weights))
       stage.weights();
   }
 }
@@ -74,17 +77,17 @@ static void oneForwardOneBackward(Schedule &schedule, int ahead) {
 /// single group runs all of its forward passes first, as Megatron-LM's does.
 static void interleaved(Schedule &schedule) {
   int p = schedule.stages, v = schedule.chunks, m = schedule.microBatches, total = m * v;
-  auto slotAt = [&](Slot::Kind kind, int i) {
+  auto slotAt = [&](PassKind kind, int i) {
     int chunk = i % (p * v) / p;
-    return Slot{kind, kind == Slot::Forward ? chunk : v - 1 - chunk, i / (p * v) * p + i % p};
+    return Slot{kind, kind == PassKind::Forward ? chunk : v - 1 - chunk, i / (p * v) * p + i % p};
   };
   for (auto [s, slots] : llvm::enumerate(schedule.slots)) {
     int ahead = m == p ? total : std::min(total, (p - static_cast<int>(s) - 1) * 2 + (v - 1) * p);
     for (int i = 0; i < total + ahead; ++i) {
       if (i < total)
-        slots.push_back(slotAt(Slot::Forward, i));
+        slots.push_back(slotAt(PassKind::Forward, i));
       if (i >= ahead)
-        slots.push_back(slotAt(Slot::Backward, i - ahead));
+        slots.push_back(slotAt(PassKind::Backward, i - ahead));
     }
   }
 }
@@ -109,7 +112,7 @@ static void zeroBubbleWave(Schedule &schedule) {
     }
     for (int i = 0; i < p - s; ++i)
       pass(1);
-    while (stage.has(Slot::Forward, 0) || stage.has(Slot::Forward, 1)) {
+    while (stage.has(PassKind::Forward, 0) || stage.has(PassKind::Forward, 1)) {
       pass(0);
       pass(1);
     }
@@ -122,7 +125,7 @@ static void zeroBubbleWave(Schedule &schedule) {
       stage.weights(0);
     }
     for (int chunk : {1, 0})
-      while (stage.has(Slot::Weights, chunk)) {
+      while (stage.has(PassKind::Weights, chunk)) {
         stage.backward(chunk);
         stage.weights(chunk);
       }

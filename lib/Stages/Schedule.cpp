@@ -15,20 +15,9 @@ std::pair<int, int> Schedule::placeOf(int position) const {
           static_cast<int>(positions.chunkOf(position))};
 }
 
-llvm::StringRef partita::stages::nameOf(Slot::Kind kind) {
-  switch (kind) {
-  case Slot::Forward:
-    return "forward";
-  case Slot::Backward:
-    return "backward";
-  case Slot::Weights:
-    return "weights";
-  }
-  llvm_unreachable("no such kind of slot");
-}
-
 static std::string text(const Schedule &schedule, const Slot &slot) {
-  return nameOf(slot.kind).str() + " of micro-batch " + std::to_string(slot.microBatch) +
+  return partita::train::stringifyPassKind(slot.kind).str() + " of micro-batch " +
+         std::to_string(slot.microBatch) +
          (schedule.chunks > 1 ? ", chunk " + std::to_string(slot.chunk) : "");
 }
 
@@ -40,7 +29,7 @@ static std::string placeText(const Schedule &schedule, int stage, size_t number)
 namespace {
 
 /// A pass of a micro-batch at a position.
-using Pass = std::tuple<Slot::Kind, int, int>; // kind, position, micro-batch
+using Pass = std::tuple<PassKind, int, int>; // kind, position, micro-batch
 
 /// Runs all stages side by side, each slot as soon as what it waits for is done.
 class Execution {
@@ -61,14 +50,14 @@ public:
   std::vector<Pass> needs(int stage, const Slot &slot) const {
     int position = schedule.positionOf(stage, slot.chunk), micro = slot.microBatch;
     std::vector<Pass> passes;
-    if (slot.kind == Slot::Forward && position > 0)
-      passes.push_back({Slot::Forward, position - 1, micro});
-    if (slot.kind == Slot::Backward)
-      passes.push_back({Slot::Forward, position, micro});
-    if (slot.kind == Slot::Backward && position + 1 < schedule.positions())
-      passes.push_back({Slot::Backward, position + 1, micro});
-    if (slot.kind == Slot::Weights)
-      passes.push_back({Slot::Backward, position, micro});
+    if (slot.kind == PassKind::Forward && position > 0)
+      passes.push_back({PassKind::Forward, position - 1, micro});
+    if (slot.kind == PassKind::Backward)
+      passes.push_back({PassKind::Forward, position, micro});
+    if (slot.kind == PassKind::Backward && position + 1 < schedule.positions())
+      passes.push_back({PassKind::Backward, position + 1, micro});
+    if (slot.kind == PassKind::Weights)
+      passes.push_back({PassKind::Backward, position, micro});
     return passes;
   }
 
@@ -124,9 +113,9 @@ ScheduleReport partita::stages::reportByStage(const Schedule &schedule,
     int kept = 0, most = 0;
     for (const Slot &slot : schedule.slots[stage]) {
       work += execution.costOf(stage, slot);
-      kept += slot.kind == Slot::Forward;
+      kept += slot.kind == PassKind::Forward;
       most = std::max(most, kept);
-      kept -= slot.kind == (schedule.splitsBackward ? Slot::Weights : Slot::Backward);
+      kept -= slot.kind == (schedule.splitsBackward ? PassKind::Weights : PassKind::Backward);
     }
     result.inFlight.push_back(most);
     result.work.push_back(work);
@@ -145,29 +134,32 @@ ScheduleReport partita::stages::reportByStage(const Schedule &schedule,
 /// Each slot in range, once, and behind the pass of its chunk whose values it reads; none missing.
 static std::string findWrongSlot(const Schedule &schedule) {
   for (auto [stage, slots] : llvm::enumerate(schedule.slots)) {
-    std::map<std::tuple<int, int, int>, size_t> seen;
+    std::map<std::tuple<PassKind, int, int>, size_t> seen;
     for (auto [number, slot] : llvm::enumerate(slots)) {
       std::string place = placeText(schedule, static_cast<int>(stage), number);
       if (slot.chunk < 0 || slot.chunk >= schedule.chunks || slot.microBatch < 0 ||
           slot.microBatch >= schedule.microBatches)
         return place + ": there are " + std::to_string(schedule.chunks) + " chunks and " +
                std::to_string(schedule.microBatches) + " micro-batches";
-      if (slot.kind == Slot::Weights && !schedule.splitsBackward)
+      if (slot.kind == PassKind::Weights && !schedule.splitsBackward)
         return place + ": the backward passes of this schedule are not split";
       auto [first, isNew] = seen.try_emplace({slot.kind, slot.chunk, slot.microBatch}, number);
       if (!isNew)
         return place + ": runs already in slot " + std::to_string(first->second);
     }
-    for (int kind = Slot::Forward;
-         kind <= (schedule.splitsBackward ? Slot::Weights : Slot::Backward); ++kind)
+    for (PassKind kind : {PassKind::Forward, PassKind::Backward, PassKind::Weights})
       for (int chunk = 0; chunk < schedule.chunks; ++chunk)
         for (int micro = 0; micro < schedule.microBatches; ++micro)
-          if (!seen.count({kind, chunk, micro}))
+          if ((kind != PassKind::Weights || schedule.splitsBackward) &&
+              !seen.count({kind, chunk, micro}))
             return "stage " + std::to_string(stage) + " has no slot for the " +
-                   text(schedule, {static_cast<Slot::Kind>(kind), chunk, micro});
+                   text(schedule, {kind, chunk, micro});
     for (auto [number, slot] : llvm::enumerate(slots)) {
-      Slot before{static_cast<Slot::Kind>(slot.kind - 1), slot.chunk, slot.microBatch};
-      if (slot.kind != Slot::Forward && seen[{before.kind, slot.chunk, slot.microBatch}] > number)
+      if (slot.kind == PassKind::Forward)
+        continue;
+      Slot before{static_cast<PassKind>(static_cast<uint32_t>(slot.kind) - 1), slot.chunk,
+                  slot.microBatch};
+      if (seen[{before.kind, slot.chunk, slot.microBatch}] > number)
         return placeText(schedule, static_cast<int>(stage), number) + ": waits for the " +
                text(schedule, before) + " on stage " + std::to_string(stage) +
                ", which comes after it";
@@ -180,9 +172,9 @@ static std::string findWrongSlot(const Schedule &schedule) {
 /// none of weights.
 static std::optional<int> neighborOf(const Schedule &schedule, int stage, const Slot &slot,
                                      int distance) {
-  int forward = slot.kind == Slot::Forward ? distance : -distance;
+  int forward = slot.kind == PassKind::Forward ? distance : -distance;
   int position = schedule.positionOf(stage, slot.chunk) + forward;
-  bool exists = slot.kind != Slot::Weights && position >= 0 && position < schedule.positions();
+  bool exists = slot.kind != PassKind::Weights && position >= 0 && position < schedule.positions();
   return exists ? std::optional(position) : std::nullopt;
 }
 static std::optional<int> sourceOf(const Schedule &schedule, int stage, const Slot &slot) {
@@ -265,7 +257,7 @@ private:
     size_t receives = 0;   ///< that have begun
     size_t awaited = 0;    ///< sends
   };
-  using ChannelKey = std::pair<Slot::Kind, int>; // kind of pass, position that sends
+  using ChannelKey = std::pair<PassKind, int>; // kind of pass, position that sends
 
   const Step *at(int stage) const {
     return next[stage] < steps[stage].size() ? &steps[stage][next[stage]] : nullptr;

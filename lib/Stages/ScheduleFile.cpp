@@ -10,18 +10,18 @@ using namespace partita::stages;
 namespace json = llvm::json;
 
 std::string partita::stages::slotText(const Slot &slot) {
-  return "FBW"[slot.kind] + std::to_string(slot.microBatch) +
+  return "FBW"[static_cast<size_t>(slot.kind)] + std::to_string(slot.microBatch) +
          (slot.chunk > 0 ? "." + std::to_string(slot.chunk) : "");
 }
 
 std::optional<Slot> partita::stages::parseSlot(llvm::StringRef text) {
   Slot slot{};
   if (text.consume_front("F"))
-    slot.kind = Slot::Forward;
+    slot.kind = PassKind::Forward;
   else if (text.consume_front("B"))
-    slot.kind = Slot::Backward;
+    slot.kind = PassKind::Backward;
   else if (text.consume_front("W"))
-    slot.kind = Slot::Weights;
+    slot.kind = PassKind::Weights;
   else
     return std::nullopt;
   auto [microBatch, chunk] = text.split('.');
@@ -73,7 +73,7 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
                      " is not a slot; a string with F, B or W and a micro-batch is one, perhaps "
                      "with a chunk: \"F3\", \"B0.1\"");
       schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
-      schedule.splitsBackward |= slot->kind == Slot::Weights;
+      schedule.splitsBackward |= slot->kind == PassKind::Weights;
       slots.push_back(*slot);
     }
   }

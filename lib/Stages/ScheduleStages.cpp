@@ -136,18 +136,16 @@ private:
       return false;
     int64_t ahead = 0;
     for (const stages::Slot &slot : table.slots[stage - 1]) {
-      ahead += passOf(slot).kind == train::PassKind::Forward    ? 1
-               : passOf(slot).kind == train::PassKind::Backward ? -1
-                                                                : 0;
+      ahead += slot.kind == train::PassKind::Forward    ? 1
+               : slot.kind == train::PassKind::Backward ? -1
+                                                        : 0;
       if (ahead > 2)
         return false;
     }
     return true;
   }
 
-  static train::PassName passOf(const stages::Slot &slot) {
-    return {static_cast<train::PassKind>(slot.kind), slot.chunk};
-  }
+  static train::PassName passOf(const stages::Slot &slot) { return {slot.kind, slot.chunk}; }
 
   /// A schedule may count on stages that begin and end a step one after the other. Whatever is summed over
   /// stages makes them wait for the last one.

@@ -18,7 +18,7 @@ static Schedule make(llvm::StringRef name, int stages, int microBatches, int chu
 static std::string letters(const std::vector<Slot> &slots) {
   std::string text;
   for (const Slot &slot : slots)
-    text += "FBW"[slot.kind];
+    text += "FBW"[static_cast<size_t>(slot.kind)];
   return text;
 }
 
@@ -29,7 +29,7 @@ TEST(Schedule, OneForwardOneBackwardIsDeepSpeeds) {
   EXPECT_EQ(letters(schedule.slots[1]), "FFBFBFBB");
   EXPECT_EQ(letters(schedule.slots[2]), "FBFBFBFB");
   for (const std::vector<Slot> &slots : schedule.slots) // each kind in the order of the micro-batches
-    for (Slot::Kind kind : {Slot::Forward, Slot::Backward}) {
+    for (PassKind kind : {PassKind::Forward, PassKind::Backward}) {
       int next = 0;
       for (const Slot &slot : slots)
         if (slot.kind == kind)
@@ -143,8 +143,8 @@ TEST(Schedule, WrongSlotsAreRefused) {
         slots[at].chunk = schedule.chunks;
       break;
     default: { // a backward pass in front of its forward pass
-      Slot backward{Slot::Backward, slots[at].chunk, slots[at].microBatch}, forward = backward;
-      forward.kind = Slot::Forward;
+      Slot backward{PassKind::Backward, slots[at].chunk, slots[at].microBatch}, forward = backward;
+      forward.kind = PassKind::Forward;
       std::swap(*std::find(slots.begin(), slots.end(), backward),
                 *std::find(slots.begin(), slots.end(), forward));
     }
@@ -263,7 +263,7 @@ TEST(Schedule, ProblemsNameTheSlot) {
   schedule.slots[1].pop_back();
   EXPECT_EQ(findProblem(schedule), "stage 1 has no slot for the weights of micro-batch 1");
   schedule = make("gpipe", 2, 2);
-  schedule.slots[0].push_back({Slot::Forward, 0, 1});
+  schedule.slots[0].push_back({PassKind::Forward, 0, 1});
   EXPECT_EQ(findProblem(schedule),
             "stage 0, slot 4 (forward of micro-batch 1): runs already in slot 1");
 }

@@ -13,6 +13,7 @@
 #define PARTITA_STAGES_SCHEDULE_H
 
 #include "dialects/Pipe/Positions.h"
+#include "dialects/Train/Train.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -22,18 +23,17 @@
 
 namespace partita::stages {
 
+using train::PassKind;
+
 /// One micro-batch's pass through a chunk. If a schedule has slots for weights, Backward computes only
 /// the cotangent of the chunk's input, and Weights the rest of the parameters' gradients.
 struct Slot {
-  enum Kind { Forward, Backward, Weights } kind;
+  PassKind kind = PassKind::Forward;
   int chunk = 0, microBatch = 0;
   bool operator==(const Slot &other) const {
     return kind == other.kind && chunk == other.chunk && microBatch == other.microBatch;
   }
 };
-
-/// "forward", "backward" or "weights".
-llvm::StringRef nameOf(Slot::Kind kind);
 
 struct Schedule {
   int stages = 1, microBatches = 1, chunks = 1; ///< chunks per stage
@@ -108,16 +108,16 @@ std::string findProblem(const Schedule &schedule);
 /// Seconds, or any other unit, that a slot of a chunk takes.
 struct SlotCosts {
   double forward = 1, backward = 1, weights = 1;
-  double of(Slot::Kind kind) const {
+  double of(PassKind kind) const {
     switch (kind) {
-    case Slot::Forward:
+    case PassKind::Forward:
       return forward;
-    case Slot::Backward:
+    case PassKind::Backward:
       return backward;
-    case Slot::Weights:
+    case PassKind::Weights:
       return weights;
     }
-    llvm_unreachable("no such kind of slot");
+    llvm_unreachable("no such kind of pass");
   }
 };
 

@@ -56,11 +56,12 @@ private:
     for (auto [number, slot] : enumerate(timeline.schedule.slots[stage])) {
       double begin = timeline.begin(stage, number), end = timeline.end(stage, number);
       std::string name = partita::stages::slotText(slot);
-      os << formatv("<rect x=\"{0:f2}\" y=\"{1}\" width=\"{2:f2}\" height=\"{3}\" fill=\"{4}\" stroke=\"white\" "
-                    "stroke-width=\"0.5\"{5} data-stage=\"{6}\" data-slot=\"{7}\" data-begin=\"{8:f0}\" "
-                    "data-end=\"{9:f0}\"/>\n",
-                    x(begin), y, x(end) - x(begin), kRowHeight, kLooks[slot.kind].color,
-                    slot.chunk % 2 ? " fill-opacity=\"0.6\"" : "", stage, name, begin, end);
+      os << formatv(
+          "<rect x=\"{0:f2}\" y=\"{1}\" width=\"{2:f2}\" height=\"{3}\" fill=\"{4}\" stroke=\"white\" "
+          "stroke-width=\"0.5\"{5} data-stage=\"{6}\" data-slot=\"{7}\" data-begin=\"{8:f0}\" "
+          "data-end=\"{9:f0}\"/>\n",
+          x(begin), y, x(end) - x(begin), kRowHeight, kLooks[static_cast<size_t>(slot.kind)].color,
+          slot.chunk % 2 ? " fill-opacity=\"0.6\"" : "", stage, name, begin, end);
       if (x(end) - x(begin) > 7. * static_cast<double>(name.size()) + 2)
         text((x(begin) + x(end)) / 2, y + kRowHeight * 0.66, "middle", name, " fill=\"white\"");
     }

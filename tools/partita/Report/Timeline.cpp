@@ -9,6 +9,7 @@
 using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
+using stages::PassKind;
 using stages::Schedule;
 using stages::Slot;
 using stages::SlotCosts;
@@ -59,9 +60,9 @@ static std::vector<SlotCosts> readCosts(const json::Object *costs, int chunks) {
   };
   std::vector<SlotCosts> result;
   for (int chunk = 0; chunk < chunks; ++chunk)
-    result.push_back({cost(stages::nameOf(Slot::Forward), chunk),
-                      cost(stages::nameOf(Slot::Backward), chunk),
-                      cost(stages::nameOf(Slot::Weights), chunk)});
+    result.push_back({cost(train::stringifyPassKind(PassKind::Forward), chunk),
+                      cost(train::stringifyPassKind(PassKind::Backward), chunk),
+                      cost(train::stringifyPassKind(PassKind::Weights), chunk)});
   return result;
 }
 
@@ -72,13 +73,13 @@ static int64_t numberOf(const json::Object *byKind, StringRef kind, size_t chunk
 
 /// Those that `noted` has, at the last slots of their passes.
 static std::vector<Timeline::Reduction> reductionsOf(const json::Object &noted, ArrayRef<Slot> slots) {
-  std::map<std::pair<Slot::Kind, int>, size_t> last;
+  std::map<std::pair<PassKind, int>, size_t> last;
   for (auto [number, slot] : enumerate(slots))
     last[{slot.kind, slot.chunk}] = number;
   std::vector<Timeline::Reduction> result;
   for (auto [pass, number] : last) {
     auto [kind, chunk] = pass;
-    StringRef name = stages::nameOf(kind);
+    StringRef name = train::stringifyPassKind(kind);
     auto cost = static_cast<double>(numberOf(noted.getObject("costs"), name, chunk)),
          beside = static_cast<double>(numberOf(noted.getObject("beside"), name, chunk));
     if (int64_t bytes = numberOf(noted.getObject("reduced"), name, chunk); bytes > 0)
@@ -109,7 +110,7 @@ std::optional<Timeline> Timeline::of(const json::Array &list, std::string &probl
     for (const Slot &slot : slots) {
       schedule.microBatches = std::max(schedule.microBatches, slot.microBatch + 1);
       schedule.chunks = std::max(schedule.chunks, std::min(slot.chunk, 1 << 10) + 1);
-      schedule.splitsBackward |= slot.kind == Slot::Weights;
+      schedule.splitsBackward |= slot.kind == PassKind::Weights;
     }
   problem = schedule.stages ? stages::findProblem(schedule) : "there are no stages";
   if (!problem.empty())
