@@ -9,6 +9,24 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
+std::string partita::par::shardProblem(RankedTensorType type, MeshAttr mesh) {
+  std::string problem;
+  llvm::raw_string_ostream os(problem);
+  Layout layout = Layout::of(type);
+  llvm::SetVector<StringAttr> axes;
+  layout.axes(axes);
+  for (StringAttr axis : axes)
+    if (!mesh.hasAxis(axis.getValue())) {
+      os << "placement over " << axis << ", an axis that the mesh " << mesh << " lacks";
+      return problem;
+    }
+  FailureOr<RankedTensorType> local =
+      layout.localType(type.getElementType(), mesh, [&](const Twine &error) { os << error; });
+  if (succeeded(local) && *local != type)
+    os << "one rank's shard is '" << *local << "', the type says '" << type << "'";
+  return problem;
+}
+
 namespace {
 
 /// No way back is longer than this: a program that does not verify may have cycles.

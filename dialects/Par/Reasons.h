@@ -8,6 +8,9 @@
 
 namespace partita::par {
 
+/// Why a type with a placement is not that of one rank's shard on the mesh; empty if it is.
+std::string shardProblem(mlir::RankedTensorType type, MeshAttr mesh);
+
 /// One step of the way back from a value to the op that placed it over an axis.
 struct ReasonStep {
   mlir::Value value;

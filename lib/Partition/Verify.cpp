@@ -40,20 +40,8 @@ private:
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !type.getEncoding())
       return success();
-    par::Layout layout = par::Layout::of(type);
-    llvm::SetVector<StringAttr> axes;
-    layout.axes(axes);
-    for (StringAttr axis : axes)
-      if (!mesh.hasAxis(axis.getValue()))
-        return emitError(value.getLoc())
-               << "placement over " << axis << ", an axis that the mesh " << mesh << " lacks";
-    auto local = layout.localType(type.getElementType(), mesh,
-                                  [&](const Twine &error) { emitError(value.getLoc()) << error; });
-    if (failed(local))
-      return failure();
-    if (*local != type)
-      return emitError(value.getLoc())
-             << "one rank's shard is " << *local << ", the type says " << type;
+    if (std::string problem = par::shardProblem(type, mesh); !problem.empty())
+      return emitError(value.getLoc()) << problem;
     return success();
   }
 

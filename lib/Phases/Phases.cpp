@@ -3,6 +3,7 @@
 #include "partita/Phases/Phases.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -13,7 +14,8 @@ using namespace mlir;
 using namespace partita;
 
 // A phase's passes in running order, one a line, so that grep finds a flag where it runs. Behind them each phase
-// has note-phase{phase=PHASE}, on the program as a whole where the others run on its stages (pipelineText).
+// has note-phase{phase=PHASE}, which like verify-phase looks at the program as a whole where the others run on its
+// stages (pipelineText).
 
 static constexpr StringLiteral kImport[] = {
     "single-precision",
@@ -241,9 +243,9 @@ int partita::phaseIndex(StringRef name) {
   return -1;
 }
 
-/// The phase's own passes, on a program or on a stage.
-static std::string passesText(const Phase &phase, const Plan &plan) {
-  std::string pipeline = llvm::join(phase.passes, ","), text;
+/// Passes of a phase with the plan's values.
+static std::string passesText(ArrayRef<StringLiteral> passes, const Plan &plan) {
+  std::string pipeline = llvm::join(passes, ","), text;
   StringRef rest = pipeline;
   while (true) {
     auto [before, after] = rest.split("${");
@@ -261,10 +263,13 @@ bool partita::isOfStages(ModuleOp module) {
 }
 
 std::string partita::pipelineText(const Phase &phase, const Plan &plan, bool ofStages) {
-  std::string text = passesText(phase, plan);
+  std::string own = passesText(phase.passes.drop_back(), plan);
   std::string note = "note-phase{phase=" + phase.name.str() + "}";
-  return (ofStages ? "builtin.module(" + text + ")" : text) + "," + note;
+  return (ofStages ? "builtin.module(" + own + ")" : own) + "," + contractOf(phase).str() + "," +
+         note;
 }
+
+StringRef partita::contractOf(const Phase &phase) { return phase.passes.back(); }
 
 bool partita::reads(const Phase &phase, StringRef option) {
   return llvm::any_of(phase.passes, [&](StringRef pass) {
@@ -281,6 +286,12 @@ int partita::firstReader(StringRef option) {
 
 LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Plan &plan,
                                  llvm::function_ref<void(const Phase &)> begins) {
+  if (first > 0 && module->hasAttr(kPhaseAttr)) { // somebody may have changed it since that phase
+    PassManager manager(module.getContext(), ModuleOp::getOperationName());
+    if (failed(parsePassPipeline(contractOf(phases()[first - 1]), manager)) ||
+        failed(manager.run(module)))
+      return failure();
+  }
   for (int index = first; index <= last; ++index) {
     const Phase &phase = phases()[index];
     if (begins)
@@ -313,6 +324,33 @@ static std::optional<int> lastPhase(ModuleOp module) {
   return {};
 }
 
+/// What only programs have that went through a phase, on an op of whatever kind; the last phases first.
+static constexpr struct Trace {
+  StringLiteral attribute, phase;
+} kTraces[] = {
+    {rt::RtDialect::kProgram, "lower"}, {rt::RtDialect::kBuffers, "memory"},
+    {pipe::PipeDialect::kStage, "cut"}, {provenance::kBackward, "differentiate"},
+    {provenance::kCauses, "partition"}, {pipe::PipeDialect::kStages, "stages"},
+    {provenance::kLayer, "objective"},
+};
+
+/// Is it a program for phase 'import', as one is where nothing says what it is? An error if it is a later one's.
+static LogicalResult expectNew(ModuleOp module) {
+  for (const Trace &trace : kTraces) {
+    WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+      if (!op->hasAttr(trace.attribute))
+        return WalkResult::advance();
+      return op->emitError() << "'" << op->getName() << "' has " << trace.attribute
+                             << ", which phase '" << trace.phase << "' makes, and the module no "
+                             << kPhaseAttr << "; set " << kPhaseAttr
+                             << " to the name of the phase that wrote it";
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
 int partita::nextPhase(ModuleOp module) {
   std::optional<int> last = lastPhase(module);
   bool isLost = last == -1 && module->hasAttr(train::TrainDialect::kPlan);
@@ -321,6 +359,7 @@ int partita::nextPhase(ModuleOp module) {
                        << ", so nothing says which phase wrote it; set " << kPhaseAttr
                        << " to its name, or remove " << train::TrainDialect::kPlan
                        << " from a program for phase 'import'";
+  isLost |= last == -1 && !isLost && failed(expectNew(module));
   return last && !isLost ? *last + 1 : -1;
 }
 

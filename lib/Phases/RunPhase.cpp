@@ -91,8 +91,10 @@ struct RunPhase : PassWrapper<RunPhase, OperationPass<ModuleOp>> {
     }
     OpPassManager manager(ModuleOp::getOperationName());
     llvm::raw_string_ostream os(problem);
-    if (problem.empty() &&
-        succeeded(parsePassPipeline(pipelineText(phase, plan, isOfStages(module)), manager, os))) {
+    std::string text = pipelineText(phase, plan, isOfStages(module));
+    if (index > 0 && module->hasAttr(kPhaseAttr))
+      text = contractOf(phases()[index - 1]).str() + "," + text;
+    if (problem.empty() && succeeded(parsePassPipeline(text, manager, os))) {
       if (failed(runPipeline(manager, module)))
         signalPassFailure();
       return;

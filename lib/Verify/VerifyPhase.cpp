@@ -1,22 +1,28 @@
 //===- VerifyPhase.cpp - verify-phase -----------------------------------------------------------===//
 //
-// What holds after a phase, a row each: what is new there, what has gone, what every op says. A row
-// adds to those above it: a dialect stays, and what is gone stays away.
+// What holds after a phase, a row each: which ops are new there, which are gone, what no op may be. A
+// row adds to those above it: a dialect stays, what is gone stays away, and what is wrong stays wrong.
+//
+// Of a program of pipeline stages, each a module, this holds for every stage.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Par/Reasons.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Verify/Stages.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinDialect.h"
 #include "partita/Verify/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace partita {
 #define GEN_PASS_DEF_VERIFYPHASEPASS
@@ -30,12 +36,18 @@ namespace {
 
 using Predicate = bool (*)(Operation *);
 
+/// What no op may be after a phase, and how the message goes on after the op's name.
+struct Fault {
+  Predicate isIn = nullptr;
+  StringLiteral says = "";
+};
+
 struct Contract {
   StringLiteral phase;
   Predicate isKnown; ///< of a dialect that may be there from now on
   Predicate isGone;  ///< may not be there from now on
-  Predicate isWrong = nullptr; ///< from now on: no op may be
-  StringLiteral has = "";      ///< what such an op has
+  Fault faults[2] = {};
+  Predicate isNew = nullptr; ///< of a known dialect, but made by this phase and none before
 };
 
 template <typename... Dialects> bool isOf(Operation *op) {
@@ -49,18 +61,111 @@ bool isStep(Operation *op) {
          isa_and_nonnull<func::FuncOp, train::AccumulateOp>(op->getParentOp());
 }
 
-/// What is made from ops of layers is of one as well. A constant that several ops share has no
-/// location, and so no layer, by upstream's folders.
+/// Part of the model's computation, or communication for it. A constant that several ops share has no
+/// location, and so no provenance, by upstream's folders.
+bool hasProvenance(Operation *op) { return isStep(op) && !op->hasTrait<OpTrait::ConstantLike>(); }
+
+/// What is made from ops of layers is of one as well.
 bool lacksLayer(Operation *op) {
-  return isStep(op) && !op->hasTrait<OpTrait::ConstantLike>() && !train::LayerAttr::of(op) &&
+  return hasProvenance(op) && !train::LayerAttr::of(op) &&
          llvm::any_of(op->getOperands(), [](Value operand) {
            Operation *definer = operand.getDefiningOp();
            return definer && train::LayerAttr::of(definer);
          });
 }
 
-bool lacksMemory(Operation *op) {
-  return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers);
+/// `note-flops` has recorded what layers do, by their marks, of which none is left.
+bool lostLayers(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  Operation *program = function;
+  while (program && !program->hasAttr(train::TrainDialect::kWork))
+    program = program->getParentOp();
+  if (!program)
+    return false;
+  bool isStepped = false;
+  WalkResult found = function.walk([&](Operation *each) {
+    isStepped |= hasProvenance(each);
+    return train::LayerAttr::of(each) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return isStepped && !found.wasInterrupted();
+}
+
+bool lacksAxis(Operation *op) {
+  return isa<ModuleOp>(op) &&
+         (op->hasAttr(pipe::PipeDialect::kStages) || op->hasAttr(pipe::PipeDialect::kStage)) &&
+         !op->hasAttr(pipe::PipeDialect::kAxis);
+}
+
+/// Ops that amplify errors or add up many numbers have results in 32 bits. Their gradients have the
+/// types of what they are gradients of.
+bool roundsTooEarly(Operation *op) {
+  auto precision = dyn_cast<PrecisionInterface>(op);
+  return precision && precision.getPrecision() >= Precision::High && isStep(op) &&
+         !computesGradients(op) && llvm::any_of(op->getResultTypes(), [](Type type) {
+           auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+           return element && element.getWidth() < 32;
+         });
+}
+
+bool isAnnotated(Operation *op) { return op->hasAttr(train::TrainDialect::kShardings); }
+
+/// A norm's terms are summed wherever something is split, whatever split it: no letter of a rule is
+/// the cause. They alone are float64.
+bool isOfNorm(Operation *op) { return getElementTypeOrSelf(op->getOperand(0).getType()).isF64(); }
+
+/// What partitioning inserts, and whatever is derived from it, says what made it necessary.
+bool lacksCauses(Operation *op) {
+  return isa<CollectiveInterface, par::ReshardInterface, par::FOp, par::GOp, par::MaxOp>(op) &&
+         par::causesOf(op).empty() && !isOfNorm(op);
+}
+
+/// The model computes with full parameters; shards are for updates.
+bool computesWithShards(Operation *op) {
+  return isOf<tx::TxDialect>(op) && llvm::any_of(op->getOperands(), [](Value operand) {
+           return operand.getDefiningOp<train::ReadOp>() &&
+                  !par::Layout::of(operand.getType()).flat.empty();
+         });
+}
+
+bool isOfBackwardRegion(Operation *op) {
+  auto loop = dyn_cast_or_null<train::AccumulateOp>(op->getParentOp());
+  return loop && loop.hasBackward() &&
+         loop.getPasses()[op->getParentRegion()->getRegionNumber()].kind !=
+             train::PassKind::Forward;
+}
+
+/// What computes a value, of which an update may take a shard, within a loop if one adds it up or hands
+/// it out. Null if it comes from outside.
+Operation *sourceOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto shard = dyn_cast_or_null<zero::ShardOp>(op))
+    return sourceOf(shard.getValue());
+  if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    return sourceOf(number < loop.getSums().size() ? loop.getPart(number).get() : handedOut(value));
+  }
+  return op;
+}
+
+/// Differentiation marks all ops of the backward regions. Behind them, and when they are joined with
+/// forward regions, what computes with a value of the backward pass still belongs to it: updates do not,
+/// and have ops of other dialects.
+bool lacksDirection(Operation *op) {
+  if (!hasProvenance(op) || computesGradients(op))
+    return false;
+  auto isBackward = [](Value operand) {
+    Operation *source = sourceOf(operand);
+    return source && provenance::isBackward(source);
+  };
+  return isOfBackwardRegion(op) || ((isOf<tx::TxDialect>(op) || isa<CollectiveInterface>(op)) &&
+                                    llvm::any_of(op->getOperands(), isBackward));
+}
+
+/// A gradient that is zero, because the loss does not depend on the parameter, is a constant.
+bool updatesByForwardPass(Operation *op) {
+  auto update = dyn_cast<train::OptimizerInterface>(op);
+  Operation *source = update ? sourceOf(update.getUpdatingGradient()) : nullptr;
+  return source && !computesGradients(source) && !source->hasTrait<OpTrait::ConstantLike>();
 }
 
 bool isUnscheduled(Operation *op) {
@@ -68,27 +173,79 @@ bool isUnscheduled(Operation *op) {
   return loop && loop.isUnscheduled();
 }
 
+/// A kernel reduces contiguous memory.
+bool reducesApart(Operation *op) {
+  auto isApart = [](auto reduction) {
+    SmallVector<int64_t> dims(reduction.getDims());
+    llvm::sort(dims);
+    ArrayRef<int64_t> shape = reduction.getX().getType().getShape();
+    for (int64_t dim = dims.empty() ? 0 : dims.front(); dim < (dims.empty() ? 0 : dims.back());
+         ++dim)
+      if (shape[dim] != 1 && !llvm::is_contained(dims, dim))
+        return true;
+    return false;
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<tx::ReduceSumOp, tx::ReduceMeanOp, tx::ReduceMaxOp>(isApart)
+      .Default(false);
+}
+
+bool lacksMemory(Operation *op) { return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers); }
+
 const Contract kContracts[] = {
     // par: a module written by hand may place collectives itself
     {"import",
      isOf<BuiltinDialect, func::FuncDialect, train::TrainDialect, tx::TxDialect, par::ParDialect>,
      nullptr},
+    // A spelling that no pattern knows stays, and a file may have the composites itself.
     {"raise", nullptr, nullptr},
-    {"objective", nullptr, nullptr, lacksLayer, "no train.layer"},
-    {"precision", nullptr, nullptr},
-    {"stages", isOf<pipe::PipeDialect>, nullptr},
-    {"partition", nullptr, nullptr},
-    {"parameters", isOf<zero::ZeroDialect>, nullptr},
-    {"differentiate", isOf<amp::AmpDialect>,
-     isOneOf<par::FOp, par::GOp, par::MaxOp, train::MinimizeOp>},
-    {"optimize", nullptr, isOneOf<train::UpdateOp>},
+    {"objective",
+     nullptr,
+     nullptr,
+     {{lacksLayer, "has no train.layer"},
+      {lostLayers, "has no op with train.layer, and train.work says what the layers do"}}},
+    {"precision", nullptr, nullptr, {{roundsTooEarly, "rounds to 16 bits what stays in 32"}}},
+    {"stages",
+     isOf<pipe::PipeDialect>,
+     nullptr,
+     {{lacksAxis, "is of pipeline stages and has no pipe.axis"}}},
+    {"partition",
+     nullptr,
+     nullptr,
+     {{lacksCauses, "has no par.causes"}, {isAnnotated, "has train.shardings"}}},
+    {"parameters",
+     isOf<zero::ZeroDialect>,
+     nullptr,
+     {{computesWithShards, "computes with shards of a parameter that no gather has made full"}}},
+    {"differentiate",
+     isOf<amp::AmpDialect>,
+     isOneOf<par::FOp, par::GOp, par::MaxOp, train::MinimizeOp>,
+     {{lacksDirection, "is of the backward pass but has no train.backward"}}},
+    {"optimize",
+     nullptr,
+     isOneOf<train::UpdateOp>,
+     {{updatesByForwardPass, "takes a gradient from an op without train.backward"}},
+     isOneOf<train::OptimizerInterface>},
     {"states", nullptr, isOneOf<train::GlobalNormOp, train::TrustRatioOp>},
     {"offload", isOf<offload::OffloadDialect>, nullptr},
     {"cut", nullptr, isOneOf<pipe::MoveOp, pipe::ShareOp, pipe::PinOp>},
-    {"schedule", nullptr, nullptr, isUnscheduled, "a backward region of its own, and no order"},
-    {"fuse", nullptr, nullptr},
-    {"overlap", nullptr, nullptr},
-    {"memory", nullptr, nullptr, lacksMemory, "no memory (rt.buffers)"},
+    {"schedule",
+     nullptr,
+     nullptr,
+     {{isUnscheduled, "has a backward region of its own, and no order"}}},
+    {"fuse",
+     nullptr,
+     nullptr,
+     {{reducesApart, "reduces dimensions that are not adjacent"}},
+     isOneOf<tx::FusionOp, tx::FusedProductOp, tx::MatMulBiasOp, tx::MatMulNTBiasOp,
+             tx::ClassifierLossOp, tx::ClassifierLossGradOp, tx::RotaryOp>},
+    {"overlap",
+     nullptr,
+     nullptr,
+     {},
+     isOneOf<AsyncStartInterface, AsyncWaitInterface, par::PollOp>},
+    {"memory", nullptr, nullptr, {{lacksMemory, "has no memory (rt.buffers)"}}},
+    // check-streams changes nothing: all that holds afterwards is what it has checked.
     {"sync", nullptr, nullptr},
 };
 
@@ -111,21 +268,29 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
     }
     if (last != std::end(kContracts))
       contracts = ArrayRef(std::begin(kContracts), last + 1);
-    if (failed(checkEntryPoints()))
-      return signalPassFailure();
-    WalkResult result = getOperation().walk([&](Operation *op) {
-      return failed(contracts.empty() ? checkEmitted(op) : check(op)) ? WalkResult::interrupt()
-                                                                      : WalkResult::advance();
+    placesShards =
+        llvm::any_of(contracts, [](const Contract &each) { return each.phase == "partition"; });
+    WalkResult result = getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      auto module = dyn_cast<ModuleOp>(op);
+      bool isWrong = (module && failed(enter(module))) ||
+                     failed(contracts.empty() ? checkEmitted(op) : check(op));
+      return isWrong ? WalkResult::interrupt() : WalkResult::advance();
     });
-    if (result.wasInterrupted())
+    if (result.wasInterrupted() || failed(checkStagesAgree(getOperation(), after)))
       signalPassFailure();
   }
 
 private:
+  LogicalResult enter(ModuleOp module) {
+    mesh = par::MeshAttr::of(module);
+    fitting.clear();
+    return checkEntryPoints(module);
+  }
+
   /// A run calls one function for each.
-  LogicalResult checkEntryPoints() {
+  static LogicalResult checkEntryPoints(ModuleOp module) {
     llvm::SmallDenseMap<train::EntryPoint, Operation *> found;
-    for (Operation &op : *getOperation().getBody()) {
+    for (Operation &op : *module.getBody()) {
       std::optional<train::EntryPoint> entry =
           isa<FunctionOpInterface>(op) ? train::entryPointOf(&op) : std::nullopt;
       if (!entry)
@@ -141,7 +306,23 @@ private:
     return success();
   }
 
-  LogicalResult check(Operation *op) const {
+  /// Is every rank's shard what the mesh makes of the value's placement?
+  LogicalResult checkShards(Operation *op) {
+    SmallVector<Type> types(op->getResultTypes());
+    for (Region &region : op->getRegions())
+      llvm::append_range(types, region.getArgumentTypes());
+    for (Type type : types) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !tensor.getEncoding() || !fitting.insert(type).second)
+        continue;
+      if (std::string problem = par::shardProblem(tensor, mesh); !problem.empty())
+        return op->emitOpError() << "does not fit the mesh " << mesh << " after phase '" << after
+                                 << "': " << problem;
+    }
+    return success();
+  }
+
+  LogicalResult check(Operation *op) {
     auto any = [&](Predicate Contract::*holds) {
       return llvm::any_of(contracts, [&](const Contract &contract) {
         return contract.*holds && (contract.*holds)(op);
@@ -151,10 +332,15 @@ private:
       return op->emitOpError() << "is left after phase '" << after << "'";
     if (!any(&Contract::isKnown))
       return op->emitOpError() << "is of a dialect that phase '" << after << "' does not know";
+    for (const Contract &later : ArrayRef(kContracts).drop_front(contracts.size()))
+      if (later.isNew && later.isNew(op))
+        return op->emitOpError() << "is there after phase '" << after << "', but phase '"
+                                 << later.phase << "' makes it";
     for (const Contract &contract : contracts)
-      if (contract.isWrong && contract.isWrong(op))
-        return op->emitOpError() << "has " << contract.has << " after phase '" << after << "'";
-    return success();
+      for (const Fault &fault : contract.faults)
+        if (fault.isIn && fault.isIn(op))
+          return op->emitOpError() << fault.says << " after phase '" << after << "'";
+    return placesShards ? checkShards(op) : success();
   }
 
   LogicalResult checkEmitted(Operation *op) const {
@@ -162,6 +348,9 @@ private:
   }
 
   ArrayRef<Contract> contracts; ///< up to the phase's; none after the last
+  bool placesShards = false;    ///< from partition on
+  par::MeshAttr mesh;           ///< of the module that is being looked at
+  llvm::DenseSet<Type> fitting; ///< types of tensors that it has
 };
 
 } // namespace

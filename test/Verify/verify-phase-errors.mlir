@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --verify-diagnostics --verify-phase=after=differentiate
 // RUN: not partita-opt %s --verify-phase=after=lower 2>&1 | FileCheck %s --check-prefix=LOWER
-// LOWER: error: 'par.f' op is left after phase 'lower'
+// LOWER: error: 'func.func' op is left after phase 'lower'
 // RUN: not partita-opt %s --verify-phase=after=nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 // NOTHING: error: verify-phase: there is no phase 'nothing'
 

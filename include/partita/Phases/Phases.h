@@ -17,7 +17,8 @@ namespace partita {
 
 struct Phase {
   llvm::StringLiteral name;
-  llvm::ArrayRef<llvm::StringLiteral> passes; ///< on the module, in running order
+  llvm::ArrayRef<llvm::StringLiteral>
+      passes; ///< on the module, in running order; the last one is verify-phase
   llvm::StringLiteral reason;                 ///< for its position
 };
 
@@ -31,6 +32,9 @@ int phaseIndex(llvm::StringRef name);
 bool isOfStages(mlir::ModuleOp module);
 /// The phase's pipeline with the plan's values in it; its last pass records the phase on the module.
 std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages = false);
+
+/// The pass that checks what holds after the phase, on the program as a whole.
+llvm::StringRef contractOf(const Phase &phase);
 
 /// Does the phase's pipeline read the plan option?
 bool reads(const Phase &phase, llvm::StringRef option);
@@ -48,7 +52,7 @@ std::string joinPlans(Plan &plan, const Plan &earlier, int nextPhase);
 void registerPhases();
 
 /// Runs the phases from `first` to `last` (places in phases()) one by one and records each on the
-/// module; `begins` is called for each before it runs. Errors are diagnostics.
+/// module, which must hold what the phase before `first` promises; `begins` is called for each before it runs. Errors are diagnostics.
 mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const Plan &plan,
                               llvm::function_ref<void(const Phase &)> begins = nullptr);
 

@@ -10,9 +10,12 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
   let description = [{
     Phase: import.
 
-    Every other phase ends with it, too. A phase may rely on the contracts of the phases before it: which dialects are there, which ops
-    are gone, that ops built from a layer's ops belong to a layer. The contracts are the table in lib/Verify/VerifyPhase.cpp;
-    partition-verify, offload-verify and check-streams check more for their phases.
+    Every other phase ends with it, too. A phase may rely on the contracts of the phases before it: which ops there are and which are
+    gone, and that no fact is lost by which passes decide: ops built from a layer's ops have a layer (`train.layer`), ops of the backward
+    pass its mark (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp;
+    that shards are those of the mesh, and that pipeline stages receive what others send, is checked beside it. partition-verify,
+    offload-verify and check-streams check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the
+    phase in `train.phase`, since somebody may have changed the module.
 
     ```mlir
     %f = par.f %w over "tp" : tensor<4x4xf32> -> tensor<4x4xf32, #par.place<[4, 4], replicated [tp]>>

@@ -204,7 +204,7 @@ static void train_step(Rank &rank) {
   float *head_bias_grad = rank.at(1280); // [16]
   reduceSum(stream, head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
   Pending pending = allReduceStart(rank.group(kDp), {{head_weight_grad, 128}, {head_bias_grad, 16}},
-      "gradients of \042head\042 */ \134");
+      "gradients of \042head\042 */ \134, backward");
   float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
   gemm(stream, Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
       head_weight, 16, 0.0f, model_head_MatMul_2, 8);
@@ -216,7 +216,7 @@ static void train_step(Rank &rank) {
   // model.embed, backward
   float *table_grad = rank.at(0); // [16, 8]
   embeddingBackward(stream, table_grad, model_act_Gelu_2, input_ids, 8, 8, 16, Write::Set);
-  allReduce(rank.group(kDp), {{table_grad, 128}}, "gradient of table");
+  allReduce(rank.group(kDp), {{table_grad, 128}}, "gradient of table, backward");
   wait(pending);
   float *step_number = rank.at(1024);
   stepNumber(stream, step_number, rank.device->control);
@@ -263,8 +263,8 @@ static const OptimizerState kOptimizerStates[] = {
 
 static const CensusEntry kCensus[] = {
     {CollectiveKind::AllReduce, "dp", 2, 8, "loss"},
-    {CollectiveKind::AllReduce, "dp", 1, 576, "gradients of \042head\042 */ \134"},
-    {CollectiveKind::AllReduce, "dp", 1, 512, "gradient of table"},
+    {CollectiveKind::AllReduce, "dp", 1, 576, "gradients of \042head\042 */ \134, backward"},
+    {CollectiveKind::AllReduce, "dp", 1, 512, "gradient of table, backward"},
 };
 
 static Stage stage() {

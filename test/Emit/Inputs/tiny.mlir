@@ -25,7 +25,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
     %m = train.read @head.weight.m : tensor<8x16xf32>
     %v = train.read @head.weight.v : tensor<8x16xf32>
     %0 = train.token_count %labels ignore -100 : (tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>>) -> tensor<f32, #par.place<[], partial [dp]>>
-    %count = par.all_reduce %0 over "dp" because "loss" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+    %count = par.all_reduce %0 over "dp" {par.causes = [#par.cause<sum "" in "" of "tx.reduce_sum" "loss" layer -1 of 0>]} : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
     %one = tx.reciprocal %count : (tensor<f32>) -> tensor<f32>
     %i = tx.reshape %ids : tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> -> tensor<2x4xi64, #par.place<[4 @dp, 4]>>
     %l = tx.reshape %labels : tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> -> tensor<2x4xi64, #par.place<[4 @dp, 4]>>
@@ -43,17 +43,17 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
     %loss, %lse = tx.cross_entropy %logits, %l ignore -100 : (tensor<2x4x16xf32, #par.place<[4 @dp, 4, 16]>>, tensor<2x4xi64, #par.place<[4 @dp, 4]>>) -> (tensor<2x4xf32, #par.place<[4 @dp, 4]>>, tensor<2x4xf32, #par.place<[4 @dp, 4]>>)
     %sum = tx.reduce_sum %loss [0, 1] : tensor<2x4xf32, #par.place<[4 @dp, 4]>> -> tensor<f32, #par.place<[], partial [dp]>>
     %mean = tx.mul %sum, %one : (tensor<f32, #par.place<[], partial [dp]>>, tensor<f32>) -> tensor<f32, #par.place<[], partial [dp]>>
-    %total = par.all_reduce %mean over "dp" because "loss" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+    %total = par.all_reduce %mean over "dp" {par.causes = [#par.cause<sum "" in "" of "tx.reduce_sum" "loss" layer -1 of 0>]} : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
     %seed = tx.broadcast %one {train.backward} : tensor<f32> -> tensor<2x4xf32, #par.place<[4 @dp, 4]>>
     %dlogits = tx.cross_entropy_grad %logits, %l, %lse, %seed ignore -100 {train.backward} : (tensor<2x4x16xf32, #par.place<[4 @dp, 4, 16]>>, tensor<2x4xi64, #par.place<[4 @dp, 4]>>, tensor<2x4xf32, #par.place<[4 @dp, 4]>>, tensor<2x4xf32, #par.place<[4 @dp, 4]>>) -> tensor<2x4x16xf32, #par.place<[4 @dp, 4, 16]>>
     %dw = tx.matmul_tn %h, %dlogits {train.backward} : (tensor<2x4x8xf32, #par.place<[4 @dp, 4, 8]>>, tensor<2x4x16xf32, #par.place<[4 @dp, 4, 16]>>) -> tensor<8x16xf32, #par.place<[8, 16], partial [dp]>> loc("/model/head/MatMul")
     %db = tx.reduce_sum %dlogits [0, 1] {train.backward} : tensor<2x4x16xf32, #par.place<[4 @dp, 4, 16]>> -> tensor<16xf32, #par.place<[16], partial [dp]>> loc("/model/head/Add")
-    %pending = par.all_reduce_start %dw, %db over "dp" because "gradients of \22head\22 */ \\" : tensor<8x16xf32, #par.place<[8, 16], partial [dp]>>, tensor<16xf32, #par.place<[16], partial [dp]>> -> i64
+    %pending = par.all_reduce_start %dw, %db over "dp" {par.causes = [#par.cause<share "" in "" of "tx.matmul" "gradients of \22head\22 */ \\" layer -1 of 0>], train.backward} : tensor<8x16xf32, #par.place<[8, 16], partial [dp]>>, tensor<16xf32, #par.place<[16], partial [dp]>> -> i64
     %dh = tx.matmul_nt %dlogits, %w {train.backward} : (tensor<2x4x16xf32, #par.place<[4 @dp, 4, 16]>>, tensor<8x16xf32>) -> tensor<2x4x8xf32, #par.place<[4 @dp, 4, 8]>> loc("/model/head/MatMul")
     %dx = tx.mul %dh, %half {train.backward} : (tensor<2x4x8xf32, #par.place<[4 @dp, 4, 8]>>, tensor<2x4x8xf32, #par.place<[4 @dp, 4, 8]>>) -> tensor<2x4x8xf32, #par.place<[4 @dp, 4, 8]>> loc("/model/act/Gelu")
     %dtable = tx.embedding_grad %i, %dx {train.backward} : (tensor<2x4xi64, #par.place<[4 @dp, 4]>>, tensor<2x4x8xf32, #par.place<[4 @dp, 4, 8]>>) -> tensor<16x8xf32, #par.place<[16, 8], partial [dp]>> loc("/model/embed/Gather")
-    %gtable = par.all_reduce %dtable over "dp" because "gradient of table" : tensor<16x8xf32, #par.place<[16, 8], partial [dp]>> -> tensor<16x8xf32>
-    %gw, %gb = par.wait %pending, %dw, %db : i64, tensor<8x16xf32, #par.place<[8, 16], partial [dp]>>, tensor<16xf32, #par.place<[16], partial [dp]>> -> tensor<8x16xf32>, tensor<16xf32>
+    %gtable = par.all_reduce %dtable over "dp" {par.causes = [#par.cause<share "" in "" of "tx.matmul" "gradient of table" layer -1 of 0>], train.backward} : tensor<16x8xf32, #par.place<[16, 8], partial [dp]>> -> tensor<16x8xf32>
+    %gw, %gb = par.wait %pending, %dw, %db {train.backward} : i64, tensor<8x16xf32, #par.place<[8, 16], partial [dp]>>, tensor<16xf32, #par.place<[16], partial [dp]>> -> tensor<8x16xf32>, tensor<16xf32>
     %rate = train.learning_rate : tensor<f32>
     %t = train.step_number : tensor<f32>
     %w1, %m1, %v1 = train.adamw %w, %gw, %m, %v, %rate, %t {beta1 = 0.9, beta2 = 0.999, epsilon = 1.0e-8, decay = 0.1} : (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<f32>, tensor<f32>) -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>)

@@ -29,7 +29,7 @@ elif fault == "doubled":  # a mean taken for a sum
     line = text.rindex("\n", 0, span[0]) + 1
     text = replace(span, "%doubled")
     layer = re.search(r"train\.layer = #train\.layer<[^>]*>", text[line:])[0]
-    text = text[:line] + f"    %doubled = tx.add {name}, {name} {{{layer}}} : ({kind}, {kind}) -> {kind}\n" + text[line:]
+    text = text[:line] + f"    %doubled = tx.add {name}, {name} {{train.backward, {layer}}} : ({kind}, {kind}) -> {kind}\n" + text[line:]
 elif fault == "offset":  # the values of a fused projection taken for its keys
     start = text.index("func.func @forward")
     text = text[:start] + text[start:].replace("[0, 0, 32] by", "[0, 0, 64] by", 1)

@@ -1,0 +1,134 @@
+//===- Stages.cpp - what pipeline stages must agree on ----------------------------------------===//
+//
+// Passes and people change stages one by one. What another stage relies on is compared here: the ranks
+// of a stage, which stages there are, and the messages of each channel. Sums are compared whenever the
+// program is verified (dialects/Pipe/Sums.h).
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Verify/Stages.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Transfers.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// A channel's ops of one function: those that send, in the stage where it begins, and those that receive.
+struct Messages {
+  SmallVector<Operation *> sent, received;
+};
+using ByChannel = llvm::MapVector<std::pair<StringAttr, pipe::ChannelAttr>, Messages>;
+
+} // namespace
+
+static ByChannel findMessages(ArrayRef<ModuleOp> stages) {
+  ByChannel messages;
+  for (ModuleOp stage : stages)
+    for (auto function : stage.getOps<func::FuncOp>())
+      function.walk([&, name = function.getSymNameAttr()](Operation *op) {
+        if (auto send = dyn_cast<pipe::SendOp>(op))
+          messages[{name, send.getChannel()}].sent.push_back(op);
+        else if (auto receive = dyn_cast<pipe::RecvOp>(op))
+          messages[{name, receive.getChannel()}].received.push_back(op);
+      });
+  return messages;
+}
+
+static Type typeOf(Operation *op) {
+  return isa<pipe::SendOp>(op) ? op->getOperand(0).getType() : op->getResult(0).getType();
+}
+
+/// How many values of each type in one call of the function.
+static llvm::MapVector<Type, int64_t> count(ArrayRef<Operation *> ops) {
+  llvm::MapVector<Type, int64_t> counts;
+  for (Operation *op : ops)
+    counts[typeOf(op)] += analysis::timesOf(op);
+  return counts;
+}
+
+static std::string text(const llvm::MapVector<Type, int64_t> &counts) {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  for (auto [type, times] : counts)
+    os << (result.empty() ? "" : " and ") << times << (times == 1 ? " value of " : " values of ")
+       << type;
+  return result.empty() ? "nothing" : result;
+}
+
+/// Values arrive in the order in which they were sent. A stage may have taken its last micro-batch out of
+/// the loop, and another not: then only the number of each type is known without running them.
+static bool areReceived(const Messages &messages) {
+  llvm::MapVector<Type, int64_t> sent = count(messages.sent), received = count(messages.received);
+  if (sent.size() != received.size() ||
+      llvm::any_of(sent, [&](auto &each) { return received.lookup(each.first) != each.second; }))
+    return false;
+  auto runAlike = [](auto pair) {
+    auto [a, b] = pair;
+    return analysis::timesOf(a) == analysis::timesOf(b);
+  };
+  auto areAlike = [](auto pair) {
+    auto [a, b] = pair;
+    return typeOf(a) == typeOf(b);
+  };
+  auto pairs = llvm::zip(messages.sent, messages.received);
+  return messages.sent.size() != messages.received.size() || !llvm::all_of(pairs, runAlike) ||
+         llvm::all_of(pairs, areAlike);
+}
+
+static LogicalResult checkMessages(ArrayRef<ModuleOp> stages, StringRef after) {
+  for (auto &[key, messages] : findMessages(stages)) {
+    if (areReceived(messages))
+      continue;
+    auto [function, channel] = key;
+    Operation *op = messages.sent.empty() ? messages.received.front() : messages.sent.front();
+    InFlightDiagnostic error =
+        op->emitOpError() << "over " << channel << ": stage " << channel.getFrom() << " sends "
+                          << text(count(messages.sent)) << " in a call of @" << function.getValue()
+                          << ", and stage " << channel.getTo() << " receives "
+                          << text(count(messages.received)) << " after phase '" << after << "'";
+    if (!messages.sent.empty() && !messages.received.empty())
+      error.attachNote(messages.received.front()->getLoc()) << "received here";
+    return error;
+  }
+  return success();
+}
+
+/// What says which ranks there are and which layers each has is the program's, and repeated on each stage.
+static LogicalResult checkLayout(ModuleOp program, ArrayRef<ModuleOp> stages, StringRef after) {
+  for (auto [number, each] : llvm::enumerate(stages)) {
+    ModuleOp stage = each;
+    if (pipe::stageOf(stage) != int64_t(number) ||
+        pipe::stageCount(stage) != int64_t(stages.size()))
+      return stage.emitOpError() << "is stage " << *pipe::stageOf(stage) << " of "
+                                 << pipe::stageCount(stage).value_or(0) << ", expected stage "
+                                 << number << " of " << stages.size() << " after phase '" << after
+                                 << "'";
+    for (StringRef name :
+         {par::ParDialect::kMesh, pipe::PipeDialect::kAxis, pipe::PipeDialect::kCuts}) {
+      auto said = [&](Attribute value) {
+        std::string text = "no " + name.str();
+        if (value)
+          llvm::raw_string_ostream(text = name.str() + " ") << value;
+        return text;
+      };
+      if (Attribute own = stage->getAttr(name), its = program->getAttr(name); own != its)
+        return stage.emitOpError()
+               << "is stage " << number << " and has " << said(own) << ", but the program has "
+               << said(its) << " after phase '" << after << "'";
+    }
+  }
+  return success();
+}
+
+LogicalResult partita::checkStagesAgree(ModuleOp program, StringRef after) {
+  SmallVector<ModuleOp> stages = pipe::stagesOf(program);
+  if (!pipe::stageOf(stages.front()))
+    return success();
+  return success(succeeded(checkLayout(program, stages, after)) &&
+                 succeeded(checkMessages(stages, after)));
+}

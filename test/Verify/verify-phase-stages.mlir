@@ -1,0 +1,113 @@
+// What one pipeline stage relies on and another one has. The type and number of messages are those of a call, wherever they are sent.
+// RUN: partita-opt %s --split-input-file --verify-diagnostics --verify-phase=after=schedule
+
+module attributes {par.mesh = #par.mesh<dp = 2>, pipe.axis = 0} {
+module attributes {par.mesh = #par.mesh<dp = 2>, pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+func.func @step(%xs: tensor<3x4xf32>) {
+  train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> () {
+    pipe.send %x over <0 to 1> : tensor<4xf32>
+    train.yield
+  }
+  return
+}
+}
+module attributes {par.mesh = #par.mesh<dp = 2>, pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+func.func @step(%xs: tensor<2x4xf32>) {
+  train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> () {
+    %0 = pipe.recv over <0 to 1> : tensor<4xf32>
+    train.yield
+  }
+  %1 = pipe.recv over <0 to 1> : tensor<4xf32>
+  return
+}
+}
+}
+
+// -----
+
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+func.func @step(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'pipe.send' op over #pipe.channel<0 to 1>: stage 0 sends 2 values of tensor<4xf32> in a call of @step, and stage 1 receives 1 value of tensor<4xf32> after phase 'schedule'}}
+  pipe.send %x over <0 to 1> : tensor<4xf32>
+  pipe.send %x over <0 to 1> : tensor<4xf32>
+  return
+}
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+func.func @step(%x: tensor<4xf32>) {
+  // expected-note@+1 {{received here}}
+  %0 = pipe.recv over <0 to 1> : tensor<4xf32>
+  return
+}
+}
+}
+
+// -----
+
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+func.func @step(%x: tensor<4xf32>) {
+  return
+}
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+func.func @step(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'pipe.recv' op over #pipe.channel<0 to 1>: stage 0 sends nothing in a call of @step, and stage 1 receives 1 value of tensor<4xf32> after phase 'schedule'}}
+  %0 = pipe.recv over <0 to 1> : tensor<4xf32>
+  return
+}
+}
+}
+
+// -----
+
+// The order of two values, where one op receives what one other sends.
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+func.func @step(%x: tensor<4xf32>, %y: tensor<2xf32>) {
+  // expected-error@+1 {{stage 0 sends 1 value of tensor<4xf32> and 1 value of tensor<2xf32> in a call of @step, and stage 1 receives 1 value of tensor<2xf32> and 1 value of tensor<4xf32>}}
+  pipe.send %x over <0 to 1> : tensor<4xf32>
+  pipe.send %y over <0 to 1> : tensor<2xf32>
+  return
+}
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+func.func @step(%x: tensor<4xf32>, %y: tensor<2xf32>) {
+  // expected-note@+1 {{received here}}
+  %0 = pipe.recv over <0 to 1> : tensor<2xf32>
+  %1 = pipe.recv over <0 to 1> : tensor<4xf32>
+  return
+}
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 4>, pipe.axis = 0} {
+// expected-error@+1 {{'builtin.module' op is stage 0 and has par.mesh #par.mesh<dp = 2>, but the program has par.mesh #par.mesh<dp = 4> after phase 'schedule'}}
+module attributes {par.mesh = #par.mesh<dp = 2>, pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+}
+module attributes {par.mesh = #par.mesh<dp = 2>, pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+}
+}
+
+// -----
+
+module {
+// expected-error@+1 {{'builtin.module' op is stage 0 and has pipe.axis 0 : i64, but the program has no pipe.axis after phase 'schedule'}}
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+}
+}
+
+// -----
+
+module attributes {pipe.axis = 0} {
+// expected-error@+1 {{'builtin.module' op is stage 1 of 3, expected stage 0 of 2 after phase 'schedule'}}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 3} {
+}
+module attributes {pipe.axis = 0, pipe.stage = 2, pipe.count = 3} {
+}
+}
