@@ -259,7 +259,7 @@ static std::string passesText(ArrayRef<StringLiteral> passes, const Plan &plan) 
 }
 
 bool partita::isOfStages(ModuleOp module) {
-  return pipe::stageOf(pipe::stagesOf(module).front()).has_value();
+  return pipe::stagesOf(module).front() != module; // which a stage alone is not
 }
 
 std::string partita::pipelineText(const Phase &phase, const Plan &plan, bool ofStages) {
