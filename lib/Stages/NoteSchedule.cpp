@@ -59,15 +59,11 @@ struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
   }
 
 private:
-  /// What the pass begins to reduce in its last slot, in bytes, and the cost of what it computes behind the first start.
-  static void noteReductions(Region &region, Cost &cost) {
-    for (Operation &op : region.front().without_terminator()) {
-      auto collective = dyn_cast<CollectiveInterface>(op);
-      if (collective && collective.isStart() && op.hasAttr(train::TrainDialect::kLast))
-        cost.reduced += collective.getWireBytes();
-      else if (cost.reduced > 0)
-        cost.beside += analysis::workOf(&op).cost();
-    }
+  /// What an op begins to reduce in the last slot of its pass, in bytes.
+  static int64_t reducedBy(Operation *op) {
+    auto collective = dyn_cast<CollectiveInterface>(op);
+    bool starts = collective && collective.isStart() && op->hasAttr(train::TrainDialect::kLast);
+    return starts ? collective.getWireBytes() : 0;
   }
 
   void note(ModuleOp stage, AccumulateOp loop) {
@@ -77,13 +73,16 @@ private:
       if (!loop.hasBackward())
         backward.kind = train::PassKind::Backward;
       Cost &own = costOf(costs, pass), &ofBackward = costOf(costs, backward);
-      noteReductions(region, ofBackward);
-      for (Operation &op : region.front().without_terminator())
-        if (!isa<pipe::SendOp>(op)) {
-          int64_t cost = analysis::workOf(&op).cost(), later = costOfGradients(&op, cost);
-          own.cost += cost - later;
-          ofBackward.cost += later;
-        }
+      for (Operation &op : region.front().without_terminator()) {
+        ofBackward.reduced += reducedBy(&op);
+        if (isa<pipe::SendOp>(op))
+          continue;
+        int64_t cost = analysis::workOf(&op).cost(), later = costOfGradients(&op, cost);
+        own.cost += cost - later;
+        ofBackward.cost += later;
+        if (ofBackward.reduced > 0) // a part of the pass's cost: behind the first start
+          ofBackward.beside += loop.hasBackward() ? cost : later;
+      }
     }
     SmallVector<Attribute> passes;
     for (auto &[pass, cost] : costs)
