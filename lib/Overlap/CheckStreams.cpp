@@ -163,18 +163,8 @@ private:
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!at || !tensor || !rt::hasOffsets(at.getSpace()) || tensor.getNumElements() == 0)
       return;
-    Access access;
-    access.space = at.getSpace();
-    access.width = rt::elementBytes(tensor.getElementType());
-    access.view = rt::View::dense(tensor.getShape());
-    if (at.getStrides().size() == access.view.strides.size())
-      access.view.strides.assign(at.getStrides().begin(), at.getStrides().end());
-    access.begin = at.getOffset();
-    int64_t last = 0;
-    for (auto [size, stride] : llvm::zip_equal(access.view.shape, access.view.strides))
-      last += (size - 1) * stride;
-    access.end = access.begin + (last + 1) * access.width;
-    list.push_back(std::move(access));
+    if (std::optional<Access> access = Access::at(at, tensor))
+      list.push_back(std::move(*access));
   }
 
   /// A view of an operand touches no memory.

@@ -3,17 +3,11 @@
 #ifndef PARTITA_LIB_OVERLAP_RACES_H
 #define PARTITA_LIB_OVERLAP_RACES_H
 
-#include "dialects/Rt/Rt.h"
+#include "partita/Analysis/Bytes.h"
 
 namespace partita::overlap {
 
-/// Bytes of one memory space: equal runs, a dimension at a time, as the place's strides say.
-struct Access {
-  rt::Space space = rt::Space::None;
-  int64_t begin = 0, end = 0; ///< around all of it
-  rt::View view;
-  int64_t width = 1; ///< bytes of an element
-};
+using Access = analysis::Bytes;
 
 struct Accesses {
   llvm::SmallVector<Access, 4> reads, writes;

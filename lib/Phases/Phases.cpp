@@ -179,6 +179,7 @@ static constexpr StringLiteral kSync[] = {
 };
 
 static constexpr StringLiteral kLower[] = {
+    "check-memory",
     "lower-to-rt{learning-rate=${lr} lr-schedule=${lr-schedule}}",
     "gather-updates",
     "outline-layers",

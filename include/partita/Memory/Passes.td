@@ -39,4 +39,32 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
   ];
 }
 
+def CheckMemoryPass : Pass<"check-memory", "::mlir::ModuleOp"> {
+  let summary = "rejects a planned program in which a value is not where it is read";
+  let description = [{
+    Phase: lower.
+
+    The program is checked as it is, whichever pass or editor placed its values. The pass changes nothing, and has no code in common
+    with `plan-memory`.
+
+    - Each parameter and state has the type of a rank's shard that its reads and writes have, and bytes of persistent (or host) memory
+      that are its alone, aligned.
+    - Each place lies within its memory, fits its tensor, and is of a space in which its kernel works. The sizes of the module are what
+      is used.
+    - The ops are run over the account of what stands where, without values: each finds its operands where they were put, and writes
+      over none that its kernel still reads. A loop over micro-batches runs twice. In a loop with an order, each pass runs with what
+      earlier ones have saved; then all slots, with the blocks of their micro-batches.
+    - A function leaves in each parameter and state what it has written there, and leaves all others alone.
+
+    ```mlir
+    %0 = tx.relu %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = tx.exp %0 {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = tx.add %0, %1 {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    // error: needs what 'tx.relu' puts at byte 0 of the arena, where 'tx.exp' has written since
+    ```
+  }];
+  // What kernels say of themselves comes from the interfaces of these dialects.
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
+}
+
 #endif // PARTITA_MEMORY_PASSES

@@ -14,7 +14,7 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
     gone, and that no fact is lost by which passes decide: ops built from a layer's ops have a layer (`train.layer`), ops of the backward
     pass its mark (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp;
     that shards are those of the mesh, and that pipeline stages receive what others send, is checked beside it. partition-verify,
-    offload-verify and check-streams check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the
+    offload-verify, check-streams and check-memory check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the
     phase in `train.phase`, since somebody may have changed the module.
 
     ```mlir

@@ -6,6 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Train/Tensors.h"
 #include "partita/Lower/Lowering.h"
 
@@ -16,6 +17,11 @@ using namespace partita::rt;
 namespace {
 
 struct InitialValue : KernelInterface::ExternalModel<InitialValue, train::InitialValueOp> {
+  Space resultSpace(Operation *op, unsigned) const {
+    Operation *symbol =
+        SymbolTable::lookupNearestSymbolFrom(op, cast<train::InitialValueOp>(op).getSymbolAttr());
+    return symbol && offload::livesOnHost(symbol) ? Space::Pinned : Space::Arena;
+  }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto name = cast<train::InitialValueOp>(op).getSymbolAttr();
     Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, name);
@@ -30,7 +36,8 @@ struct InitialValue : KernelInterface::ExternalModel<InitialValue, train::Initia
     auto parameter =
         SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, state.getOfAttr());
     if (!parameter)
-      return state.emitOpError() << "belongs to " << state.getOfAttr() << ", which is not a parameter";
+      return state.emitOpError() << "belongs to " << state.getOfAttr()
+                                 << ", which is not a parameter";
     return lowerFilling<InitialMasterOp>(l, parameter, l.shared.stateIndex.lookup(name.getValue()));
   }
 
