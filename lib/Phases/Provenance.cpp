@@ -2,6 +2,7 @@
 
 #include "partita/Phases/Provenance.h"
 #include "dialects/Interfaces/Provenance.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassInstrumentation.h"
 
 using namespace mlir;
@@ -24,6 +25,35 @@ struct CarryProvenance : PassInstrumentation {
   void runAfterPassFailed(Pass *, Operation *op) override { provenance::store(op); }
 };
 
+/// Of an op that has no place in a file, upstream's printer prints the location itself, with all that is fused into it.
+struct PlainMessages : PassInstrumentation {
+  explicit PlainMessages(MLIRContext *context)
+      : handler(context, [](Diagnostic &diagnostic) { return reemit(diagnostic); }) {}
+
+private:
+  static bool isPlain(Location loc) {
+    return isa<UnknownLoc>(loc) || loc->findInstanceOf<FileLineColLoc>();
+  }
+  static Location plain(Location loc) {
+    return isPlain(loc) ? loc : Location(UnknownLoc::get(loc->getContext()));
+  }
+  static LogicalResult reemit(Diagnostic &diagnostic) {
+    auto locations =
+        llvm::map_range(diagnostic.getNotes(), [](Diagnostic &note) { return note.getLocation(); });
+    if (isPlain(diagnostic.getLocation()) && llvm::all_of(locations, isPlain))
+      return failure(); // the next handler prints it
+    Location loc = plain(diagnostic.getLocation());
+    DiagnosticEngine &engine = loc->getContext()->getDiagEngine();
+    InFlightDiagnostic again = engine.emit(loc, diagnostic.getSeverity());
+    again << diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      again.attachNote(plain(note.getLocation())) << note.str();
+    return success();
+  }
+
+  ScopedDiagnosticHandler handler;
+};
+
 struct SimplifyLocations : PassWrapper<SimplifyLocations, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyLocations)
   StringRef getName() const override { return "SimplifyLocations"; }
@@ -38,4 +68,8 @@ void partita::simplifyLocationsLast(PassManager &manager) {
 
 void partita::carryProvenance(PassManager &manager) {
   manager.addInstrumentation(std::make_unique<CarryProvenance>());
+}
+
+void partita::printPlainMessages(PassManager &manager) {
+  manager.addInstrumentation(std::make_unique<PlainMessages>(manager.getContext()));
 }

@@ -106,3 +106,10 @@ std::string partita::writeFile(StringRef path, function_ref<std::string(raw_ostr
     return (path + ": is not a regular file; a model cannot be written there").str();
   return writeDevice(path, write);
 }
+
+std::string partita::checkNotInput(StringRef output, StringRef input, StringRef option) {
+  bool same = false;
+  if (sys::fs::equivalent(output, input, same) || !same)
+    return {};
+  return (option + ": " + output + " is " + input + " itself; choose another name").str();
+}

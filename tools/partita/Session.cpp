@@ -229,13 +229,6 @@ void Session::tellForwardGuesses(ModuleOp module) {
       module.emitWarning() << note.getText();
 }
 
-std::string partita::tool::checkNotInput(StringRef output, StringRef input, StringRef option) {
-  bool same = false;
-  if (llvm::sys::fs::equivalent(output, input, same) || !same)
-    return {};
-  return (option + ": " + output + " is " + input + " itself; choose another name").str();
-}
-
 std::string partita::tool::checkNotModel(StringRef output, ModuleOp module, StringRef option) {
   auto model = module->getAttrOfType<StringAttr>("train.model");
   if (!model)

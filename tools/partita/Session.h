@@ -10,6 +10,7 @@
 #include "mlir/Support/LLVM.h"
 #include "partita/Import/Import.h"
 #include "partita/Phases/Plan.h"
+#include "partita/Support/WriteFile.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -66,12 +67,7 @@ std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim)
 /// Is the file MLIR, text or bytecode? By name (.mlir, .mlirbc) or the bytecode's magic number.
 bool isMlirFile(llvm::StringRef path);
 
-/// What is wrong with writing to `output` what is made from `input`: it is the same file. Nothing
-/// otherwise. `option` is where the output was named.
-std::string checkNotInput(llvm::StringRef output, llvm::StringRef input,
-                          llvm::StringRef option = "-o");
-
-/// The same of all files that a module's parameters and graph come from.
+/// checkNotInput (partita/Support/WriteFile.h) of all files that a module's parameters and graph come from.
 std::string checkNotModel(llvm::StringRef output, mlir::ModuleOp module,
                           llvm::StringRef option = "-o");
 

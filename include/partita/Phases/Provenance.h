@@ -11,6 +11,9 @@ namespace partita {
 /// it; add it after whatever prints IR.
 void carryProvenance(mlir::PassManager &manager);
 
+/// Until the manager ends, messages have a place in a file or none, but never a location's text.
+void printPlainMessages(mlir::PassManager &manager);
+
 /// Adds a last pass that removes facts from locations and leaves places and names.
 void simplifyLocationsLast(mlir::PassManager &manager);
 

@@ -21,6 +21,11 @@ std::string writeFile(llvm::StringRef path,
                       llvm::function_ref<std::string(llvm::raw_ostream &)> write,
                       Devices devices = Devices::Write);
 
+/// What is wrong with writing to `output` what is made from `input`: it is the same file. Nothing
+/// otherwise. `option` is where the output was named.
+std::string checkNotInput(llvm::StringRef output, llvm::StringRef input,
+                          llvm::StringRef option = "-o");
+
 } // namespace partita
 
 #endif // PARTITA_SUPPORT_WRITEFILE_H
