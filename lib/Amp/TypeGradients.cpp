@@ -75,10 +75,16 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
   void runOnOperation() override {
     if (failed(parse()))
       return signalPassFailure();
+    anyReduced = false;
     SmallVector<train::OptimizerInterface> updates;
     getOperation().walk([&](train::OptimizerInterface update) { updates.push_back(update); });
     for (train::OptimizerInterface update : updates)
       settle(update.getUpdatingGradient());
+    if (wire && !anyReduced) {
+      getOperation().emitError() << "reduce-type: has no effect, because no gradient is reduced over "
+                                    "ranks; leave it out";
+      signalPassFailure();
+    }
   }
 
 private:
@@ -113,8 +119,10 @@ private:
 
   /// What a gradient should reach its update in; null for what it has.
   FloatType typeFor(Value gradient) {
-    if (isExchanged(gradient))
+    if (isExchanged(gradient)) {
+      anyReduced = true;
       return wire;
+    }
     auto rounded = gradient.getDefiningOp<tx::CastOp>();
     return rounded && amp::isNarrow(gradient.getType()) && amp::isWide(rounded.getX().getType())
                ? FloatType(Float32Type::get(&getContext()))
@@ -125,7 +133,10 @@ private:
   void settleYield(train::AccumulateOp loop, unsigned number) {
     OpOperand &part = loop.getPart(number);
     Value before = part.get();
-    if (!wire || !before.hasOneUse() || !isExchanged(before))
+    if (!wire || !isExchanged(before))
+      return;
+    anyReduced = true;
+    if (!before.hasOneUse())
       return;
     Value exchanged = inType(before, wire);
     bool tooWide =
@@ -137,6 +148,7 @@ private:
   }
 
   FloatType wire; // null: the gradients' own
+  bool anyReduced = false;
 };
 
 } // namespace

@@ -46,8 +46,16 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
     if (failed(named))
       return signalPassFailure();
     kept = std::move(*named);
-    bool gathersAny = false;
-    getOperation().walk([&](GatherInterface gather) { gathersAny |= gather.gathersParameters(); });
+    bool gathersAny = false, losesAny = false;
+    getOperation().walk([&](GatherInterface gather) {
+      gathersAny |= gather.gathersParameters();
+      losesAny |= gather.gathersParameters() && !isKept(gather);
+    });
+    if (always && gathersAny && !losesAny) {
+      getOperation().emitError() << "gather-always: has no effect, because all parameters that are "
+                                    "gathered are kept, by keep-gathered or the strategy; leave it out";
+      return signalPassFailure();
+    }
     if (!kept.empty() && !gathersAny) {
       getOperation().emitError() << "keep-gathered: no parameter is gathered for its use; with "
                                     "--zero-stage 3 those above --persistence-threshold are";

@@ -104,6 +104,8 @@ public:
   int64_t world() const;
   /// Ranks that the batch is split over.
   int64_t dataParallel() const { return size("dp") * size("fsdp"); }
+  /// Do ranks have gradients of the same parameters? Those of key heads that several ranks of tp have count for nothing here.
+  bool reducesGradients() const { return dataParallel() > 1 || planned("sequence-parallel") == "true"; }
   int64_t elementBytes() const { return precision == "float32" ? 4 : 2; }
 
   /// Once all blocks are read: the entries in order, every "auto" without a value in one message,

@@ -5,6 +5,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Overlap/Buckets.h"
@@ -34,10 +35,17 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     getOperation().walk([&](zero::ReduceScatterOp op) { scatters[op->getBlock()].push_back(op); });
     for (auto &[block, ops] : scatters)
       sinkSums(ops, reduces);
-    FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), reduces, bytes);
+    FailureOr<overlap::Buckets::Joined> made =
+        overlap::Buckets::joinAll(getOperation(), reduces, bytes);
     if (failed(made))
       return signalPassFailure();
-    buckets += *made;
+    buckets += made->count;
+    // Of several stages, one without gradients that are reduced is nothing unusual.
+    if (bytes > 0 && !made->sizeCounts && !pipe::stageOf(getOperation())) {
+      getOperation().emitError() << "bucket-bytes: has no effect, because no two gradients could be "
+                                    "reduced together; leave it out";
+      signalPassFailure();
+    }
   }
 
 private:

@@ -28,10 +28,10 @@ struct BucketGathers : partita::impl::BucketGathersPassBase<BucketGathers> {
       return isa<zero::GatherOp>(op) &&
              isa_and_nonnull<train::OptimizerInterface>(op->getOperand(0).getDefiningOp());
     };
-    FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
+    FailureOr<overlap::Buckets::Joined> made = overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
     if (failed(made))
       return signalPassFailure();
-    buckets += *made;
+    buckets += made->count;
   }
 };
 

@@ -88,31 +88,28 @@ void Buckets::sortByReadiness(Block *block, Ops &ops) const {
   llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 }
 
-FailureOr<int64_t> Buckets::joinAll(Operation *module, Predicate joins, int64_t bytes) {
+FailureOr<Buckets::Joined> Buckets::joinAll(Operation *module, Predicate joins, int64_t bytes) {
   if (bytes < 0)
     return module->emitError() << "bucket of " << bytes
                                << " bytes, expected at least 1, or 0 for a share of all";
   Buckets all(std::move(joins), bytes);
   SmallVector<Block *> blocks;
   module->walk([&](Block *block) { blocks.push_back(block); });
-  int64_t count = 0;
   for (Block *block : blocks)
-    count += all.run(block);
-  return count;
+    all.run(block);
+  return all.made;
 }
 
-int64_t Buckets::run(Block *block) {
+void Buckets::run(Block *block) {
   std::map<unsigned, Ops, std::greater<>> byHeight;
   for (Operation &op : *block)
     if (joins(&op))
       byHeight[heightOf(&op)].push_back(&op);
-  int64_t count = 0;
   for (auto &[height, ops] : byHeight)
-    count += run(block, ops);
-  return count;
+    run(block, ops);
 }
 
-int64_t Buckets::run(Block *block, Ops &ops) const {
+void Buckets::run(Block *block, Ops &ops) {
   sortByReadiness(block, ops);
   SmallVector<Bucket> buckets;
   llvm::DenseMap<Key, unsigned> open;
@@ -122,8 +119,10 @@ int64_t Buckets::run(Block *block, Ops &ops) const {
   for (Operation *op : ops) {
     Key key = keyOf(op);
     auto found = open.find(key);
-    if (found != open.end() && (buckets[found->second].bytes >= sizeFor(totals[key]) ||
-                                usedBefore(block, buckets[found->second], op)))
+    bool mayJoin = found != open.end() && !usedBefore(block, buckets[found->second], op);
+    made.sizeCounts |= mayJoin;
+    if (found != open.end() &&
+        (!mayJoin || buckets[found->second].bytes >= sizeFor(totals[key])))
       found = (open.erase(found), open.end());
     if (found == open.end()) {
       found = open.try_emplace(key, buckets.size()).first;
@@ -134,7 +133,7 @@ int64_t Buckets::run(Block *block, Ops &ops) const {
   }
   for (const Bucket &bucket : buckets)
     join(bucket);
-  return static_cast<int64_t>(buckets.size());
+  made.count += static_cast<int64_t>(buckets.size());
 }
 
 void Buckets::join(const Bucket &bucket) {

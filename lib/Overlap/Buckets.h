@@ -22,9 +22,12 @@ namespace partita::overlap {
 class Buckets {
 public:
   using Predicate = std::function<bool(mlir::Operation *)>;
-  /// Joins them in every block of the module; returns how many buckets there are then, or an error
-  /// about `bytes`.
-  static mlir::FailureOr<int64_t> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
+  struct Joined {
+    int64_t count = 0;       ///< of buckets
+    bool sizeCounts = false; ///< would other bytes make other buckets? Not if no two ops could share one
+  };
+  /// Joins them in every block of the module, or reports an error about `bytes`.
+  static mlir::FailureOr<Joined> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
   /// What may join: kind, element type, all attributes but provenance and the reason (so the axis,
   /// whether it runs in its pass's last slot alone, and what only a plugin knows), whether it is done
@@ -36,7 +39,7 @@ public:
 private:
   /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
   Buckets(Predicate joins, int64_t bytes) : joins(std::move(joins)), bytes(bytes) {}
-  int64_t run(mlir::Block *block);
+  void run(mlir::Block *block);
 
   using Ops = llvm::SmallVector<mlir::Operation *>;
   struct Bucket {
@@ -49,11 +52,12 @@ private:
   int64_t sizeFor(int64_t total) const;
   bool usedBefore(mlir::Block *block, const Bucket &bucket, mlir::Operation *next) const;
   void sortByReadiness(mlir::Block *block, Ops &ops) const;
-  int64_t run(mlir::Block *block, Ops &ops) const;
+  void run(mlir::Block *block, Ops &ops);
   static void join(const Bucket &bucket);
 
   Predicate joins;
   int64_t bytes;
+  Joined made;
 };
 
 } // namespace partita::overlap

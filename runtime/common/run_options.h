@@ -26,7 +26,7 @@ struct RunOptions {
   std::string evalData;
   std::optional<int64_t> steps;
   int64_t evalEvery = 0;    ///< 0: only before and after
-  int64_t evalBatches = 16; ///< 0: all of the file
+  std::optional<int64_t> evalBatches; ///< 0: all of the file; 16 where it is not given
 
   InitFrom init = InitFrom::ModelFile;
   uint64_t initSeed = 0;

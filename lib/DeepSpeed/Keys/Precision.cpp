@@ -181,6 +181,8 @@ bool partita::config::resolveGradientTypes(Resolver &r) {
   if (r.has(wire) || r.flag(older)) {
     if (r.world() == 1)
       r.idle(path, alone);
+    else if (!r.reducesGradients())
+      r.idle(path, "ranks of tp reduce no gradients without --sequence-parallel");
     else if (std::string type = r.has(wire) ? typeOf(r.word(wire)) : "float32"; type == r.precision)
       r.idle(path, "gradients are " + type + " anyway");
     else if (!r.set(path, "reduce-type", r.has(wire) ? typeOf(r.word(wire)) : "float32"))

@@ -190,6 +190,8 @@ static bool resolveElements(Resolver &r, StringRef path, StringRef option, int64
 static bool resolveBuckets(Resolver &r) {
   if (r.has(kReduce) && r.world() == 1)
     r.idle(kReduce, "one rank reduces nothing");
+  else if (r.has(kReduce) && !r.reducesGradients())
+    r.idle(kReduce, "ranks of tp reduce no gradients without --sequence-parallel");
   else if (r.has(kReduce) && !resolveElements(r, kReduce, "bucket-bytes", r.elementBytes(), 1, 2))
     return false;
   for (StringRef path : {StringRef(kPrefetch), StringRef(kPersistence)}) {

@@ -254,6 +254,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(!o.data.empty(), o.steps.value_or(0) > 0, "--steps", "--data FILE");
   needs(!o.data.empty() || program.inputs.empty(), !o.forward.empty(), "--forward", "--data FILE");
   needs(!o.evalData.empty(), o.evalEvery > 0, "--eval-every", "--eval-data FILE");
+  needs(!o.evalData.empty(), o.evalBatches.has_value(), "--eval-batches", "--eval-data FILE");
   needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
   needs(!o.checkpoint.empty(), o.resume || o.resumeIfThere, "--resume", "--checkpoint DIR");
   needs(o.resume || o.resumeIfThere, o.newData, "--new-data", "--resume");

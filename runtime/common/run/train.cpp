@@ -36,8 +36,8 @@ double secondsSince(Clock::time_point begin) {
 /// Mean loss over the labels of the validation batches that count.
 double evaluate(Rank &rank, const Session &session) {
   int64_t batches = session.eval->microBatches();
-  if (session.options.evalBatches > 0)
-    batches = std::min(batches, session.options.evalBatches);
+  if (int64_t most = session.options.evalBatches.value_or(16); most > 0)
+    batches = std::min(batches, most);
   double sum = 0;
   int64_t tokens = 0;
   for (int64_t b = 0; b < batches; ++b) {
