@@ -5,8 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -24,6 +26,22 @@ protected:
   }
 
   std::string folder;
+};
+
+/// The same, with files in it.
+class Files : public InTemporaryFolder {
+protected:
+  std::string write(const char *name, const std::string &bytes) {
+    std::string path = folder + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  template <typename T> static std::string bytesOf(const std::vector<T> &values) {
+    return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+  }
+  int64_t filesInFolder() const {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  }
 };
 
 } // namespace partita_rt

@@ -7,6 +7,8 @@
 
 #include "cuda/products/products.h"
 
+#include <functional>
+
 namespace partita_rt::cuda {
 
 /// A stream with products and a workspace of its own.
@@ -23,6 +25,20 @@ struct ProductsStream : SimulatedStream {
   std::unique_ptr<Line[]> space; // never written: no time for its pages
   Products made;
 };
+
+/// A small product.
+inline void makeOne(Stream &stream, Tensor<float> &a, Tensor<float> &b, Tensor<float> &c) {
+  gemm(stream, Trans::No, Trans::No, 8, 8, 16, 1.0f, a.in(), 16, b.in(), 8, 0.0f, c.data(), 8);
+}
+
+#if !defined(PARTITA_TEST_ON_GPU)
+/// How many products `body` makes by the simulated cuBLASLt's algorithm.
+inline int64_t counted(simulated::Algorithm algorithm, const std::function<void()> &body) {
+  int64_t before = simulated::productsBy(algorithm);
+  body();
+  return simulated::productsBy(algorithm) - before;
+}
+#endif
 
 } // namespace partita_rt::cuda
 

@@ -1,13 +1,8 @@
 // Matrix products of runtime/cuda by the simulated cuBLASLt, against the CPU's: small integers, of
 // which every sum is exact, bit for bit in all combinations of types; epilogues and real numbers
-// within roundings; which algorithm is taken, and the tuning file.
+// within roundings; which algorithm is taken.
 
 #include "products_stream.h"
-
-#include "partita_rt/cuda/kernel_times.h"
-
-#include <cstdio>
-#include <fstream>
 
 namespace partita_rt::cuda {
 namespace {
@@ -270,16 +265,7 @@ TYPED_TEST(CudaEpilogues, Addend) {
 
 //===-- Which algorithm ---------------------------------------------------------------------===//
 
-void makeOne(Stream &stream, Tensor<float> &a, Tensor<float> &b, Tensor<float> &c) {
-  gemm(stream, Trans::No, Trans::No, 8, 8, 16, 1.0f, a.in(), 16, b.in(), 8, 0.0f, c.data(), 8);
-}
 #if !defined(PARTITA_TEST_ON_GPU) // which algorithms there are is for the simulated one to say
-int64_t counted(simulated::Algorithm algorithm, const std::function<void()> &body) {
-  int64_t before = simulated::productsBy(algorithm);
-  body();
-  return simulated::productsBy(algorithm) - before;
-}
-
 TEST(CudaProduct, TheFirstThatFitsAndSumsInFloat) {
   ProductsStream stream;
   Floats a = integers(128, "a"), b = integers(128, "b");
@@ -344,176 +330,6 @@ TEST(CudaProduct, InAGraphOnDeviceMemory) {
   cudaGraphDestroy(graph);
   cudaStreamDestroy(stream.handle);
 }
-
-#if !defined(PARTITA_TEST_ON_GPU) // see above
-//===-- Tuning ------------------------------------------------------------------------------===//
-
-class Tuning : public testing::Test {
-protected:
-  Tuning() : left(integers(128, "a")), right(integers(128, "b")), c(64) {}
-  ~Tuning() override {
-    for (simulated::Algorithm each : {simulated::kAligned, simulated::kSplit, simulated::kAnywhere})
-      simulated::slowDown(each, 0);
-    std::remove(path.c_str());
-  }
-  void make(Stream &stream) { makeOne(stream, left, right, c); }
-  /// Where the split algorithm is the fastest.
-  std::vector<Choice> tune(ProductsStream &stream) {
-    simulated::slowDown(simulated::kAligned, 3000);
-    simulated::slowDown(simulated::kAnywhere, 3000);
-    stream.made.beginRecording();
-    make(stream);
-    make(stream);
-    return stream.made.tuneRecorded(stream, 3);
-  }
-  /// Reading the file after `replace` has been replaced in it.
-  std::string errorWith(const std::string &replace, const std::string &with) {
-    std::ifstream in(path);
-    std::string text((std::istreambuf_iterator<char>(in)), {});
-    size_t at = text.find(replace);
-    EXPECT_NE(at, std::string::npos) << text;
-    std::ofstream(path) << text.replace(at, replace.size(), with);
-    ProductsStream other;
-    return errorOf([&] { other.made.readChoices(path); });
-  }
-  Tensor<float> left, right, c;
-  std::string path = testing::TempDir() + "partita_products_" + std::to_string(getpid()) + ".json";
-};
-
-TEST_F(Tuning, TakesTheFastestAndKeepsIt) {
-  ProductsStream stream;
-  std::vector<Choice> choices = tune(stream);
-  ASSERT_EQ(choices.size(), 1u); // the shape, not the calls
-  EXPECT_GE(choices[0].first, 3000000);
-  EXPECT_LT(choices[0].nanoseconds, choices[0].first);
-  EXPECT_EQ(counted(simulated::kSplit, [&] { make(stream); }), 1);
-  stream.made.writeChoices(path);
-
-  ProductsStream other;
-  EXPECT_TRUE(other.made.readChoices(path));
-  EXPECT_EQ(counted(simulated::kSplit, [&] { make(other); }), 1);
-  EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
-  ProductsStream untuned;
-  EXPECT_FALSE(untuned.made.readChoices(path + ".none"));
-  EXPECT_EQ(counted(simulated::kAligned, [&] { make(untuned); }), 1);
-}
-
-/// Sums of operands exist with the slow ones alone.
-TEST_F(Tuning, ApartWhereThatIsFaster) {
-  const int64_t m = 16, n = 8, k = 24;
-  Floats a = integers(k * m, "a"), b = integers(k * n, "b"), expected(size_t(m * n));
-  Tensor<float> x(a), dy(b), dw(m * n), sums(n);
-  auto make = [&](Stream &stream) {
-    gemmBiasGrad(stream, Cotangent::B, m, n, k, x.in(), m, dy.in(), n, dw.data(), n, sums.data());
-  };
-  ProductsStream stream;
-  simulated::slowDown(simulated::kAligned, 3000);
-  simulated::slowDown(simulated::kSplit, 3000);
-  stream.made.beginRecording();
-  make(stream);
-  std::vector<Choice> choices = stream.made.tuneRecorded(stream, 3);
-  ASSERT_EQ(choices.size(), 2u); // the product alone, too
-  EXPECT_FALSE(choices[0].apart);
-  EXPECT_TRUE(choices[1].apart);
-  EXPECT_GE(choices[1].first, 3000000);
-  EXPECT_LT(choices[1].nanoseconds, 3000000);
-  EXPECT_GE(choices[1].oneKernel, 3000000); // of either kind, what the fastest takes
-  EXPECT_EQ(choices[1].kernelsApart, choices[1].nanoseconds);
-  stream.made.writeChoices(path);
-  ProductsStream other;
-  EXPECT_TRUE(other.made.readChoices(path));
-  EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
-  for (ProductsStream *each : {&stream, &other})
-    EXPECT_EQ(counted(simulated::kAnywhere, [&] { make(*each); }), 1);
-  partita_rt::gemm(Trans::Yes, Trans::No, m, n, k, 1.0f, a.data(), m, b.data(), n, 0.0f,
-                   expected.data(), n);
-  EXPECT_BITS(dw, expected);
-}
-
-/// How many kernels and products a stream begins.
-struct Launches : KernelTimes {
-  int launches = 0;
-  void begin(cudaStream_t, const char *, const void *, double) override { ++launches; }
-  void end(cudaStream_t) override {}
-};
-
-/// A long sum into few tiles: apart until tuning has found one kernel to be faster.
-TEST_F(Tuning, LongSumsAreApartAtFirst) {
-  const int64_t m = 16, n = 8, k = 4096;
-  Tensor<float> x(integers(k * m, "a")), dy(integers(k * n, "b")), dw(m * n), sums(n), again(m * n);
-  auto make = [&](Stream &stream, Tensor<float> &result) {
-    gemmBiasGrad(stream, Cotangent::B, m, n, k, x.in(), m, dy.in(), n, result.data(), n,
-                 sums.data());
-  };
-  ProductsStream stream;
-  auto launches = [&] {
-    Launches counted;
-    stream.times = &counted;
-    make(stream, dw);
-    stream.times = nullptr;
-    return counted.launches;
-  };
-  EXPECT_GT(launches(), 1);
-  Floats wanted = sums.floats();
-  stream.made.beginRecording();
-  make(stream, dw);
-  std::vector<Choice> choices = stream.made.tuneRecorded(stream, 2);
-  ASSERT_EQ(choices.size(), 2u);
-  EXPECT_GT(choices[1].oneKernel, 0);
-  EXPECT_GT(choices[1].kernelsApart, 0);
-  EXPECT_EQ(launches() == 1, !choices[1].apart);
-  make(stream, again);
-  EXPECT_BITS(again, dw.floats());
-  EXPECT_BITS(sums, wanted);
-}
-
-TEST_F(Tuning, FilesForOthersAreRefused) {
-  ProductsStream stream;
-  tune(stream);
-  stream.made.writeChoices(path);
-  EXPECT_NE(errorWith("130000", "120000").find("with cuBLASLt 120000, but this is"),
-            std::string::npos);
-  EXPECT_NE(errorWith("\"device\": \"", "\"device\": \"another ").find("tuned on another "),
-            std::string::npos);
-  stream.made.writeChoices(path);
-  EXPECT_NE(errorWith("\"algorithm\": \"", "\"algorithm\": \"0").find("64 bytes"),
-            std::string::npos);
-  stream.made.writeChoices(path);
-  EXPECT_NE(errorWith("\"shape\"", "\"form\"").find("'shape' is missing"), std::string::npos);
-  EXPECT_NE(errorWith("[", "(").find(path), std::string::npos);
-}
-
-TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
-  ProductsStream stream;
-  tune(stream);
-  std::string text = stream.made.choicesText();
-  size_t at = text.find("[8, 16]");
-  ASSERT_NE(at, std::string::npos);
-  ProductsStream other;
-  other.made.useChoices(text.replace(at, 7, "[4, 16]"), "rank 0's products");
-  std::string message = errorOf([&] {
-    gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
-         8);
-  });
-  EXPECT_EQ(message, ""); // C's rows are in the text too: that shape is untuned
-  size_t result = text.find("[8, 8] by 8, aligned");
-  ASSERT_NE(result, std::string::npos);
-  other.made.useChoices(text.replace(result, 6, "[4, 8]"), "rank 0's products");
-  message = errorOf([&] {
-    gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
-         8);
-  });
-  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'matmul float32[4, 16] by 16 * "), 0u)
-      << message;
-  EXPECT_NE(message.find("' is refused by cuBLASLt: "), std::string::npos) << message;
-}
-
-TEST_F(Tuning, AFolderIsNoFile) {
-  ProductsStream stream;
-  EXPECT_EQ(errorOf([&] { stream.made.readChoices(testing::TempDir()); }),
-            testing::TempDir() + ": is a folder; the choices for matmuls are a file");
-}
-#endif
 
 } // namespace
 } // namespace partita_rt::cuda
