@@ -93,7 +93,7 @@ def Train_ShardingAttr : Train_Attr<"Sharding", "sharding"> {
 def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
   let summary = "the plan, as the command line and the configuration file gave it";
   let description = [{
-    `#train.plan<{accumulate = 2 : i64, ...}>`; the keys are the command line's plan options. Read by the
+    `#train.plan<{accumulate = "2", ...}>`; the keys are the command line's plan options, the values their text. Read by the
     driver alone, which turns it into pass options.
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$options);

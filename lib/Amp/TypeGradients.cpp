@@ -81,8 +81,9 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
     for (train::OptimizerInterface update : updates)
       settle(update.getUpdatingGradient());
     if (wire && !anyReduced) {
-      getOperation().emitError() << "reduce-type: has no effect, because no gradient is reduced over "
-                                    "ranks; leave it out";
+      getOperation().emitError()
+          << "reduce-type: has no effect, because no gradient is reduced over "
+             "ranks; leave it out";
       signalPassFailure();
     }
   }

@@ -13,6 +13,8 @@ Bytes Bytes::run(rt::Space space, int64_t begin, int64_t count) {
 }
 
 std::optional<Bytes> Bytes::at(rt::AtAttr place, RankedTensorType type) {
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return std::nullopt;
   Bytes bytes;
   bytes.space = place.getSpace();
   bytes.width = rt::elementBytes(type.getElementType());

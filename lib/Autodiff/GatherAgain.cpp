@@ -52,8 +52,9 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
       losesAny |= gather.gathersParameters() && !isKept(gather);
     });
     if (always && gathersAny && !losesAny) {
-      getOperation().emitError() << "gather-always: has no effect, because all parameters that are "
-                                    "gathered are kept, by keep-gathered or the strategy; leave it out";
+      getOperation().emitError()
+          << "gather-always: has no effect, because all parameters that are "
+             "gathered are kept, by keep-gathered or the strategy; leave it out";
       return signalPassFailure();
     }
     if (!kept.empty() && !gathersAny) {
@@ -159,8 +160,8 @@ private:
         cast<GatherInterface>(again).setAgain(true);
       again->setLoc(provenance::backward(each->getLoc()));
       for (BlockArgument argument : savedOf(loop, each))
-        argument.replaceAllUsesWith(again->getResult(
-            cast<OpResult>(train::forwardOf(argument)).getResultNumber()));
+        argument.replaceAllUsesWith(
+            again->getResult(cast<OpResult>(train::forwardOf(argument)).getResultNumber()));
     }
     ++gathered;
   }

@@ -42,8 +42,9 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     buckets += made->count;
     // Of several stages, one without gradients that are reduced is nothing unusual.
     if (bytes > 0 && !made->sizeCounts && !pipe::stageOf(getOperation())) {
-      getOperation().emitError() << "bucket-bytes: has no effect, because no two gradients could be "
-                                    "reduced together; leave it out";
+      getOperation().emitError()
+          << "bucket-bytes: has no effect, because no two gradients could be "
+             "reduced together; leave it out";
       signalPassFailure();
     }
   }

@@ -121,8 +121,7 @@ void Buckets::run(Block *block, Ops &ops) {
     auto found = open.find(key);
     bool mayJoin = found != open.end() && !usedBefore(block, buckets[found->second], op);
     made.sizeCounts |= mayJoin;
-    if (found != open.end() &&
-        (!mayJoin || buckets[found->second].bytes >= sizeFor(totals[key])))
+    if (found != open.end() && (!mayJoin || buckets[found->second].bytes >= sizeFor(totals[key])))
       found = (open.erase(found), open.end());
     if (found == open.end()) {
       found = open.try_emplace(key, buckets.size()).first;
@@ -154,9 +153,8 @@ void Buckets::join(const Bucket &bucket) {
   joined.addAttributes(last->getAttrs());
   Operation *made = builder.create(joined);
   // That of all, or none.
-  if (llvm::any_of(bucket.members, [&](Operation *op) {
-        return op->getAttr("reason") != last->getAttr("reason");
-      }))
+  if (llvm::any_of(bucket.members,
+                   [&](Operation *op) { return op->getAttr("reason") != last->getAttr("reason"); }))
     made->removeAttr("reason");
   for (auto [before, after] : llvm::zip(results, made->getResults()))
     before.replaceAllUsesWith(after);

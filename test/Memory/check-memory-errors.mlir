@@ -274,3 +274,10 @@ module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 0 : i64} {
     return {rt.buffers = [#rt.at<arena 0>, #rt.at<arena 0>]} %x, %y : tensor<4xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64} {
+  // expected-error @below {{is of type 'tensor<?xf32>'; memory is for tensors of known size only}}
+  train.parameter @a : tensor<?xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<?xf32>}
+}

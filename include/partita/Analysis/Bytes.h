@@ -17,7 +17,7 @@ struct Bytes {
   /// `count` bytes one after another.
   static Bytes run(rt::Space space, int64_t begin, int64_t count);
   /// Those of a tensor; none where the place does not fit it: another number of strides, a negative number, more bytes
-  /// than any memory has.
+  /// than any memory has; or the type has no size.
   static std::optional<Bytes> at(rt::AtAttr place, mlir::RankedTensorType type);
 
   /// Could they have a byte in common?

@@ -95,6 +95,9 @@ private:
     if (local.getValue() != type)
       return op->emitOpError() << "has " << local.getValue() << " as its " << RtDialect::kLocal
                                << ", and is read and written as " << type;
+    if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+      return op->emitOpError() << "is of type " << type
+                               << "; memory is for tensors of known size only";
     Space space = offload::livesOnHost(op) ? Space::Host : Space::Persistent;
     if (at.getSpace() != space || !at.getStrides().empty())
       return op->emitOpError() << "is placed at " << at << "; it lives in the " << textOf(space)

@@ -48,7 +48,7 @@ LogicalResult Spots::find() {
     spots.push_back(std::move(spot));
   };
   for (BlockArgument argument : function.getArguments())
-    if (auto type = dyn_cast<RankedTensorType>(argument.getType()))
+    if (auto type = dyn_cast<RankedTensorType>(argument.getType()); type && type.hasStaticShape())
       set(argument, {AtAttr::get(function.getContext(), Space::Input, argument.getArgNumber(), {}),
                      {},
                      rt::View::dense(type.getShape())});
@@ -99,8 +99,8 @@ FailureOr<SmallVector<AtAttr>> Spots::placesOf(Operation *op, size_t count, cons
   if (!list)
     return op->emitOpError() << "has no " << RtDialect::kBuffers << "; run plan-memory first";
   if (list.size() != count || !llvm::all_of(list, llvm::IsaPred<AtAttr>))
-    return op->emitOpError() << "has " << list << " as " << RtDialect::kBuffers << ", and "
-                             << count << " " << ofWhat << " need a place each (#rt.at)";
+    return op->emitOpError() << "has " << list << " as " << RtDialect::kBuffers << ", and " << count
+                             << " " << ofWhat << " need a place each (#rt.at)";
   return llvm::map_to_vector(list, [](Attribute at) { return cast<AtAttr>(at); });
 }
 
@@ -108,6 +108,9 @@ FailureOr<Spot> Spots::spotAt(Operation *op, AtAttr at, Type type) {
   auto tensor = cast<RankedTensorType>(type);
   Spot spot;
   spot.at = at;
+  if (!tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
+    return op->emitOpError() << "has a " << type << " at " << at
+                             << "; memory is for tensors of known size only";
   std::optional<Bytes> bytes = Bytes::at(at, tensor);
   if (!bytes)
     return op->emitOpError()

@@ -7,12 +7,14 @@
     pages.py shown LOG PAGE...    the pages' text blocks, in order, are in what their commands printed (the log of a run of `commands`)
     pages.py script PAGE          prints all lines of the page's sh blocks
     pages.py links ROOT           every relative link of every page leads to a file, and its anchor to a heading
+    pages.py options ROOT HELP... every option in the output of these help commands, and of `partita COMMAND --help`, is on a page
     pages.py lines PAGE MOST      a page has at most so many lines
     pages.py site FOLDER          every relative link of every HTML page below leads to a file
 """
 
 import os
 import re
+import subprocess
 import sys
 
 MARK = "=== "  # in a log, in front of the page whose commands follow
@@ -156,6 +158,28 @@ def check_links(root):
     print(f"{links} links of {len(pages)} pages")
 
 
+def printed(command):
+    return subprocess.run(command, shell=True, capture_output=True, text=True, check=True).stdout
+
+
+def check_options(root, *helps):
+    """Each option begins a line of its command's help. The pages are README.md and those below docs."""
+    commands = re.findall(r"^  ([a-z]+) ", printed("partita --help").split("Commands:")[1], re.MULTILINE)
+    pages = [os.path.join(root, "README.md"), *pages_below(os.path.join(root, "docs"))]
+    known = set()
+    for page in pages:
+        with open(page) as file:
+            known.update(re.findall(r"--[a-z][a-z0-9-]*", file.read()))
+    count, missing = 0, []
+    for command in [f"partita {name} --help" for name in commands] + list(helps):
+        options = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9-]*)", printed(command), re.MULTILINE))
+        count += len(options)
+        missing += [f"{option} of '{command}' is on no page" for option in sorted(options - known)]
+    if missing:
+        sys.exit("\n".join(missing))
+    print(f"{count} options of {len(commands)} commands are on {len(pages)} pages")
+
+
 def check_lines(page, most):
     with open(page) as file:
         lines = len(file.readlines())
@@ -179,5 +203,5 @@ def check_site(root):
     print(f"{links} links")
 
 
-MODES = {"ir": check_ir, "commands": print_commands, "shown": check_shown, "script": print_script, "links": check_links, "lines": check_lines, "site": check_site}
+MODES = {"ir": check_ir, "commands": print_commands, "shown": check_shown, "script": print_script, "links": check_links, "options": check_options, "lines": check_lines, "site": check_site}
 MODES[sys.argv[1]](*sys.argv[2:])
