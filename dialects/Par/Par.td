@@ -406,9 +406,10 @@ def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start", [AsyncStartInterfac
 }
 
 def Par_WaitOp : Par_Op<"wait", [Pure, AsyncWaitInterface]> {
-  let summary = "completes a collective; its results are the reduced values";
+  let summary = "completes a collective; its results are what it makes of the values that it fills";
   let description = [{
-    `values` are the operands of the matching start: they live until here, and each result may be in-place.
+    Of any start that is a collective, of this dialect or another. `values` are what the start fills: its operands, if it is in-place,
+    else its results. They live until here, and each result may be in-place.
   }];
   let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$values);
   let results = (outs Variadic<AnyRankedTensor>:$results);
