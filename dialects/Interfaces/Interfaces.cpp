@@ -21,6 +21,21 @@ int64_t partita::bytesOf(TypeRange tensors) {
   return bytes;
 }
 
+int64_t partita::wireBytesOf(Operation *collective, CollectiveKind kind, int64_t ranks) {
+  using partita_rt::Extent;
+  const CollectiveRow &row = partita_rt::rowOf(kind);
+  int64_t operands = bytesOf(collective->getOperandTypes());
+  if (row.from == Extent::Shard)
+    return partita_rt::wireBytes(kind, operands, ranks);
+  if (row.to == Extent::Full) // all full: a rank's shards are its blocks of them
+    return partita_rt::wireBytes(kind, operands / ranks, ranks);
+  // The first result of a start is its token.
+  TypeRange shards = collective->getResultTypes();
+  if (isa<AsyncStartInterface>(collective))
+    shards = shards.drop_front();
+  return partita_rt::wireBytes(kind, bytesOf(shards), ranks);
+}
+
 bool partita::computesGradients(Operation *op) {
   auto work = dyn_cast<ShardInterface>(op);
   return provenance::isBackward(op) || (work && work.getGradientMatmuls() > 0);

@@ -42,6 +42,9 @@ mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Sta
 /// Bytes that a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
 
+/// Bytes per rank of a collective over `ranks` ranks, as the runtime counts them (partita_rt/collectives.h).
+int64_t wireBytesOf(mlir::Operation *collective, CollectiveKind kind, int64_t ranks);
+
 /// A member of a table's attribute: `true` or `false` (Tables.td).
 mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
 /// Does the op compute gradients: because differentiation built it, or a part that it was fused with?

@@ -231,13 +231,16 @@ def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterfa
   }];
   let methods = [
     InterfaceMethod<"The kind of collective.", "::partita::CollectiveKind", "getCollectiveKind">,
-    InterfaceMethod<"Bytes per rank as the runtime counts them (wireBytes of partita_rt/collectives.h).",
-      "int64_t", "getWireBytes">,
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
+    InterfaceMethod<"The pipeline stages whose ranks take part, where the axis is that of the stages; else none.",
+      "::llvm::ArrayRef<int64_t>", "getStages", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"How many ranks take part.", "int64_t", "getRankCount">,
   ];
   let extraSharedClassDeclaration = [{
     /// The table's row for this kind.
     const ::partita::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
+    /// Bytes per rank as the runtime counts them.
+    int64_t getWireBytes() { return ::partita::wireBytesOf($_op.getOperation(), $_op.getCollectiveKind(), $_op.getRankCount()); }
     /// Does the op begin what a wait completes?
     bool isStart() { return ::llvm::isa<::partita::AsyncStartInterface>($_op.getOperation()); }
     /// The operand that a result comes from: a bucket has one per result, and the first result of a start is its token.
@@ -253,6 +256,13 @@ class CollectiveOf<string kind> {
   string declaration = [{
     static constexpr ::partita::CollectiveKind kKind = ::partita::CollectiveKind::}] # kind # [{;
     ::partita::CollectiveKind getCollectiveKind() { return kKind; }
+  }];
+}
+
+/// The same, for all ranks of the mesh axis `axis`, its attribute.
+class CollectiveOverAxis<string kind> {
+  string declaration = CollectiveOf<kind>.declaration # [{
+    int64_t getRankCount() { return ::partita::par::ranksOver(*this, getAxisAttr()); }
   }];
 }
 

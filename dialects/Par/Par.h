@@ -13,6 +13,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::par {
+/// The size of an axis of the op's mesh.
+int64_t ranksOver(mlir::Operation *op, mlir::StringAttr axis);
+
 /// What the ranks of an axis hold of a value (the table of #par.place).
 enum class Kind { Invariant, Replicated, Sharded, Partial, Max, Flat };
 llvm::StringRef toString(Kind kind);

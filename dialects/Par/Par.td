@@ -255,9 +255,7 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
 /// Between ranks. The full value has as many shards as there are ranks, which the verifier checks.
 class Par_ShardCollective<string mnemonic, string kind, string operandKind, list<Trait> traits = [], string more = "">
     : Par_Move<mnemonic, operandKind, [CollectiveInterface] # traits> {
-  let extraClassDeclaration = declaration # CollectiveOf<kind>.declaration # [{
-    int64_t getWireBytes() { return ::partita::bytesOf(getWhole()); }
-  }] # more;
+  let extraClassDeclaration = declaration # CollectiveOverAxis<kind>.declaration # more;
 }
 
 def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", [GatherInterface], [{
@@ -340,9 +338,7 @@ def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
 
 class Par_Reduction<string mnemonic, list<Trait> traits = [], string more = "">
     : Par_Op<mnemonic, [Pure, CollectiveInterface] # traits> {
-  let extraClassDeclaration = CollectiveOf<"AllReduce">.declaration # [{
-    int64_t getWireBytes() { return ::partita::bytesOf((*this)->getOperandTypes()); }
-  }] # more;
+  let extraClassDeclaration = CollectiveOverAxis<"AllReduce">.declaration # more;
 }
 
 def Par_AllReduceOp : Par_Reduction<"all_reduce", [DeclareOpInterfaceMethods<StartableInterface>]> {

@@ -17,6 +17,10 @@ const AxisRow *partita::par::findAxis(StringRef name) {
   return row == std::end(kAxes) ? nullptr : row;
 }
 
+int64_t partita::par::ranksOver(Operation *op, StringAttr axis) {
+  return MeshAttr::of(op).sizeOf(axis.getValue());
+}
+
 std::string partita::par::axisNames() {
   return llvm::join(llvm::map_range(kAxes, [](const AxisRow &each) { return each.name; }), ", ");
 }

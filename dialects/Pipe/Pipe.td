@@ -166,7 +166,7 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
   let extraClassDeclaration = rule # CollectiveOf<"AllReduce">.declaration # [{
-    int64_t getWireBytes() { return ::partita::bytesOf(getValue().getType()); }
+    int64_t getRankCount() { return getStages().size(); }
     ::mlir::StringAttr getAxisAttr();
   }];
   let arguments = (ins Pipe_Value:$value, DenseI64ArrayAttr:$stages, OptionalAttr<StrAttr>:$reason);

@@ -39,17 +39,12 @@ def Zero_ShardOp : Zero_Op<"shard", [Pure, DeclareOpInterfaceMethods<Differentia
 }
 
 /// Moves the shards of all ranks, padding included.
-class Zero_Collective<string mnemonic, string kind, string pieces, list<Trait> traits = [], string more = "">
+class Zero_Collective<string mnemonic, string kind, list<Trait> traits = [], string more = "">
     : Zero_Op<mnemonic, traits # [Pure, CollectiveInterface]> {
-  let extraClassDeclaration = CollectiveOf<kind>.declaration # [{
-    int64_t getWireBytes() {
-      return ::partita_rt::wireBytes(kKind, ::partita::bytesOf(}] # pieces # [{().getTypes()),
-                                     ::partita::par::MeshAttr::of(*this).sizeOf(getAxis()));
-    }
-  }] # more;
+  let extraClassDeclaration = CollectiveOverAxis<kind>.declaration # more;
 }
 
-def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [GatherInterface,
+def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [GatherInterface,
     DeclareOpInterfaceMethods<DifferentiableInterface>, DeclareOpInterfaceMethods<StartableInterface>],
     "bool gathersParameters() { return true; }"> {
   let summary = "full tensors from the flat shards of all ranks: flat -> replicated or invariant";
@@ -72,7 +67,7 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [GatherI
   let hasCanonicalizeMethod = 1;
 }
 
-def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter", "getPieces",
+def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
     [DeclareOpInterfaceMethods<StartableInterface>]> {
   let summary = "sums over the ranks of an axis, of which each rank keeps its flat shard: partial -> flat";
   let description = [{
@@ -94,8 +89,8 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter", "g
 // Under way
 //===----------------------------------------------------------------------------------------------===//
 
-class Zero_Start<string mnemonic, string kind, string pieces>
-    : Zero_Collective<mnemonic, kind, pieces, [AsyncStartInterface], [{
+class Zero_Start<string mnemonic, string kind>
+    : Zero_Collective<mnemonic, kind, [AsyncStartInterface], [{
     ::mlir::Attribute getStream() { return ::partita::par::StreamAttr::get(getContext(), getAxisAttr(), ::partita_rt::rowOf(kKind).ahead); }
   }]> {
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
@@ -106,7 +101,7 @@ class Zero_Start<string mnemonic, string kind, string pieces>
   let hasVerifier = 1;
 }
 
-def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather", "getValues"> {
+def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather"> {
   let summary = "begins a gather; its results may be read after its `par.wait`";
   let description = [{
     `buffers` are the full tensors, complete at the matching `par.wait`, whose results they become; the shards must be neither
@@ -114,7 +109,7 @@ def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather", "getValues"> {
   }];
 }
 
-def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatter", "getBuffers"> {
+def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatter"> {
   let summary = "begins a reduce-scatter; its results may be read after its `par.wait`";
   let description = [{
     Like `gather_start`; `buffers` are the shards of the sums.
