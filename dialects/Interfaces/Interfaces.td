@@ -54,8 +54,11 @@ def ShardInterface : OpInterface<"ShardInterface"> {
         The units that a split of the op distributes over ranks, as users call them, and their number (`heads`, 4), if
         that says more than the sizes of its dimensions.
       }], "::std::optional<::std::pair<::llvm::StringRef, int64_t>>", "dealtOut", (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"How many matmuls over the rule's letters the op computes: its work, for estimates of time.", "int64_t", "getMatmuls",
-      (ins), [{}], [{ return 1; }]>,
+    InterfaceMethod<[{
+        The matmuls that the op computes, each by the letter of the rule over which it does not go (`e` for attention's queries with
+        keys), "" if there is none. An op without such a list is one matmul if its rule contracts, that is, sums over a letter of two
+        operands; else none.
+      }], "::llvm::ArrayRef<::llvm::StringLiteral>", "getMatmuls", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"How many of them are of the backward pass, if the op fuses both passes.", "int64_t", "getGradientMatmuls",
       (ins), [{}], [{ return 0; }]>,
   ];

@@ -237,10 +237,11 @@ bool ShardRule::reduces() const {
 }
 
 bool ShardRule::contracts() const {
-  for (unsigned letter = 0; letter < letters.size(); ++letter)
-    if (letters[letter].summed && llvm::count_if(operands, [&](const RulePattern &pattern) {
-                                    return pattern.contains(letter);
-                                  }) > 1)
+  // Not by the mark: a kernel may sum over a letter along which its op cannot be split.
+  for (unsigned letter = 0; letter < letters.size(); ++letter) {
+    auto contains = [&](const RulePattern &pattern) { return pattern.contains(letter); };
+    if (llvm::count_if(operands, contains) > 1 && llvm::none_of(results, contains))
       return true;
+  }
   return false;
 }

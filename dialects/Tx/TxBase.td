@@ -37,7 +37,7 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
   string precision = "Follow";
   code gradient = "";
   bit isStep = 0;
-  int matmuls = 1; // that the op computes: attention has two, its backward pass five
+  list<string> matmuls = []; // that the op computes, unless it is one or none (ShardInterface)
   int gradientMatmuls = 0; // of these in the backward pass, if the op fuses both passes
   code inferredDeclarations = "";
   code moreDeclarations = "";
@@ -47,7 +47,8 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
     ::partita::Precision getPrecision() { return ::partita::Precision::}] # precision # [{; }
     ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
   }] # !if(isStep, "bool isStep() { return true; }\n", "") #
-     !if(!eq(matmuls, 1), "", "int64_t getMatmuls() { return " # matmuls # "; }\n") #
+     !if(!empty(matmuls), "", "::llvm::ArrayRef<::llvm::StringLiteral> getMatmuls() { static constexpr ::llvm::StringLiteral list[] = {" #
+         !interleave(!foreach(letter, matmuls, "\"" # letter # "\""), ", ") # "}; return list; }\n") #
      !if(gradientMatmuls, "int64_t getGradientMatmuls() { return " # gradientMatmuls # "; }\n", "") # inferredDeclarations # moreDeclarations;
   let extraClassDefinition = !if(!empty(shardRule), "", [{
     ::std::string $cppClass::getShardRule() { return "}] # shardRule # [{"; }

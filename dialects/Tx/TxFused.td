@@ -149,7 +149,7 @@ def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [LookupInterface], ":
 def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [LookupInterface],
     "::partita::tx::statisticElement(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.classifier_loss together with the cotangents of x and w";
-  let matmuls = 3;
+  let matmuls = ["", "", ""];
   let gradientMatmuls = 2;
   let precision = "Exact";
   let description = [{

@@ -135,7 +135,7 @@ class Tx_Attention<string mnemonic> : Tx_Op<mnemonic, [DeclareOpInterfaceMethods
 }
 
 def Tx_AttentionOp : Tx_Attention<"attention"> {
-  let matmuls = 2;
+  let matmuls = ["e", "d"]; // scores, and their product with v
   let summary = "softmax(scale q k^T [+ bias] [+ causal mask]) v, per batch element and head";
   let description = [{
     q [b, s, h, d], k [b, t, g, d], v [b, t, g, e] -> out [b, s, h, e] and, for the backward pass, the
@@ -176,7 +176,7 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let hasVerifier = 1;
 }
 def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
-  let matmuls = 5;
+  let matmuls = ["e", "d", "d", "e", "e"]; // scores; cotangents of scores, v, q, k
   let summary = "cotangents of q, k, v and the bias";
   let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout,
                        Optional<Tx_Float>:$bias, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,

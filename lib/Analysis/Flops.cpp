@@ -1,9 +1,9 @@
 //===- Flops.cpp - how much a program computes ------------------------------------------------===//
 //
-// A rule's letters are the dimensions of the space that an op works on. A letter that is summed
-// away and stands in two operands makes it a contraction: two operations per point. Of the others
-// those count that compute: elementwise ops and reductions, by what they read. The composite whose
-// matmuls its rule does not tell is attention.
+// A rule's letters are the dimensions of the space that an op works on. A letter that is summed away
+// and is in two operands makes it a matmul: two operations per point. An op of several matmuls says over
+// which letters each goes. Of the other ops those count that compute: elementwise ops and reductions, by
+// what they read.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -11,7 +11,6 @@
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/Tx.h"
 #include "partita/Analysis/Transfers.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -19,56 +18,78 @@
 using namespace mlir;
 using namespace partita;
 
-static double elements(ValueRange values) {
+static ArrayRef<int64_t> shapeOf(Type type, FlopsOf whose) {
+  auto tensor = cast<RankedTensorType>(type);
+  return whose == FlopsOf::Shards ? tensor.getShape() : par::wholeType(tensor).getShape();
+}
+
+static double elements(ValueRange values, FlopsOf whose) {
   double most = 0;
   for (Value value : values)
-    if (auto type = dyn_cast<RankedTensorType>(value.getType()))
-      most = std::max(most, double(par::wholeType(type).getNumElements()));
+    if (isa<RankedTensorType>(value.getType()))
+      most = std::max(most, double(ShapedType::getNumElements(shapeOf(value.getType(), whose))));
   return most;
 }
 
-/// The product of the sizes of all letters of a contraction; nothing of another op.
-static std::optional<double> contraction(Operation *op, const ShardRule &rule) {
-  if (!rule.contracts())
-    return std::nullopt;
+/// The sizes of a rule's letters; 1 of a letter that no operand has, which is looked up and not walked
+/// through (the vocabulary of an embedding's gradient). None if the shapes contradict each other.
+static std::optional<SmallVector<double>> sizesOf(Operation *op, const ShardRule &rule,
+                                                  FlopsOf whose) {
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      shapes.push_back(shapeOf(type, whose));
   SmallVector<int64_t> sizes;
   std::string error;
-  if (!par::letterSizes(rule, op, sizes, error))
+  if (!rule.letterSizes(ArrayRef(shapes).take_front(op->getNumOperands()),
+                        ArrayRef(shapes).drop_front(op->getNumOperands()), sizes, error))
     return std::nullopt;
-  double points = 1;
-  for (int64_t size : sizes)
-    points *= std::max<double>(size, 1);
-  return points;
+  SmallVector<double> result;
+  for (unsigned letter = 0; letter < sizes.size(); ++letter) {
+    auto contains = [&](const RulePattern &pattern) { return pattern.contains(letter); };
+    bool isWalked = llvm::any_of(rule.operands, contains);
+    result.push_back(isWalked ? std::max<double>(1, double(sizes[letter])) : 1);
+  }
+  return result;
 }
 
-/// Queries with keys, scores with values.
-static double attentionFlops(tx::AttentionOp op) {
-  ArrayRef<int64_t> q = par::wholeType(op.getQ().getType()).getShape(),
-                    v = par::wholeType(op.getV().getType()).getShape();
-  double scores = double(q[0]) * double(q[1]) * double(q[2]) * double(v[1]);
-  return 2 * scores * (double(q[3]) + double(v[3]));
+/// Two operations for each point of the letters that a matmul goes over.
+static double productsOf(ShardInterface op, const ShardRule &rule, FlopsOf whose) {
+  static constexpr StringLiteral kOne[] = {""};
+  ArrayRef<StringLiteral> matmuls = op.getMatmuls();
+  if (matmuls.empty() && rule.contracts())
+    matmuls = kOne;
+  auto sizes = matmuls.empty() ? std::nullopt : sizesOf(op, rule, whose);
+  if (!sizes)
+    return 0;
+  double sum = 0;
+  for (StringRef beside : matmuls) {
+    double points = 1;
+    for (auto [letter, size] : llvm::zip(rule.letters, *sizes))
+      if (letter.name != beside)
+        points *= size;
+    sum += 2 * points;
+  }
+  return sum;
 }
 
-static Flops flopsOf(ShardInterface shard) {
-  Operation *op = shard;
+Flops partita::flopsOf(Operation *op, FlopsOf whose) {
   Flops flops;
+  auto shard = dyn_cast<ShardInterface>(op);
   std::string error;
-  const ShardRule *rule = par::ruleOf(op, error);
+  const ShardRule *rule = shard ? par::ruleOf(op, error) : nullptr;
   if (!rule)
     return flops;
-  if (auto attention = dyn_cast<tx::AttentionOp>(op))
-    flops.products = attentionFlops(attention);
-  else if (std::optional<double> points = contraction(op, *rule))
-    flops.products = 2 * *points;
-  else if (rule->reduces() || isa<ScalarInterface>(op))
-    flops.elementwise = elements(op->getOperands());
+  flops.products = productsOf(shard, *rule, whose);
+  if (flops.products == 0 && (rule->reduces() || isa<ScalarInterface>(op)))
+    flops.elementwise = elements(op->getOperands(), whose);
   return flops;
 }
 
 Flops partita::countFlops(Operation *root) {
   Flops sum;
   root->walk([&](ShardInterface shard) {
-    Flops flops = flopsOf(shard);
+    Flops flops = flopsOf(shard, FlopsOf::FullTensors);
     sum.products += flops.products;
     sum.elementwise += flops.elementwise;
   });
@@ -130,15 +151,13 @@ private:
 } // namespace
 
 /// Matmuls of the backward pass: of each contraction one per operand whose gradient is needed; of
-/// attention, whose matmuls depend on one another, all.
+/// several that depend on one another, as attention's do, all.
 static double backwardOf(Operation *op, double products, const Trained &trained) {
   auto needs = [&](Value value) { return trained.contains(value); };
   if (products == 0)
     return 0;
-  if (auto attention = dyn_cast<tx::AttentionOp>(op))
-    return llvm::any_of(ValueRange{attention.getQ(), attention.getK(), attention.getV()}, needs)
-               ? 2 * products
-               : 0;
+  if (cast<ShardInterface>(op).getMatmuls().size() > 1)
+    return llvm::any_of(op->getOperands(), needs) ? 2 * products : 0;
   return double(std::min<int64_t>(2, llvm::count_if(op->getOperands(), needs))) * products;
 }
 
@@ -162,7 +181,7 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
     auto shard = dyn_cast<ShardInterface>(op);
     if (!shard)
       return;
-    Flops flops = flopsOf(shard);
+    Flops flops = flopsOf(shard, FlopsOf::FullTensors);
     if (flops.products == 0 && flops.elementwise == 0)
       return;
     double times = double(analysis::timesOf(op));

@@ -43,7 +43,7 @@ int64_t costOfGradients(Operation *op, int64_t cost) {
   auto work = dyn_cast<ShardInterface>(op);
   if (!work || work.getGradientMatmuls() == 0)
     return 0;
-  int64_t matmuls = work.getMatmuls();
+  auto matmuls = static_cast<int64_t>(work.getMatmuls().size());
   return cost - cost / matmuls * (matmuls - work.getGradientMatmuls());
 }
 

@@ -72,3 +72,12 @@ func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f3
   train.minimize %4 : tensor<f32>
   return %4 : tensor<f32>
 }
+
+// -----
+
+// Attention is two matmuls, of which each says over which letter it does not go: 2 * 2 heads * 3 queries * 5 keys * (4 + 6).
+// CHECK: module attributes {train.work = [#train.work<place = -1, products = 6.000000e+02 : f64, elementwise = 0.000000e+00 : f64
+func.func @forward(%q: tensor<1x3x2x4xf32>, %k: tensor<1x5x1x4xf32>, %v: tensor<1x5x1x6xf32>) -> tensor<1x3x2x6xf32> {
+  %out, %lse = tx.attention %q, %k, %v scale 5.000000e-01 : (tensor<1x3x2x4xf32>, tensor<1x5x1x4xf32>, tensor<1x5x1x6xf32>) -> (tensor<1x3x2x6xf32>, tensor<1x2x3xf32>)
+  return %out : tensor<1x3x2x6xf32>
+}

@@ -1,8 +1,8 @@
 //===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
 //
-// FLOPs of a forward program on full tensors, for reports and a run's speed. For a primitive op the
-// rule alone determines them; attention counts as two matmuls, of queries with keys and of scores with
-// values, masked or not. Work.h is for schedules: an estimate of one op of any phase, and of its memory.
+// FLOPs of an op, from its rule and its matmuls (ShardInterface); attention counts as two, of queries
+// with keys and of scores with values, masked or not. Of a forward program on full tensors they are for
+// reports and a run's speed; of one rank's shards for schedules, together with memory (Work.h).
 //
 // Model FLOPs of a step are the matmuls of the forward program and of the backward pass. In the
 // backward pass a matmul has one counterpart for each operand with a gradient that a trained parameter
@@ -20,13 +20,17 @@
 
 namespace partita {
 
-/// Floating-point operations of a program on full tensors, from the ops' rules.
+/// Floating-point operations.
 struct Flops {
   double products = 0;    ///< of contractions: a multiplication and an addition per point
   double elementwise = 0; ///< one per element that elementwise ops and reductions read
 };
 
-/// Of all ops within `root`, each counted once.
+/// Whose: the whole program's, or one rank's.
+enum class FlopsOf { FullTensors, Shards };
+/// Of one op, without its regions.
+Flops flopsOf(mlir::Operation *op, FlopsOf whose);
+/// Of all ops within `root` on full tensors, each counted once.
 Flops countFlops(mlir::Operation *root);
 
 /// One layer, or the ops before the first one, after the last one, or outside the loop over

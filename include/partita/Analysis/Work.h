@@ -1,6 +1,6 @@
 //===- Work.h - how much an op has to do --------------------------------------------*- C++ -*-===//
 //
-// An estimate of one op of any phase, for schedules. For the exact total of a program see Flops.h.
+// An estimate of one rank's work on one op of any phase, for schedules.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -13,8 +13,7 @@ namespace partita::analysis {
 
 /// One rank's work on an op, from its shard rule and its types.
 struct Work {
-  /// Twice the points that two of its tensors span together: m * k * n for a matmul, queries * keys
-  /// * head size for attention. Exact for matmuls; other work of an op is a small factor.
+  /// Of matmuls, elementwise ops and reductions (Flops.h).
   int64_t flops = 0;
   /// Bytes of its operands and results, each once; 0 for a view, which costs nothing.
   int64_t bytes = 0;
