@@ -8,11 +8,11 @@
 
 namespace partita {
 
-/// Is it a float, or a tensor of floats, of fewer than 32 bits? These are storage; arithmetic is
-/// float32.
+/// Is it a float, or a tensor of floats, of 16 bits (float16 or bfloat16)? These are storage; arithmetic
+/// is float32.
 inline bool isShortFloat(mlir::Type type) {
   auto element = mlir::dyn_cast<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
-  return element && element.getWidth() < 32;
+  return element && element.getWidth() == 16;
 }
 
 /// The type with float32 in place of a shorter float.

@@ -1,6 +1,7 @@
 //===- TxFused.cpp - see TxFused.td -----------------------------------------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Scalar.h"
 #include "dialects/Tx/FusedProduct.h"
 #include "dialects/Tx/GradientBuilder.h"
@@ -194,7 +195,7 @@ private:
       return element(argument) == (isSum(argument) ? sum : one);
     });
     same &= !parts.rowSum || element(parts.rowSum) == sum;
-    bool wide = sum.isF32() && (one.isF16() || one.isBF16()) && parts.isWeightGradient();
+    bool wide = sum.isF32() && isShortFloat(one) && parts.isWeightGradient();
     return same && (sum == one || wide) ? "" : "its kernel has no such types of elements";
   }
 

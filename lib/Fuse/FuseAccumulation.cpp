@@ -9,6 +9,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/FusedProduct.h"
 #include "lib/Fuse/Products.h"
@@ -54,7 +55,7 @@ bool fits(Operation *gradient, Value sum) {
        wide = getElementTypeOrSelf(sum.getType());
   return llvm::all_of(gradient->getOperandTypes(),
                       [&](Type type) { return getElementTypeOrSelf(type) == one; }) &&
-         (wide == one || (wide.isF32() && (one.isF16() || one.isBF16())));
+         (wide == one || (wide.isF32() && isShortFloat(one)));
 }
 
 /// Is the value a gradient that stands in memory of its own by the time that `op` runs?

@@ -9,6 +9,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
@@ -28,7 +29,7 @@ namespace {
 
 bool changes(Type type) {
   Type element = getElementTypeOrSelf(type);
-  return element.isF16() || element.isBF16() || element.isF64();
+  return isShortFloat(element) || element.isF64();
 }
 
 Type inSingle(Type type) {

@@ -7,6 +7,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"
@@ -39,7 +40,7 @@ LogicalResult checkType(Operation *op, RankedTensorType type) {
   bool computes =
       isa<tx::TxDialect>(op->getDialect()) && !isa<tx::ConcatOp, tx::SliceOp, tx::ConstantOp>(op);
   bool isNorm = element.isF64() && !computes && type.getRank() <= 1;
-  bool isStored = element.isF32() || element.isF16() || element.isBF16();
+  bool isStored = element.isF32() || isShortFloat(element);
   if (isa<FloatType>(element) && !isStored && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type
                              << "; run single-precision first";

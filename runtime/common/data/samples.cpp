@@ -126,8 +126,7 @@ private:
 //===-- Columns -----------------------------------------------------------------------------===//
 
 bool isFloat(DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 ||
-         dtype == DType::BFloat16;
+  return dtype == DType::Float32 || dtype == DType::Float64 || isShortFloat(dtype);
 }
 
 class Columns : public Samples {

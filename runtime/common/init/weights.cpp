@@ -94,7 +94,7 @@ private:
     std::string masterName =
         masterIn(name, [&](const std::string &each) { return file.find(each); });
     const StoredTensor *tensor = file.find(name), *master = file.find(masterName);
-    bool isShort = tensor->dtype == DType::Float16 || tensor->dtype == DType::BFloat16;
+    bool isShort = isShortFloat(tensor->dtype);
     if (!isShort || !master || master->dtype != DType::Float32 || master->shape != tensor->shape)
       return name;
     used.insert(name);

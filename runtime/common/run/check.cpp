@@ -104,8 +104,7 @@ void forStages(const Program &program, const std::string &what, const StageSet &
 template <typename Tensor>
 void checkHome(const Program &program, const std::string &what, const Tensor &tensor,
                const StageSet &stages) {
-  if (tensor.dtype != DType::Float32 && tensor.dtype != DType::Float16 &&
-      tensor.dtype != DType::BFloat16)
+  if (tensor.dtype != DType::Float32 && !isShortFloat(tensor.dtype))
     fail("%s is %s; parameters and their states are float32, float16 or bfloat16", what.c_str(),
          nameOf(tensor.dtype));
   bool host = tensor.home == Home::Host;

@@ -42,6 +42,9 @@ enum class DType : uint8_t {
 };
 
 /// Bytes of one element.
+/// Float16 or BFloat16: storage, whose arithmetic is Float32.
+constexpr bool isShortFloat(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
+
 constexpr int64_t sizeOf(DType type) {
   switch (type) {
   case DType::Float64:
