@@ -81,7 +81,7 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
   let parameters = (ins
     Table_List<"">:$inputs, Table_List<"">:$outputs, Table_List<"">:$census, Table_List<"">:$collectives, Table_List<"">:$undecayed,
     Table_List<"">:$gathers_ahead, Table_List<"">:$stage_sums, Table_List<"">:$messages, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Table_Text<"the optimizer's op; none without one">:$optimizer,
-    Table_Text<"of the learning rate">:$schedule, Table_Number<"1", "micro-batches of a step">:$accumulate,
+    Table_Text<"of the learning rate">:$lr_schedule, Table_Number<"1", "micro-batches of a step">:$accumulate,
     Table_Number<"0", "">:$to_host, Table_Number<"0", "">:$to_device);
   let extraClassDeclaration = [{
     /// The module's, or null.

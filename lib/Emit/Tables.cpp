@@ -417,8 +417,8 @@ private:
     for (NamedAttribute field : hyper) // the command line may set what the updates read
       if (field.getName() != "learningRate")
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
-    if (StringRef schedule = program.getSchedule(); !schedule.empty() && schedule != "constant")
-      os << "  p.schedule = " << rt::stringLiteral(schedule) << ";\n";
+    if (StringRef schedule = program.getLrSchedule(); !schedule.empty() && schedule != "constant")
+      os << "  p.lrSchedule = " << rt::stringLiteral(schedule) << ";\n";
     if (optimizer() != "none")
       os << "  p.exposesGradients = true;\n";
     os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "

@@ -8,7 +8,7 @@
 #include "dialects/Train/Train.h"
 #include "partita/Phases/Plan.h"
 #include "partita/Stages/Schedule.h"
-#include "runtime/include/partita_rt/schedule_text.h"
+#include "runtime/include/partita_rt/lr_schedule_text.h"
 
 using namespace mlir;
 using namespace partita;
@@ -138,8 +138,8 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
 
 /// Does the schedule cycle betas?
 static bool cyclesBetas(const Plan &plan) {
-  partita_rt::Schedule schedule;
-  std::string problem = partita_rt::parseSchedule(plan.get("lr-schedule").str(), schedule);
+  partita_rt::LrSchedule schedule;
+  std::string problem = partita_rt::parseLrSchedule(plan.get("lr-schedule").str(), schedule);
   return problem.empty() && partita_rt::scheduledRates(schedule, 0, 1).setsBetas;
 }
 

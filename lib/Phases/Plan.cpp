@@ -5,7 +5,7 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Support/ParseBytes.h"
-#include "runtime/include/partita_rt/schedule_text.h"
+#include "runtime/include/partita_rt/lr_schedule_text.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Format.h"
@@ -252,8 +252,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   case PlanOption::Bounds:
     return checkPair(text, checkBounds);
   case PlanOption::Schedule: {
-    partita_rt::Schedule schedule;
-    return partita_rt::parseSchedule(text.str(), schedule);
+    partita_rt::LrSchedule schedule;
+    return partita_rt::parseLrSchedule(text.str(), schedule);
   }
   case PlanOption::Flag:
     return text == "true" || text == "false" ? "" : ("'" + text + "' is not true or false").str();

@@ -1,7 +1,7 @@
 //===- PlanTable.cpp - the plan options, a row each ---------------------------------------------===//
 
 #include "partita/Phases/Plan.h"
-#include "runtime/include/partita_rt/schedule_text.h"
+#include "runtime/include/partita_rt/lr_schedule_text.h"
 
 using namespace partita;
 using llvm::StringRef;

@@ -4,7 +4,7 @@
 #define PARTITA_RT_COMMON_RUN_OPTIONS_H
 
 #include "partita_rt/program.h"
-#include "partita_rt/schedule.h"
+#include "partita_rt/lr_schedule.h"
 
 #include <optional>
 #include <set>
@@ -37,8 +37,8 @@ struct RunOptions {
   Hyper hyper; ///< the program's defaults, overridden
   /// The program's or --lr-schedule's, with --warmup-steps, --schedule-steps and --min-lr-ratio; a
   /// cosine without a length is as long as the run.
-  Schedule schedule;
-  std::set<std::string> scheduleKeys; ///< that --lr-schedule gives
+  LrSchedule lrSchedule;
+  std::set<std::string> lrScheduleKeys; ///< that --lr-schedule gives
   std::optional<int64_t> warmupSteps, scheduleSteps;
   std::optional<double> minRateRatio;
 

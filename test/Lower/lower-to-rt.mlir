@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --plan-memory --lower-to-rt | FileCheck %s
 // RUN: partita-opt %s --plan-memory --lower-to-rt="learning-rate=0.5 lr-schedule=cosine" | FileCheck %s --check-prefix=RATE
-// RATE: #rt.program<{{.*}} hyper = {learningRate = 5.000000e-01 : f64}, {{.*}} schedule = "cosine"
+// RATE: #rt.program<{{.*}} hyper = {learningRate = 5.000000e-01 : f64}, {{.*}} lr_schedule = "cosine"
 
 // One kernel per distinct expression, made once; what is repeated stays where it is.
 // CHECK-DAG: rt.kernel @map_add loops 2 outputs ["out"] [f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1] locals [] computes ["$a + $b"]

@@ -23,7 +23,7 @@ struct PlanOption {
     Integer,  ///< within [low, high]
     Bytes,    ///< the same, perhaps with a unit (partita/Support/ParseBytes.h)
     Real,     ///< within [low, high]; or empty, if that is the initial value
-    Rate,     ///< within [low, high), as runs read it (partita_rt/schedule_text.h)
+    Rate,     ///< within [low, high), as runs read it (partita_rt/lr_schedule_text.h)
     Choice,   ///< one of `values`, separated by '|'
     Named,    ///< one of `values`, optionally with ':' and a name of the model
     Text,     ///< a name of the model
@@ -34,7 +34,7 @@ struct PlanOption {
     Groups,   ///< PATTERN:KEY=NUMBER... separated by commas; may be given several times
     Bounds,   ///< two reals, 0 <= MIN <= MAX, separated by a comma; or none
     Betas,    ///< two reals in [0, 1), separated by a comma; or none
-    Schedule  ///< NAME[,key=value]..., as runs read it (partita_rt/schedule_text.h)
+    Schedule  ///< NAME[,key=value]..., as runs read it (partita_rt/lr_schedule_text.h)
   };
   llvm::StringLiteral name;
   Kind kind;

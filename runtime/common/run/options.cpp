@@ -3,9 +3,9 @@
 #include "common/run/options.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
-#include "common/run/schedule_options.h"
+#include "common/run/lr_schedule_options.h"
 #include "common/target.h"
-#include "partita_rt/schedule_text.h"
+#include "partita_rt/lr_schedule_text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -124,7 +124,7 @@ Options updateOptions() {
        "constant or cosine, after a linear warm-up, or one of DeepSpeed's with its parameters: "
        "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest (default: the program's)",
        [](RunOptions &o, const std::string &text) {
-         if (std::string problem = parseSchedule(text, o.schedule, o.scheduleKeys);
+         if (std::string problem = parseLrSchedule(text, o.lrSchedule, o.lrScheduleKeys);
              !problem.empty())
            fail("--lr-schedule: %s", problem.c_str());
        }},
@@ -328,8 +328,8 @@ static void applyDefaults(RunOptions &options, const std::set<std::string> &give
 RunOptions parseOptions(int argc, char **argv, const Program &program) {
   RunOptions options;
   options.hyper = program.hyper;
-  if (std::string problem = parseSchedule(program.schedule, options.schedule); !problem.empty())
-    fail("the program's schedule '%s': %s", program.schedule, problem.c_str());
+  if (std::string problem = parseLrSchedule(program.lrSchedule, options.lrSchedule); !problem.empty())
+    fail("the program's schedule '%s': %s", program.lrSchedule, problem.c_str());
   std::string self = argc > 0 ? argv[0] : "";
   size_t slash = self.rfind('/');
   options.programFolder = slash == std::string::npos ? "." : self.substr(0, slash);

@@ -10,7 +10,7 @@
 #include "common/mesh/launch.h"
 #include "common/run/interruption.h"
 #include "common/run/metrics.h"
-#include "common/run/schedule_options.h"
+#include "common/run/lr_schedule_options.h"
 #include "common/run/summary.h"
 #include "common/target.h"
 #include "partita_rt/init.h"
@@ -117,7 +117,7 @@ void Loop::setControls(int64_t number) {
   rank.update = number - skipped;
   const RunOptions &options = session.options;
   ScheduledRates rates =
-      scheduledRates(options.schedule, rank.update - 1, options.hyper.learningRate);
+      scheduledRates(options.lrSchedule, rank.update - 1, options.hyper.learningRate);
   rank.learningRate = float(rates.rate);
   if (rates.setsBetas) {
     rank.hyper.beta1 = rates.beta1;
@@ -271,7 +271,7 @@ void Loop::reportStep(int64_t number, const StepReport &report, double seconds,
                 notFinite,
                 {},
                 {}};
-  if (setsBetas(session.options.schedule))
+  if (setsBetas(session.options.lrSchedule))
     line.betas = {rank.hyper.beta1, rank.hyper.beta2};
   if (clock)
     line.times = stepTimes();
@@ -320,7 +320,7 @@ void Loop::train() {
     claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())
     log = std::make_unique<StepLog>(options.log, session.startStep,
-                                    LogColumns{setsBetas(options.schedule), options.breakdown});
+                                    LogColumns{setsBetas(options.lrSchedule), options.breakdown});
   if (speaks() && !options.tensorboard.empty())
     board = std::make_unique<TensorBoard>(
         tensorboardFolder(*rank.program, options),

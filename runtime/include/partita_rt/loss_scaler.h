@@ -18,7 +18,7 @@
 #ifndef PARTITA_RT_LOSS_SCALER_H
 #define PARTITA_RT_LOSS_SCALER_H
 
-#include "schedule.h"
+#include "lr_schedule.h"
 
 namespace partita_rt {
 

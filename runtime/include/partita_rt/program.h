@@ -323,7 +323,7 @@ struct Program {
   double modelFlops = 0;
 
   Hyper hyper;
-  const char *schedule = "constant"; ///< of the learning rate, unless a run sets another (schedule_text.h)
+  const char *lrSchedule = "constant"; ///< the learning rate's, unless a run sets another (lr_schedule_text.h)
   HyperReads reads;
   /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
   /// refused.

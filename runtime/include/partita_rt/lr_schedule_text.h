@@ -7,11 +7,11 @@
 // One table says which keys a schedule has, what they set, their bounds and whether they are required.
 // The run's option --lr-schedule, a program's table and the compiler's plan option are all read by it.
 
-#ifndef PARTITA_RT_SCHEDULE_TEXT_H
-#define PARTITA_RT_SCHEDULE_TEXT_H
+#ifndef PARTITA_RT_LR_SCHEDULE_TEXT_H
+#define PARTITA_RT_LR_SCHEDULE_TEXT_H
 
 #include "nearest.h"
-#include "schedule.h"
+#include "lr_schedule.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -36,55 +36,55 @@ inline std::string numberProblem(const std::string &text, double least, double b
   return "'" + text + "' is not a number " + bounds;
 }
 
-struct ScheduleName {
-  ScheduleKind kind;
+struct LrScheduleName {
+  LrScheduleKind kind;
   const char *name;
 };
 
 /// One key of a schedule: one of the three members is set.
-struct ScheduleKey {
-  ScheduleKind kind;
+struct LrScheduleKey {
+  LrScheduleKind kind;
   const char *name;
-  double Schedule::*real;
-  int64_t Schedule::*whole;
-  bool Schedule::*flag;
+  double LrSchedule::*real;
+  int64_t LrSchedule::*whole;
+  bool LrSchedule::*flag;
   double least, below; ///< of numbers: from `least` to below `below`
   bool required = false;
 };
 
-inline const std::vector<ScheduleName> &scheduleNames() {
-  static const std::vector<ScheduleName> names = {{ScheduleKind::Constant, "constant"},
-                                                  {ScheduleKind::Cosine, "cosine"},
-                                                  {ScheduleKind::WarmupLR, "WarmupLR"},
-                                                  {ScheduleKind::WarmupDecayLR, "WarmupDecayLR"},
-                                                  {ScheduleKind::WarmupCosineLR, "WarmupCosineLR"},
-                                                  {ScheduleKind::OneCycle, "OneCycle"},
-                                                  {ScheduleKind::LRRangeTest, "LRRangeTest"}};
+inline const std::vector<LrScheduleName> &lrScheduleNames() {
+  static const std::vector<LrScheduleName> names = {{LrScheduleKind::Constant, "constant"},
+                                                  {LrScheduleKind::Cosine, "cosine"},
+                                                  {LrScheduleKind::WarmupLR, "WarmupLR"},
+                                                  {LrScheduleKind::WarmupDecayLR, "WarmupDecayLR"},
+                                                  {LrScheduleKind::WarmupCosineLR, "WarmupCosineLR"},
+                                                  {LrScheduleKind::OneCycle, "OneCycle"},
+                                                  {LrScheduleKind::LRRangeTest, "LRRangeTest"}};
   return names;
 }
 
-inline const char *nameOf(ScheduleKind kind) {
-  for (const ScheduleName &each : scheduleNames())
+inline const char *nameOf(LrScheduleKind kind) {
+  for (const LrScheduleName &each : lrScheduleNames())
     if (each.kind == kind)
       return each.name;
   return "";
 }
 
-inline const std::vector<ScheduleKey> &scheduleKeys() {
-  using S = Schedule;
-  using K = ScheduleKind;
+inline const std::vector<LrScheduleKey> &lrScheduleKeys() {
+  using S = LrSchedule;
+  using K = LrScheduleKind;
   constexpr double kMost = kMostRate, kSteps = 1e15;
   auto real = [](K kind, const char *name, double S::*member, double below, bool required = false) {
-    return ScheduleKey{kind, name, member, nullptr, nullptr, 0, below, required};
+    return LrScheduleKey{kind, name, member, nullptr, nullptr, 0, below, required};
   };
   auto whole = [](K kind, const char *name, int64_t S::*member, double least,
                   bool required = false) {
-    return ScheduleKey{kind, name, nullptr, member, nullptr, least, kSteps, required};
+    return LrScheduleKey{kind, name, nullptr, member, nullptr, least, kSteps, required};
   };
   auto flag = [](K kind, const char *name, bool S::*member) {
-    return ScheduleKey{kind, name, nullptr, nullptr, member, 0, 0};
+    return LrScheduleKey{kind, name, nullptr, nullptr, member, 0, 0};
   };
-  static const std::vector<ScheduleKey> keys = {
+  static const std::vector<LrScheduleKey> keys = {
       whole(K::Constant, "warmup_steps", &S::warmupSteps, 0),
       whole(K::Cosine, "warmup_steps", &S::warmupSteps, 0),
       whole(K::Cosine, "schedule_steps", &S::totalSteps, 1),
@@ -123,26 +123,26 @@ inline const std::vector<ScheduleKey> &scheduleKeys() {
   return keys;
 }
 
-namespace schedules {
+namespace lr_schedules {
 
 /// The defaults of a kind's members, which are DeepSpeed's.
-inline Schedule initial(ScheduleKind kind) {
-  Schedule s;
+inline LrSchedule initial(LrScheduleKind kind) {
+  LrSchedule s;
   s.kind = kind;
-  if (kind == ScheduleKind::WarmupLR || kind == ScheduleKind::WarmupDecayLR ||
-      kind == ScheduleKind::WarmupCosineLR)
+  if (kind == LrScheduleKind::WarmupLR || kind == LrScheduleKind::WarmupDecayLR ||
+      kind == LrScheduleKind::WarmupCosineLR)
     s.warmupSteps = 1000;
-  if (kind == ScheduleKind::WarmupDecayLR)
+  if (kind == LrScheduleKind::WarmupDecayLR)
     s.maxRate = 1e-3;
-  if (kind == ScheduleKind::LRRangeTest)
+  if (kind == LrScheduleKind::LRRangeTest)
     s.minRate = 1e-3;
-  if (kind == ScheduleKind::Cosine)
+  if (kind == LrScheduleKind::Cosine)
     s.endRatio = 0.1;
   return s;
 }
 
-inline std::string setFlag(const ScheduleKey &key, const std::string &value, Schedule &s) {
-  bool isType = key.flag == &Schedule::logarithmic;
+inline std::string setFlag(const LrScheduleKey &key, const std::string &value, LrSchedule &s) {
+  bool isType = key.flag == &LrSchedule::logarithmic;
   std::string yes = isType ? "log" : "true", no = isType ? "linear" : "false";
   if (value != yes && value != no)
     return "'" + value + "' is neither " + yes + " nor " + no;
@@ -150,7 +150,7 @@ inline std::string setFlag(const ScheduleKey &key, const std::string &value, Sch
   return {};
 }
 
-inline std::string setNumber(const ScheduleKey &key, const std::string &value, Schedule &s) {
+inline std::string setNumber(const LrScheduleKey &key, const std::string &value, LrSchedule &s) {
   std::string problem = numberProblem(value, key.least, key.below);
   if (key.whole &&
       (!problem.empty() || value.find_first_not_of("0123456789") != std::string::npos)) {
@@ -168,13 +168,13 @@ inline std::string setNumber(const ScheduleKey &key, const std::string &value, S
 }
 
 /// Sets one key=value.
-inline std::string setKey(const std::string &item, std::set<std::string> &given, Schedule &s) {
+inline std::string setKey(const std::string &item, std::set<std::string> &given, LrSchedule &s) {
   size_t equals = item.find('=');
   std::string name = item.substr(0, equals), kind = nameOf(s.kind);
   if (name.empty() || equals == std::string::npos)
     return "'" + item + "' is not of the form key=value";
   std::vector<std::string> known;
-  for (const ScheduleKey &key : scheduleKeys()) {
+  for (const LrScheduleKey &key : lrScheduleKeys()) {
     if (key.kind != s.kind)
       continue;
     known.push_back(key.name);
@@ -190,25 +190,25 @@ inline std::string setKey(const std::string &item, std::set<std::string> &given,
 }
 
 /// Are all required keys there?
-inline std::string findMissing(const std::set<std::string> &given, const Schedule &s) {
-  for (const ScheduleKey &key : scheduleKeys())
+inline std::string findMissing(const std::set<std::string> &given, const LrSchedule &s) {
+  for (const LrScheduleKey &key : lrScheduleKeys())
     if (key.kind == s.kind && key.required && !given.count(key.name))
       return std::string(nameOf(s.kind)) + " needs " + key.name + ": " + nameOf(s.kind) + "," +
              key.name + "=...";
   return {};
 }
 
-} // namespace schedules
+} // namespace lr_schedules
 
 /// Reads `text` into a schedule, and its keys into `given`. Returns what is wrong with it, or an empty
 /// text; on an error both are unchanged.
-inline std::string parseSchedule(const std::string &text, Schedule &schedule,
+inline std::string parseLrSchedule(const std::string &text, LrSchedule &schedule,
                                  std::set<std::string> &given) {
   size_t comma = text.find(',');
   std::string name = text.substr(0, comma);
   std::vector<std::string> known;
-  const ScheduleName *found = nullptr;
-  for (const ScheduleName &each : scheduleNames()) {
+  const LrScheduleName *found = nullptr;
+  for (const LrScheduleName &each : lrScheduleNames()) {
     known.push_back(each.name);
     if (name == each.name)
       found = &each;
@@ -220,34 +220,34 @@ inline std::string parseSchedule(const std::string &text, Schedule &schedule,
     return "there is no schedule '" + name + "'; did you mean '" + nearestOf(name, known) + "'? (" +
            list + ")";
   }
-  Schedule parsed = schedules::initial(found->kind);
+  LrSchedule parsed = lr_schedules::initial(found->kind);
   std::set<std::string> keys;
   while (comma != std::string::npos) {
     size_t next = text.find(',', comma + 1);
     std::string item = text.substr(comma + 1, next == std::string::npos ? next : next - comma - 1);
-    if (std::string problem = schedules::setKey(item, keys, parsed); !problem.empty())
+    if (std::string problem = lr_schedules::setKey(item, keys, parsed); !problem.empty())
       return problem;
     comma = next;
   }
-  if (std::string problem = schedules::findMissing(keys, parsed); !problem.empty())
+  if (std::string problem = lr_schedules::findMissing(keys, parsed); !problem.empty())
     return problem;
   schedule = parsed;
   given = std::move(keys);
   return {};
 }
 
-inline std::string parseSchedule(const std::string &text, Schedule &schedule) {
+inline std::string parseLrSchedule(const std::string &text, LrSchedule &schedule) {
   std::set<std::string> given;
-  return parseSchedule(text, schedule, given);
+  return parseLrSchedule(text, schedule, given);
 }
 
 /// Does the schedule give absolute rates, independent of the optimizer's base rate?
-inline bool ignoresBaseRate(const Schedule &s) {
-  return s.kind == ScheduleKind::WarmupDecayLR || s.kind == ScheduleKind::OneCycle ||
-         s.kind == ScheduleKind::LRRangeTest ||
-         (s.kind == ScheduleKind::WarmupLR && s.maxRate >= 0);
+inline bool ignoresBaseRate(const LrSchedule &s) {
+  return s.kind == LrScheduleKind::WarmupDecayLR || s.kind == LrScheduleKind::OneCycle ||
+         s.kind == LrScheduleKind::LRRangeTest ||
+         (s.kind == LrScheduleKind::WarmupLR && s.maxRate >= 0);
 }
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_SCHEDULE_TEXT_H
+#endif // PARTITA_RT_LR_SCHEDULE_TEXT_H

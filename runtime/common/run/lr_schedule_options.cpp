@@ -1,8 +1,8 @@
-// The options that shape a run's learning rates (schedule_options.h).
+// The options that shape a run's learning rates (lr_schedule_options.h).
 
-#include "common/run/schedule_options.h"
+#include "common/run/lr_schedule_options.h"
 
-#include "partita_rt/schedule_text.h"
+#include "partita_rt/lr_schedule_text.h"
 
 namespace partita_rt {
 
@@ -11,16 +11,16 @@ namespace {
 /// An option that sets a member of the schedule, as keys do.
 struct MemberOption {
   const char *name;
-  int64_t Schedule::*whole;
-  double Schedule::*real;
+  int64_t LrSchedule::*whole;
+  double LrSchedule::*real;
 };
-constexpr MemberOption kMemberOptions[] = {{"--warmup-steps", &Schedule::warmupSteps, nullptr},
-                                           {"--schedule-steps", &Schedule::totalSteps, nullptr},
-                                           {"--min-lr-ratio", nullptr, &Schedule::endRatio}};
+constexpr MemberOption kMemberOptions[] = {{"--warmup-steps", &LrSchedule::warmupSteps, nullptr},
+                                           {"--schedule-steps", &LrSchedule::totalSteps, nullptr},
+                                           {"--min-lr-ratio", nullptr, &LrSchedule::endRatio}};
 
 /// The key that sets the same in schedules of this kind, or null.
-const ScheduleKey *keyFor(const MemberOption &option, ScheduleKind kind) {
-  for (const ScheduleKey &key : scheduleKeys())
+const LrScheduleKey *keyFor(const MemberOption &option, LrScheduleKind kind) {
+  for (const LrScheduleKey &key : lrScheduleKeys())
     if (key.kind == kind && key.whole == option.whole && key.real == option.real)
       return &key;
   return nullptr;
@@ -28,32 +28,32 @@ const ScheduleKey *keyFor(const MemberOption &option, ScheduleKind kind) {
 
 /// The options are for our own schedules; DeepSpeed's have keys, or nothing like it.
 void checkMember(const MemberOption &option, const RunOptions &options) {
-  ScheduleKind kind = options.schedule.kind;
+  LrScheduleKind kind = options.lrSchedule.kind;
   const char *name = nameOf(kind);
-  const ScheduleKey *key = keyFor(option, kind);
+  const LrScheduleKey *key = keyFor(option, kind);
   if (!key)
     fail("%s: has no effect on the schedule %s", option.name, name);
-  if (kind != ScheduleKind::Constant && kind != ScheduleKind::Cosine)
+  if (kind != LrScheduleKind::Constant && kind != LrScheduleKind::Cosine)
     fail("%s: %s has a key for it: --lr-schedule %s,%s=...", option.name, name, name, key->name);
-  if (options.scheduleKeys.count(key->name))
+  if (options.lrScheduleKeys.count(key->name))
     fail("%s: --lr-schedule says %s already", option.name, key->name);
 }
 
 void checkRate(const RunOptions &options, const std::set<std::string> &given) {
-  const Schedule &schedule = options.schedule;
+  const LrSchedule &schedule = options.lrSchedule;
   if (!given.count("--lr") || !ignoresBaseRate(schedule))
     return;
   std::string name = nameOf(schedule.kind);
   fail("--lr: has no effect, %s has its own rates: --lr-schedule %s,%s=...", name.c_str(),
        name.c_str(),
-       schedule.kind == ScheduleKind::OneCycle      ? "cycle_max_lr"
-       : schedule.kind == ScheduleKind::LRRangeTest ? "lr_range_test_min_lr"
+       schedule.kind == LrScheduleKind::OneCycle      ? "cycle_max_lr"
+       : schedule.kind == LrScheduleKind::LRRangeTest ? "lr_range_test_min_lr"
                                                     : "warmup_max_lr");
 }
 
 void checkBetas(const RunOptions &options, const std::set<std::string> &given,
                 const Program &program) {
-  const Schedule &schedule = options.schedule;
+  const LrSchedule &schedule = options.lrSchedule;
   if (!setsBetas(schedule))
     return;
   if (!program.reads.beta1 || !program.reads.beta2)
@@ -79,18 +79,18 @@ void checkBetas(const RunOptions &options, const std::set<std::string> &given,
 
 } // namespace
 
-bool setsBetas(const Schedule &schedule) { return scheduledRates(schedule, 0, 1).setsBetas; }
+bool setsBetas(const LrSchedule &schedule) { return scheduledRates(schedule, 0, 1).setsBetas; }
 
 void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program) {
-  Schedule &schedule = options.schedule;
+  LrSchedule &schedule = options.lrSchedule;
   for (const MemberOption &option : kMemberOptions)
     if (given.count(option.name))
       checkMember(option, options);
   schedule.warmupSteps = options.warmupSteps.value_or(schedule.warmupSteps);
   schedule.endRatio = options.minRateRatio.value_or(schedule.endRatio);
   schedule.totalSteps = options.scheduleSteps.value_or(schedule.totalSteps);
-  if (schedule.kind == ScheduleKind::Cosine && schedule.totalSteps == 0)
+  if (schedule.kind == LrScheduleKind::Cosine && schedule.totalSteps == 0)
     schedule.totalSteps = options.steps.value_or(0);
   checkRate(options, given);
   checkBetas(options, given, program);

@@ -1,7 +1,7 @@
 // The options for a run's learning rates, checked against the schedule and the program.
 
-#ifndef PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
-#define PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
+#ifndef PARTITA_RT_COMMON_LR_SCHEDULE_OPTIONS_H
+#define PARTITA_RT_COMMON_LR_SCHEDULE_OPTIONS_H
 
 #include "common/run_options.h"
 
@@ -17,8 +17,8 @@ void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program);
 
 /// Does the schedule cycle the optimizer's betas, at every step or at none?
-bool setsBetas(const Schedule &schedule);
+bool setsBetas(const LrSchedule &schedule);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H
+#endif // PARTITA_RT_COMMON_LR_SCHEDULE_OPTIONS_H

@@ -1,22 +1,22 @@
 // Learning-rate schedules: DeepSpeed's numbers, our formulas, and what is said of wrong texts.
 
 #include "goldens.h"
-#include "partita_rt/schedule_text.h"
+#include "partita_rt/lr_schedule_text.h"
 
 namespace partita_rt {
 namespace {
 
-Schedule read(const std::string &text) {
-  Schedule schedule;
-  EXPECT_EQ(parseSchedule(text, schedule), "") << text;
+LrSchedule read(const std::string &text) {
+  LrSchedule schedule;
+  EXPECT_EQ(parseLrSchedule(text, schedule), "") << text;
   return schedule;
 }
 
-TEST(Schedule, IsDeepSpeeds) {
+TEST(LrSchedule, IsDeepSpeeds) {
   int checked = 0;
   for (const Json &golden : goldens("schedules")) {
     std::string text = golden.find("text")->string;
-    Schedule schedule = read(text);
+    LrSchedule schedule = read(text);
     for (const Json &row : golden.find("rates")->items) {
       ScheduledRates rates = scheduledRates(schedule, int64_t(numberOf(row.items[0])), 1e-3);
       double expected = numberOf(row.items[1]);
@@ -30,7 +30,7 @@ TEST(Schedule, IsDeepSpeeds) {
 }
 
 /// Of other values than the goldens': the formulas' own points.
-TEST(Schedule, HasItsCornersWhereTheyBelong) {
+TEST(LrSchedule, HasItsCornersWhereTheyBelong) {
   auto rate = [](const std::string &text, int64_t done, double base = 1) {
     return scheduledRates(read(text), done, base).rate;
   };
@@ -61,8 +61,8 @@ TEST(Schedule, HasItsCornersWhereTheyBelong) {
   EXPECT_DOUBLE_EQ(rate(test, 3), 3);
 }
 
-TEST(Schedule, OursWarmUpAndDecay) {
-  Schedule schedule = read("cosine,warmup_steps=10,schedule_steps=20,min_lr_ratio=0.2");
+TEST(LrSchedule, OursWarmUpAndDecay) {
+  LrSchedule schedule = read("cosine,warmup_steps=10,schedule_steps=20,min_lr_ratio=0.2");
   auto rate = [&](int64_t done) { return scheduledRates(schedule, done, 2).rate; };
   EXPECT_DOUBLE_EQ(rate(0), 0.2);
   EXPECT_DOUBLE_EQ(rate(9), 2);
@@ -74,11 +74,11 @@ TEST(Schedule, OursWarmUpAndDecay) {
   EXPECT_DOUBLE_EQ(rate(4), 2);
 }
 
-TEST(Schedule, SaysWhatIsWrong) {
-  Schedule untouched;
+TEST(LrSchedule, SaysWhatIsWrong) {
+  LrSchedule untouched;
   auto problem = [&](const std::string &text) {
-    std::string said = parseSchedule(text, untouched);
-    EXPECT_EQ(untouched.kind, ScheduleKind::Constant) << text;
+    std::string said = parseLrSchedule(text, untouched);
+    EXPECT_EQ(untouched.kind, LrScheduleKind::Constant) << text;
     return said;
   };
   EXPECT_EQ(problem("WarmupRL"),

@@ -19,10 +19,10 @@
 //                      min / (1 + decay u) with u the intervals of decay since
 //     LRRangeTest      min (1 + step_rate f), f = (it + 1) / step_size, whole numbers in stairs
 //
-// schedule_text.h reads "WarmupLR,warmup_num_steps=100", as options and tables have it.
+// lr_schedule_text.h reads "WarmupLR,warmup_num_steps=100", as options and tables have it.
 
-#ifndef PARTITA_RT_SCHEDULE_H
-#define PARTITA_RT_SCHEDULE_H
+#ifndef PARTITA_RT_LR_SCHEDULE_H
+#define PARTITA_RT_LR_SCHEDULE_H
 
 #include "host_device.h"
 
@@ -31,7 +31,7 @@
 
 namespace partita_rt {
 
-enum class ScheduleKind : int32_t {
+enum class LrScheduleKind : int32_t {
   Constant,
   Cosine,
   WarmupLR,
@@ -40,12 +40,12 @@ enum class ScheduleKind : int32_t {
   OneCycle,
   LRRangeTest
 };
-constexpr int kScheduleKinds = 7;
+constexpr int kLrScheduleKinds = 7;
 
-/// Each kind reads the members that its keys set (schedule_text.h); rates are absolute, ratios are
+/// Each kind reads the members that its keys set (lr_schedule_text.h); rates are absolute, ratios are
 /// of the base rate, sizes and counts are updates.
-struct Schedule {
-  ScheduleKind kind = ScheduleKind::Constant;
+struct LrSchedule {
+  LrScheduleKind kind = LrScheduleKind::Constant;
   int64_t warmupSteps = 0; ///< of a warm-up; DeepSpeed's at least 2
   bool logarithmic = true; ///< DeepSpeed's warm-ups: log, or linear
   int64_t totalSteps = 0;  ///< Cosine: 0 is to be set to the run's steps
@@ -73,10 +73,10 @@ struct ScheduledRates {
   double beta1 = 0, beta2 = 0;
 };
 
-namespace schedules {
+namespace lr_schedules {
 
 /// The share of the warm-up that is done at iteration `it` below n.
-PARTITA_RT_HOST_DEVICE inline double warmupShare(const Schedule &s, int64_t it, int64_t n) {
+PARTITA_RT_HOST_DEVICE inline double warmupShare(const LrSchedule &s, int64_t it, int64_t n) {
   return s.logarithmic ? (1.0 / std::log(double(n))) * std::log(double(it + 1))
                        : double(it) / double(n);
 }
@@ -86,20 +86,20 @@ PARTITA_RT_HOST_DEVICE inline double cosineRatio(double end, double done) {
   return end + (1.0 - end) * ((1.0 + std::cos(kPi * done)) / 2);
 }
 
-PARTITA_RT_HOST_DEVICE inline double ours(const Schedule &s, int64_t done, double base) {
+PARTITA_RT_HOST_DEVICE inline double ours(const LrSchedule &s, int64_t done, double base) {
   int64_t step = done + 1, decay = s.totalSteps - s.warmupSteps;
   if (step <= s.warmupSteps)
     return base * double(step) / double(s.warmupSteps);
-  if (s.kind == ScheduleKind::Constant)
+  if (s.kind == LrScheduleKind::Constant)
     return base;
   double share = decay > 0 ? double(step - s.warmupSteps) / double(decay) : 1.0;
   return base * cosineRatio(s.endRatio, share < 1.0 ? share : 1.0);
 }
 
-PARTITA_RT_HOST_DEVICE inline double warmup(const Schedule &s, int64_t it, double base) {
+PARTITA_RT_HOST_DEVICE inline double warmup(const LrSchedule &s, int64_t it, double base) {
   int64_t n = s.warmupSteps < 2 ? 2 : s.warmupSteps;
   double span = double(s.totalSteps > n ? s.totalSteps - n : 1);
-  if (s.kind == ScheduleKind::WarmupCosineLR) {
+  if (s.kind == LrScheduleKind::WarmupCosineLR) {
     if (it < 0)
       return 0;
     if (it < n)
@@ -113,14 +113,14 @@ PARTITA_RT_HOST_DEVICE inline double warmup(const Schedule &s, int64_t it, doubl
   double share = 1;
   if (it < n)
     share = warmupShare(s, it, n);
-  else if (s.kind == ScheduleKind::WarmupDecayLR)
+  else if (s.kind == LrScheduleKind::WarmupDecayLR)
     share = it < s.totalSteps ? double(s.totalSteps - it) / span : 0.0;
   return s.minRate + ((s.maxRate < 0 ? base : s.maxRate) - s.minRate) * share;
 }
 
 /// How far up the cycle is, from 0 to 1. Stairs are counted in whole updates: a share that is a
 /// hair below one must not fall a whole stair.
-PARTITA_RT_HOST_DEVICE inline double cycleShare(const Schedule &s, int64_t it, int64_t second) {
+PARTITA_RT_HOST_DEVICE inline double cycleShare(const LrSchedule &s, int64_t it, int64_t second) {
   double first = double(s.firstSize), size = first + double(second), ratio = first / size;
   double cycles = double(it + 1) / size, x = 1.0 + cycles - std::floor(1.0 + cycles);
   bool rises = x <= ratio;
@@ -134,7 +134,7 @@ PARTITA_RT_HOST_DEVICE inline double cycleShare(const Schedule &s, int64_t it, i
   return std::floor(stair) / double(stairs);
 }
 
-PARTITA_RT_HOST_DEVICE inline ScheduledRates oneCycle(const Schedule &s, int64_t it) {
+PARTITA_RT_HOST_DEVICE inline ScheduledRates oneCycle(const LrSchedule &s, int64_t it) {
   int64_t second = s.secondSize > 0 ? s.secondSize : s.firstSize, size = s.firstSize + second;
   ScheduledRates r;
   r.setsBetas = s.cycleMomentum;
@@ -154,32 +154,32 @@ PARTITA_RT_HOST_DEVICE inline ScheduledRates oneCycle(const Schedule &s, int64_t
   return r;
 }
 
-PARTITA_RT_HOST_DEVICE inline double rangeTest(const Schedule &s, int64_t it) {
+PARTITA_RT_HOST_DEVICE inline double rangeTest(const LrSchedule &s, int64_t it) {
   double intervals = double(it + 1) / double(s.stepSize);
   return s.minRate * (1.0 + s.stepRate * (s.staircase ? std::floor(intervals) : intervals));
 }
 
-} // namespace schedules
+} // namespace lr_schedules
 
 /// The rates of the update behind `done` others, with the optimizer's base rate.
-PARTITA_RT_HOST_DEVICE inline ScheduledRates scheduledRates(const Schedule &s, int64_t done,
+PARTITA_RT_HOST_DEVICE inline ScheduledRates scheduledRates(const LrSchedule &s, int64_t done,
                                                             double base) {
   ScheduledRates r;
   switch (s.kind) {
-  case ScheduleKind::Constant:
-  case ScheduleKind::Cosine:
-    r.rate = schedules::ours(s, done, base);
+  case LrScheduleKind::Constant:
+  case LrScheduleKind::Cosine:
+    r.rate = lr_schedules::ours(s, done, base);
     break;
-  case ScheduleKind::WarmupLR:
-  case ScheduleKind::WarmupDecayLR:
-  case ScheduleKind::WarmupCosineLR:
-    r.rate = schedules::warmup(s, done - 1, base);
+  case LrScheduleKind::WarmupLR:
+  case LrScheduleKind::WarmupDecayLR:
+  case LrScheduleKind::WarmupCosineLR:
+    r.rate = lr_schedules::warmup(s, done - 1, base);
     break;
-  case ScheduleKind::OneCycle:
-    r = schedules::oneCycle(s, done - 1);
+  case LrScheduleKind::OneCycle:
+    r = lr_schedules::oneCycle(s, done - 1);
     break;
-  case ScheduleKind::LRRangeTest:
-    r.rate = schedules::rangeTest(s, done - 1);
+  case LrScheduleKind::LRRangeTest:
+    r.rate = lr_schedules::rangeTest(s, done - 1);
     break;
   }
   return r;
@@ -187,4 +187,4 @@ PARTITA_RT_HOST_DEVICE inline ScheduledRates scheduledRates(const Schedule &s, i
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_SCHEDULE_H
+#endif // PARTITA_RT_LR_SCHEDULE_H
