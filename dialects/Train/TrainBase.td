@@ -32,6 +32,8 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kBatch = "train.batch";
     /// On the module: #train.plan.
     static constexpr ::llvm::StringLiteral kPlan = "train.plan";
+    /// On the module, by import: the path of the model's file, a string.
+    static constexpr ::llvm::StringLiteral kModel = "train.model";
     /// On the module: what is minimized and why, in words.
     static constexpr ::llvm::StringLiteral kObjective = "train.objective";
     /// On the module: the files that `initial` values are in, as import found them: an array of

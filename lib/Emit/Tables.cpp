@@ -394,7 +394,8 @@ private:
     if (llvm::any_of(held<train::ParameterOp>(pipe::PipeDialect::kParameters),
                      [](Held<train::ParameterOp> &each) { return each.op.getInitial().has_value(); }))
       os << "  p.modelFolder = " << rt::stringLiteral(options.modelFolder) << ";\n";
-    if (module->hasAttr("train.model")) // of its own a module has no file that a run might replace
+    if (module->hasAttr(train::TrainDialect::
+                            kModel)) // of its own a module has no file that a run might replace
       os << "  p.model = " << rt::stringLiteral(options.model) << ";\n";
     for (auto &[member, table] : members)
       os << "  p." << member << " = " << table << ";\n";

@@ -127,7 +127,7 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     return failure();
   }
   module = ModuleOp::create(file.location());
-  (*module)->setAttr("train.model", builder.getStringAttr(file.path()));
+  (*module)->setAttr(train::TrainDialect::kModel, builder.getStringAttr(file.path()));
   Frame frame;
   frame.opsets = &modelOpsets;
   if (failed(checkOpsets(model.opset_import(), modelOpsets)))

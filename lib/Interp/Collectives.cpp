@@ -1,6 +1,6 @@
 //===- Collectives.cpp - kernels of the dialect par -------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Par/Placement.h"
 
 using namespace mlir;

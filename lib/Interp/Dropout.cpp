@@ -1,6 +1,6 @@
 //===- Dropout.cpp - kernel of tx.dropout -----------------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Interp/Random.h"
 

@@ -5,7 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Tx/Tx.h"
 

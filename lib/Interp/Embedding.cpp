@@ -1,6 +1,6 @@
 //===- Embedding.cpp - kernels that look tokens up: embedding and cross-entropy ---------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 

@@ -1,6 +1,6 @@
 //===- Exchange.cpp - stages that run at the same time, and their messages --------------------===//
 
-#include "Exchange.h"
+#include "lib/Interp/Exchange.h"
 #include "llvm/ADT/STLExtras.h"
 #include <thread>
 

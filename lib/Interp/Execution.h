@@ -3,7 +3,7 @@
 #ifndef PARTITA_LIB_INTERP_EXECUTION_H
 #define PARTITA_LIB_INTERP_EXECUTION_H
 
-#include "PlacedMemory.h"
+#include "lib/Interp/PlacedMemory.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "partita/Interp/Interpreter.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,7 +1,7 @@
 //===- Interpreter.cpp - executes tensor programs on virtual ranks ----------------------------===//
 
 #include "partita/Interp/Interpreter.h"
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"

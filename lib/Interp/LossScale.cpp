@@ -1,6 +1,6 @@
 //===- LossScale.cpp - kernels of the dialect amp ---------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Amp/Amp.h"
 #include "runtime/include/partita_rt/loss_scaler.h"
 #include "runtime/include/partita_rt/scale_text.h"

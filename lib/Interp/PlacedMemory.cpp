@@ -1,6 +1,6 @@
 //===- PlacedMemory.cpp - the planned memory of one rank --------------------------------------===//
 
-#include "PlacedMemory.h"
+#include "lib/Interp/PlacedMemory.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"

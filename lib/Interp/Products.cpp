@@ -1,6 +1,6 @@
 //===- Products.cpp - kernels of the matrix products ------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
 
 using namespace mlir;

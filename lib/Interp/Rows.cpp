@@ -4,7 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
 
 using namespace mlir;

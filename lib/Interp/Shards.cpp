@@ -5,7 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Zero/Zero.h"
 
 using namespace mlir;

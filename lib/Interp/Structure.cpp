@@ -1,6 +1,6 @@
 //===- Structure.cpp - kernels of constants, shapes and reductions ----------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
 
 using namespace mlir;

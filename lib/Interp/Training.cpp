@@ -1,7 +1,7 @@
 //===- Training.cpp - kernels of the dialect train, and calls ---------------------------------===//
 
-#include "Exchange.h"
-#include "Execution.h"
+#include "lib/Interp/Exchange.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Rt.h"

@@ -4,7 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Offload/Offload.h"
 
 using namespace mlir;

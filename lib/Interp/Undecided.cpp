@@ -1,7 +1,7 @@
 //===- Undecided.cpp - elements whose update rounding decides ---------------------------------===//
 
-#include "Undecided.h"
-#include "Execution.h"
+#include "lib/Interp/Undecided.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Train/Train.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 //===- Updates.cpp - optimizers, by their arithmetic of one element, and norms ----------------===//
 
-#include "Execution.h"
+#include "lib/Interp/Execution.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 

@@ -2,8 +2,8 @@
 
 #include "partita/Interp/Verify.h"
 #include "partita/Interp/Stages.h"
-#include "Execution.h"
-#include "Undecided.h"
+#include "lib/Interp/Execution.h"
+#include "lib/Interp/Undecided.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"

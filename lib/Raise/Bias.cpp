@@ -1,8 +1,8 @@
 //===- Bias.cpp - see Bias.h ------------------------------------------------------------------===//
 
-#include "Bias.h"
-#include "Layout.h"
-#include "NumericCheck.h"
+#include "lib/Raise/Bias.h"
+#include "lib/Raise/Layout.h"
+#include "lib/Raise/NumericCheck.h"
 #include "partita/Raise/Subgraph.h"
 #include <cmath>
 

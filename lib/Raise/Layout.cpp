@@ -1,6 +1,6 @@
 //===- Layout.cpp - see Layout.h --------------------------------------------------------------===//
 
-#include "Layout.h"
+#include "lib/Raise/Layout.h"
 #include "partita/Raise/Subgraph.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 //===- Mask.cpp - see Mask.h ------------------------------------------------------------------===//
 
-#include "Mask.h"
-#include "NumericCheck.h"
+#include "lib/Raise/Mask.h"
+#include "lib/Raise/NumericCheck.h"
 #include "partita/Raise/IndexEvaluator.h"
 #include <cmath>
 

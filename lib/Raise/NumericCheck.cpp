@@ -1,6 +1,6 @@
 //===- NumericCheck.cpp - see NumericCheck.h --------------------------------------------------===//
 
-#include "NumericCheck.h"
+#include "lib/Raise/NumericCheck.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "partita/Interp/Interpreter.h"

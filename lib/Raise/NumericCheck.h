@@ -8,7 +8,7 @@
 #ifndef PARTITA_LIB_RAISE_NUMERICCHECK_H
 #define PARTITA_LIB_RAISE_NUMERICCHECK_H
 
-#include "Layout.h"
+#include "lib/Raise/Layout.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "partita/Raise/Subgraph.h"

@@ -8,8 +8,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "NumericCheck.h"
-#include "Remarks.h"
+#include "lib/Raise/NumericCheck.h"
+#include "lib/Raise/Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 #include <cmath>

@@ -13,10 +13,10 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Bias.h"
-#include "Mask.h"
-#include "NumericCheck.h"
-#include "Remarks.h"
+#include "lib/Raise/Bias.h"
+#include "lib/Raise/Mask.h"
+#include "lib/Raise/NumericCheck.h"
+#include "lib/Raise/Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Passes.h"

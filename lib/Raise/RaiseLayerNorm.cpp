@@ -4,7 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "RowNorm.h"
+#include "lib/Raise/RowNorm.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 

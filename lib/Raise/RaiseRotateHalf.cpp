@@ -7,9 +7,9 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Layout.h"
-#include "NumericCheck.h"
-#include "Remarks.h"
+#include "lib/Raise/Layout.h"
+#include "lib/Raise/NumericCheck.h"
+#include "lib/Raise/Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Subgraph.h"

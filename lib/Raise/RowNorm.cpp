@@ -1,6 +1,6 @@
 //===- RowNorm.cpp - see RowNorm.h ------------------------------------------------------------===//
 
-#include "RowNorm.h"
+#include "lib/Raise/RowNorm.h"
 
 using namespace mlir;
 using namespace partita;

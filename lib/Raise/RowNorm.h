@@ -12,8 +12,8 @@
 #ifndef PARTITA_LIB_RAISE_ROWNORM_H
 #define PARTITA_LIB_RAISE_ROWNORM_H
 
-#include "NumericCheck.h"
-#include "Remarks.h"
+#include "lib/Raise/NumericCheck.h"
+#include "lib/Raise/Remarks.h"
 #include <map>
 
 namespace partita::raise {

@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "RowNorm.h"
+#include "lib/Raise/RowNorm.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 

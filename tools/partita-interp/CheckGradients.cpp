@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Modes.h"
+#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/Verifier.h"

@@ -15,7 +15,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "RuleTrial.h"
+#include "tools/partita-interp/RuleTrial.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
 

@@ -1,6 +1,6 @@
 //===- RuleTrial.cpp - an op placed by its rule, run, put together ----------------------------===//
 
-#include "RuleTrial.h"
+#include "tools/partita-interp/RuleTrial.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
 #include "partita/Interp/Random.h"

@@ -8,7 +8,7 @@
 #ifndef PARTITA_TOOLS_INTERP_RULETRIAL_H
 #define PARTITA_TOOLS_INTERP_RULETRIAL_H
 
-#include "Modes.h"
+#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -1,6 +1,6 @@
 //===- Run.cpp - executes a function, or two and compares them --------------------------------===//
 
-#include "Modes.h"
+#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "partita/Interp/RandomInputs.h"

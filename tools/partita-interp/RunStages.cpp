@@ -1,6 +1,6 @@
 //===- RunStages.cpp - executes a program of pipeline stages ----------------------------------===//
 
-#include "Modes.h"
+#include "tools/partita-interp/Modes.h"
 #include "partita/Interp/RandomInputs.h"
 #include "partita/Interp/Stages.h"
 #include "partita/Interp/Verify.h"

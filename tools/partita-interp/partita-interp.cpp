@@ -11,7 +11,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "Modes.h"
+#include "tools/partita-interp/Modes.h"
 #include "mlir/Parser/Parser.h"
 #include "partita/Interp/Stages.h"
 #include "partita/Phases/RegisterAll.h"

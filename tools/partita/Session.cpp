@@ -230,7 +230,7 @@ void Session::tellForwardGuesses(ModuleOp module) {
 }
 
 std::string partita::tool::checkNotModel(StringRef output, ModuleOp module, StringRef option) {
-  auto model = module->getAttrOfType<StringAttr>("train.model");
+  auto model = module->getAttrOfType<StringAttr>(train::TrainDialect::kModel);
   if (!model)
     return {};
   std::string problem = checkNotInput(output, model.getValue(), option);

@@ -218,7 +218,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   options.program = programName(folder);
   options.build = !o.noBuild;
   options.withRuntime = o.withRuntime;
-  auto model = module->getAttrOfType<StringAttr>("train.model");
+  auto model = module->getAttrOfType<StringAttr>(train::TrainDialect::kModel);
   options.model = absolute(model ? model.getValue() : StringRef(o.model));
   options.modelFolder = llvm::sys::path::parent_path(options.model).str();
   const rt::Target &target = rt::Target::of(module);
