@@ -12,7 +12,7 @@ include "dialects/Interfaces/Interfaces.td"
 def Tx_Dialect : Dialect {
   let name = "tx";
   let cppNamespace = "::partita::tx";
-  let summary = "Transformer mathematics on tensors; knows neither ranks nor devices";
+  let summary = "Transformer mathematics on tensors: what an op computes, how it may be split over ranks, its gradient";
   let hasConstantMaterializer = 1;
 }
 

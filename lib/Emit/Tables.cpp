@@ -68,8 +68,9 @@ private:
       return failure();
     if (!stage.getOps<train::ParameterOp>().empty() &&
         !train::lookup(stage, train::EntryPoint::Init))
-      return stage.emitError() << "has parameters and no @init that fills them; the pass make-init "
-                                  "makes it of a module before phase 'optimize'";
+      return stage.emitError()
+             << "has parameters and no entry point '" << train::nameOf(train::EntryPoint::Init)
+             << "' that fills them; the pass make-init makes it of a module before phase 'optimize'";
     return success();
   }
 

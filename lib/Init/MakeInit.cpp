@@ -22,12 +22,14 @@ struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
     auto init = dyn_cast_or_null<func::FuncOp>(symbol);
     if (symbol && !init) {
       symbol->emitError()
-          << "@init is a '" << symbol->getName()
+          << "the entry point '" << train::nameOf(train::EntryPoint::Init) << "' is a '"
+          << symbol->getName()
           << "'; make-init is for a program before lower-to-rt, where it is a 'func.func'";
       return signalPassFailure();
     }
     if (init && (!init.getBody().hasOneBlock() || init.getNumArguments() != 0)) {
-      init.emitError() << "@init takes no arguments and has a body of one block";
+      init.emitError() << "the entry point '" << train::nameOf(train::EntryPoint::Init)
+                       << "' takes no arguments and has a body of one block";
       return signalPassFailure();
     }
     if (!init && module.getOps<train::ParameterOp>().empty())

@@ -269,7 +269,8 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
     if (failed(a) || failed(b))
       return failure();
     if (b->empty())
-      return whole.module().emitError() << "@train_step updates no parameter";
+      return whole.module().emitError() << "the entry point '" << train::nameOf(train::EntryPoint::TrainStep)
+                                        << "' updates no parameter";
     if (failed(comparison.add("gradient", *a, *b)) ||
         failed(undecided.settle(whole.interpreter(), partitioned.program.stages)))
       return failure();

@@ -307,7 +307,9 @@ LogicalResult checkInit(ModuleOp module) {
   for (Operation &op : *module.getBody())
     if (isa<train::ParameterOp, train::StateOp>(op) &&
         !written.contains(SymbolTable::getSymbolName(&op).getValue()))
-      return op.emitOpError() << "gets no initial value: @init does not write it";
+      return op.emitOpError() << "gets no initial value: the entry point '"
+                              << train::nameOf(train::EntryPoint::Init) << "', @" << init.getName()
+                              << ", does not write it";
   return success();
 }
 

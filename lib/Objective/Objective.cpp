@@ -60,13 +60,14 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
       return signalPassFailure();
     for (auto made : {train::EntryPoint::TrainStep, train::EntryPoint::EvalStep})
       if (Operation *step = train::lookup(module, made)) {
-        step->emitError() << "objective makes '@" << train::nameOf(made)
+        step->emitError() << "objective makes the entry point '" << train::nameOf(made)
                           << "', which the module has already";
         return signalPassFailure();
       }
     forward = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward);
     if (!forward || forward.isExternal()) {
-      module.emitError() << "the module has no function @forward with a body to train";
+      module.emitError() << "the module has no entry point '"
+                         << train::nameOf(train::EntryPoint::Forward) << "' with a body to train";
       return signalPassFailure();
     }
     if (accumulate < 1) {

@@ -51,7 +51,7 @@ func.func @init() {
 
 // -----
 
-// CHECK: error: 'train.state' op gets no initial value: @init does not write it
+// CHECK: error: 'train.state' op gets no initial value: the entry point 'init', @init, does not write it
 train.state @m : tensor<6xf32> = 0.0
 func.func @init() {
   return

@@ -72,7 +72,7 @@ train.parameter @w : tensor<4x4xf32>
 
 // -----
 
-// expected-error@-2 {{the module has no function @forward with a body to train}}
+// expected-error@-2 {{the module has no entry point 'forward' with a body to train}}
 func.func private @other()
 
 // -----
