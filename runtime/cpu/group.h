@@ -9,6 +9,7 @@
 #ifndef PARTITA_RT_CPU_GROUP_H
 #define PARTITA_RT_CPU_GROUP_H
 
+#include "common/mesh/immediate_group.h"
 #include "common/mesh/request.h"
 
 #include <array>
@@ -82,14 +83,10 @@ private:
 };
 
 /// A group of one: nothing to communicate.
-class LonelyGroup final : public Communicator {
+class LonelyGroup final : public ImmediateGroup {
 public:
-  explicit LonelyGroup(std::string axis) : Communicator(std::move(axis), 0, 1) {}
+  explicit LonelyGroup(std::string axis) : ImmediateGroup(std::move(axis), 0, 1) {}
   Pending start(Request request) override;
-  void finish(uint64_t) override {}
-  int64_t poll(int64_t) override { return 0; }
-  bool isComplete(uint64_t) const override { return true; }
-  int outstanding() const override { return 0; }
 };
 
 /// How a rank learns that another one has failed; shared by all ranks that are threads.

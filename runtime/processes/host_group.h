@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_PROCESSES_HOST_GROUP_H
 #define PARTITA_RT_PROCESSES_HOST_GROUP_H
 
-#include "partita_rt/comm.h"
+#include "common/mesh/immediate_group.h"
 #include "processes/rendezvous.h"
 
 namespace partita_rt::processes {
@@ -11,15 +11,11 @@ namespace partita_rt::processes {
 /// Collectives over the rendezvous, complete when they are started. What they move is small, or
 /// written to a file: it takes no memory of the GPUs and no time of a step. Gathers and barriers;
 /// nothing else is asked of a world.
-class HostGroup : public Communicator {
+class HostGroup final : public ImmediateGroup {
 public:
   explicit HostGroup(Rendezvous &rendezvous)
-      : Communicator("world", rendezvous.rank(), rendezvous.ranks()), rendezvous(rendezvous) {}
+      : ImmediateGroup("world", rendezvous.rank(), rendezvous.ranks()), rendezvous(rendezvous) {}
   Pending start(Request request) override;
-  void finish(uint64_t) override {}
-  int64_t poll(int64_t) override { return 0; }
-  int outstanding() const override { return 0; }
-  bool isComplete(uint64_t) const override { return true; }
 
 private:
   Rendezvous &rendezvous;

@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_CUDA_NCCL_GROUP_H
 #define PARTITA_RT_CUDA_NCCL_GROUP_H
 
+#include "common/mesh/immediate_group.h"
 #include "common/mesh/request.h"
 #include "cuda/memory/memory.h"
 #include "cuda/ranks/nccl_queue.h"
@@ -51,15 +52,11 @@ private:
 };
 
 /// A group of one: copies on the compute stream where input and output differ.
-class LonelyGroup final : public Communicator {
+class LonelyGroup final : public ImmediateGroup {
 public:
   LonelyGroup(std::string axis, const Device &device)
-      : Communicator(std::move(axis), 0, 1), device(device) {}
+      : ImmediateGroup(std::move(axis), 0, 1), device(device) {}
   Pending start(Request request) override;
-  void finish(uint64_t) override {}
-  int64_t poll(int64_t) override { return 0; }
-  int outstanding() const override { return 0; }
-  bool isComplete(uint64_t) const override { return true; }
 
 private:
   const Device &device;
