@@ -89,8 +89,8 @@ class Columns {
 public:
   explicit Columns(Builder &b) : b(b) {}
 
-  /// `attribute` of the function's op is these values, one per row. A column that it has for itself
-  /// is called `name`, one with others `shared`, or if that is empty `name` of the least of them.
+  /// `attribute` of the function's op is these values, one per row. A column is called what its readers'
+  /// names have in common, or `shared` if that is nothing.
   void add(Operation *op, StringRef attribute, ArrayRef<Attribute> values, StringRef name,
            StringRef shared);
   /// Says to all ops which columns they read.
@@ -109,6 +109,7 @@ private:
     SmallVector<Attribute> texts;
     SmallVector<int64_t> steps; ///< from the first row's number
   };
+  static std::string nameOf(const Column &column);
   std::string unique(StringRef name);
 
   Builder &b;
@@ -136,6 +137,16 @@ void Columns::add(Operation *op, StringRef attribute, ArrayRef<Attribute> values
   column.readers.push_back({op, b.getStringAttr(attribute), first, name.str()});
 }
 
+std::string Columns::nameOf(const Column &column) {
+  auto names =
+      llvm::map_to_vector(column.readers, [](const Reader &reader) { return reader.name; });
+  if (llvm::all_equal(names))
+    return names.front();
+  // What persists for a layer is all of its parameters and states.
+  std::string common = isa<PersistentOp>(column.readers.front().op) ? "" : commonWords(names);
+  return common.empty() ? column.shared : common;
+}
+
 std::string Columns::unique(StringRef name) {
   std::string base = identifier(name), result = base;
   for (unsigned i = 2; !taken.insert(result).second; ++i)
@@ -149,8 +160,7 @@ void Columns::finish(SmallVector<Attribute> &names, SmallVector<Attribute> &valu
     const Reader &least =
         *llvm::min_element(column.readers, [](auto &a, auto &b) { return a.first < b.first; });
     int64_t base = least.first;
-    bool alone = llvm::all_of(column.readers, [&](auto &reader) { return reader.first == base; });
-    std::string name = unique(alone || column.shared.empty() ? least.name : column.shared);
+    std::string name = unique(nameOf(column));
     names.push_back(b.getStringAttr(name));
     if (!column.texts.empty()) {
       values.push_back(b.getArrayAttr(column.texts));
@@ -276,13 +286,10 @@ Attribute mostFrequentShape(ArrayRef<Value> tuple) {
   return best;
 }
 
-/// What places have in common whose offsets differ by constants: persistent ones are all of the
-/// layer's parameters and states. Those of the arena have no name but the first one's, of which the
-/// others are often parts.
+/// What places are that are one, or whose offsets differ by constants, and whose names have no word in
+/// common. One of the arena belongs to several values, one after the other.
 static StringRef sharedNameOf(Operation *place) {
-  return isa<PersistentOp>(place) ? "parameters"
-         : isa<ArenaOp>(place)    ? ""
-                                  : place->getName().stripDialect();
+  return isa<PersistentOp>(place) ? "parameters" : place->getName().stripDialect();
 }
 
 /// A pointer's data become columns; of an offset the base's, too.
