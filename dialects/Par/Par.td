@@ -113,10 +113,11 @@ def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
 }
 
 def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
-  let summary = "the communicator of a mesh axis on which collectives run beside the computation";
+  let summary = "a mesh axis's queue of collectives that run beside the computation";
   let description = [{
-    The stream of an AsyncStartInterface. `#par.stream<"tp">`; collectives that begin ahead of their use have a communicator of their
-    own, `#par.stream<"dp" ahead>`, so that they never queue behind a reduction.
+    The stream of an AsyncStartInterface. `#par.stream<"tp">`; collectives that begin ahead of their use have one of their own,
+    `#par.stream<"dp" ahead>`, so that they never queue behind a reduction. Lowering gives each stream a row of the program's
+    communicators (#rt.communicator).
   }];
   let parameters = (ins "::mlir::StringAttr":$axis, "bool":$ahead);
   let hasCustomAssemblyFormat = 1;

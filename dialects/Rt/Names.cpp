@@ -121,19 +121,23 @@ std::string rt::axisName(StringRef axis) {
   return name;
 }
 
-std::string rt::gathersName(StringRef axis) { return axisName(axis) + "Gathers"; }
-
-std::string rt::stagesName(ArrayRef<int64_t> stages) {
+/// "stages 0 and 3" -> "Stages0And3"
+static std::string inOneWord(StringRef words) {
   std::string name;
-  for (int64_t stage : stages)
-    name += (name.empty() ? "kStages" : "And") + std::to_string(stage);
+  bool begins = true;
+  for (char c : words) {
+    if (isWord(c))
+      name += begins ? toUpper(c) : c;
+    begins = !isWord(c);
+  }
   return name;
 }
 
-std::string rt::channelName(int64_t source, int64_t target, int64_t number) {
-  std::string name = "kStage" + std::to_string(source) + "To" + std::to_string(target);
-  return number == 0 ? name : name + "Value" + std::to_string(number);
+std::string rt::communicatorName(StringRef communicator) {
+  return "kOver" + inOneWord(communicator);
 }
+
+std::string rt::channelName(StringRef channel) { return "k" + inOneWord(channel); }
 
 std::string rt::camelCase(StringRef symbol) {
   std::string type;

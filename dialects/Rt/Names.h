@@ -25,12 +25,10 @@ std::string stringLiteral(llvm::StringRef bytes);
 
 /// The program's constant for a mesh axis: "dp" -> "kDp".
 std::string axisName(llvm::StringRef axis);
-/// kDpGathers: the row of the runtime's groups whose gathers begin ahead of their use.
-std::string gathersName(llvm::StringRef axis);
-/// kStages0And3: the row of the runtime's groups of the ranks of some pipeline stages.
-std::string stagesName(llvm::ArrayRef<int64_t> stages);
-/// kStage0To1: the row of the runtime's channels between two stages; kStage0To1Value2 is number 2 of them.
-std::string channelName(int64_t source, int64_t target, int64_t number);
+/// That for a communicator, a row of kGroups: "dp ahead" -> "kOverDpAhead".
+std::string communicatorName(llvm::StringRef communicator);
+/// That for a channel, a row of kChannels: "stage 0 to 1, value 2" -> "kStage0To1Value2".
+std::string channelName(llvm::StringRef channel);
 
 /// An array of the program's text that belongs to a symbol: "h_forward" -> "kHForward".
 std::string tableName(llvm::StringRef symbol);

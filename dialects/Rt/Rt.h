@@ -120,6 +120,9 @@ template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
   return llvm::map_range(list ? list.getValue() : llvm::ArrayRef<mlir::Attribute>(),
                          [](mlir::Attribute each) { return llvm::cast<Attr>(each); });
 }
+/// Are the rows of the program's communicators and channels possible on the module's mesh, and has every
+/// call of it that communicates its row?
+mlir::LogicalResult verifyConnections(mlir::ModuleOp module, ProgramAttr program);
 /// The column of an attribute of an op in a layer's function; null if it is not a column.
 ColumnAttr columnOf(mlir::Operation *op, llvm::StringRef attribute);
 /// How the function reads it: "at.ln_1", "at.persistent + 512"; "" if it is not a column.

@@ -71,8 +71,14 @@ static LogicalResult verifyPassOf(Operation *op, Attribute value) {
 }
 
 LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() == kProgram && !isa<ProgramAttr>(attribute.getValue()))
-    return op->emitError() << kProgram << " is " << attribute.getValue() << ", and no #rt.program";
+  if (attribute.getName() == kProgram) {
+    auto module = dyn_cast<ModuleOp>(op);
+    auto program = dyn_cast<ProgramAttr>(attribute.getValue());
+    if (!module || !program)
+      return op->emitError() << kProgram << " is " << attribute.getValue()
+                             << ", expected a module's #rt.program";
+    return verifyConnections(module, program);
+  }
   if (attribute.getName() == kLedger) {
     auto ledgers = dyn_cast<ArrayAttr>(attribute.getValue());
     if (!ledgers || !llvm::all_of(ledgers, llvm::IsaPred<LedgerAttr>))

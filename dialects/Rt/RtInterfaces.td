@@ -17,7 +17,21 @@ def CallInterface : OpInterface<"CallInterface"> {
   ];
 }
 
-def ExchangeInterface : OpInterface<"ExchangeInterface"> {
+def ConnectedInterface : OpInterface<"ConnectedInterface"> {
+  let cppNamespace = "::partita::rt";
+  let description = [{
+    A call that communicates. It names the row of #rt.program's communicators, or the row of its channels, over which it does so. The
+    dialect's verifier asks for that row.
+  }];
+  let methods = [
+    InterfaceMethod<"The communicators' names.", "::llvm::SmallVector<::mlir::StringAttr>", "getCommunicatorNames",
+      (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"The channel's name; null if it is no message.", "::mlir::StringAttr", "getChannelAttr",
+      (ins), [{}], [{ return {}; }]>,
+  ];
+}
+
+def ExchangeInterface : OpInterface<"ExchangeInterface", [ConnectedInterface]> {
   let cppNamespace = "::partita::rt";
   let description = [{
     A collective as a call of the runtime; its row says how it is printed (partita_rt/collectives.h). If it is in-place, `from` and
@@ -26,7 +40,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The kind of collective.", "::partita_rt::CollectiveKind", "getCollectiveKind">,
-    InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
+    InterfaceMethod<"The name of its communicator.", "::mlir::StringAttr", "getCommunicatorAttr">,
     InterfaceMethod<"Its name in the census.", "::mlir::StringAttr", "getReasonAttr">,
     InterfaceMethod<"The variable to wait for; empty where the call waits itself.", "::mlir::StringAttr", "getPendingAttr">,
     InterfaceMethod<"", "::mlir::ValueRange", "getSources">,
@@ -34,8 +48,6 @@ def ExchangeInterface : OpInterface<"ExchangeInterface"> {
     InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getCounts">,
     InterfaceMethod<"1 if in-place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
     InterfaceMethod<"0 if in-place.", "int64_t", "wholeOf", (ins "size_t":$i)>,
-    InterfaceMethod<"The pipeline stages whose ranks take part, unless all ranks of the axis do.",
-      "::llvm::ArrayRef<int64_t>", "getStages", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"The runtime's name of the reduction, unless it is a sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
       [{ return ""; }]>,
   ];
@@ -48,6 +60,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface"> {
 /// The declarations of an op of one kind.
 class ExchangeOf<string kind> {
   string declaration = [{
+    ::llvm::SmallVector<::mlir::StringAttr> getCommunicatorNames() { return {getCommunicatorAttr()}; }
     ::partita_rt::CollectiveKind getCollectiveKind() { return ::partita_rt::CollectiveKind::}] # kind # [{; }
   }];
 }

@@ -100,10 +100,10 @@ def Rt_RunPassOp : Rt_Op<"run_pass"> {
       OptionalAttr<Rt_PendingsAttr>:$pendings);
   let assemblyFormat = "$callee $first (`plus` $time^)? (`pending` $pendings^)? attr-dict";
 }
-def Rt_AwaitSentOp : Rt_Op<"await_sent"> {
-  let summary = "waits until all messages begun over channel `number` between two stages are sent";
-  let arguments = (ins I64Attr:$source, I64Attr:$target, I64Attr:$number);
-  let assemblyFormat = "`from` $source `to` $target `number` $number attr-dict";
+def Rt_AwaitSentOp : Rt_Op<"await_sent", [ConnectedInterface]> {
+  let summary = "waits until all messages begun over a channel are sent";
+  let arguments = (ins StrAttr:$channel);
+  let assemblyFormat = "`over` $channel attr-dict";
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -231,7 +231,7 @@ def Rt_LaunchOp : Rt_Op<"launch"> {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Collectives. A `pending` that is not empty names the variable to wait for.
+// Collectives. `communicator` names a row of the program's table. A `pending` that is not empty names the variable to wait for.
 //===------------------------------------------------------------------------------------------===//
 
 /// In place.
@@ -243,45 +243,30 @@ class Rt_Collective<string mnemonic, string kind> : Rt_Op<mnemonic, [ExchangeInt
     int64_t wholeOf(size_t) { return 0; }
   }];
   let extraClassDeclaration = declaration;
-  let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, I64Attr:$group,
+  let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$communicator,
                        StrAttr:$reason, StrAttr:$pending);
-  let assemblyFormat = "$pending $buffers $counts `over` $axis $group `because` $reason attr-dict `:` type($buffers)";
+  let assemblyFormat = "$pending $buffers $counts `over` $communicator `because` $reason attr-dict `:` type($buffers)";
 }
 def Rt_AllReduceOp : Rt_Collective<"all_reduce", "AllReduce"> {
-  let summary = "sums buffers over the ranks of a group, in place";
+  let summary = "sums buffers over the ranks of a communicator, in place";
 }
 def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
-  let summary = "the max of buffers over the ranks of a group, in place";
+  let summary = "the max of buffers over the ranks of a communicator, in place";
   let extraClassDeclaration = declaration # [{
     ::llvm::StringRef getReduction() { return "Reduce::Max"; }
   }];
 }
-def Rt_SumStagesOp : Rt_Op<"sum_stages", [ExchangeInterface, DataInterface, PendingInterface]> {
-  let summary = "sums buffers over pipeline stages, in place; `stages` lists them unless they are all";
-  let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<"AllReduce">.declaration # [{
-    ::mlir::ValueRange getSources() { return getBuffers(); }
-    ::mlir::ValueRange getTargets() { return getBuffers(); }
-    int64_t blocksOf(size_t) { return 1; }
-    int64_t wholeOf(size_t) { return 0; }
-  }];
-  let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, DenseI64ArrayAttr:$stages,
-                       StrAttr:$reason, StrAttr:$pending);
-  let assemblyFormat = "$pending $buffers $counts `over` $axis `of` $stages `because` $reason attr-dict `:` type($buffers)";
-}
 /// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `wholes[i]` is the number of
 /// elements of a full tensor that is smaller than all its padded shards together, else 0.
-class Rt_Move<string mnemonic, list<Trait> traits = []>
-    : Rt_Op<mnemonic, traits # [SameVariadicOperandSize, DataInterface, PendingInterface]> {
-  let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
+class Rt_Exchange<string mnemonic, string kind>
+    : Rt_Op<mnemonic, [ExchangeInterface, SameVariadicOperandSize, DataInterface, PendingInterface]> {
   let arguments = (ins Variadic<Rt_BufferType>:$from, Variadic<Rt_BufferType>:$to, DenseI64ArrayAttr:$blocks,
-                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$wholes, StrAttr:$axis, I64Attr:$group,
+                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$wholes, StrAttr:$communicator,
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = [{
-    $pending $from `to` $to $blocks `blocks` `of` $counts `of` $wholes `over` $axis $group `because` $reason attr-dict
+    $pending $from `to` $to $blocks `blocks` `of` $counts `of` $wholes `over` $communicator `because` $reason attr-dict
     `:` type($from) `to` type($to)
   }];
-}
-class Rt_Exchange<string mnemonic, string kind> : Rt_Move<mnemonic, [ExchangeInterface]> {
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<kind>.declaration # [{
     ::mlir::ValueRange getSources() { return getFrom(); }
     ::mlir::ValueRange getTargets() { return getTo(); }
@@ -295,8 +280,14 @@ def Rt_AllGatherOp : Rt_Exchange<"all_gather", "AllGather"> {
 def Rt_ReduceScatterOp : Rt_Exchange<"reduce_scatter", "ReduceScatter"> {
   let summary = "this rank's shards of sums over the ranks";
 }
-def Rt_TakePartOp : Rt_Move<"take_part"> {
-  let summary = "this rank's shard of a full tensor; no communication, one pair of buffers";
+def Rt_TakePartOp : Rt_Op<"take_part"> {
+  let summary = "this rank's shard of a full tensor: number `coordinate along axis` of as many as the axis has `ranks`; no communication";
+  let description = "`blocks`, `count` and `whole` are those of a gather's pair of buffers.";
+  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, I64Attr:$whole, StrAttr:$axis,
+                       I64Attr:$ranks);
+  let assemblyFormat = [{
+    $from `to` $to $blocks `blocks` `of` $count `of` $whole `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)
+  }];
 }
 def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
   let summary = "waits for a collective";
@@ -304,30 +295,32 @@ def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
   let arguments = (ins StrAttr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
-def Rt_PollOp : Rt_Op<"poll", [DataInterface]> {
-  let extraClassDeclaration = Rt_Data<["bytes"]>.declaration;
-  let summary = "works on a group's pending collectives, up to about `bytes` of memory, without waiting";
-  let arguments = (ins StrAttr:$axis, I64Attr:$group, I64Attr:$bytes);
-  let assemblyFormat = "`over` $axis $group `bytes` $bytes attr-dict";
+def Rt_PollOp : Rt_Op<"poll", [ConnectedInterface, DataInterface]> {
+  let extraClassDeclaration = Rt_Data<["bytes"]>.declaration # [{
+    ::llvm::SmallVector<::mlir::StringAttr> getCommunicatorNames() { return ::llvm::to_vector(getCommunicators().getAsRange<::mlir::StringAttr>()); }
+  }];
+  let summary = "works on the communicators' pending collectives, up to about `bytes` of memory, without waiting";
+  let description = "First on those of the communicator that is waited for soonest.";
+  let arguments = (ins StrArrayAttr:$communicators, I64Attr:$bytes);
+  let assemblyFormat = "`over` $communicators `bytes` $bytes attr-dict";
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Between pipeline stages
+// Messages. `channel` names a row of the program's table.
 //===------------------------------------------------------------------------------------------===//
 
-class Rt_Message<string mnemonic> : Rt_Op<mnemonic, [DataInterface]> {
+class Rt_Message<string mnemonic> : Rt_Op<mnemonic, [ConnectedInterface, DataInterface]> {
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
-  let arguments = (ins Rt_BufferType:$buffer, Optional<I64>:$micro, I64Attr:$count, I64Attr:$source, I64Attr:$target, I64Attr:$number,
-                       StrAttr:$reason);
+  let arguments = (ins Rt_BufferType:$buffer, Optional<I64>:$micro, I64Attr:$count, StrAttr:$channel, StrAttr:$reason);
   let assemblyFormat = [{
-    $buffer $count `from` $source `to` $target `number` $number (`micro` $micro^)? `because` $reason attr-dict `:` type($buffer)
+    $buffer $count `over` $channel (`micro` $micro^)? `because` $reason attr-dict `:` type($buffer)
   }];
 }
 def Rt_SendOp : Rt_Message<"send"> {
-  let summary = "sends a buffer over channel `number` between two stages; in a pass of a micro-batch it only begins, and rt.await_sent completes it";
+  let summary = "sends a buffer over a channel; in a pass of a micro-batch it only begins, and rt.await_sent completes it";
 }
 def Rt_ReceiveOp : Rt_Message<"receive"> {
-  let summary = "receives a buffer";
+  let summary = "receives a buffer from a channel";
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -1,9 +1,12 @@
 //===- RtProgram.cpp - the program's tables: spelling and checks ------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Roles.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace partita;
@@ -49,17 +52,57 @@ LogicalResult OutputAttr::verify(EmitError emitError, StringRef, RankedTensorTyp
   return checkShape(emitError, type);
 }
 
+std::string CommunicatorAttr::getCounted() const {
+  return llvm::join(getAxes().getAsValueRange<StringAttr>(), ",");
+}
+
+bool CommunicatorAttr::isAhead() const {
+  auto streams = elementsOf<par::StreamAttr>(getStreams());
+  return !streams.empty() &&
+         llvm::all_of(streams, [](par::StreamAttr each) { return each.getAhead(); });
+}
+
+LogicalResult CommunicatorAttr::verify(EmitError emitError, StringRef name, ArrayAttr axes,
+                                       DenseI64ArrayAttr stages, ArrayAttr streams) {
+  if (axes.empty())
+    return emitError() << "communicator '" << name << "' is over no axis";
+  if (failed(check<StringAttr>(emitError, axes, "axes", "names")) ||
+      failed(check<par::StreamAttr>(emitError, streams, "streams", "#par.stream")))
+    return failure();
+  for (auto [number, axis] : llvm::enumerate(axes))
+    if (llvm::is_contained(axes.getValue().take_front(number), axis))
+      return emitError() << "communicator '" << name << "' is over " << axis << " twice";
+  for (par::StreamAttr stream : elementsOf<par::StreamAttr>(streams))
+    if (!llvm::is_contained(axes.getValue(), stream.getAxis()))
+      return emitError() << "communicator '" << name << "' has " << stream << ", and axes " << axes;
+  ArrayRef<int64_t> listed = stages ? stages.asArrayRef() : ArrayRef<int64_t>();
+  bool ascend = std::is_sorted(listed.begin(), listed.end(), std::less_equal<>());
+  if (stages && (listed.size() < 2 || listed.front() < 0 || !ascend))
+    return emitError() << "communicator '" << name
+                       << "' joins several stages in ascending order, not " << stages;
+  return success();
+}
+
+LogicalResult ChannelAttr::verify(EmitError emitError, StringRef name, StringRef, int64_t source,
+                                  int64_t target, int64_t number) {
+  if (source >= 0 && target >= 0 && number >= 0 && source != target)
+    return success();
+  return emitError() << "channel '" << name
+                     << "' goes from one place of its axis to another, not from " << source
+                     << " to " << target;
+}
+
 LogicalResult CensusAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
                                  StringRef, ArrayAttr tensors, int64_t, int64_t) {
   return check<StringAttr>(emitError, tensors, "tensors", "names");
 }
 
 LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
-                                     StringRef, StringRef, bool, int64_t, int64_t, int64_t,
-                                     int64_t microBatches, int64_t, int64_t, StringRef role,
-                                     StringRef, StringRef, StringRef, StringRef, StringRef,
-                                     StringRef, ArrayAttr parameters, ArrayAttr merged, int64_t,
-                                     bool) {
+                                     StringRef, StringRef, StringRef, bool, int64_t, int64_t,
+                                     int64_t, int64_t microBatches, int64_t, int64_t,
+                                     StringRef role, StringRef, StringRef, StringRef, StringRef,
+                                     StringRef, StringRef, ArrayAttr parameters, ArrayAttr merged,
+                                     int64_t, bool) {
   if (microBatches < 1)
     return emitError() << "'micro_batches' is " << microBatches << ", and at least 1";
   if (!role.empty() && !par::symbolizeRole(role))
@@ -73,19 +116,64 @@ LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveK
   return success();
 }
 
-LogicalResult MessageAttr::verify(EmitError emitError, StringRef, int64_t source, int64_t target,
-                                  int64_t, StringRef, bool, int64_t, int64_t) {
-  if (source < 0 || target < 0 || source == target)
-    return emitError() << "a message goes from one stage to another, not from " << source << " to "
-                       << target;
+LogicalResult MessageAttr::verify(EmitError emitError, StringRef, StringRef channel, StringRef,
+                                  bool, int64_t messages, int64_t bytes) {
+  if (messages < 0 || bytes < 0)
+    return emitError() << "channel '" << channel << "' has " << messages << " messages of " << bytes
+                       << " bytes";
+  return success();
+}
+
+/// Has every row of a table a name of its own?
+template <typename Row>
+static LogicalResult checkNames(EmitError emitError, ArrayAttr rows, StringRef member) {
+  llvm::StringSet<> names;
+  for (Row row : elementsOf<Row>(rows))
+    if (!names.insert(row.getName()).second)
+      return emitError() << "'" << member << "' has two rows '" << row.getName() << "'";
+  return success();
+}
+
+/// Names every user a row, and is every row named? `nameOf(user)`, which `what` calls what it is.
+template <typename Row, typename User, typename NameOf>
+static LogicalResult checkUsers(EmitError emitError, ArrayAttr rows, StringRef member,
+                                ArrayAttr users, StringRef what, NameOf nameOf) {
+  llvm::StringSet<> known, named;
+  for (Row row : elementsOf<Row>(rows))
+    known.insert(row.getName());
+  for (User user : elementsOf<User>(users)) {
+    StringRef name = nameOf(user);
+    if (!known.contains(name))
+      return emitError() << "'" << member << "' has no row '" << name << "', which " << what << " '"
+                         << user.getReason() << "' names";
+    named.insert(name);
+  }
+  for (Row row : elementsOf<Row>(rows))
+    if (!named.contains(row.getName()))
+      return emitError() << "'" << member << "' has a row '" << row.getName() << "', and no "
+                         << what << " names it";
+  return success();
+}
+
+/// Do two rows have the same ranks and a stream in common? Then their collectives would have one order.
+static LogicalResult checkDistinct(EmitError emitError, ArrayAttr communicators) {
+  llvm::SmallDenseMap<Attribute, CommunicatorAttr> seen;
+  for (auto row : elementsOf<CommunicatorAttr>(communicators)) {
+    auto alike = CommunicatorAttr::get(row.getContext(), "", row.getAxes(), row.getStages(),
+                                       row.isAhead() ? row.getStreams() : ArrayAttr());
+    auto [first, isNew] = seen.try_emplace(alike, row);
+    if (!isNew)
+      return emitError() << "communicators '" << first->second.getName() << "' and '"
+                         << row.getName() << "' are one: they have the same ranks and purpose";
+  }
   return success();
 }
 
 LogicalResult ProgramAttr::verify(EmitError emitError, ArrayAttr inputs, ArrayAttr outputs,
                                   ArrayAttr census, ArrayAttr collectives, ArrayAttr undecayed,
-                                  ArrayAttr gathersAhead, ArrayAttr stageSums, ArrayAttr messages,
-                                  DictionaryAttr hyper, StringRef,
-                                  StringRef, int64_t accumulate, int64_t, int64_t) {
+                                  ArrayAttr communicators, ArrayAttr channels, ArrayAttr messages,
+                                  DictionaryAttr hyper, StringRef, StringRef, int64_t accumulate,
+                                  int64_t, int64_t) {
   if (accumulate < 1)
     return emitError() << "'accumulate' is " << accumulate << ", and at least 1";
   for (NamedAttribute field : hyper ? hyper.getValue() : ArrayRef<NamedAttribute>())
@@ -98,13 +186,96 @@ LogicalResult ProgramAttr::verify(EmitError emitError, ArrayAttr inputs, ArrayAt
       succeeded(check<CensusAttr>(emitError, census, "census", "#rt.census")) &&
       succeeded(check<CollectiveAttr>(emitError, collectives, "collectives", "#rt.collective")) &&
       succeeded(check<FlatSymbolRefAttr>(emitError, undecayed, "undecayed", "symbols")) &&
-      succeeded(check<StringAttr>(emitError, gathersAhead, "gathers_ahead", "axes")) &&
-      succeeded(check<DenseI64ArrayAttr>(emitError, stageSums, "stage_sums", "lists of stages")) &&
-      succeeded(check<MessageAttr>(emitError, messages, "messages", "#rt.message")));
+      succeeded(
+          check<CommunicatorAttr>(emitError, communicators, "communicators", "#rt.communicator")) &&
+      succeeded(check<ChannelAttr>(emitError, channels, "channels", "#rt.channel")) &&
+      succeeded(check<MessageAttr>(emitError, messages, "messages", "#rt.message")) &&
+      succeeded(checkNames<CommunicatorAttr>(emitError, communicators, "communicators")) &&
+      succeeded(checkNames<ChannelAttr>(emitError, channels, "channels")) &&
+      succeeded(checkDistinct(emitError, communicators)) &&
+      succeeded(checkUsers<CommunicatorAttr, CensusAttr>(
+          emitError, communicators, "communicators", census, "census row",
+          [](CensusAttr row) { return row.getCommunicator(); })) &&
+      succeeded(
+          checkUsers<ChannelAttr, MessageAttr>(emitError, channels, "channels", messages, "message",
+                                               [](MessageAttr row) { return row.getChannel(); })));
 }
 
 ProgramAttr ProgramAttr::of(ModuleOp module) {
   return module->getAttrOfType<ProgramAttr>(RtDialect::kProgram);
+}
+
+template <typename Row> static Row rowNamed(ArrayAttr rows, StringRef name) {
+  for (Row row : elementsOf<Row>(rows))
+    if (row.getName() == name)
+      return row;
+  return {};
+}
+
+CommunicatorAttr ProgramAttr::getCommunicator(StringRef name) const {
+  return rowNamed<CommunicatorAttr>(getCommunicators(), name);
+}
+
+ChannelAttr ProgramAttr::getChannel(StringRef name) const {
+  return rowNamed<ChannelAttr>(getChannels(), name);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Against the module that has it
+//===------------------------------------------------------------------------------------------===//
+
+/// Is every axis of the mesh, and every stage of the program, its own among them? Then the groups of a
+/// row are disjoint and cover its ranks.
+static LogicalResult verifyRanks(ModuleOp module, CommunicatorAttr row) {
+  std::optional<int64_t> stages = pipe::stageCount(module), own = pipe::stageOf(module);
+  auto mesh = par::MeshAttr::of(module);
+  for (StringRef axis : row.getAxes().getAsValueRange<StringAttr>())
+    if (!mesh.hasAxis(axis) && !(stages && axis == pipe::PipeDialect::kAxisName))
+      return module.emitError() << "communicator '" << row.getName() << "' is over axis '" << axis
+                                << "', which the mesh " << mesh << " does not have";
+  if (!row.getStages())
+    return success();
+  ArrayRef<int64_t> listed = row.getStages().asArrayRef();
+  if (!stages || !own || row.getCounted() != pipe::PipeDialect::kAxisName)
+    return module.emitError() << "communicator '" << row.getName()
+                              << "' joins pipeline stages, and is of no pipeline";
+  if (listed.back() >= *stages || !llvm::is_contained(listed, *own))
+    return module.emitError() << "communicator '" << row.getName() << "' joins stages " << listed
+                              << ", and this is stage " << *own << " of " << *stages;
+  return success();
+}
+
+/// Is one end on this stage, and the other on another one?
+static LogicalResult verifyEnds(ModuleOp module, ChannelAttr row) {
+  std::optional<int64_t> stages = pipe::stageCount(module), own = pipe::stageOf(module);
+  if (row.getAxis() != pipe::PipeDialect::kAxisName || !stages || !own)
+    return module.emitError() << "channel '" << row.getName() << "' is along axis '"
+                              << row.getAxis() << "'; channels join pipeline stages";
+  if (std::max(row.getSource(), row.getTarget()) >= *stages ||
+      (row.getSource() != *own && row.getTarget() != *own))
+    return module.emitError() << "channel '" << row.getName() << "' joins stages "
+                              << row.getSource() << " and " << row.getTarget()
+                              << ", and this is stage " << *own << " of " << *stages;
+  return success();
+}
+
+LogicalResult rt::verifyConnections(ModuleOp module, ProgramAttr program) {
+  for (auto row : elementsOf<CommunicatorAttr>(program.getCommunicators()))
+    if (failed(verifyRanks(module, row)))
+      return failure();
+  for (auto row : elementsOf<ChannelAttr>(program.getChannels()))
+    if (failed(verifyEnds(module, row)))
+      return failure();
+  WalkResult walked = module.walk([&](ConnectedInterface op) -> WalkResult {
+    for (StringAttr name : op.getCommunicatorNames())
+      if (!program.getCommunicator(name))
+        return op->emitOpError() << "is over " << name
+                                 << ", which is none of the program's communicators";
+    if (StringAttr name = op.getChannelAttr(); name && !program.getChannel(name))
+      return op->emitOpError() << "is over " << name << ", which is none of the program's channels";
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
 }
 
 LogicalResult BufferAttr::verify(EmitError emitError, StringRef name, MemoryKind, int64_t bytes,

@@ -29,13 +29,49 @@ def Rt_OutputAttr : Rt_Table<"Output", "output"> {
   let parameters = (ins StringRefParameter<>:$name, "::mlir::RankedTensorType":$type, "int64_t":$offset);
 }
 
+def Rt_CommunicatorAttr : Rt_Table<"Communicator", "communicator"> {
+  let summary = "ranks that issue collectives together, in one order";
+  let description = [{
+    A rank's group is the ranks that have its coordinates except along `axes`. So a row divides all ranks into groups of equal size or,
+    with `stages`, those of some pipeline stages. `streams` lists the #par.stream whose collectives begin here; other collectives wait
+    where they are issued. Collectives of two rows have no common order, even over the same ranks.
+
+        #rt.communicator<name = "dp", axes = ["dp"], streams = [#par.stream<"dp">]>
+        #rt.communicator<name = "dp ahead", axes = ["dp"], streams = [#par.stream<"dp" ahead>]>
+        #rt.communicator<name = "stages 0 and 3", axes = ["pp"], stages = [0, 3]>
+
+    README.md in this folder says how an op finds its row.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "::mlir::ArrayAttr":$axes, Table_Integers<"of a pipeline; absent: all">:$stages,
+                        Table_List<"of #par.stream">:$streams);
+  let extraClassDeclaration = [{
+    /// What the runtime counts its collectives under, with those of other rows over the same axes: "dp", "dp,tp".
+    ::std::string getCounted() const;
+    /// Is it for collectives that begin ahead of their use alone?
+    bool isAhead() const;
+  }];
+}
+
+def Rt_ChannelAttr : Rt_Table<"Channel", "channel"> {
+  let summary = "pairs of ranks, of which one sends messages to the other";
+  let description = [{
+    Along `axis`, the rank with coordinate `source` sends to the one with coordinate `target` whose other coordinates are the same.
+    Messages of one channel arrive in the order in which they are sent. `number` distinguishes channels between the same ranks.
+
+        #rt.channel<name = "stage 0 to 1", axis = "pp", source = 0, target = 1>
+        #rt.channel<name = "stage 1 to 0, value 2", axis = "pp", source = 1, target = 0, number = 2>
+  }];
+  let parameters = (ins StringRefParameter<>:$name, StringRefParameter<>:$axis, "int64_t":$source, "int64_t":$target,
+                        Table_Number<"0", "">:$number);
+}
+
 def Rt_CensusAttr : Rt_Table<"Census", "census"> {
   let summary = "the collectives that one rank issues under one name in one call of a function";
   let description = [{
     An analysis::CensusRow, which the runtime compares with what it counts, and the names of the buffers that the calls work on.
     `bytes` is the sum over all calls.
   }];
-  let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, StringRefParameter<>:$reason,
+  let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$communicator, StringRefParameter<>:$reason,
                         Table_List<"of strings">:$tensors, Table_Number<"0", "">:$calls, Table_Number<"0", "">:$bytes);
 }
 
@@ -43,7 +79,7 @@ def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
   let summary = "one collective of the program with its cause";
   let description = "The members of analysis::Collective, so that a program can be explained when its tensor ops are gone.";
   let parameters = (ins
-    StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, Table_Text<"of the elements">:$type,
+    StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, StringRefParameter<>:$communicator, Table_Text<"of the elements">:$type,
     Table_Text<"its name where no cause is noted">:$called, Table_Flag<"false", "">:$backward, Table_Number<"1", "">:$calls,
     Table_Number<"0", "">:$bytes, Table_Number<"1", "">:$tensors, Table_Number<"1", "">:$micro_batches, "int64_t":$place, Table_Number<"0", "">:$layers,
     Table_Text<"">:$role, Table_Text<"">:$letter, Table_Text<"">:$rule, Table_Text<"">:$op, Table_Text<"">:$node, Table_Text<"">:$seed, Table_Text<"">:$words,
@@ -54,13 +90,12 @@ def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
 def Rt_MessageAttr : Rt_Table<"Message", "message"> {
   let summary = "what one rank sends over one channel, or receives, in one call of a function";
   let description = "`bytes` is the sum over all messages. `reason` is that of the first one.";
-  let parameters = (ins StringRefParameter<>:$function, "int64_t":$source, "int64_t":$target, Table_Number<"0", "">:$number,
-                        StringRefParameter<>:$reason, Table_Flag<"false", "">:$backward, Table_Number<"0", "">:$messages,
+  let parameters = (ins StringRefParameter<>:$function, StringRefParameter<>:$channel, StringRefParameter<>:$reason, Table_Flag<"false", "">:$backward, Table_Number<"0", "">:$messages,
                         Table_Number<"0", "">:$bytes);
 }
 
 def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
-  let summary = "inputs, outputs, updates and collectives of a program, for its tables and its manifest";
+  let summary = "inputs, outputs, updates, communicators and collectives of a program, for its tables and its manifest";
   let description = [{
     The attribute `rt.program` of a module, created by `lower-to-rt`.
 
@@ -72,24 +107,23 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
     | `collectives`   | #rt.collective                                                                            |
     | `undecayed`     | symbols of parameters without weight decay                                                |
     | `hyper`         | fields of the runtime's Hyper that updates read, with their values                        |
-    | `gathers_ahead` | axes over which gathers begin ahead of their use: these have one more communicator        |
-    | `stage_sums`    | lists of some of the stages that sum something: each has a communicator                    |
+    | `communicators` | #rt.communicator; each has a row of the census                                            |
+    | `channels`      | #rt.channel; each has a message                                                           |
     | `messages`      | #rt.message                                                                               |
 
     `to_host` and `to_device` are the bytes that one step moves.
   }];
   let parameters = (ins
     Table_List<"">:$inputs, Table_List<"">:$outputs, Table_List<"">:$census, Table_List<"">:$collectives, Table_List<"">:$undecayed,
-    Table_List<"">:$gathers_ahead, Table_List<"">:$stage_sums, Table_List<"">:$messages, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Table_Text<"the optimizer's op; none without one">:$optimizer,
+    Table_List<"">:$communicators, Table_List<"">:$channels, Table_List<"">:$messages, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Table_Text<"the optimizer's op; none without one">:$optimizer,
     Table_Text<"of the learning rate">:$lr_schedule, Table_Number<"1", "micro-batches of a step">:$accumulate,
     Table_Number<"0", "">:$to_host, Table_Number<"0", "">:$to_device);
   let extraClassDeclaration = [{
     /// The module's, or null.
     static ProgramAttr of(::mlir::ModuleOp module);
-    /// Do gathers over the axis begin ahead of their use?
-    bool gathersAheadOver(::mlir::StringAttr axis) const {
-      return getGathersAhead() && ::llvm::is_contained(getGathersAhead().getValue(), axis);
-    }
+    /// By name; null if there is no such row.
+    CommunicatorAttr getCommunicator(::llvm::StringRef name) const;
+    ChannelAttr getChannel(::llvm::StringRef name) const;
   }];
 }
 

@@ -8,6 +8,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Transfers.h"
 
 using namespace mlir;
@@ -140,6 +141,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       record.stage = number;
       record.microBatches = microBatchesOf(function);
       record.axis = cast<CollectiveInterface>(op).getAxisAttr().str();
+      record.communicator = communicatorOf(cast<CollectiveInterface>(op));
       record.backward = provenance::isBackward(op);
       record.mayScatter = module->hasAttr(kMaySplitSequence);
       record.calls *= timesOf(op);
@@ -210,16 +212,17 @@ rt::CollectiveAttr Collective::toAttr(MLIRContext *context) const {
   for (const std::vector<std::string> &names : merged)
     together.push_back(ArrayAttr::get(context, names.empty() ? ArrayRef<Attribute>()
                                                              : listOf(context, names).getValue()));
-  return rt::CollectiveAttr::get(context, function, kind, axis, type, called, backward, calls,
-                                 bytes, tensors, microBatches, place, layers, roleName(role),
-                                 letter, rule, op, node, seed, words, listOf(context, parameters),
-                                 together.empty() ? ArrayAttr() : ArrayAttr::get(context, together),
-                                 others, mayScatter);
+  return rt::CollectiveAttr::get(
+      context, function, kind, axis, communicator, type, called, backward, calls, bytes, tensors,
+      microBatches, place, layers, roleName(role), letter, rule, op, node, seed, words,
+      listOf(context, parameters),
+      together.empty() ? ArrayAttr() : ArrayAttr::get(context, together), others, mayScatter);
 }
 
 Collective Collective::fromAttr(rt::CollectiveAttr from) {
   Collective c;
   c.kind = from.getKind(), c.function = from.getFunction().str(), c.axis = from.getAxis().str();
+  c.communicator = from.getCommunicator().str();
   c.type = from.getType().str(), c.called = from.getCalled().str();
   c.backward = from.getBackward(), c.calls = from.getCalls(), c.bytes = from.getBytes();
   c.tensors = from.getTensors(), c.microBatches = from.getMicroBatches();
@@ -262,6 +265,7 @@ json::Object Collective::toJson() const {
       {"kind", row().name},
       {"name", name()},
       {"axis", axis},
+      {"communicator", communicator},
       {"direction", backward ? "backward" : "forward"},
       {"calls", calls},
       {"bytes", bytes},
@@ -302,7 +306,8 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   c.kind = row->kind;
   c.function = text(object, "function"), c.type = text(object, "type");
   c.called = text(object, "name");
-  c.axis = text(object, "axis"), c.backward = text(object, "direction") == "backward";
+  c.axis = text(object, "axis"), c.communicator = text(object, "communicator");
+  c.backward = text(object, "direction") == "backward";
   c.calls = number("calls", 1), c.bytes = number("bytes", 0), c.tensors = number("tensors", 1);
   c.microBatches = std::max<int64_t>(number("micro_batches", 1), 1);
   c.place = std::max<int64_t>(number("place_number", Elsewhere), Elsewhere);
@@ -365,11 +370,11 @@ std::vector<CensusRow> partita::analysis::censusRows(ArrayRef<Collective> collec
   for (const Collective &c : collectives) {
     std::string name = c.name();
     auto row = llvm::find_if(rows, [&](const CensusRow &row) {
-      return row.function == c.function && row.kind == c.kind && row.axis == c.axis &&
-             row.name == name;
+      return row.function == c.function && row.kind == c.kind &&
+             row.communicator == c.communicator && row.name == name;
     });
     if (row == rows.end())
-      row = rows.insert(row, {c.function, c.kind, c.axis, name});
+      row = rows.insert(row, {c.function, c.kind, c.communicator, name});
     row->calls += c.calls;
     row->bytes += c.calls * c.bytes;
   }

@@ -8,6 +8,7 @@
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Transfers.h"
 
 using namespace mlir;
@@ -28,7 +29,7 @@ std::vector<Message> Message::of(ModuleOp stage) {
   std::vector<Message> rows;
   if (auto program = rt::ProgramAttr::of(stage)) { // no op of tensors is left
     for (auto noted : rt::elementsOf<rt::MessageAttr>(program.getMessages()))
-      rows.push_back(fromAttr(noted));
+      rows.push_back(fromAttr(noted, program));
     return rows;
   }
   auto add = [&](StringRef function, Operation *op, pipe::ChannelAttr channel, Type type) {
@@ -53,12 +54,14 @@ std::vector<Message> Message::of(ModuleOp stage) {
 }
 
 rt::MessageAttr Message::toAttr(MLIRContext *context) const {
-  return rt::MessageAttr::get(context, function, from, to, number, name, backward, messages, bytes);
+  std::string channel = channelOf(pipe::ChannelAttr::get(context, from, to, number));
+  return rt::MessageAttr::get(context, function, channel, name, backward, messages, bytes);
 }
 
-Message Message::fromAttr(rt::MessageAttr from) {
-  return {from.getFunction().str(), from.getReason().str(), from.getSource(),
-          from.getTarget(),         from.getNumber(),       from.getBackward(),
+Message Message::fromAttr(rt::MessageAttr from, rt::ProgramAttr program) {
+  rt::ChannelAttr channel = program.getChannel(from.getChannel()); // there is one, by its verifier
+  return {from.getFunction().str(), from.getReason().str(), channel.getSource(),
+          channel.getTarget(),      channel.getNumber(),    from.getBackward(),
           from.getMessages(),       from.getBytes()};
 }
 

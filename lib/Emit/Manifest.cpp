@@ -7,6 +7,7 @@
 #include "dialects/Train/Tensors.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Analysis/Messages.h"
 #include "partita/Analysis/Transfers.h"
@@ -79,23 +80,18 @@ void addStage(json::Object &row, ModuleOp stage) {
     row["stage"] = *number;
 }
 
-int64_t ranksOver(StringRef axis, ModuleOp module) {
-  for (auto [name, size] : pipe::meshOf(module))
-    if (name.getValue() == axis)
-      return size;
-  return 1;
-}
-
 void addCensus(ModuleOp module, ModuleOp stage, json::Array &result) {
   auto program = rt::ProgramAttr::of(stage);
   for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus())) {
     json::Array tensors;
     for (StringAttr name : rt::elementsOf<StringAttr>(row.getTensors()))
       tensors.push_back(utf8(name.getValue()));
+    rt::CommunicatorAttr communicator = program.getCommunicator(row.getCommunicator());
     json::Object entry{{"function", utf8(row.getFunction())},
                        {"kind", partita_rt::rowOf(row.getKind()).name},
-                       {"axis", utf8(row.getAxis())},
-                       {"ranks", ranksOver(row.getAxis(), module)},
+                       {"axis", utf8(communicator.getCounted())},
+                       {"communicator", utf8(communicator.getName())},
+                       {"ranks", analysis::rankCountOf(communicator, module)},
                        {"calls", row.getCalls()},
                        {"bytes", row.getBytes()},
                        {"tensors", std::move(tensors)},
@@ -295,23 +291,26 @@ FailureOr<json::Object> partita::makeManifest(ModuleOp module, const EmitOptions
   ModuleOp fullest = memory::fullestOf(stages);
   auto objective = module->getAttrOfType<StringAttr>(train::TrainDialect::kObjective);
   json::Object manifest{{"program", options.program},
-                      {"model", utf8(options.model)},
-                      {"target", rt::Target::of(module).getName()},
-                      {"plan", planOf(module)},
-                      {"objective", objective ? utf8(objective.getValue()) : ""},
-                      {"mesh", meshOf(module)},
-                      {"ranks", rankCount(module)},
-                      {"accumulate", program.getAccumulate()},
-                      {"optimizer", optimizer},
-                      {"inputs", inputsOf(program)},
-                      {"files", filesOf(module)},
-                      {"parameters", parametersOf(module)},
-                      {"notes", notesOf(module)},
-                      {"collectives", std::move(collectives)},
-                      {"transfers", transfersOf(fullest)},
-                      {"explained", reasonsOf(module)},
-                      {"work", workToJson(notedWork(module))},
-                      {"memory", memory::describe(fullest)}};
+                        {"model", utf8(options.model)},
+                        {"target", rt::Target::of(module).getName()},
+                        {"plan", planOf(module)},
+                        {"objective", objective ? utf8(objective.getValue()) : ""},
+                        {"mesh", meshOf(module)},
+                        {"ranks", rankCount(module)},
+                        {"accumulate", program.getAccumulate()},
+                        {"optimizer", optimizer},
+                        {"inputs", inputsOf(program)},
+                        {"files", filesOf(module)},
+                        {"parameters", parametersOf(module)},
+                        {"notes", notesOf(module)},
+                        {"communicators", analysis::describeCommunicators(module)},
+                        {"collectives", std::move(collectives)},
+                        {"transfers", transfersOf(fullest)},
+                        {"explained", reasonsOf(module)},
+                        {"work", workToJson(notedWork(module))},
+                        {"memory", memory::describe(fullest)}};
+  if (json::Array channels = analysis::describeChannels(module); !channels.empty())
+    manifest["channels"] = std::move(channels);
   if (json::Array each = describeStages(module); !each.empty())
     manifest["stages"] = std::move(each), manifest["memory_stage"] = *pipe::stageOf(fullest);
   if (json::Object limit = describeLimit(module); !limit.empty())

@@ -305,23 +305,22 @@ private:
     SmallVector<std::string> list;
     for (rt::MessageAttr row : rt::elementsOf<rt::MessageAttr>(messages))
       if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
-        list.push_back(llvm::formatv("{{{0}, {1}, {2}, {3}}",
-                                     rt::channelName(row.getSource(), row.getTarget(), row.getNumber()),
+        list.push_back(llvm::formatv("{{{0}, {1}, {2}, {3}}", rt::channelName(row.getChannel()),
                                      row.getMessages(), row.getBytes(),
                                      rt::stringLiteral(row.getReason()))
                            .str());
     return rows("MessageEntry", "Messages", list);
   }
 
-  bool printCensus(ArrayAttr census) {
+  bool printCensus(rt::ProgramAttr program) {
     SmallVector<std::string> list;
-    for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(census))
+    for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus()))
       if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
-        list.push_back(std::string("{CollectiveKind::") +
-                       partita_rt::rowOf(row.getKind()).spelling + ", " +
-                       rt::stringLiteral(row.getAxis()) + ", " + std::to_string(row.getCalls()) +
-                       ", " + std::to_string(row.getBytes()) + ", " +
-                       rt::stringLiteral(row.getReason()) + "}");
+        list.push_back(
+            std::string("{CollectiveKind::") + partita_rt::rowOf(row.getKind()).spelling + ", " +
+            rt::stringLiteral(program.getCommunicator(row.getCommunicator()).getCounted()) + ", " +
+            std::to_string(row.getCalls()) + ", " + std::to_string(row.getBytes()) + ", " +
+            rt::stringLiteral(row.getReason()) + "}");
     return rows("CensusEntry", "Census", list);
   }
 
@@ -349,7 +348,7 @@ private:
     auto sizeOf = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
     int64_t arena = sizeOf(rt::RtDialect::kArenaBytes),
             persistent = sizeOf(rt::RtDialect::kPersistentBytes);
-    bool hasCensus = printCensus(program.getCensus());
+    bool hasCensus = printCensus(program);
     bool hasMessages = printMessages(program.getMessages());
     os << "static Stage stage() {\n  Stage s;\n";
     os << "  s.persistentBytes = " << persistent << ";\n  s.arenaBytes = " << arena << ";\n";

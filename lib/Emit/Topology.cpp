@@ -3,7 +3,7 @@
 #include "lib/Emit/Topology.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
-#include "dialects/Rt/Rt.h"
+#include "partita/Analysis/Communicators.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -17,43 +17,30 @@ std::string emit::shapeText(ArrayRef<int64_t> shape) {
   return text + "}";
 }
 
-Topology::Topology(ModuleOp module) : module(module) {
-  for (ModuleOp stage : pipe::stagesOf(module)) {
-    auto program = rt::ProgramAttr::of(stage);
-    if (!program)
-      continue;
-    for (auto axis : rt::elementsOf<StringAttr>(program.getGathersAhead()))
-      gathersAhead.insert(axis);
-    for (auto stages : rt::elementsOf<DenseI64ArrayAttr>(program.getStageSums()))
-      stageSums.insert(stages);
-    for (auto message : rt::elementsOf<rt::MessageAttr>(program.getMessages()))
-      links.insert({message.getSource(), message.getTarget(), message.getNumber()});
-  }
-}
+Topology::Topology(ModuleOp module)
+    : module(module), communicatorRows(analysis::communicatorsOf(module)),
+      channelRows(analysis::channelsOf(module)) {}
 
 std::string Topology::enumerations() const {
-  std::string names = llvm::join(
-      llvm::map_range(pipe::meshOf(module),
-                      [](auto axis) { return rt::axisName(axis.first.getValue()); }),
-      ", ");
-  if (names.empty())
-    return "";
-  std::string text = "\nenum MeshAxis { " + names + " };\n", gathers, sums, channels;
-  size_t row = pipe::meshOf(module).size();
-  auto add = [&](std::string &list, const std::string &name) {
-    list += (list.empty() ? "" : ", ") + name + " = " + std::to_string(row++);
+  std::string text;
+  auto add = [&](StringRef name, ArrayRef<std::string> rows, StringRef comment) {
+    if (!rows.empty())
+      text += ("enum " + name + " { " + llvm::join(rows, ", ") + " };" + comment + "\n").str();
   };
-  for (StringAttr axis : gathersAhead)
-    add(gathers, rt::gathersName(axis.getValue()));
-  for (Attribute stages : stageSums)
-    add(sums, rt::stagesName(cast<DenseI64ArrayAttr>(stages).asArrayRef()));
-  for (auto [from, to, number] : links)
-    channels += (channels.empty() ? "" : ", ") + rt::channelName(from, to, number);
-  if (!gathers.empty())
-    text += "enum GatherGroup { " + gathers + " }; // rows of kGroups, too\n";
-  if (!sums.empty())
-    text += "enum StageGroup { " + sums + " }; // rows of kGroups, too\n";
-  return channels.empty() ? text : text + "enum StageChannel { " + channels + " };\n";
+  add("MeshAxis",
+      llvm::map_to_vector(pipe::meshOf(module),
+                          [](auto axis) { return rt::axisName(axis.first.getValue()); }),
+      "");
+  add("GroupRow",
+      llvm::map_to_vector(
+          communicatorRows,
+          [](rt::CommunicatorAttr row) { return rt::communicatorName(row.getName()); }),
+      " // rows of kGroups");
+  add("ChannelRow",
+      llvm::map_to_vector(channelRows,
+                          [](rt::ChannelAttr row) { return rt::channelName(row.getName()); }),
+      " // rows of kChannels");
+  return text.empty() ? text : "\n" + text;
 }
 
 SmallVector<std::string> Topology::axes() const {
@@ -64,27 +51,18 @@ SmallVector<std::string> Topology::axes() const {
 }
 
 SmallVector<std::string> Topology::groups() const {
-  SmallVector<std::string> rows;
-  if (gathersAhead.empty() && stageSums.empty())
-    return rows;
-  auto add = [&](StringRef axis, const std::string &some) {
-    rows.push_back("{" + rt::stringLiteral(axis) + ", {" + rt::axisName(axis) + "}" + some + "}");
-  };
-  for (auto [axis, size] : pipe::meshOf(module))
-    add(axis.getValue(), "");
-  for (StringAttr axis : gathersAhead)
-    add(axis.getValue(), "");
-  for (Attribute stages : stageSums)
-    add(pipe::PipeDialect::kAxisName,
-        ", " + shapeText(cast<DenseI64ArrayAttr>(stages).asArrayRef()));
-  return rows;
+  return llvm::map_to_vector(communicatorRows, [](rt::CommunicatorAttr row) {
+    std::string axes = llvm::join(
+        llvm::map_range(row.getAxes().getAsValueRange<StringAttr>(), rt::axisName), ", ");
+    std::string stages = row.getStages() ? ", " + shapeText(row.getStages().asArrayRef()) : "";
+    return "{" + rt::stringLiteral(row.getCounted()) + ", {" + axes + "}" + stages + "}";
+  });
 }
 
 SmallVector<std::string> Topology::channels() const {
-  SmallVector<std::string> rows;
-  for (auto [from, to, number] : links)
-    rows.push_back(llvm::formatv("{{\"stage {0} to {1}{2}\", {0}, {1}}", from, to,
-                                 number ? ", value " + std::to_string(number) : "")
-                       .str());
-  return rows;
+  return llvm::map_to_vector(channelRows, [](rt::ChannelAttr row) {
+    return llvm::formatv("{{{0}, {1}, {2}}", rt::stringLiteral(row.getName()), row.getSource(),
+                         row.getTarget())
+        .str();
+  });
 }

@@ -4,6 +4,7 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "lib/Lower/FunctionLowering.h"
+#include "partita/Analysis/Communicators.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -107,5 +108,5 @@ void FunctionLowering::awaitSent(Region &region) {
   llvm::SmallSetVector<pipe::ChannelAttr, 4> channels;
   region.walk([&](pipe::SendOp send) { channels.insert(send.getChannel()); });
   for (pipe::ChannelAttr channel : channels)
-    l.create<AwaitSentOp>(channel.getFrom(), channel.getTo(), channel.getNumber());
+    l.create<AwaitSentOp>(analysis::channelOf(channel));
 }

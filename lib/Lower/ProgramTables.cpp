@@ -1,7 +1,6 @@
 //===- ProgramTables.cpp - what the program's tables say of inputs, outputs and updates -------===//
 
 #include "lib/Lower/ProgramTables.h"
-#include "partita/Analysis/Messages.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
@@ -9,6 +8,8 @@
 #include "dialects/Train/Roles.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "partita/Analysis/Communicators.h"
+#include "partita/Analysis/Messages.h"
 
 using namespace mlir;
 using namespace partita;
@@ -153,6 +154,8 @@ private:
       tables.collectives.push_back(collective.toAttr(b.getContext()));
     for (const analysis::Message &message : analysis::Message::of(module))
       tables.messages.push_back(message.toAttr(b.getContext()));
+    tables.communicators = shared.communicators = analysis::communicatorsOf(module);
+    tables.channels = analysis::channelsOf(module);
   }
 
   ModuleOp module;
@@ -178,13 +181,13 @@ FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp mo
     StringRef function = countedIn(exchange->getParentOfType<func::FuncOp>());
     const analysis::CensusRow *row = llvm::find_if(rows, [&](const analysis::CensusRow &row) {
       return row.function == function && row.kind == exchange.getCollectiveKind() &&
-             row.axis == exchange.getAxisAttr().getValue() &&
+             row.communicator == exchange.getCommunicatorAttr().getValue() &&
              row.name == exchange.getReasonAttr().getValue();
     });
     if (row == rows.end())
-      return exchange->emitError() << "issues " << exchange.getRow().name << " over "
-                                  << exchange.getAxisAttr() << " for " << exchange.getReasonAttr()
-                                  << ", which the census does not count";
+      return exchange->emitError()
+             << "issues " << exchange.getRow().name << " over " << exchange.getCommunicatorAttr()
+             << " for " << exchange.getReasonAttr() << ", which the census does not count";
     for (Value buffer : exchange->getOperands())
       tensors[row - rows.begin()].push_back(b.getStringAttr(provenance::nameIn(buffer.getLoc())));
     return WalkResult::advance();
@@ -193,29 +196,9 @@ FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp mo
     return failure();
   SmallVector<Attribute> entries;
   for (auto [row, buffers] : llvm::zip(rows, tensors))
-    entries.push_back(CensusAttr::get(b.getContext(), row.function, row.kind, row.axis, row.name,
-                                      b.getArrayAttr(buffers), row.calls, row.bytes));
+    entries.push_back(CensusAttr::get(b.getContext(), row.function, row.kind, row.communicator,
+                                      row.name, b.getArrayAttr(buffers), row.calls, row.bytes));
   return b.getArrayAttr(entries);
-}
-
-/// The axes over which gathers begin ahead of their use: such axes have a communicator more.
-ArrayAttr axesOfGathersAhead(ModuleOp module) {
-  llvm::SetVector<Attribute> axes;
-  module.walk([&](ExchangeInterface exchange) {
-    if (exchange.isStart() && exchange.getRow().ahead)
-      axes.insert(exchange.getAxisAttr());
-  });
-  return ArrayAttr::get(module.getContext(), axes.getArrayRef());
-}
-
-/// The lists of stages, not all of them, that add something up: each has a communicator more.
-ArrayAttr stagesOfSums(ModuleOp module) {
-  llvm::SetVector<Attribute> lists;
-  module.walk([&](ExchangeInterface exchange) {
-    if (ArrayRef<int64_t> stages = exchange.getStages(); !stages.empty())
-      lists.insert(DenseI64ArrayAttr::get(module.getContext(), stages));
-  });
-  return ArrayAttr::get(module.getContext(), lists.getArrayRef());
 }
 
 } // namespace
@@ -224,14 +207,18 @@ FailureOr<ProgramTables> rt::collectTables(ModuleOp module, ModuleLowering &shar
   return Collector(module, shared).run();
 }
 
-FailureOr<ProgramAttr> ProgramTables::asAttribute(ModuleOp module, StringRef schedule) {
+FailureOr<ProgramAttr> ProgramTables::asAttribute(ModuleOp module, StringRef lrSchedule) {
   FailureOr<ArrayAttr> counted = withTensors(census, module);
   if (failed(counted))
     return failure();
   Builder b(module.getContext());
+  auto listOf = [&](auto &rows) {
+    SmallVector<Attribute> list(rows.begin(), rows.end());
+    return list.empty() ? ArrayAttr() : b.getArrayAttr(list);
+  };
   return ProgramAttr::get(b.getContext(), b.getArrayAttr(inputs), b.getArrayAttr(outputs), *counted,
                           b.getArrayAttr(collectives), b.getArrayAttr(undecayed),
-                          axesOfGathersAhead(module), stagesOfSums(module),
-                          b.getArrayAttr(messages), hyper.getDictionary(b.getContext()),
-                          optimizer, schedule, accumulate, transfers.toHost, transfers.toDevice);
+                          listOf(communicators), listOf(channels), b.getArrayAttr(messages),
+                          hyper.getDictionary(b.getContext()), optimizer, lrSchedule, accumulate,
+                          transfers.toHost, transfers.toDevice);
 }

@@ -12,13 +12,15 @@ namespace partita::rt {
 /// What becomes the module's #rt.program.
 struct ProgramTables {
   llvm::SmallVector<mlir::Attribute> inputs, outputs, collectives, undecayed, messages;
+  llvm::SmallVector<CommunicatorAttr> communicators;
+  llvm::SmallVector<ChannelAttr> channels;
   std::vector<analysis::CensusRow> census;
   mlir::NamedAttrList hyper;
   llvm::StringRef optimizer = "none";
   int64_t accumulate = 1;
   analysis::Transfers transfers;
   /// Of the lowered module. An error where it issues a collective that the census lacks.
-  mlir::FailureOr<ProgramAttr> asAttribute(mlir::ModuleOp module, llvm::StringRef schedule);
+  mlir::FailureOr<ProgramAttr> asAttribute(mlir::ModuleOp module, llvm::StringRef lrSchedule);
 };
 
 /// Reads the functions' signatures and returns; notes in `shared` which input each argument is.

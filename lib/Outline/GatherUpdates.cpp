@@ -98,15 +98,15 @@ struct MemoryAccess {
 
 /// What a rank's copy of its shard reads and writes; none if a pointer is no place.
 std::optional<std::array<MemoryAccess, 2>> accessesOf(TakePartOp op) {
-  std::optional<BytePlace> from = placeOf(op.getFrom()[0]), to = placeOf(op.getTo()[0]);
-  par::MeshAttr mesh = par::MeshAttr::of(op);
-  if (!from || !to || !mesh)
+  std::optional<BytePlace> from = placeOf(op.getFrom()), to = placeOf(op.getTo());
+  if (!from || !to)
     return std::nullopt;
-  int64_t width = elementBytes(cast<BufferType>(op.getTo()[0].getType()).getElement()),
-          shard = op.getBlocks()[0] * op.getCounts()[0];
+  int64_t width = elementBytes(cast<BufferType>(op.getTo().getType()).getElement()),
+          shard = static_cast<int64_t>(op.getBlocks() * op.getCount()),
+          ranks = static_cast<int64_t>(op.getRanks());
   // The last shard of a tensor that is smaller than all shards together is padded.
-  return std::array<MemoryAccess, 2>{{{*from, shard * mesh.sizeOf(op.getAxisAttr()) * width, false},
-                                      {*to, shard * width, true}}};
+  return std::array<MemoryAccess, 2>{
+      {{*from, shard * ranks * width, false}, {*to, shard * width, true}}};
 }
 
 /// An update that may become a row.

@@ -109,7 +109,7 @@ module attributes {rt.target = 1 : i64} {}
 
 // -----
 
-// expected-error@+1 {{rt.program is {inputs = []}, and no #rt.program}}
+// expected-error@+1 {{rt.program is {inputs = []}, expected a module's #rt.program}}
 module attributes {rt.program = {inputs = []}} {}
 
 // -----
@@ -117,7 +117,7 @@ module attributes {rt.program = {inputs = []}} {}
 // expected-error@+3 {{'all_reduced' is not a kind of collective}}
 // expected-error@+2 {{failed to parse Rt_CensusAttr parameter 'kind'}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'census'}}
-module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduced, axis = "tp", reason = "loss">]>} {}
+module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduced, communicator = "tp", reason = "loss">]>} {}
 
 // -----
 
@@ -140,13 +140,13 @@ module attributes {rt.program = #rt.program<inputs = [#rt.input<name = "ids", ro
 
 // expected-error@+2 {{'micro_batches' is 0, and at least 1}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'collectives'}}
-module attributes {rt.program = #rt.program<collectives = [#rt.collective<function = "f", kind = all_reduce, axis = "tp", micro_batches = 0, place = 1>]>} {}
+module attributes {rt.program = #rt.program<collectives = [#rt.collective<function = "f", kind = all_reduce, axis = "tp", communicator = "tp", micro_batches = 0, place = 1>]>} {}
 
 // -----
 
 // expected-error@+2 {{'role' is "reduce", which is no role of #par.cause}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'collectives'}}
-module attributes {rt.program = #rt.program<collectives = [#rt.collective<function = "f", kind = all_reduce, axis = "tp", place = 1, role = "reduce">]>} {}
+module attributes {rt.program = #rt.program<collectives = [#rt.collective<function = "f", kind = all_reduce, axis = "tp", communicator = "tp", place = 1, role = "reduce">]>} {}
 
 // -----
 
@@ -161,3 +161,99 @@ func.func @work() {
 
 // expected-error@+1 {{'hyper' has numbers, and "beta1" is "0.9"}}
 module attributes {rt.program = #rt.program<hyper = {beta1 = "0.9"}>} {}
+
+// -----
+
+// expected-error@+1 {{'communicators' has two rows 'dp'}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "loss">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>, #rt.communicator<name = "dp", axes = ["tp"]>]>} {}
+
+// -----
+
+// expected-error@+1 {{communicators 'dp' and 'again' are one: they have the same ranks and purpose}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "loss">, #rt.census<function = "f", kind = all_reduce, communicator = "again", reason = "loss">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>, #rt.communicator<name = "again", axes = ["dp"], streams = [#par.stream<"dp">]>]>} {}
+
+// -----
+
+// expected-error@+1 {{'communicators' has a row 'tp', and no census row names it}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "loss">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>, #rt.communicator<name = "tp", axes = ["tp"]>]>} {}
+
+// -----
+
+// expected-error@+1 {{'communicators' has no row 'tp', which census row 'loss' names}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "loss">, #rt.census<function = "f", kind = all_reduce, communicator = "tp", reason = "loss">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>]>} {}
+
+// -----
+
+// expected-error@+2 {{communicator 'dp' is over "dp" twice}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'communicators'}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "loss">], communicators = [#rt.communicator<name = "dp", axes = ["dp", "dp"]>]>} {}
+
+// -----
+
+// expected-error@+2 {{communicator 'pp' joins several stages in ascending order, not array<i64: 1, 0>}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'communicators'}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "pp", reason = "loss">], communicators = [#rt.communicator<name = "pp", axes = ["pp"], stages = [1, 0]>]>} {}
+
+// -----
+
+// expected-error@+1 {{communicator 'ep' is over axis 'ep', which the mesh #par.mesh<dp = 2, tp = 2> does not have}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "ep", reason = "loss">], communicators = [#rt.communicator<name = "ep", axes = ["ep"]>]>} {}
+
+// -----
+
+// expected-error@+1 {{communicator 'stages 0 and 1' joins pipeline stages, and is of no pipeline}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "stages 0 and 1", reason = "loss">], communicators = [#rt.communicator<name = "stages 0 and 1", axes = ["dp"], stages = [0, 1]>]>} {}
+
+// -----
+
+// expected-error@+1 {{'channels' has a row 'onward', and no message names it}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<channels = [#rt.channel<name = "onward", axis = "pp", source = 0, target = 1>]>} {}
+
+// -----
+
+// expected-error@+2 {{channel 'onward' goes from one place of its axis to another, not from 1 to 1}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'channels'}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<channels = [#rt.channel<name = "onward", axis = "pp", source = 1, target = 1>]>} {}
+
+// -----
+
+// expected-error@+1 {{channel 'onward' is along axis 'pp'; channels join pipeline stages}}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<channels = [#rt.channel<name = "onward", axis = "pp", source = 0, target = 1>], messages = [#rt.message<function = "f", channel = "onward", reason = "layer 1">]>} {}
+
+// -----
+
+module {
+  // expected-error@+1 {{channel 'onward' joins stages 1 and 2, and this is stage 0 of 3}}
+  module attributes {par.mesh = #par.mesh<dp = 2>, pipe.stage = 0 : i64, pipe.count = 3 : i64, rt.program = #rt.program<
+    channels = [#rt.channel<name = "onward", axis = "pp", source = 1, target = 2>], messages = [#rt.message<function = "f", channel = "onward", reason = "layer 1">]>} {}
+}
+
+// -----
+
+module {
+  // expected-error@+1 {{communicator 'stages 1 and 2' joins stages 1, 2, and this is stage 0 of 3}}
+  module attributes {par.mesh = #par.mesh<dp = 2>, pipe.stage = 0 : i64, pipe.count = 3 : i64, rt.program = #rt.program<
+    census = [#rt.census<function = "f", kind = all_reduce, communicator = "stages 1 and 2", reason = "loss">], communicators = [#rt.communicator<name = "stages 1 and 2", axes = ["pp"], stages = [1, 2]>]>} {}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "loss">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>]>} {
+  func.func @f() {
+    %x = rt.arena 0 [4] : !rt.buffer<f32>
+    // expected-error@+1 {{is over "tp", which is none of the program's communicators}}
+    rt.all_reduce "" %x [4] over "tp" because "loss" : !rt.buffer<f32>
+    return
+  }
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.program = #rt.program<>} {
+  func.func @f() {
+    %x = rt.arena 0 [4] : !rt.buffer<f32>
+    // expected-error@+1 {{is over "onward", which is none of the program's channels}}
+    rt.send %x 4 over "onward" because "layer 1" : !rt.buffer<f32>
+    return
+  }
+}

@@ -7,7 +7,7 @@
 // CHECK-NEXT: return
 func.func @pass(%micro: i64) attributes {rt.pass_of, rt.pendings = #rt.pendings<"begun" x 1>} {
   %b = rt.arena 0 [4] : <f32>
-  rt.all_reduce "begun[0]" %b [4] over "dp" 0 because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.all_reduce "begun[0]" %b [4] over "dp" because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
   return
 }
 // CHECK-LABEL: func.func @step()

@@ -52,12 +52,12 @@ func.func @f() {
   // Who is given the rank finds its stream.
   // CHECK: call_opaque "initialValue"(%[[X]]) {args = [#emitc.opaque<"rank">,
   rt.initial_value %x {index = 1 : i64, mean = 1.0 : f64, deviation = 0.0 : f64} : !rt.buffer<f32>
-  // CHECK: verbatim "Pending p = allReduceStart(rank.group(kDp), {{.*}}, \22why\22);" args %[[X]]
-  rt.all_reduce "p" %x [8] over "dp" 0 because "why" : !rt.buffer<f32>
+  // CHECK: verbatim "Pending p = allReduceStart(rank.group(kOverDp), {{.*}}, \22why\22);" args %[[X]]
+  rt.all_reduce "p" %x [8] over "dp" because "why" : !rt.buffer<f32>
   // CHECK-NOT: poll
-  rt.poll over "dp" 0 bytes 65536
-  // CHECK: verbatim "takeShard({}, rank.group(kDp), {}, {}, 4, 1);" args %[[S]], %[[X]], %[[X]]
-  rt.take_part "" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
+  rt.poll over ["dp"] bytes 65536
+  // CHECK: verbatim "takeShard({}, {{[{][{]}}rank.coordinates[kDp], 2}, {}, {}, 4, 1);" args %[[S]], %[[X]], %[[X]]
+  rt.take_part %x to %x 1 blocks of 4 of 0 over "dp" of 2 : !rt.buffer<f32> to !rt.buffer<f32>
   // CHECK: verbatim "wait(p);"
   rt.wait "p"
   return

@@ -24,15 +24,15 @@ func.func @f() {
   // CHECK: call_opaque "initialValue"(%[[W]]) {args = [#emitc.opaque<"rank">, #emitc.opaque<"1">, 0{{.*}} : index, #emitc.opaque<"Fill::normal(0.5)">, #emitc.opaque<"{\22a\\173\\173b\22, 64, DType::Float16}">]}
   rt.initial_value %w {index = 1 : i64, mean = 0.0 : f64, deviation = 0.5 : f64, file = "a{{b", offset = 64 : i64, element = f16} : !rt.buffer<f32>
   // A reason is untrusted text.
-  // CHECK: verbatim "Pending p = allReduceStart(rank.group(kDp), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
-  rt.all_reduce "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
+  // CHECK: verbatim "Pending p = allReduceStart(rank.group(kOverDp), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
+  rt.all_reduce "p" %x, %w [8, 4] over "dp" because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
   // Gathers that begin ahead of their use do not queue behind sums.
-  // CHECK: verbatim "Pending g = allGatherStart(rank.group(kDpGathers), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
-  rt.all_gather "g" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "ahead" : !rt.buffer<f32> to !rt.buffer<f32>
-  // CHECK: verbatim "allGather(rank.group(kDp), {{.*}}, \22now\22);" args %[[X]], %[[W]]
-  rt.all_gather "" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
-  // CHECK: verbatim "poll(rank, {{[{][{]}}kDp}, 65536);"
-  rt.poll over "dp" 0 bytes 65536
+  // CHECK: verbatim "Pending g = allGatherStart(rank.group(kOverDpAhead), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
+  rt.all_gather "g" %x to %w [1] blocks of [4] of [0] over "dp ahead" because "ahead" : !rt.buffer<f32> to !rt.buffer<f32>
+  // CHECK: verbatim "allGather(rank.group(kOverDp), {{.*}}, \22now\22);" args %[[X]], %[[W]]
+  rt.all_gather "" %x to %w [1] blocks of [4] of [0] over "dp" because "now" : !rt.buffer<f32> to !rt.buffer<f32>
+  // CHECK: verbatim "poll(rank, {{[{][{]}}kOverDpAhead, kOverDp}, 65536);"
+  rt.poll over ["dp ahead", "dp"] bytes 65536
   // CHECK: verbatim "beginWork(rank, Work::Backward);"
   rt.work backward
   // CHECK: verbatim "wait(p);"
@@ -59,7 +59,7 @@ func.func @f() {
 // CHECK: call_opaque "rank.at"() {args = [#emitc.opaque<"at.ln_1 + 512">],
 // CHECK: literal "at.index + 4"{{.*}} : i64
 // CHECK: call_opaque "initialValue"(%{{.*}}) {args = [#emitc.opaque<"rank">, #emitc.opaque<"at.index">,
-// CHECK: verbatim "started = allReduceStart(rank.group(kDp), {{.*}}, at.why);"
+// CHECK: verbatim "started = allReduceStart(rank.group(kOverDp), {{.*}}, at.why);"
 // CHECK: verbatim "wait(started);"
 // CHECK: verbatim "copied = toHostStart(rank, {}, {}, 8);"
 rt.layer @h_forward of ["h*/.0", "h.1", "h.2"] columns ["why", "ln_1", "index"] [["a\22{", "b", "c"], array<i64: 64, 128, 192>, array<i64: 3, 5, 7>] pending ["started"] copies ["copied"] {
@@ -69,7 +69,7 @@ rt.layer @h_forward of ["h*/.0", "h.1", "h.2"] columns ["why", "ln_1", "index"] 
   %z = rt.offset %y plus 7 {rt.columns = {elements = #rt.column<"index" plus 4>}} : !rt.buffer<f32> -> !rt.buffer<f32>
   rt.accumulate %z, %mask {n = 2 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.initial_value %y {index = 3 : i64, mean = 1.0 : f64, deviation = 0.0 : f64, rt.columns = {index = #rt.column<"index">}} : !rt.buffer<f32>
-  rt.all_reduce "started" %x [2] over "dp" 0 because "a" {rt.columns = {reason = #rt.column<"why">}} : !rt.buffer<f32>
+  rt.all_reduce "started" %x [2] over "dp" because "a" {rt.columns = {reason = #rt.column<"why">}} : !rt.buffer<f32>
   rt.wait "started"
   rt.transfer "copied" %y from %x 8 host true : !rt.buffer<f32>, !rt.buffer<f32>
 }
@@ -136,9 +136,9 @@ func.func @pass(%micro: i64) attributes {rt.pass_of, rt.pendings = #rt.pendings<
   // CHECK-NEXT: }
   // CHECK-NEXT: call_opaque "softmaxForward"(%[[SHARED]], %[[SHARED]])
   %own = rt.arena 64 [4] : !rt.buffer<f32>
-  rt.all_reduce "begun[0]" %own [4] over "dp" 0 because "a" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.all_reduce "begun[0]" %own [4] over "dp" because "a" {rt.last = 3 : i64} : !rt.buffer<f32>
   %shared = rt.arena 128 [4] : !rt.buffer<f32>
-  rt.all_reduce "begun[1]" %shared [4] over "dp" 0 because "b" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.all_reduce "begun[1]" %shared [4] over "dp" because "b" {rt.last = 3 : i64} : !rt.buffer<f32>
   rt.softmax_forward %shared, %shared {rows = 1 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   return
 }

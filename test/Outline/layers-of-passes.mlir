@@ -22,7 +22,7 @@ func.func @train_step_backward(%micro: i64) attributes {rt.pass_of = #train.entr
   rt.softmax_forward %y2, %y2 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y2, %y2 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y2, %y2 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce "begun[0]" %y2 [16] over "dp" 0 because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.all_reduce "begun[0]" %y2 [16] over "dp" because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
   %y1 = rt.arena 64 [4, 4] : <f32> loc("h_1_mlp")
   rt.softmax_forward %y1, %y1 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y1, %y1 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
@@ -32,7 +32,7 @@ func.func @train_step_backward(%micro: i64) attributes {rt.pass_of = #train.entr
   rt.softmax_forward %y1, %y1 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y1, %y1 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y1, %y1 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce "begun[1]" %y1 [16] over "dp" 0 because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.all_reduce "begun[1]" %y1 [16] over "dp" because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
   %y0 = rt.arena 128 [4, 4] : <f32> loc("h_0_mlp")
   rt.softmax_forward %y0, %y0 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y0, %y0 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
@@ -42,7 +42,7 @@ func.func @train_step_backward(%micro: i64) attributes {rt.pass_of = #train.entr
   rt.softmax_forward %y0, %y0 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y0, %y0 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
   rt.softmax_forward %y0, %y0 {rows = 4 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce "begun[2]" %y0 [16] over "dp" 0 because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
+  rt.all_reduce "begun[2]" %y0 [16] over "dp" because "gradients" {rt.last = 3 : i64} : !rt.buffer<f32>
   return
 }
 // CHECK-LABEL: rt.layer @h_forward of ["h.2", "h.1", "h.0"]

@@ -138,9 +138,9 @@ func.func @forward() {
 func.func @train_step() {
   rt.pending "p2"
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
-  rt.all_gather "p0" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "first" : !rt.buffer<f32> to !rt.buffer<f32>
+  rt.all_gather "p0" %x to %x [1] blocks of [4] of [0] over "dp" because "first" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.comment "other.0.mlp"
-  rt.all_gather "p1" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g0" : !rt.buffer<f32> to !rt.buffer<f32>
+  rt.all_gather "p1" %x to %x [1] blocks of [4] of [0] over "dp" because "g0" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.wait "p0"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
   %w0 = rt.persistent 0 [4, 4] : <f32> loc("h_0_mlp_weight")
@@ -150,10 +150,10 @@ func.func @train_step() {
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce "q0" %y0 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
+  rt.all_reduce "q0" %y0 [16] over "tp" because "sum" : !rt.buffer<f32>
   rt.wait "q0"
   rt.comment "other.1.mlp"
-  rt.all_gather "p2" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g1" : !rt.buffer<f32> to !rt.buffer<f32>
+  rt.all_gather "p2" %x to %x [1] blocks of [4] of [0] over "dp" because "g1" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.wait "p1"
   %y1 = rt.arena 128 [4, 4] : <f32> loc("h_1_mlp")
   %w1 = rt.persistent 128 [4, 4] : <f32> loc("h_1_mlp_weight")
@@ -163,10 +163,10 @@ func.func @train_step() {
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce "q1" %y1 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
+  rt.all_reduce "q1" %y1 [16] over "tp" because "sum" : !rt.buffer<f32>
   rt.wait "q1"
   rt.comment "other.2.mlp"
-  rt.all_gather "p3" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g2" : !rt.buffer<f32> to !rt.buffer<f32>
+  rt.all_gather "p3" %x to %x [1] blocks of [4] of [0] over "dp" because "g2" : !rt.buffer<f32> to !rt.buffer<f32>
   rt.wait "p2"
   %y2 = rt.arena 192 [4, 4] : <f32> loc("h_2_mlp")
   %w2 = rt.persistent 256 [4, 4] : <f32> loc("h_2_mlp_weight")
@@ -176,7 +176,7 @@ func.func @train_step() {
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce "q2" %y2 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
+  rt.all_reduce "q2" %y2 [16] over "tp" because "sum" : !rt.buffer<f32>
   rt.wait "q2"
   rt.wait "p3"
   return
@@ -355,7 +355,7 @@ func.func @train_step() {
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.fill %x {value = 1.0 : f64, n = 2 : i64} : !rt.buffer<f32>
   rt.comment "h.2.mlp"
-  rt.poll over "dp" 0 bytes 64
+  rt.poll over ["dp"] bytes 64
   %y2 = rt.arena 192 [4, 4] : <f32> loc("h_2_mlp")
   %w2 = rt.persistent 256 [4, 4] : <f32> loc("h_2_mlp_weight")
   rt.gemm %y2, %y1, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>

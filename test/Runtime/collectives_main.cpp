@@ -95,7 +95,7 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
         sum[i] = from[i] = value(rank.rank, int64_t(i));
       allReduce(group, {{sum.data(), int64_t(whole)}}, "sum");
       reduceScatter(group, {{from.data(), scattered.data(), n, blocks}}, "scatter");
-      takeShard(group, sum.data(), taken.data(), n, blocks);
+      takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, blocks);
       other = taken;
       allGather(group,
                 {{scattered.data(), gathered.data(), n, blocks},
@@ -121,7 +121,7 @@ uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
       sum[i] = from[i] = value(rank.rank, int64_t(i));
     allReduce(group, {{sum.data(), whole}}, "sum");
     std::vector<float> other = sum, others(static_cast<size_t>(whole));
-    takeShard(group, sum.data(), taken.data(), n, 1, whole);
+    takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, 1, whole);
     reduceScatter(group, {{from.data(), scattered.data(), n, 1, whole}}, "scatter");
     allGather(group,
               {{scattered.data(), gathered.data(), n, 1, whole},
@@ -165,7 +165,7 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
     allReduce(group, {{largest.data(), int64_t(whole)}}, "max", Reduce::Max);
     wait(scatter);
     allGather(group, {{part.data(), gathered.data(), n}}, "gather");
-    takeShard(group, sum.data(), taken.data(), n, 1);
+    takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, 1);
     if (rank.rank == 0)
       sent = taken;
     broadcast(group, {{sent.data(), n}}, 0, "broadcast");
@@ -204,7 +204,7 @@ template <typename T> uint64_t exerciseNarrowParts(Rank &rank, uint64_t hash) {
       int64_t length = blocks == 1 ? whole : 0; // 0: as many as all parts
       allReduce(group, {{sum.data(), int64_t(sum.size())}}, "sum");
       reduceScatter(group, {{from.data(), part.data(), n, blocks, length}}, "scatter");
-      takeShard(group, sum.data(), taken.data(), n, blocks, length);
+      takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, blocks, length);
       allGather(group, {{part.data(), gathered.data(), n, blocks, length}}, "gather");
       if (std::memcmp(part.data(), taken.data(), part.size() * 2) != 0 ||
           std::memcmp(gathered.data(), sum.data(), sum.size() * 2) != 0)
@@ -315,13 +315,14 @@ int main(int argc, char **argv) {
   std::string mode = argc > 2 ? argv[2] : "";
   Axis mesh[] = {{"dp", ranks}}, two[] = {{"dp", ranks / 2}, {"tp", 2}};
   Group groups[] = {{"dp", {0}}, {"dp", {0}}}; // sums, and gathers ahead of their use
+  Group ofTwo[] = {{"dp", {0}}, {"tp", {1}}};
   Program program;
   program.name = "collectives";
   program.mesh = mesh;
   program.groups = groups;
   if (mode == "stop-tp") {
     program.mesh = two;
-    program.groups = {}; // one per axis
+    program.groups = ofTwo;
   }
   World world(program);
   RunOptions options;

@@ -21,6 +21,7 @@ constexpr int64_t kRows = 8 / RANKS * 16; // tokens of one rank and micro-batch
 constexpr int64_t kVocabulary = 256, kWidth = 24, kHidden = 40;
 
 static const Axis kMesh[] = {{"dp", RANKS}};
+static const Group kGroups[] = {{"dp", {0}}};
 
 static const Input kInputs[] = {
     {"input_ids", InputRole::TokenIds, DType::Int64, {8, 16}, {8 / RANKS, 16}, {{0, 0}}, 256},
@@ -239,6 +240,7 @@ static Program program() {
   Program p;
   p.name = "example";
   p.mesh = kMesh;
+  p.groups = kGroups;
   p.inputs = kInputs;
   p.parameters = kParameters;
   p.optimizerStates = kOptimizerStates;

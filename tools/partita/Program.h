@@ -9,9 +9,12 @@
 //     "mesh":        [{"axis": "dp", "size": 2}], outermost first; "ranks": their product
 //     "accumulate":  micro-batches per step
 //     "parameters":  [{"name", "shape": whole, "local": one rank's, "placement": text, "bytes"}]
-//     "collectives": [{"function": "train_step", "kind": "all_reduce", "axis", "ranks": of its
-//     group,
-//                      "calls": per step, "bytes": per step, "tensors": [names], "name"}]
+//     "communicators": [{"name", "axes": [over which its groups extend], "ranks": of a group, "stages":
+//                      where only some of a pipeline take part, "streams": of collectives that begin here}]
+//     "channels":    of a pipeline: [{"name", "axis", "from", "to", "number"}]
+//     "collectives": [{"function": "train_step", "kind": "all_reduce", "communicator", "axis": its
+//                      axes, "ranks": of a group, "calls": per step, "bytes": per step,
+//                      "tensors": [names], "name"}]
 //     "explained":   the same one by one, with their reasons: see
 //     partita/Analysis/Collectives.h, Collective::toJson
 //     "work":        [{"place": layer, -1 in front of them, -2 behind, -3 beside the micro-batches,

@@ -30,6 +30,7 @@ enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Be
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::string function, axis;
+  std::string communicator; ///< its name (Communicators.h)
   std::string type;   ///< of the elements: "float32", "bfloat16", "int64"
   std::string called; ///< its name if it has no cause
   bool backward = false;
@@ -95,12 +96,12 @@ std::string nameOf(mlir::Operation *op);
 /// The place at which collectives of a kind for a role of #par.cause are reported, unless their layer.
 std::optional<Place> placeOfRole(par::Role role, CollectiveKind kind);
 
-/// The collectives that one rank issues under one name in one call of a function: a row of the
-/// program's census, which the runtime compares with what it counts.
+/// The collectives that one rank issues over one communicator under one name in one call of a function:
+/// a row of the program's census, which the runtime compares with what it counts.
 struct CensusRow {
   std::string function;
   CollectiveKind kind;
-  std::string axis, name;
+  std::string communicator, name;
   int64_t calls = 0, bytes = 0;
 };
 

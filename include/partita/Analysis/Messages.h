@@ -14,6 +14,7 @@
 
 namespace partita::rt {
 class MessageAttr;
+class ProgramAttr;
 } // namespace partita::rt
 
 namespace partita::analysis {
@@ -30,7 +31,8 @@ struct Message {
   static std::string nameOf(mlir::Operation *op);
 
   rt::MessageAttr toAttr(mlir::MLIRContext *context) const;
-  static Message fromAttr(rt::MessageAttr attribute);
+  /// The channel's ends are in the program's table.
+  static Message fromAttr(rt::MessageAttr attribute, rt::ProgramAttr program);
   llvm::json::Object toJson() const;
 };
 

@@ -35,6 +35,7 @@ struct ModuleLowering {
   /// The hyperparameters that the rank's table carries, by their fields there (hyperField).
   std::map<std::string, double> hyper;
   std::string lrSchedule; ///< as text
+  llvm::SmallVector<CommunicatorAttr> communicators; ///< the program's rows
   /// Kernels by their text, so that equal ones are created once.
   llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;
   llvm::StringSet<> kernelNames;
@@ -136,7 +137,10 @@ private:
 };
 
 /// The number of a mesh axis; an error if the mesh has no such axis.
-mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
+mlir::FailureOr<int64_t> axisOf(mlir::Operation *op, llvm::StringRef axis);
+
+/// The name of a collective's communicator; an error if the mesh lacks its axis.
+mlir::FailureOr<std::string> communicatorOf(mlir::Operation *op);
 
 /// Lowers any AsyncWaitInterface: the wait, and copies of buffers whose results have another place.
 mlir::LogicalResult lowerWait(mlir::Operation *op, Lowering &lowering);

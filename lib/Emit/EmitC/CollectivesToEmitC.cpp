@@ -24,12 +24,8 @@ void Converter::convertExchange(ExchangeInterface op) {
   const partita_rt::CollectiveRow &row = op.getRow();
   bool starts = op.isStart();
   std::string line = starts ? begins(op, "Pending") : "";
-  StringRef axis = op.getAxisAttr().getValue();
   line += std::string(row.call) + (starts ? "Start" : "") + "(rank.group(" +
-          (!op.getStages().empty()      ? stagesName(op.getStages())
-           : starts && row.ahead ? gathersName(axis)
-                                 : axisName(axis)) +
-          "), {{";
+          communicatorName(op.getCommunicatorAttr()) + "), {{";
   SmallVector<Value> operands;
   for (auto [i, from, to] : llvm::enumerate(op.getSources(), op.getTargets())) {
     line += i ? ", {{{}, " : "{{{}, ";
@@ -47,10 +43,11 @@ void Converter::convertExchange(ExchangeInterface op) {
 }
 
 void Converter::emit(TakePartOp op) {
-  std::string whole = op.getWholes()[0] ? ", " + std::to_string(op.getWholes()[0]) : "";
-  std::string line = llvm::formatv("takeShard(rank.group({0}), {{}, {{}, {1}, {2}{3});",
-                                   axisName(op.getAxis()), op.getCounts()[0], op.getBlocks()[0], whole);
-  kernel(op.getLoc(), line, {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
+  std::string whole = op.getWhole() ? ", " + std::to_string(op.getWhole()) : "";
+  std::string line =
+      llvm::formatv("takeShard({{{{rank.coordinates[{0}], {1}}, {{}, {{}, {2}, {3}{4});",
+                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks(), whole);
+  kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
 }
 
 /// send(rank, channel, {{buffer, count}}, why); in a pass of a micro-batch with its number.
@@ -59,8 +56,8 @@ template <typename Op> void Converter::message(Op op, StringRef function) {
   if (op.getMicro())
     operands.push_back(mapped(op.getMicro()));
   verbatim(op.getLoc(),
-           function.str() + "(rank, " + channelName(op.getSource(), op.getTarget(), op.getNumber()) +
-               ", {{{{{}, " + std::to_string(op.getCount()) + "}}, " + textOf(op, "reason") +
+           function.str() + "(rank, " + channelName(op.getChannel()) + ", {{{{{}, " +
+               std::to_string(op.getCount()) + "}}, " + textOf(op, "reason") +
                (op.getMicro() ? ", {});" : ");"),
            operands);
 }

@@ -275,8 +275,7 @@ void Converter::emit(RunPassOp op) {
       {mapped(op.getTime())});
 }
 void Converter::emit(AwaitSentOp op) {
-  verbatim(op.getLoc(),
-           "awaitSent(rank, " + channelName(op.getSource(), op.getTarget(), op.getNumber()) + ");");
+  verbatim(op.getLoc(), "awaitSent(rank, " + channelName(op.getChannel()) + ");");
 }
 
 /// kernel(buffers..., sizes..., strides...).

@@ -191,10 +191,8 @@ private:
   void emit(rt::PollOp op) {
     if (!target.pollsCollectives())
       return;
-    std::string rows = axisName(op.getAxis());
-    auto program = ProgramAttr::of(op->getParentOfType<mlir::ModuleOp>());
-    if (program && program.gathersAheadOver(op.getAxisAttr()))
-      rows = gathersName(op.getAxis()) + ", " + rows;
+    std::string rows = llvm::join(
+        llvm::map_range(op.getCommunicators().getAsValueRange<mlir::StringAttr>(), communicatorName), ", ");
     verbatim(op.getLoc(), "poll(rank, {{" + rows + "}, " + argument::numbered(op, "bytes") + ");");
   }
   void emit(rt::CallOp op);

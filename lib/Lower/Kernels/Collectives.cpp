@@ -10,19 +10,27 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "lib/Lower/Kernels/Wait.h"
+#include "partita/Analysis/Communicators.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-FailureOr<int64_t> rt::groupOf(Operation *op, StringRef axis) {
+FailureOr<int64_t> rt::axisOf(Operation *op, StringRef axis) {
   auto mesh = par::MeshAttr::of(op);
   for (auto [i, name] : llvm::enumerate(mesh.getAxes()))
     if (name.getValue() == axis)
       return pipe::axisNumber(op, static_cast<int64_t>(i));
   return op->emitOpError() << "is over axis '" << axis << "', which the mesh " << mesh
                            << " does not have";
+}
+
+FailureOr<std::string> rt::communicatorOf(Operation *op) {
+  auto collective = cast<CollectiveInterface>(op);
+  if (failed(axisOf(op, collective.getAxisAttr())))
+    return failure();
+  return analysis::communicatorOf(collective);
 }
 
 LogicalResult rt::lowerWait(Operation *op, Lowering &l) {
@@ -50,11 +58,9 @@ LogicalResult checkSummed(Operation *op, Type element) {
   return success();
 }
 
-template <typename Op, typename Call>
-LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
-  auto reduce = cast<Op>(op);
-  FailureOr<int64_t> group = groupOf(op, reduce.getAxis());
-  if (failed(group))
+template <typename Call> LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
+  FailureOr<std::string> communicator = rt::communicatorOf(op);
+  if (failed(communicator))
     return failure();
   SmallVector<int64_t> counts;
   for (Value operand : op->getOperands()) {
@@ -63,7 +69,7 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
     counts.push_back(l.elements(operand));
   }
   SmallVector<Value> buffers = l.summed();
-  l.create<Call>(buffers, counts, reduce.getAxis(), *group, analysis::nameOf(op), pending);
+  l.create<Call>(buffers, counts, *communicator, analysis::nameOf(op), pending);
   return success();
 }
 
@@ -71,7 +77,7 @@ struct AllReduce : KernelInterface::ExternalModel<AllReduce, par::AllReduceOp> {
   bool overwritesOperand(Operation *, unsigned) const { return true; }
   StringRef resultName(Operation *, unsigned) const { return "sum"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    return lowerSum<par::AllReduceOp, rt::AllReduceOp>(op, l, "");
+    return lowerSum<rt::AllReduceOp>(op, l, "");
   }
 };
 
@@ -79,7 +85,7 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
   bool overwritesOperand(Operation *, unsigned) const { return true; }
   StringRef resultName(Operation *, unsigned) const { return "max"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    return lowerSum<par::AllReduceMaxOp, rt::AllReduceMaxOp>(op, l, "");
+    return lowerSum<rt::AllReduceMaxOp>(op, l, "");
   }
 };
 
@@ -87,22 +93,32 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
 template <typename Op, typename Call>
 struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
   StringRef resultName(Operation *op, unsigned) const {
-    auto collective = dyn_cast<CollectiveInterface>(op);
-    return collective && collective.getRow().to == partita_rt::Extent::Full ? "whole" : "part";
+    return cast<CollectiveInterface>(op).getRow().to == partita_rt::Extent::Full ? "whole" : "part";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto move = cast<Op>(op);
-    FailureOr<int64_t> group = groupOf(op, move.getAxis());
-    if (failed(group))
+    FailureOr<std::string> communicator = rt::communicatorOf(op);
+    if (failed(communicator))
       return failure();
-    if (auto collective = dyn_cast<CollectiveInterface>(op);
-        collective && collective.getRow().reduces &&
+    if (cast<CollectiveInterface>(op).getRow().reduces &&
         failed(checkSummed(op, l.type(move.getValue()).getElementType())))
       return failure();
     auto [blocks, count] = move.getInterleaving();
     l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(0)), ArrayRef(blocks),
-                   ArrayRef(count), ArrayRef<int64_t>(0), move.getAxis(), *group,
-                   analysis::nameOf(op), "");
+                   ArrayRef(count), ArrayRef<int64_t>(0), *communicator, analysis::nameOf(op), "");
+    return success();
+  }
+};
+
+struct Narrow : KernelInterface::ExternalModel<Narrow, par::NarrowOp> {
+  StringRef resultName(Operation *, unsigned) const { return "part"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto narrow = cast<par::NarrowOp>(op);
+    if (failed(axisOf(op, narrow.getAxis())))
+      return failure();
+    auto [blocks, count] = narrow.getInterleaving();
+    l.create<TakePartOp>(l.operand(0), l.result(0), blocks, count, /*whole=*/0, narrow.getAxis(),
+                         par::ranksOver(op, narrow.getAxisAttr()));
     return success();
   }
 };
@@ -115,7 +131,7 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
     par::Layout layout = par::Layout::of(op->getResult(0).getType());
     SmallVector<int64_t> axes, sizes;
     for (const par::AxisSplit &split : layout.splits[0]) {
-      FailureOr<int64_t> axis = groupOf(op, split.axis);
+      FailureOr<int64_t> axis = axisOf(op, split.axis);
       if (failed(axis))
         return failure();
       axes.push_back(*axis);
@@ -132,17 +148,22 @@ struct AllReduceStart : KernelInterface::ExternalModel<AllReduceStart, par::AllR
   bool overwritesOperand(Operation *, unsigned) const { return true; }
   StringRef resultName(Operation *, unsigned) const { return "sum"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    return lowerSum<par::AllReduceStartOp, rt::AllReduceOp>(op, l, l.pendingOf(op));
+    return lowerSum<rt::AllReduceOp>(op, l, l.pendingOf(op));
   }
 };
 
 struct Poll : KernelInterface::ExternalModel<Poll, par::PollOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto poll = cast<par::PollOp>(op);
-    FailureOr<int64_t> group = groupOf(op, poll.getAxis());
-    if (failed(group))
+    if (failed(axisOf(op, poll.getAxis())))
       return failure();
-    l.create<rt::PollOp>(poll.getAxis(), *group, poll.getBytes());
+    SmallVector<Attribute> ahead, others; // what begins ahead of its use is waited for soonest
+    for (CommunicatorAttr row : l.shared.communicators)
+      if (row.getStreams() && llvm::is_contained(row.getAxes().getValue(), poll.getAxisAttr()))
+        (row.isAhead() ? ahead : others).push_back(l.builder.getStringAttr(row.getName()));
+    ahead.append(others);
+    if (!ahead.empty())
+      l.create<rt::PollOp>(l.builder.getArrayAttr(ahead), poll.getBytes());
     return success();
   }
 };
@@ -154,7 +175,7 @@ void rt::attachCollectives(MLIRContext *context) {
   par::AllReduceMaxOp::attachInterface<AllReduceMax>(*context);
   par::AllGatherOp::attachInterface<Move<par::AllGatherOp, rt::AllGatherOp>>(*context);
   par::ReduceScatterOp::attachInterface<Move<par::ReduceScatterOp, rt::ReduceScatterOp>>(*context);
-  par::NarrowOp::attachInterface<Move<par::NarrowOp, rt::TakePartOp>>(*context);
+  par::NarrowOp::attachInterface<Narrow>(*context);
   par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
   par::WaitOp::attachInterface<WaitModel<par::WaitOp>>(*context);

@@ -8,6 +8,7 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Messages.h"
 #include "partita/Lower/Lowering.h"
 
@@ -19,9 +20,8 @@ namespace {
 
 template <typename Op, typename Call>
 LogicalResult lowerMessage(Op op, Lowering &l, Value buffer) {
-  pipe::ChannelAttr channel = op.getChannel();
-  l.create<Call>(buffer, l.microBatch(), l.elements(op.getValue()), channel.getFrom(), channel.getTo(),
-                 channel.getNumber(), analysis::Message::nameOf(op));
+  l.create<Call>(buffer, l.microBatch(), l.elements(op.getValue()),
+                 analysis::channelOf(op.getChannel()), analysis::Message::nameOf(op));
   return success();
 }
 
@@ -43,15 +43,12 @@ struct Sum : KernelInterface::ExternalModel<Sum, pipe::SumOp> {
   StringRef resultName(Operation *, unsigned) const { return "sum"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto sum = cast<pipe::SumOp>(op);
-    std::optional<int64_t> count = pipe::stageCount(op);
-    if (!count)
+    if (!pipe::stageCount(op))
       return op->emitOpError() << "is of no stage; run pipe-cut first";
     if (l.type(sum.getValue()).getElementType().isInteger(1))
       return op->emitOpError() << "adds up numbers, not " << l.type(sum.getValue()).getElementType();
-    ArrayRef<int64_t> stages = sum.getStages();
-    bool all = static_cast<int64_t>(stages.size()) == *count;
-    l.create<SumStagesOp>(l.summed(), ArrayRef(l.elements(sum.getValue())), sum.getAxisAttr(),
-                          all ? ArrayRef<int64_t>() : stages, analysis::nameOf(op), "");
+    l.create<AllReduceOp>(l.summed(), ArrayRef(l.elements(sum.getValue())),
+                          analysis::communicatorOf(sum), analysis::nameOf(op), "");
     return success();
   }
 };

@@ -36,25 +36,32 @@ struct Transfers {
   }
 };
 
-template <typename Call, typename Op>
-LogicalResult lowerMove(Op op, Lowering &l, StringRef reason, StringRef pending) {
-  FailureOr<int64_t> group = groupOf(op, op.getAxis());
-  if (failed(group))
+template <typename Call, typename Op> LogicalResult lowerBucket(Op op, Lowering &l) {
+  FailureOr<std::string> communicator = rt::communicatorOf(op);
+  if (failed(communicator))
     return failure();
   Transfers transfers;
   unsigned token = op->getNumResults() - op->getNumOperands();
   for (auto [source, target] : llvm::zip(op->getOperands(), op->getResults().drop_front(token)))
-    if (failed(transfers.add(l, source, target, par::MeshAttr::of(op).sizeOf(op.getAxis()))))
+    if (failed(transfers.add(l, source, target, op.getRankCount())))
       return failure();
   l.create<Call>(transfers.from, transfers.to, transfers.blocks, transfers.counts, transfers.wholes,
-                 op.getAxis(), *group, reason, pending);
+                 *communicator, analysis::nameOf(op), l.pendingOf(op));
   return success();
 }
 
 struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
   StringRef resultName(Operation *, unsigned) const { return "shard"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    return lowerMove<TakePartOp>(cast<zero::ShardOp>(op), l, readableName(op), "");
+    auto shard = cast<zero::ShardOp>(op);
+    int64_t ranks = par::ranksOver(op, shard.getAxisAttr());
+    Transfers transfers;
+    if (failed(axisOf(op, shard.getAxis())) ||
+        failed(transfers.add(l, shard.getValue(), shard.getResult(), ranks)))
+      return failure();
+    l.create<TakePartOp>(transfers.from[0], transfers.to[0], transfers.blocks[0],
+                         transfers.counts[0], transfers.wholes[0], shard.getAxis(), ranks);
+    return success();
   }
 };
 
@@ -65,8 +72,7 @@ struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
     return partita_rt::rowOf(Op::kKind).to == partita_rt::Extent::Full ? "whole" : "shard";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    auto bucket = cast<Op>(op);
-    return lowerMove<Call>(bucket, l, analysis::nameOf(op), l.pendingOf(op));
+    return lowerBucket<Call>(cast<Op>(op), l);
   }
 };
 

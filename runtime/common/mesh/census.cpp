@@ -15,8 +15,8 @@ Issued::Issued(const Rank &rank)
   for (size_t row = 0; rank.channels && row < messages.size(); ++row)
     if (rank.channels[row])
       messages[row] = rank.channels[row]->count();
-  std::vector<Group> rows = groupsOf(*rank.program);
-  for (size_t row = 0; row < rows.size(); ++row) {
+  const Table<Group> &rows = rank.program->groups;
+  for (int64_t row = 0; row < rows.size(); ++row) {
     auto named = std::find_if(groups.begin(), groups.end(),
                               [&](const auto &each) { return each.first == rows[row].name; });
     if (named == groups.end())

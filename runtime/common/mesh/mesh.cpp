@@ -54,13 +54,6 @@ void placeOnMesh(Rank &rank, const Program &program, int number) {
   rank.stage = &program.stages[rank.stageNumber];
 }
 
-std::vector<Group> groupsOf(const Program &program) {
-  std::vector<Group> groups(program.groups.begin(), program.groups.end());
-  for (int axis = 0; program.groups.empty() && axis < int(program.mesh.size()); ++axis)
-    groups.push_back({program.mesh[axis].name, {axis}});
-  return groups;
-}
-
 /// Are both of the group's stages, and equal but for its axes?
 static bool together(const Group &group, const Rank &one, const Rank &other) {
   if (!group.stages.contains(one.stageNumber) || !group.stages.contains(other.stageNumber))
@@ -73,18 +66,19 @@ static bool together(const Group &group, const Rank &one, const Rank &other) {
 
 std::vector<Membership> membershipsOf(const Rank &rank) {
   std::vector<Membership> memberships;
-  std::vector<Group> groups = groupsOf(*rank.program);
+  const Table<Group> &groups = rank.program->groups;
   for (const Group &group : groups)
     memberships.push_back({int(memberships.size()), group.name, {}});
   for (int number = 0; number < rank.ranks; ++number) {
     Rank other{};
     placeOnMesh(other, *rank.program, number);
-    for (size_t row = 0; row < groups.size(); ++row) {
+    for (int64_t row = 0; row < groups.size(); ++row) {
       if (!together(groups[row], rank, other))
         continue;
+      Membership &membership = memberships[size_t(row)];
       if (number == rank.rank)
-        memberships[row].position = memberships[row].size();
-      memberships[row].ranks.push_back(number);
+        membership.position = membership.size();
+      membership.ranks.push_back(number);
     }
   }
   return memberships;

@@ -31,9 +31,6 @@ std::string atSlot(const Rank &rank);
 /// Sets rank, ranks, coordinates and stage: the last axis varies fastest.
 void placeOnMesh(Rank &rank, const Program &program, int number);
 
-/// The program's groups: its table, or one row for each axis.
-std::vector<Group> groupsOf(const Program &program);
-
 /// A rank's group of one row.
 struct Membership {
   int row;

@@ -134,6 +134,22 @@ void checkStages(const Program &program) {
         fail("some stages have a function %s, others do not", name);
 }
 
+/// Rows that join ranks of the mesh.
+void checkGroups(const Program &program) {
+  if (program.groups.size() > kMaxGroups)
+    fail("the program has %lld kinds of groups, at most %d are possible",
+         (long long)program.groups.size(), kMaxGroups);
+  auto hasAny = [](const NumberSet &set, int64_t below) {
+    for (int number = 0; number < int(below); ++number)
+      if (set.contains(number))
+        return true;
+    return false;
+  };
+  for (const Group &group : program.groups)
+    if (!hasAny(group.axes, program.mesh.size()) || !hasAny(group.stages, program.stages.size()))
+      fail("group %s is over no axis of the mesh, or of no stage of the program", group.name);
+}
+
 /// Directed pairs of two stages; what one end's stage announces the other's does as well.
 void checkChannels(const Program &program) {
   if (program.channels.size() > kMaxChannels)
@@ -200,9 +216,7 @@ void checkProgram(const Program &program) {
     if (axis.size < 1)
       fail("mesh axis %s has size %d", axis.name, axis.size);
   checkStages(program);
-  if (program.groups.size() > kMaxGroups)
-    fail("the program has %lld kinds of groups, at most %d are possible",
-         (long long)program.groups.size(), kMaxGroups);
+  checkGroups(program);
   checkChannels(program);
   if (program.accumulate < 1)
     fail("the program accumulates %lld micro-batches", (long long)program.accumulate);

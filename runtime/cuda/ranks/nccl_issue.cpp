@@ -187,15 +187,15 @@ char *NcclGroup::stagingMemory() {
   return staging->base;
 }
 
-void takeShard(const Stream &stream, const Communicator &group, const void *from, void *to,
-              int64_t count, int64_t blocks, int64_t whole, int64_t width) {
+void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
+               int64_t blocks, int64_t whole, int64_t width) {
   auto *source = static_cast<const char *>(from);
   auto *target = static_cast<char *>(to);
-  int64_t part = count * width, first = group.rank() * part;
+  int64_t part = count * width, first = shard.rank * part;
   if (count == 0 || blocks == 0)
     return;
   if (!whole)
-    return copyRows(stream.handle, target, part, source + first, part * group.size(), part, blocks);
+    return copyRows(stream.handle, target, part, source + first, part * shard.ranks, part, blocks);
   int64_t inside = std::clamp<int64_t>(whole * width - first, 0, part);
   if (inside > 0)
     copyRows(stream.handle, target, part, source + first, part, inside, 1);

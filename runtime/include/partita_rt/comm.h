@@ -138,10 +138,23 @@ inline void allGather(Communicator &group, Transfers transfers, const char *why)
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
 
-/// This rank's shard of a full tensor that it has: a reduceScatter without the sum.
+/// A rank's number among `ranks` along an axis, or in a group.
+struct ShardOf {
+  int64_t rank, ranks;
+};
+
+/// The rank's shard of a full tensor that it has: a reduceScatter without the sum.
 template <typename T>
-void takeShard(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
-               int64_t whole = 0);
+void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks, int64_t whole = 0) {
+  if (whole) {
+    int64_t first = std::min(whole, shard.rank * count), n = std::min(count, whole - first);
+    std::copy_n(from + first, n, to);
+    std::fill(to + n, to + count, T(0));
+    return;
+  }
+  for (int64_t block = 0; block < blocks; ++block)
+    std::copy_n(from + (block * shard.ranks + shard.rank) * count, count, to + block * count);
+}
 
 /// Calls and bytes issued so far.
 struct CollectiveCount {
@@ -190,19 +203,6 @@ protected:
   ReducedCount sums;
   WorkClock *timer = nullptr;
 };
-
-template <typename T>
-void takeShard(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
-              int64_t whole) {
-  if (whole) {
-    int64_t first = std::min(whole, group.rank() * count), n = std::min(count, whole - first);
-    std::copy_n(from + first, n, to);
-    std::fill(to + n, to + count, T(0));
-    return;
-  }
-  for (int64_t block = 0; block < blocks; ++block)
-    std::copy_n(from + (block * group.size() + group.rank()) * count, count, to + block * count);
-}
 
 } // namespace partita_rt
 

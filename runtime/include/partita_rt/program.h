@@ -6,6 +6,7 @@
 //     using namespace partita_rt;
 //
 //     static const Axis kMesh[] = {{"dp", 2}};
+//     static const Group kGroups[] = {{"dp", {kDp}}};
 //     static const Parameter kParameters[] = {...};
 //     static void train_step(Rank &rank) { ... }
 //
@@ -19,7 +20,8 @@
 //
 //     static Program program() {
 //       Program p;
-//       p.name = "gpt2";  p.mesh = kMesh;  p.parameters = kParameters;  p.stages = kStages;
+//       p.name = "gpt2";  p.mesh = kMesh;  p.groups = kGroups;  p.parameters = kParameters;
+//       p.stages = kStages;
 //       ...
 //       return p;
 //     }
@@ -80,8 +82,9 @@ using StageSet = NumberSet; ///< at most kMaxStages
 constexpr int kMaxStages = 64;
 
 /// Ranks that communicate: those of some stages whose coordinates are equal except along some axes. A
-/// rank is in one group of a row, or in none. Each row has a communicator of its own, whose
-/// collectives complete in order and do not queue behind another row's.
+/// rank is in one group of a row, or in none. Each row is a communicator of its own, whose
+/// collectives complete in order and do not queue behind another row's. Functions name their row:
+/// rank.group(kOverDp).
 struct Group {
   const char *name; ///< in the census and in messages, which add up rows with the same name
   AxisSet axes;
@@ -302,7 +305,7 @@ struct Program {
   const char *modelFolder = "";
   const char *model = ""; ///< the file that it was compiled from, which no output may replace
   Table<Axis> mesh;       ///< empty: one rank
-  Table<Group> groups;    ///< empty: one row per axis, with its name, in order
+  Table<Group> groups;    ///< one for each purpose that ranks communicate for; at most kMaxGroups
   Table<Channel> channels; ///< at most kMaxChannels
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< may be empty: nothing is checked

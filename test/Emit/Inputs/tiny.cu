@@ -7,6 +7,7 @@ using namespace partita_rt;
 using namespace partita_rt::cuda;
 
 enum MeshAxis { kDp };
+enum GroupRow { kOverDp }; // rows of kGroups
 
 // Elementwise kernels, generated from the scalar expressions of the ops.
 
@@ -160,7 +161,7 @@ static void train_step(Rank &rank) {
   float *token_count = rank.at(640);
   const int64_t *labels = rank.input<int64_t>(1); // [1, 2, 4]
   countLabels(stream, token_count, labels, 8, -100);
-  allReduce(rank.group(kDp), {{token_count, 1}}, "loss");
+  allReduce(rank.group(kOverDp), {{token_count, 1}}, "loss");
   report(stream, &rank.device->report->tokenCount, token_count);
   float *reciprocal = rank.at(640);
   map_reciprocal(stream, reciprocal, token_count, 1);
@@ -191,7 +192,7 @@ static void train_step(Rank &rank) {
   reduceSum(stream, model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
   float *loss = rank.at(1344);
   map_mul(stream, loss, model_head_reduce_sum, reciprocal, 1);
-  allReduce(rank.group(kDp), {{loss, 1}}, "loss");
+  allReduce(rank.group(kOverDp), {{loss, 1}}, "loss");
 
   // model.head, backward
   beginWork(rank, Work::Backward);
@@ -203,7 +204,7 @@ static void train_step(Rank &rank) {
       model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
   float *head_bias_grad = rank.at(1280); // [16]
   reduceSum(stream, head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
-  Pending pending = allReduceStart(rank.group(kDp), {{head_weight_grad, 128}, {head_bias_grad, 16}},
+  Pending pending = allReduceStart(rank.group(kOverDp), {{head_weight_grad, 128}, {head_bias_grad, 16}},
       "gradients of \042head\042 */ \134, backward");
   float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
   gemm(stream, Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
@@ -216,7 +217,7 @@ static void train_step(Rank &rank) {
   // model.embed, backward
   float *table_grad = rank.at(0); // [16, 8]
   embeddingBackward(stream, table_grad, model_act_Gelu_2, input_ids, 8, 8, 16, Write::Set);
-  allReduce(rank.group(kDp), {{table_grad, 128}}, "gradient of table, backward");
+  allReduce(rank.group(kOverDp), {{table_grad, 128}}, "gradient of table, backward");
   wait(pending);
   float *step_number = rank.at(1024);
   stepNumber(stream, step_number, rank.device->control);
@@ -243,6 +244,10 @@ static void train_step(Rank &rank) {
 
 static const Axis kMesh[] = {
     {"dp", 2},
+};
+
+static const Group kGroups[] = {
+    {"dp", {kDp}},
 };
 
 static const Input kInputs[] = {
@@ -285,6 +290,7 @@ static Program program() {
   p.name = "tiny";
   p.optimizer = "sgd";
   p.mesh = kMesh;
+  p.groups = kGroups;
   p.inputs = kInputs;
   p.parameters = kParameters;
   p.optimizerStates = kOptimizerStates;

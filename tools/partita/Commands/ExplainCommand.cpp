@@ -10,6 +10,7 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
+#include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Transfers.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
@@ -28,6 +29,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include <map>
 #include <set>
 
 using namespace llvm;
@@ -75,35 +77,49 @@ static std::string nameList(const json::Array &names) {
   return list;
 }
 
-/// The groups of ranks along an axis, the last axis of the mesh varying fastest: "0,1 | 2,3".
-static std::string groupsOf(const json::Object &manifest, StringRef axis, size_t most) {
-  int64_t size = 1, stride = 1, ranks = 1;
-  std::vector<const json::Object *> axes = objects(manifest.getArray("mesh"));
-  for (const json::Object *each : llvm::reverse(axes)) {
-    if (text(*each, "axis") == axis)
-      size = number(*each, "size"), stride = ranks;
-    ranks *= std::max<int64_t>(number(*each, "size"), 1);
-  }
-  std::string list;
-  size_t shown = 0;
-  for (int64_t first = 0; first < ranks; ++first) {
-    if (first / stride % std::max<int64_t>(size, 1) != 0)
+/// The groups of a communicator, the last axis of the mesh varying fastest: "0,1 | 2,3".
+static std::string groupsOf(const json::Object &manifest, const json::Object &communicator,
+                            size_t most) {
+  std::set<std::string> along;
+  if (const json::Array *axes = communicator.getArray("axes"))
+    for (const json::Value &axis : *axes)
+      along.insert(axis.getAsString().value_or("").str());
+  const json::Array *stages = communicator.getArray("stages");
+  std::vector<const json::Object *> mesh = objects(manifest.getArray("mesh"));
+  int64_t ranks = 1;
+  for (const json::Object *axis : mesh)
+    ranks *= std::max<int64_t>(number(*axis, "size"), 1);
+  std::vector<std::string> groups;           // in the order of their first ranks
+  std::map<std::vector<int64_t>, size_t> at; // by the coordinates that a group has in common
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    std::vector<int64_t> common;
+    bool takesPart = true;
+    int64_t rest = rank;
+    for (const json::Object *axis : llvm::reverse(mesh)) {
+      int64_t size = std::max<int64_t>(number(*axis, "size"), 1), coordinate = rest % size;
+      rest /= size;
+      if (!along.count(text(*axis, "axis")))
+        common.push_back(coordinate);
+      else if (stages) // of the one axis that they are along
+        takesPart = llvm::is_contained(*stages, json::Value(coordinate));
+    }
+    if (!takesPart)
       continue;
-    if (++shown > most)
-      return list + " | ...";
-    list += list.empty() ? "" : " | ";
-    for (int64_t i = 0; i < size; ++i)
-      list += (i ? "," : "") + std::to_string(first + i * stride);
+    auto [group, isNew] = at.try_emplace(common, groups.size());
+    if (isNew)
+      groups.emplace_back();
+    std::string &list = groups[group->second];
+    list += (list.empty() ? "" : ",") + std::to_string(rank);
   }
-  return list;
+  bool shortened = groups.size() > most;
+  return llvm::join(ArrayRef(groups).take_front(most), " | ") + (shortened ? " | ..." : "");
 }
 
-static void explainGroups(const json::Object &manifest, bool all) {
+static void explainCommunicators(const json::Object &manifest, bool all) {
   outs() << '\n';
-  for (const json::Object *axis : objects(manifest.getArray("mesh")))
-    if (number(*axis, "size") > 1)
-      outs() << formatv("Groups of {0}: {1}\n", text(*axis, "axis"),
-                        groupsOf(manifest, text(*axis, "axis"), all ? 1 << 20 : 8));
+  for (const json::Object *row : objects(manifest.getArray("communicators")))
+    outs() << formatv("Communicator {0}: {1}\n", text(*row, "name"),
+                      groupsOf(manifest, *row, all ? 1 << 20 : 8));
 }
 
 /// As in the program's own census: added up by name, with the tensors.
@@ -188,6 +204,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
                         {"mesh", std::move(axes)},
                         {"ranks", ranks},
                         {"accumulate", accumulate},
+                        {"communicators", analysis::describeCommunicators(module)},
                         {"explained", std::move(explained)},
                         {"work", workToJson(notedWork(module))}};
   if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
@@ -201,6 +218,8 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
     if (std::optional<int64_t> stage = pipe::stageOf(fullest))
       manifest["memory_stage"] = *stage;
   }
+  if (json::Array channels = analysis::describeChannels(module); !channels.empty())
+    manifest["channels"] = std::move(channels);
   if (json::Array stages = describeStages(module); !stages.empty())
     manifest["stages"] = std::move(stages);
   if (json::Object limit = describeLimit(module); !limit.empty())
@@ -247,9 +266,8 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
                       const std::optional<Timeline> &timeline) {
   json::Object result;
-  for (StringRef key :
-       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory", "stages",
-                        "limited"})
+  for (StringRef key : {"mesh", "ranks", "accumulate", "communicators", "channels", "collectives",
+                        "explained", "transfers", "work", "memory", "stages", "limited"})
     if (json::Value *value = manifest.get(key))
       result[key] = *value;
   json::Array census;
@@ -326,7 +344,7 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
     outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
   else
-    explainGroups(manifest, all);
+    explainCommunicators(manifest, all);
   for (const std::vector<Collective> &ofStage : byStage(collectives)) {
     if (ofStage.empty())
       continue;

@@ -15,14 +15,14 @@
 namespace partita_rt::cuda {
 
 /// takeShard of elements of `width` bytes.
-void takeShard(const Stream &stream, const Communicator &group, const void *from, void *to,
-              int64_t count, int64_t blocks, int64_t whole, int64_t width);
+void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
+               int64_t blocks, int64_t whole, int64_t width);
 
-/// This rank's shard of a full tensor that it has, like comm.h's, on the device.
+/// The rank's shard of a full tensor that it has, like comm.h's, on the device.
 template <typename T>
-void takeShard(const Stream &stream, const Communicator &group, const T *from, T *to, int64_t count,
-              int64_t blocks, int64_t whole = 0) {
-  takeShard(stream, group, from, to, count, blocks, whole, int64_t(sizeof(T)));
+void takeShard(const Stream &stream, ShardOf shard, const T *from, T *to, int64_t count,
+               int64_t blocks, int64_t whole = 0) {
+  takeShard(stream, shard, from, to, count, blocks, whole, int64_t(sizeof(T)));
 }
 
 } // namespace partita_rt::cuda

@@ -52,6 +52,7 @@ template <size_t n, size_t m> Program programOf(const Axis (&mesh)[n], const Gro
 }
 
 constexpr Axis kTwo[] = {{"dp", 2}};
+constexpr Group kGroupsOfTwo[] = {{"dp", {0}}};
 
 inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
   cudaGraph_t graph = nullptr;
@@ -67,7 +68,7 @@ inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &
 }
 
 inline std::vector<Ended> runGpus(int port, const std::function<void(GpuRank &)> &body) {
-  Program program = programOf(kTwo);
+  Program program = programOf(kTwo, kGroupsOfTwo);
   return runRanks(2, [&](int number) {
     GpuRank gpu(program, number, port);
     body(gpu);

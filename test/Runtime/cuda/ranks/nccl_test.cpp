@@ -25,7 +25,7 @@ public:
   template <typename T>
   void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
             int64_t whole) {
-    takeShard(group, from, to, count, blocks, whole);
+    partita_rt::takeShard({group.rank(), group.size()}, from, to, count, blocks, whole);
   }
   std::deque<Bytes> arrays;
 };
@@ -56,7 +56,7 @@ public:
   template <typename T>
   void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
             int64_t whole) {
-    cuda::takeShard(stream, group, from, to, count, blocks, whole);
+    cuda::takeShard(stream, {group.rank(), group.size()}, from, to, count, blocks, whole);
   }
   /// What is in them when all work is complete; the next run begins.
   std::deque<Bytes> read() {
