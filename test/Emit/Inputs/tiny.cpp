@@ -171,7 +171,8 @@ static void train_step(Rank &rank) {
       model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
   float *head_bias_grad = rank.at(1280); // [16]
   reduceSum(head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
-  Pending pending = allReduceStart(rank.group(kOverDp), {{head_weight_grad, 128}, {head_bias_grad, 16}},
+  Pending pending = allReduceStart(rank.group(kOverDp),
+      {{head_weight_grad, 128}, {head_bias_grad, 16}},
       "gradients of \042head\042 */ \134, backward");
   float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
   gemm(Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
