@@ -1,4 +1,4 @@
-//===- ElideCasts.cpp - ops that read and store 16 bits themselves ----------------------------===//
+//===- ElideCasts.cpp - lets ops read and store 16 bits directly ------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Amp/StoredTypes.h"
@@ -14,14 +14,14 @@ using namespace partita;
 
 namespace {
 
-/// The value of 16 bits that `value` is widened from, or null.
+/// Returns the 16-bit value that `value` is widened from, or null.
 Value widenedFrom(Value value) {
   auto cast = value.getDefiningOp<tx::CastOp>();
   return cast && amp::isWide(value.getType()) && amp::isNarrow(cast.getX().getType()) ? cast.getX()
                                                                                       : Value();
 }
 
-/// The only use of a value, if it rounds it to `type`, or null.
+/// Returns the only use of a value, if it rounds it to `type`, or null.
 tx::CastOp roundedTo(Value value, Type type) {
   auto cast = value.hasOneUse() ? dyn_cast<tx::CastOp>(*value.getUsers().begin()) : tx::CastOp();
   return cast && cast.getType() == type ? cast : tx::CastOp();

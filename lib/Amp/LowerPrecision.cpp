@@ -1,8 +1,9 @@
-//===- LowerPrecision.cpp - what is stored in 16 bits -----------------------------------------===//
+//===- LowerPrecision.cpp - decides which values are stored in 16 bits ------------------------===//
 //
-// One walk in the order of the program. A value of 16 bits is widened where it is made, and its
-// users read that; so every op finds 32 bits, and what it stores in 16 is rounded behind it and
-// widened again. Contagion goes by values: what nothing of 16 bits flows into stays as it is.
+// Walks once, in program order. A 16-bit value is widened where it is defined, and its users read
+// the widened one, so every op finds 32 bits; what it stores in 16 bits is rounded after it and
+// widened again. Precision propagates along values: a value that depends on nothing in 16 bits
+// stays as it is.
 //
 // Mixed-precision training: Micikevicius et al., arXiv 1710.03740.
 //
@@ -44,8 +45,8 @@ public:
   }
 
 private:
-  /// The tail is what stands behind the last op whose operands are in 16 bits; what of it only a
-  /// loss is made of, that is written out, no logits of a tx loss and no outputs, stays in 32.
+  /// Finds the tail, the ops after the last one whose operands are in 16 bits. Its ops that only
+  /// feed a loss that is written out (neither logits of a tx loss nor outputs) stay in 32 bits.
   void findTail() {
     llvm::DenseSet<Operation *> feeds, shown;
     function.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
@@ -83,8 +84,9 @@ private:
       store(op);
   }
 
-  /// Between the last matmul and the loss, what is of 32 bits is not rounded again, and a loss
-  /// that is written out is computed in them from the first op on.
+  /// Returns true if the op's result stays in 32 bits: between the last matmul and the loss, 32-bit
+  /// values are not rounded again, and a loss that is written out is computed in 32 bits from its
+  /// first op on.
   bool staysWide(Operation *op) {
     if (lossOnly.contains(op))
       return true;
@@ -96,7 +98,7 @@ private:
 
   RankedTensorType narrowed(Type wide) { return cast<RankedTensorType>(wide).clone(type); }
 
-  /// Operands and results in 16 bits.
+  /// Gives an op operands and results in 16 bits.
   void compute(Operation *op) {
     OpBuilder builder(op);
     auto asked = cast<PrecisionInterface>(op);
@@ -118,7 +120,7 @@ private:
     }
   }
 
-  /// The op as it is; what it would store in 16 bits is rounded behind it.
+  /// Keeps the op, but rounds what it would store in 16 bits after it.
   void store(Operation *op) {
     SmallVector<Value> operands(op->getOperands());
     for (Value &operand : operands)
@@ -135,7 +137,7 @@ private:
       }
   }
 
-  /// The value in 32 bits, which its users read from now on.
+  /// Returns the value in 32 bits, which its users read from now on.
   Value widen(Value value) {
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
@@ -149,7 +151,7 @@ private:
   func::FuncOp function;
   FloatType type;
   const llvm::DenseSet<StringAttr> &parameters;
-  llvm::DenseMap<Value, Value> narrow; // of 32 bits: what it was widened from
+  llvm::DenseMap<Value, Value> narrow; // 32-bit value -> the value it was widened from
   llvm::DenseSet<Operation *> tail, lossOnly;
 };
 
@@ -192,7 +194,8 @@ private:
     });
   }
 
-  /// Frozen vectors are tables of frequencies and the like, unless they belong to a norm.
+  /// Returns true if a parameter is stored in 16 bits. Frozen vectors are not, since they are
+  /// tables of frequencies and the like, unless they belong to a norm.
   bool isStoredNarrow(train::ParameterOp parameter) {
     auto type = cast<RankedTensorType>(parameter.getType());
     if (!amp::isWide(type))
@@ -200,7 +203,7 @@ private:
     if (!parameter.getFrozen() ||
         llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) > 1)
       return true;
-    // An op of several results keeps statistics of its rows: a norm.
+    // An op with several results keeps statistics of its rows, so it is a norm.
     return llvm::any_of(users.lookup(parameter.getSymNameAttr()), [](Operation *user) {
       return precisionOf(user) == Precision::Follow && user->getNumResults() > 1;
     });

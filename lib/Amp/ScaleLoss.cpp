@@ -1,4 +1,4 @@
-//===- ScaleLoss.cpp - a loss scale and its states --------------------------------------------===//
+//===- ScaleLoss.cpp - adds a loss scale and its states ---------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
 #include "dialects/Train/Train.h"
@@ -64,7 +64,7 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
   }
 
 private:
-  /// Of the ranges that the command line has for them, also where there is no scale.
+  /// Checks the options' ranges, which the command line also has, even if there is no scale.
   LogicalResult checkOptions() {
     auto integer = [&](StringRef name, int64_t value, int64_t from, int64_t to) -> LogicalResult {
       if (value >= from && value <= to)
@@ -82,7 +82,7 @@ private:
            << "minimum=" << minimum.getValue() << ", expected a number from 1e-30 to 2^127";
   }
 
-  /// The states of the scale have fixed names, here and in checkpoints.
+  /// Checks that no parameter has the name of a state; these are fixed, here and in checkpoints.
   LogicalResult checkNames() {
     for (auto parameter : getOperation().getOps<train::ParameterOp>())
       for (StringRef state : {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
@@ -95,7 +95,7 @@ private:
     return success();
   }
 
-  /// Its smallest number is 6e-8: of gradients that is not small.
+  /// Warns that float16 flushes gradients below 6e-8, its smallest number, to zero.
   static void warnOfFloat16(ModuleOp module) {
     auto isHalf = [](train::ParameterOp parameter) {
       return !parameter.getFrozen() && getElementTypeOrSelf(parameter.getType()).isF16();
@@ -107,7 +107,7 @@ private:
                               "--loss-scale 0 scales the loss as far as they allow";
   }
 
-  /// A scalar of the module, which @init writes last, where there is one.
+  /// Creates a scalar of the module, which @init, if there is one, writes last.
   void makeState(StringRef name, Type element, double value) {
     ModuleOp module = getOperation();
     OpBuilder builder(module.getBody(), module.getBody()->begin());

@@ -1,4 +1,4 @@
-//===- StoredTypes.cpp - what an op's results are stored in -----------------------------------===//
+//===- StoredTypes.cpp - the types in which an op's results are stored ------------------------===//
 
 #include "lib/Amp/StoredTypes.h"
 #include "dialects/Interfaces/Floats.h"
@@ -26,7 +26,7 @@ std::optional<SmallVector<Type>> amp::storedTypes(Operation *op, ValueRange oper
                     op->getContext(), std::nullopt, operands, op->getDiscardableAttrDictionary(),
                     op->getPropertiesStorage(), op->getRegions(), inferred)))
     return std::nullopt;
-  if (!infers) // what moves elements stores them as it finds them
+  if (!infers) // ops that move elements store them unchanged
     inferred.assign(types.size(), tx::storedElement(operands));
   if (inferred.size() < types.size())
     return std::nullopt;

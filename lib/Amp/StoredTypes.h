@@ -1,4 +1,4 @@
-//===- StoredTypes.h - what an op's results are stored in ---------------------------*- C++ -*-===//
+//===- StoredTypes.h - the types in which an op's results are stored ----------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_AMP_STOREDTYPES_H
 #define PARTITA_LIB_AMP_STOREDTYPES_H
@@ -7,15 +7,15 @@
 
 namespace partita::amp {
 
-/// Is it a tensor of floats of 32 bits, or of less?
+/// Returns true for tensors of floats with 32 bits, or with fewer.
 bool isWide(mlir::Type type);
 bool isNarrow(mlir::Type type);
 
-/// Is it one number, repeated? Kernels have it as a literal.
+/// Returns true for a number that is repeated, which kernels have as a literal.
 bool isSplat(mlir::Value value);
 
-/// The types of the op's results, placed as they are, on operands that differ from its own in their
-/// element types alone; nothing where it cannot have them.
+/// Returns the types of the op's results, with unchanged placement, if its operands were these,
+/// which may only differ in their element types; nothing if the op does not allow that.
 std::optional<llvm::SmallVector<mlir::Type>> storedTypes(mlir::Operation *op,
                                                          mlir::ValueRange operands);
 

@@ -23,14 +23,14 @@ using namespace partita;
 
 namespace {
 
-/// An op that sums one value up over ranks, or takes a shard of it, and changes nothing else.
+/// Returns true for an op that only sums one value over ranks, or takes a shard of it.
 bool passesOn(Operation *op) {
   return isa_and_nonnull<par::AllReduceOp, zero::ReduceScatterOp, zero::ShardOp>(op) &&
          op->getNumOperands() == 1;
 }
 bool reduces(Operation *op) { return isa<par::AllReduceOp, zero::ReduceScatterOp>(op); }
 
-/// Is it summed up over ranks?
+/// Returns true if the value is summed over ranks.
 bool isExchanged(Value value) {
   for (Operation *op = value.getDefiningOp(); passesOn(op); op = op->getOperand(0).getDefiningOp())
     if (reduces(op))
@@ -38,7 +38,8 @@ bool isExchanged(Value value) {
   return false;
 }
 
-/// The value with other elements, made of its source in that type where that is all that it is for.
+/// Returns the value with another element type, computed in it from its source if the ops in
+/// between allow that.
 Value inType(Value value, FloatType element) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == element)
@@ -59,7 +60,7 @@ Value inType(Value value, FloatType element) {
   return made->getResult(0);
 }
 
-/// With all that was there for it alone.
+/// Erases the value, and all that was only needed for it.
 void erase(Value value) {
   while (Operation *op = value.use_empty() ? value.getDefiningOp() : nullptr) {
     if (!passesOn(op) && !isa<tx::CastOp>(op))
@@ -118,7 +119,7 @@ private:
       settleYield(loop, cast<OpResult>(gradient).getResultNumber());
   }
 
-  /// What a gradient should reach its update in; null for what it has.
+  /// Returns the type in which a gradient should reach its update; null to keep its own.
   FloatType typeFor(Value gradient) {
     if (isExchanged(gradient)) {
       anyReduced = true;
@@ -130,7 +131,7 @@ private:
                : FloatType();
   }
 
-  /// What each micro-batch communicates before it is added up.
+  /// Sets the type in which each micro-batch communicates before it is added up.
   void settleYield(train::AccumulateOp loop, unsigned number) {
     OpOperand &part = loop.getPart(number);
     Value before = part.get();

@@ -1,8 +1,8 @@
-//===- CollectiveReasons.cpp - why ranks communicate, in words --------------------------------===//
+//===- CollectiveReasons.cpp - describes why ranks communicate --------------------------------===//
 //
-// Two tables: what a role of a cause says, and what a seed is called and how it is taken back. A
-// new role is one row, a case of Par_Role and a row of the table at #par.cause; a new kind of seed one
-// row, and a word at #par.seed.
+// Has two tables: the text for a role of a cause, and the name of a seed and how to undo it. A new
+// role takes one row, a case of Par_Role and a row of the table at #par.cause; a new kind of seed
+// one row, and a word at #par.seed.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -25,34 +25,34 @@ struct Role {
                 need = "the mean over all samples";
   std::optional<Place> place = {};
   StringLiteral title = "";
-  bool scattersOnly = false; ///< `place` and `title` are those of reduce-scatters alone
+  bool scattersOnly = false; ///< `place` and `title` apply to reduce-scatters only
   bool isPaired = false;
 
   constexpr Role(par::Role role, StringLiteral says) : role(role), text(says) {}
-  /// What it says of moves, where that is something else.
+  /// Sets other texts for moves.
   constexpr Role gathers(StringLiteral says) const { return with(&Role::asGather, says); }
   constexpr Role scatters(StringLiteral says) const { return with(&Role::asScatter, says); }
-  /// What is added where the backward pass gathers what the forward pass had gathered.
+  /// Sets the text to append if the backward pass repeats a gather of the forward pass.
   constexpr Role again(StringLiteral says) const { return with(&Role::anew, says); }
   /// What it says where no op asked for it.
   constexpr Role withoutOp(StringLiteral says) const { return with(&Role::alone, says); }
   /// What would remove it, where it is a choice of the plan that no seed says.
   constexpr Role chosen(StringLiteral says) const { return with(&Role::choice, says); }
-  /// What of the mathematics requires it, where it is the batch that is split.
+  /// Sets the mathematical reason that requires it if the batch is split.
   constexpr Role required(StringLiteral says) const { return with(&Role::need, says); }
-  /// Communicated when there is time: reported apart from the layers, under one name.
+  /// Reports it under one name, outside of the layers, since it may run at any time.
   constexpr Role reportedAt(Place at, StringLiteral as) const {
     Role role = with(&Role::title, as);
     role.place = at;
     return role;
   }
-  /// The same of its reduce-scatters; others are in layers.
+  /// Does so for reduce-scatters; other kinds are reported in layers.
   constexpr Role scattersReportedAt(Place at, StringLiteral as) const {
     Role role = reportedAt(at, as);
     role.scattersOnly = true;
     return role;
   }
-  /// Sequence parallelism puts a pair in place of such an all-reduce of a residual stream.
+  /// Marks an all-reduce of a residual stream that sequence parallelism replaces by a pair.
   constexpr Role paired() const {
     Role role = *this;
     role.isPaired = true;
@@ -133,14 +133,14 @@ constexpr Role kRoles[] = {
         .reportedAt(Once, "what a step reports"),
 };
 
-/// What all splits that one kind of seed asks for have in common.
+/// What all splits of one kind of seed have in common.
 struct Seed {
   StringLiteral kind, called;
-  StringLiteral request = "";   ///< of its words, {0}, where there are any
-  StringLiteral several = ": "; ///< in front of parameters that are split together
-  StringLiteral option = "";    ///< without which it does not exist
-  StringLiteral instead = "";   ///< what full weights need beside --shard
-  bool isRequired = false;      ///< by mathematics: the role says what
+  StringLiteral request = "";   ///< how to mention its words {0}, if any
+  StringLiteral several = ": "; ///< before parameters that are split together
+  StringLiteral option = "";    ///< the option that creates it
+  StringLiteral instead = "";   ///< what full weights need besides --shard
+  bool isRequired = false;      ///< by mathematics, for the role's reason
 };
 
 constexpr Seed kSeeds[] = {
@@ -153,7 +153,7 @@ constexpr Seed kSeeds[] = {
      " with --configuration none"},
 };
 
-/// The rows are in the order of the roles.
+/// Returns true if the rows are in the order of the roles.
 constexpr bool areInOrder() {
   for (size_t i = 0; i < std::size(kRoles); ++i)
     if (static_cast<size_t>(kRoles[i].role) != i)
@@ -162,18 +162,18 @@ constexpr bool areInOrder() {
 }
 static_assert(areInOrder(), "a row for each case of Par_Role, in their order");
 
-/// nullptr: no cause is noted.
+/// Returns the role's row; nullptr if no cause is noted.
 const Role *roleOf(std::optional<par::Role> role) {
   return role ? &kRoles[static_cast<size_t>(*role)] : nullptr;
 }
 
-/// nullptr: a module of another version, or by hand.
+/// Returns the seed's row; nullptr for a module of another version, or written by hand.
 const Seed *seedOf(StringRef kind) {
   const Seed *row = find_if(kSeeds, [&](const Seed &each) { return each.kind == kind; });
   return row == std::end(kSeeds) ? nullptr : row;
 }
 
-/// "a@1, b@0 and 3 more": those that are split together.
+/// Lists parameters that are split together: "a@1, b@0 and 3 more".
 std::string family(ArrayRef<std::string> parameters) {
   constexpr size_t most = 4;
   std::string list = join(parameters.take_front(most), ", ");
@@ -182,7 +182,8 @@ std::string family(ArrayRef<std::string> parameters) {
   return list;
 }
 
-/// "a=replicated,b=replicated": of each family of weights its first keeps all of it whole.
+/// Returns a request that keeps full the first weight, and with it all others, of each family:
+/// "a=replicated,b=replicated".
 std::string wholeWeights(const Collective &c) {
   std::vector<std::string> requests;
   auto keepWhole = [&](ArrayRef<std::string> split) {
@@ -197,10 +198,11 @@ std::string wholeWeights(const Collective &c) {
 
 bool isMove(const Collective &c) { return !c.row().inPlace; }
 
-/// A sum that a residual stream waits for, in either direction: in a layer, of the embedding in
-/// front of the first one or of the head's input behind the last. (Behind that the loss's sums.) Of
-/// a matmul or a table, whose rule has several operands: what is summed along a row, or spread
-/// over one (a norm's factor), is needed where the whole row is.
+/// Returns true if sequence parallelism can replace the all-reduce by a pair. This requires a sum
+/// that a residual stream waits for, in either direction: in a layer, of the embedding before the
+/// first one, or of the head's input after the last one. (Later sums belong to the loss.) It must
+/// come from a matmul or a table, whose rule has several operands: a sum along a row, or one that a
+/// row is scaled by (a norm's factor), is needed wherever the full row is.
 bool hasPair(const Collective &c, const Role &role) {
   bool isStream = c.place >= 0 || (c.layers > 0 && c.place == (c.backward ? After : Before));
   bool isOfRow = !StringRef(c.rule).split("->").first.contains(',');
@@ -209,7 +211,7 @@ bool hasPair(const Collective &c, const Role &role) {
 
 } // namespace
 
-/// Where one of a kind is reported if not in its layer.
+/// Returns where a kind of collective is reported if not in its layer.
 static std::optional<Place> placeOf(const Role *role, CollectiveKind kind) {
   bool isReported = role && (!role->scattersOnly || kind == CollectiveKind::ReduceScatter);
   return isReported ? role->place : std::nullopt;

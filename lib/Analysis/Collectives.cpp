@@ -1,4 +1,4 @@
-//===- Collectives.cpp - what ranks communicate -----------------------------------------------===//
+//===- Collectives.cpp - lists what ranks communicate -----------------------------------------===//
 
 #include "partita/Analysis/Collectives.h"
 #include "dialects/Interfaces/Provenance.h"
@@ -17,14 +17,14 @@ using namespace partita::analysis;
 namespace json = llvm::json;
 
 //===----------------------------------------------------------------------------------------------===//
-// From ops to records
+// Recording ops
 //===----------------------------------------------------------------------------------------------===//
 
 static std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
 
-/// What a user calls an element type.
+/// Returns a user's name for an element type.
 static std::string typeName(Type element) {
   unsigned width = element.getIntOrFloatBitWidth();
   return (element.isBF16()          ? "bfloat"
@@ -33,7 +33,7 @@ static std::string typeName(Type element) {
          std::to_string(width);
 }
 
-/// What an op has all ranks do together, and its bytes. False for other ops.
+/// Records the kind of a collective and its bytes. Returns false for other ops.
 static bool measure(Operation *op, Collective &record) {
   auto collective = dyn_cast<CollectiveInterface>(op);
   if (!collective)
@@ -45,7 +45,7 @@ static bool measure(Operation *op, Collective &record) {
   return true;
 }
 
-/// A training step's inputs have a first dimension of micro-batches.
+/// Returns the first dimension of a training step's inputs: the number of micro-batches.
 static int64_t microBatchesOf(func::FuncOp function) {
   if (train::is(function, train::EntryPoint::TrainStep))
     for (Type type : function.getArgumentTypes())
@@ -54,8 +54,9 @@ static int64_t microBatchesOf(func::FuncOp function) {
   return 1;
 }
 
-/// A bucket may join what several ops need: a value within a layer tells more of its place than one
-/// outside, and that more than the gradients of parameters, which are reduced when there is time.
+/// Ranks causes by how much they say about a bucket's place, since a bucket may serve several ops:
+/// most for a value within a layer, less for one outside, least for gradients of parameters, which
+/// may be reduced at any time.
 static int tellingPower(par::CauseAttr cause, CollectiveKind kind) {
   if (placeOfRole(cause.getRole(), kind))
     return 0;
@@ -125,7 +126,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
   for (ModuleOp stage : pipe::stagesOf(module))
     if (stage != module)
       llvm::append_range(result, collectivesOf(stage));
-  if (auto program = rt::ProgramAttr::of(module)) { // no op of tensors is left
+  if (auto program = rt::ProgramAttr::of(module)) { // after lowering, no ops on tensors remain
     for (auto noted : rt::elementsOf<rt::CollectiveAttr>(program.getCollectives())) {
       result.push_back(Collective::fromAttr(noted));
       result.back().stage = number;
@@ -227,7 +228,7 @@ Collective Collective::fromAttr(rt::CollectiveAttr from) {
   c.backward = from.getBackward(), c.calls = from.getCalls(), c.bytes = from.getBytes();
   c.tensors = from.getTensors(), c.microBatches = from.getMicroBatches();
   c.place = from.getPlace(), c.layers = from.getLayers();
-  c.role = par::symbolizeRole(from.getRole()); // which the attribute verifies
+  c.role = par::symbolizeRole(from.getRole()); // verified by the attribute
   c.letter = from.getLetter().str(), c.rule = from.getRule().str();
   c.op = from.getOp().str(), c.node = from.getNode().str(), c.seed = from.getSeed().str();
   c.words = from.getWords().str(), c.parameters = namesIn(from.getParameters());

@@ -1,4 +1,4 @@
-//===- Contracts.cpp - what a program may communicate -----------------------------------------===//
+//===- Contracts.cpp - limits on what a program may communicate -------------------------------===//
 
 #include "partita/Analysis/Contracts.h"
 #include "dialects/Par/Par.h"
@@ -14,7 +14,7 @@ using namespace partita::analysis;
 
 static constexpr StringRef kRelations[] = {"<=", ">=", "==", "<", ">"}; // the longer ones first
 
-/// The collectives that programs have, as a list for messages.
+/// Lists the collectives that programs have, for messages.
 static std::string kindList() {
   std::string list;
   for (const CollectiveRow &row : partita_rt::kCollectives)
@@ -23,7 +23,7 @@ static std::string kindList() {
   return list;
 }
 
-/// "12"; of bytes also "1.5G", "2GB". What is wrong with it; "" if nothing is.
+/// Parses "12"; for bytes also "1.5G", "2GB". Returns what is wrong, or "".
 static std::string parseNumber(StringRef text, bool bytes, int64_t &number) {
   std::string problem;
   if (bytes)
@@ -108,7 +108,7 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
                                                     ArrayRef<Collective> collectives,
                                                     ArrayRef<LayerRange> ranges) {
   std::string function = Census::mainFunction(collectives);
-  std::map<int64_t, int64_t> values; // by layer, or of the step
+  std::map<int64_t, int64_t> values; // by layer, or for the step
   int64_t layers = 0, microBatches = 1;
   for (const Collective &c : collectives)
     if (c.function == function)
@@ -116,7 +116,7 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
   bool exchanges =
       llvm::any_of(collectives, [&](const Collective &c) { return c.function == function; });
   if (contract.perLayer && layers == 0 && !exchanges && contract.allows(0))
-    return std::nullopt; // on one rank, what is allowed to communicate nothing
+    return std::nullopt; // one rank communicates nothing
   if (contract.perLayer && layers == 0)
     return Breach{"there is no layer to count in: nothing is communicated, or no sequence of ops with "
                   "weights repeats itself",

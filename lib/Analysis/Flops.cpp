@@ -1,4 +1,4 @@
-//===- Flops.cpp - how much a program computes ------------------------------------------------===//
+//===- Flops.cpp - counts a program's floating-point operations -------------------------------===//
 //
 // A rule's letters are the dimensions of the space that an op works on. A letter that is summed away
 // and is in two operands makes it a matmul: two operations per point. An op of several matmuls says over
@@ -97,7 +97,7 @@ Flops partita::countFlops(Operation *root) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// By layers
+// By layer
 //===----------------------------------------------------------------------------------------------===//
 
 static int64_t placeOf(Operation *op) {
@@ -105,7 +105,7 @@ static int64_t placeOf(Operation *op) {
   return layer ? layer.getNumber() : train::LayerAttr::kBefore;
 }
 
-/// In the order of a program: what is done once, in front, the layers, behind.
+/// Orders places as a program does: once per step, before the layers, the layers, after them.
 static bool isEarlier(int64_t a, int64_t b) {
   auto rank = [](int64_t place) {
     return place >= 0                           ? place
@@ -117,8 +117,8 @@ static bool isEarlier(int64_t a, int64_t b) {
 }
 
 namespace {
-/// Which values the loss's gradient is needed of: those that come of a parameter that is trained.
-/// Ops must be shown in the order of the program.
+/// The values for which the loss's gradient is needed: those that depend on a trained parameter.
+/// Ops must be noted in program order.
 class Trained {
 public:
   bool contains(Value value) const { return values.contains(value); }
@@ -131,7 +131,7 @@ public:
         values.insert(read.getResult());
       return;
     }
-    // A region's results come of what it yields.
+    // A region's results come from what it yields.
     ValueRange results =
         op->hasTrait<OpTrait::IsTerminator>() ? op->getParentOp()->getResults() : op->getResults();
     if (op->hasTrait<OpTrait::IsTerminator>() && op->getNumOperands() == results.size()) {
@@ -204,7 +204,7 @@ double partita::modelFlops(ArrayRef<LayerWork> work) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// As attributes and as JSON
+// Conversion to attributes and JSON
 //===----------------------------------------------------------------------------------------------===//
 
 void partita::noteWork(ModuleOp module, ArrayRef<LayerWork> work) {

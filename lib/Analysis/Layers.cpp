@@ -1,8 +1,8 @@
-//===- Layers.cpp - the layers of a model, from the structure of its graph --------------------===//
+//===- Layers.cpp - finds a model's layers in the structure of its graph ----------------------===//
 //
-// The algorithm is Layers.h's. A block's ops are in an order in which each stands behind its
-// operands, so post-dominators take one sweep from the end: an op's next stop is where the ways of
-// all its users meet.
+// The algorithm is described in Layers.h. A block's ops are in topological order, so
+// post-dominators take one sweep from the end: an op's next stop is where the paths of all its
+// users meet.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace partita::analysis;
 
 namespace {
 
-/// Part of a trunk: `count` times `period` segments from `begin` on.
+/// Part of a trunk: `count` repetitions of `period` segments, starting at `begin`.
 struct Repetition {
   size_t begin = 0, period = 0, count = 0;
 };
@@ -72,7 +72,7 @@ private:
     return found == indexOf.end() ? -1 : found->second;
   }
 
-  /// Operands and users by index, and which ops depend on data: on a block's arguments.
+  /// Reads operands and users by index, and which ops depend on data, i.e. on a block's arguments.
   void readGraph() {
     operands.resize(ops.size());
     users.resize(ops.size());
@@ -99,7 +99,8 @@ private:
     }
   }
 
-  /// next[a]: the nearest op that all ways from a pass; the last op, the terminator, ends all ways.
+  /// Computes next[a], the nearest op that all paths from a pass through; all paths end at the
+  /// terminator.
   void findStops() {
     int end = static_cast<int>(ops.size()) - 1;
     next.assign(ops.size(), end);
@@ -107,7 +108,7 @@ private:
     for (int i = end - 1; i >= 0; --i) {
       int stop = users[i].empty() ? end : users[i].front();
       for (int user : users[i])
-        while (stop != user) // the deeper one goes on
+        while (stop != user) // advance the deeper one
           depth[stop] >= depth[user] ? stop = next[stop] : user = next[user];
       next[i] = stop;
       depth[i] = depth[stop] + 1;
@@ -122,7 +123,7 @@ private:
     segmentOf.assign(ops.size(), -1);
   }
 
-  /// Does op `a` feed op `b`, directly or not?
+  /// Returns true if op `a` feeds op `b`, directly or indirectly.
   bool feeds(int a, int b) const {
     SmallVector<int> stack{b};
     llvm::SmallDenseSet<int> seen;
@@ -137,10 +138,10 @@ private:
     return false;
   }
 
-  /// The op before `at` on the trunk, among those whose next stop is `at`: an operand of `at`; if
-  /// several, the one that feeds another (the residual sum, not the branch beside it); if none does
-  /// (branches added one after the other), the op that feeds all of them; otherwise the end of the
-  /// longest chain.
+  /// Returns the op before `at` on the trunk, among those whose next stop is `at`: an operand of
+  /// `at`; if several, the one that feeds another (the residual sum, not the parallel branch); if
+  /// none does (branches added one after the other), the op that feeds all of them; otherwise the
+  /// end of the longest chain.
   int stopBefore(int at) const {
     SmallVector<int> direct;
     for (int candidate : before[at])
@@ -164,7 +165,8 @@ private:
     return *llvm::max_element(sources, [&](int a, int b) { return height[a] < height[b]; });
   }
 
-  /// The stops that lead to `top`, first to last; the other chains that end at them go to `tops`.
+  /// Returns the stops that lead to `top`, first to last, and adds the ends of other chains to
+  /// `tops`.
   SmallVector<int> trunkTo(int top, SmallVectorImpl<int> &tops) {
     SmallVector<int> trunk{top};
     for (int at = top; !before[at].empty();) {
@@ -181,7 +183,7 @@ private:
   void findLayers(ArrayRef<int> trunk) {
     if (trunk.size() < 2)
       return;
-    // Segment s ends at trunk[s]; users stand behind what they use.
+    // Segment s ends at trunk[s]; users come after what they use.
     SmallVector<int> segments(ops.size(), -1);
     for (auto [s, stop] : llvm::enumerate(trunk))
       segments[stop] = static_cast<int>(s);
@@ -193,7 +195,7 @@ private:
         segments[i] = segment;
     }
     SmallVector<size_t> hashes;
-    SmallVector<bool> heavy; // reads a matrix
+    SmallVector<bool> heavy; // segments that read a matrix
     hashSegments(trunk, segments, hashes, heavy);
     std::optional<Repetition> found = repetition(hashes, heavy);
     if (!found)
@@ -209,7 +211,7 @@ private:
     layers += static_cast<int64_t>(found->count);
   }
 
-  /// Numbers the layers of several trunks anew, in the order of their first ops.
+  /// Renumbers the layers of several trunks by their first ops.
   void inOrder() {
     llvm::DenseMap<int64_t, int> firstOf; // of a stack's first layer
     for (auto [i, layer] : number)
@@ -232,10 +234,11 @@ private:
       entry.second = moved.lookup(entry.second);
   }
 
-  /// Is it computed from a parameter with two dimensions or more, and from no data?
+  /// Returns true if the value is computed from a parameter with two or more dimensions, and from
+  /// no data.
   bool isOfMatrix(Value value) const {
     Operation *op = through(value).getDefiningOp();
-    if (auto read = dyn_cast_or_null<train::ReadOp>(op)) // of any block
+    if (auto read = dyn_cast_or_null<train::ReadOp>(op)) // in any block
       return cast<RankedTensorType>(read.getType()).getRank() >= 2;
     int at = indexOfDefinition(through(value));
     return at >= 0 && !dependsOnData[at] &&
@@ -275,7 +278,7 @@ private:
     std::optional<Repetition> best;
     size_t n = hashes.size();
     for (size_t period = 1; period <= n / 2; ++period) {
-      // How long is the run of hashes that equal those one period before, at its end?
+      // The length of the run, up to i, of hashes that equal those one period earlier.
       size_t run = 0;
       for (size_t i = period; i < n; ++i) {
         run = hashes[i] == hashes[i - period] ? run + 1 : 0;
@@ -293,7 +296,7 @@ private:
     return best;
   }
 
-  /// What is in no layer stands in front of or behind them.
+  /// Places ops outside of all layers before or after them.
   void numberTheRest() {
     if (number.empty())
       return;
@@ -310,13 +313,14 @@ private:
         after.insert(static_cast<int>(i));
       numbers[ops[i]] = isAfter ? Layers::kAfter : Layers::kBefore;
     }
-    // What between two layers belongs to neither (an encoder's last norm) is in front of the next.
+    // Ops between two stacks of layers that belong to neither (an encoder's last norm) count as
+    // before the next.
     for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
       if (after.contains(i) && llvm::any_of(users[i], [&](int user) {
             return number.contains(user) || numbers.lookup(ops[user]) == Layers::kBefore;
           }))
         numbers[ops[i]] = Layers::kBefore;
-    // A parameter or constant stands where what uses it does.
+    // A parameter or constant goes where its users are.
     for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
       if (!dependsOnData[i] && !number.contains(i) && !users[i].empty() &&
           llvm::all_of(users[i],
@@ -331,7 +335,7 @@ private:
   SmallVector<SmallVector<int, 2>> operands, users;
   SmallVector<bool> dependsOnData;
   SmallVector<int> next, depth, height;
-  SmallVector<SmallVector<int, 1>> before; ///< the ops whose next stop it is
+  SmallVector<SmallVector<int, 1>> before; ///< by stop: the ops whose next stop it is
   SmallVector<int> segmentOf;
   llvm::DenseMap<int, int64_t> number;
   struct Stack {

@@ -1,4 +1,4 @@
-//===- Messages.cpp - what pipeline stages send to each other ---------------------------------===//
+//===- Messages.cpp - lists what pipeline stages send to each other ---------------------------===//
 
 #include "partita/Analysis/Messages.h"
 #include "dialects/Interfaces/Interfaces.h"
@@ -27,7 +27,7 @@ std::string Message::nameOf(Operation *op) {
 
 std::vector<Message> Message::of(ModuleOp stage) {
   std::vector<Message> rows;
-  if (auto program = rt::ProgramAttr::of(stage)) { // no op of tensors is left
+  if (auto program = rt::ProgramAttr::of(stage)) { // after lowering, no ops on tensors remain
     for (auto noted : rt::elementsOf<rt::MessageAttr>(program.getMessages()))
       rows.push_back(fromAttr(noted, program));
     return rows;

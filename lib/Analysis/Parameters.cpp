@@ -1,4 +1,4 @@
-//===- Parameters.cpp - parameters by name, what a rank holds of them, how they are updated ---===//
+//===- Parameters.cpp - parameters by name, their shards and updates --------------------------===//
 
 #include "partita/Analysis/Parameters.h"
 #include "dialects/Train/Tensors.h"

@@ -1,4 +1,4 @@
-//===- Preconditions.cpp - what a pass may expect of the program ------------------------------===//
+//===- Preconditions.cpp - what a pass may expect of its input --------------------------------===//
 
 #include "partita/Analysis/Preconditions.h"
 #include "dialects/Par/Placement.h"
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace partita;
 
-/// The first op of the module, or of what is in it, that the error is located at.
+/// Fails if `tell` reports an error for an op; stops at the first such op.
 template <typename Wrong> static LogicalResult expectNone(ModuleOp module, Wrong tell) {
   return failure(module
                      .walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -1,4 +1,4 @@
-//===- Transfers.cpp - what moves between device and host -------------------------------------===//
+//===- Transfers.cpp - lists what moves between device and host -------------------------------===//
 
 #include "partita/Analysis/Transfers.h"
 #include "dialects/Offload/Offload.h"

@@ -38,7 +38,7 @@ Work analysis::workOf(Operation *op) {
   Work work;
   work.flops = shardFlops(op);
   if (op->hasTrait<OpTrait::IsIsolatedFromAbove>())
-    op->walk([&](Operation *inner) { // what is elementwise takes as long as its bytes do
+    op->walk([&](Operation *inner) { // elementwise ops take as long as their bytes
       if (!isa<ScalarInterface>(inner))
         work.flops += shardFlops(inner);
     });

@@ -1,17 +1,18 @@
-//===- Differentiate.cpp - reverse mode from per-op gradients ---------------------------------===//
+//===- Differentiate.cpp - reverse-mode differentiation ---------------------------------------===//
 //
-// 1. Activity: a value is active when it depends on a trainable parameter, not through steps alone
-//    (floor, sign, comparisons). Cotangents flow through active values alone.
+// 1. Activity: a value is active if it depends on a trainable parameter other than through steps
+//    (floor, sign, comparisons). Cotangents only flow through active values.
 // 2. From train.minimize upward, each op with an active operand and a cotangent of its first result
-//    builds its vector-Jacobian product; contributions to one value are added in the order in which
+//    builds its vector-Jacobian product. Contributions to one value are added in the order in which
 //    they are built, which is the same on every rank.
-// 3. train.accumulate is differentiated from the inside: the backward ops, seeded with the cotangent
-//    of its sum, become a region of their own, which sees of the forward region what that saves for
-//    it. It yields a value per active captured value, and their sums are these values' cotangents.
+// 3. train.accumulate is differentiated from the inside: the backward ops, seeded with the
+//    cotangent of its sum, become a separate region, which sees only those values of the forward
+//    region that are saved for it. It yields a value per active captured value, whose cotangent is
+//    the sum.
 //
-// Placements: a value's cotangent has the dual placement (replicated <-> partial), so f's gradient
-// is an all-reduce and g's is nothing; this is where the collectives of the backward pass come
-// from.
+// Placements: a value's cotangent has the dual placement (replicated <-> partial), so the gradient
+// of f is an all-reduce and the gradient of g is the identity. This is where the collectives of the
+// backward pass come from.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ using namespace partita;
 
 namespace {
 
-/// Marks new ops as the backward pass of what they were built for.
+/// Marks new ops as part of the backward pass.
 struct BackwardListener : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     provenance::set(op, provenance::kBackward, UnitAttr::get(op->getContext()));
@@ -49,7 +50,7 @@ public:
   Differentiation(func::FuncOp function, ModuleOp module, FloatType sums)
       : function(function), module(module), sums(sums) {}
 
-  /// Of the loss: 1, or the loss scale, which the step begins with.
+  /// Returns the cotangent of the loss: 1, or the loss scale at the start of the step.
   static Value firstCotangent(OpBuilder &builder, train::MinimizeOp minimize) {
     Type type = par::cotangentType(minimize.getLoss().getType());
     if (minimize->hasAttr(amp::AmpDialect::kScaled))
@@ -98,7 +99,7 @@ public:
   }
 
 private:
-  /// Parameters that the step reads and does not train.
+  /// Warns about parameters that the step reads but does not train.
   static void warnOf(ArrayRef<train::ParameterOp> still) {
     if (still.empty())
       return;
@@ -115,8 +116,8 @@ private:
             << "--freeze '" << first.getSymName() << "' if that is intended";
   }
 
-  /// Each parameter is read once, outside of the loop: all that its uses contribute is one gradient.
-  /// A symbol is read before it is written, so the first read's value is every read's.
+  /// Reads each parameter once, outside of the loop, so that all of its uses contribute to one
+  /// gradient. A symbol is read before it is written, so every read has the first read's value.
   LogicalResult mergeReads() {
     SmallVector<train::ReadOp> all;
     function.walk([&](train::ReadOp read) { all.push_back(read); });
@@ -149,7 +150,7 @@ private:
           active.insert(read.getResult());
         return;
       }
-      // A region op is reached before its body: its sums are active when anything in it is.
+      // A region op is visited before its body: its sums are active if any value in it is.
       bool any = op->getNumRegions() != 0 && !isa<func::FuncOp>(op);
       any |=
           llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
@@ -169,7 +170,7 @@ private:
             : cotangent;
   }
 
-  /// The backward ops of all ops of `block` before `end`, built at the builder's insertion point.
+  /// Builds the backward ops of all ops of `block` before `end`, at the builder's insertion point.
   LogicalResult block(OpBuilder &builder, Block *block, Operation *end) {
     SmallVector<Operation *> forward;
     for (Operation &op : *block) {
@@ -223,8 +224,8 @@ private:
     return success();
   }
 
-  /// Moves what computes a loop's seed in front of the loop, where its region can use it. A seed
-  /// that depends on the loop's own sums cannot: the loss must be linear in them.
+  /// Moves the computation of a loop's seed before the loop, where its region can use it. This
+  /// fails for a seed that depends on the loop's own sums: the loss must be linear in them.
   LogicalResult hoist(Value value, Operation *loop) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != loop->getBlock() || op->isBeforeInBlock(loop))
@@ -238,8 +239,8 @@ private:
     return success();
   }
 
-  /// Of the gradients of so many micro-batches: many numbers of 16 bits are added up in 32, unless
-  /// that is not wanted.
+  /// Returns the type in which the gradients of that many micro-batches are added up: for 16-bit
+  /// gradients 32 bits, unless the option says otherwise.
   FailureOr<Type> sumType(Value gradient, int64_t count) const {
     Type own = getElementTypeOrSelf(gradient.getType());
     if (count < 2 || own == sums || !isShortFloat(own))
@@ -250,7 +251,7 @@ private:
     return inSingleAtLeast(gradient.getType());
   }
 
-  /// Moves the ops behind `lastForward` into a region of their own, which yields `gradients`.
+  /// Moves the ops after `lastForward` into a separate region, which yields `gradients`.
   void separate(train::AccumulateOp op, Operation *lastForward, ArrayRef<Value> gradients) {
     Block &forward = op.getBody().front();
     Operation *yield = forward.getTerminator();
@@ -292,7 +293,7 @@ private:
         if (active.contains(operand) && operand.getParentRegion() != &op.getBody())
           captured.insert(operand);
     });
-    // Cotangents of captured values gather separately inside the loop.
+    // Cotangents of captured values accumulate separately inside the loop.
     llvm::DenseMap<Value, Value> outside;
     for (Value value : captured)
       if (Value known = cotangents.lookup(value)) {
@@ -347,7 +348,7 @@ private:
 
   func::FuncOp function;
   ModuleOp module;
-  FloatType sums; // what 16-bit gradients of several micro-batches are added up in
+  FloatType sums; // the type in which 16-bit gradients of several micro-batches are added up
   BackwardListener listener;
   llvm::DenseSet<Value> active;
   llvm::DenseMap<Value, Value> cotangents;

@@ -1,4 +1,4 @@
-//===- ExpandConjugates.cpp - only the forward halves are left --------------------------------===//
+//===- ExpandConjugates.cpp - keeps only the forward halves of conjugates ---------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,7 +20,7 @@ void dropReplicated(Value value) {
     value.setType(par::withLayout(type, par::Layout::of(type).valueOnly()));
 }
 
-/// What the collective completes, for `partita explain`: the name of its location.
+/// Returns what the collective completes, for `partita explain`: the name of its location.
 StringRef reasonOf(Location loc) {
   if (auto name = loc->findInstanceOf<NameLoc>())
     return name.getName().getValue();

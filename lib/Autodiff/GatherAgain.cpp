@@ -1,12 +1,13 @@
-//===- GatherAgain.cpp - the backward pass gathers for itself ---------------------------------===//
+//===- GatherAgain.cpp - the backward pass repeats gathers ------------------------------------===//
 //
-// A gathered value (an activation, a parameter) on the list of saved values of train.accumulate lives
-// from the forward pass to the backward pass. Its shard is a rank's share of it: the backward pass gets
-// the shard and a gather of its own, right before the first use, marked `again` so that nothing joins
-// it with the forward pass's, unless the first use comes before the backward pass needs any
-// other parameter (the classifier's weights). So is what norms made of a gathered activation (of a
-// block whose branches run side by side): the backward pass computes it again from its own gather.
-// What a pipeline stage receives as shards is gathered once: there is one such value for many layers.
+// A gathered value (an activation, a parameter) in the list of saved values of train.accumulate
+// lives from the forward pass to the backward pass, although its shard is all that a rank needs to
+// keep. So the backward pass gets the shard and its own gather right before the first use. This is
+// marked `again`, so that nothing joins it with the forward pass's. Exception: the first use comes
+// before the backward pass needs any other parameter (the classifier's weights). Cheap results
+// computed from a gathered activation (norms of a block with parallel branches) are recomputed from
+// the backward pass's gather, too. What a pipeline stage receives as shards is gathered only once,
+// since many layers share that value.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -79,13 +80,14 @@ private:
       if (gather && gather.gathersParameters() && !isKept(&op))
         parameters.push_back(&op);
     }
-    // What is recomputed reads parameters in the backward pass.
+    // Recomputed ops read parameters in the backward pass, so activations come first.
     llvm::for_each(activations, [&](Operation *op) { split(loop, op); });
     llvm::for_each(parameters, [&](Operation *op) { split(loop, op); });
     loop.simplifySaved();
   }
 
-  /// A gather of one parameter's shards, perhaps through `f`s of other axes.
+  /// Returns true if the gathered value stays saved. The operand may be a parameter's shards, or an
+  /// `f` of them over another axis.
   bool isKept(Operation *gather) {
     if (strategy == "shard-grad-op" || kept.empty())
       return strategy == "shard-grad-op";
@@ -102,7 +104,7 @@ private:
     return gather && gather.gathersParameters();
   }
 
-  /// Does an op of the backward pass use a gathered parameter?
+  /// Returns true if an op of the backward pass uses a gathered parameter.
   static bool needsParameter(Operation &op) {
     return llvm::any_of(op.getOperands(), [](Value operand) {
       Operation *gather = train::forwardOf(operand).getDefiningOp();
@@ -110,7 +112,7 @@ private:
     });
   }
 
-  /// Is the gathered parameter still there when the backward pass comes to it?
+  /// Returns true if the gathered parameter is still alive when the backward pass gets to it.
   bool meets(Operation *gather, Operation *first) const {
     if (always || !gathersParameters(gather))
       return false;
@@ -118,8 +120,9 @@ private:
                          needsParameter);
   }
 
-  /// What the backward pass has of an op's results; empty where it needs none. An activation that it
-  /// uses through views alone stays saved: a mask, for which a gather costs more than its memory.
+  /// Returns the backward pass's arguments for an op's results; empty if it needs none. An
+  /// activation that the backward pass only uses through views stays saved: it is a mask, whose
+  /// gather costs more than its memory.
   static SmallVector<BlockArgument> savedOf(train::AccumulateOp loop, Operation *op) {
     SmallVector<BlockArgument> arguments;
     for (auto [number, value] : llvm::enumerate(loop.getSaved()))
@@ -130,7 +133,7 @@ private:
     return arguments;
   }
 
-  /// Splits a gather, with what is recomputed of it, where both passes use it.
+  /// Splits a gather, with what is recomputed from it, if both passes use it.
   void split(train::AccumulateOp loop, Operation *op) {
     SmallVector<Operation *> made{op};
     bool forward = false;
@@ -166,7 +169,8 @@ private:
     ++gathered;
   }
 
-  /// Is a forward op made of a gathered value and of what is small beside it, and no matmul?
+  /// Returns true for a forward op that is no matmul and computes from the gathered value and
+  /// operands that are small compared to it.
   static bool isCheap(Operation *op, Operation *gather) {
     std::string error;
     if (!isa<ShardInterface>(op) || isa<pipe::PipeDialect>(op->getDialect()) || !isPure(op) ||

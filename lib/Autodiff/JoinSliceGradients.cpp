@@ -1,8 +1,8 @@
-//===- JoinSliceGradients.cpp - sums of padded slices are concatenations ----------------------===//
+//===- JoinSliceGradients.cpp - turns sums of padded slices into concatenations ---------------===//
 //
-// The leaves of a tree of additions, all of them pads along one dimension with stride one: sorted
-// by offset, they must touch without gap or overlap and reach from one end to the other. Slices of a
-// parameter that different pipeline stages read stay a sum, of which each stage has its own terms.
+// All leaves of the tree of additions must be pads along one dimension with stride one that, sorted
+// by offset, cover it without gap or overlap. Slices of a parameter that different pipeline stages
+// read stay a sum, of which each stage has its own terms.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ bool collectPads(Value value, SmallVectorImpl<tx::PadOp> &pads) {
   return add && collectPads(add.getA(), pads) && collectPads(add.getB(), pads);
 }
 
-/// The one dimension that the pad does not take whole, or -1.
+/// Returns the only dimension along which the pad is wider than its operand, or -1.
 int64_t paddedDim(tx::PadOp pad) {
   int64_t found = -1;
   auto from = cast<RankedTensorType>(pad.getX().getType());
@@ -43,7 +43,7 @@ int64_t paddedDim(tx::PadOp pad) {
   return found;
 }
 
-/// The concatenation that `root` is, or null. `map`: of a program of several stages.
+/// Returns the concatenation that equals `root`, or null. `map` is for a program of several stages.
 Value join(tx::AddOp root, const StageMap *map) {
   SmallVector<tx::PadOp> pads;
   if (!collectPads(root.getResult(), pads))
@@ -63,7 +63,8 @@ Value join(tx::AddOp root, const StageMap *map) {
   }
   if (end != root.getType().getDimSize(dim))
     return {};
-  // Of unequal blocks that an axis splits each has its letter, and an axis splits one.
+  // If an axis splits the dimension, unequal blocks would need a letter each, and an axis splits
+  // only one letter.
   bool isSplit = !par::Layout::of(root.getType()).splits[dim].empty();
   if (isSplit && !llvm::all_equal(llvm::map_range(pieces, [&](Value piece) {
         return cast<RankedTensorType>(piece.getType()).getDimSize(dim);

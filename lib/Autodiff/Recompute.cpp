@@ -41,8 +41,8 @@ namespace {
 
 enum class Policy { None, Selective, Block };
 
-/// The layer that an op of the forward pass belongs to; none of an op outside of all layers, or that
-/// is no computation of the step.
+/// Returns the layer that an op of the forward pass belongs to; none for ops outside of all layers,
+/// or with regions or effects.
 std::optional<int64_t> layerOf(Operation *op) {
   train::LayerAttr layer = train::LayerAttr::of(op);
   if (!layer || layer.getNumber() < 0 || op->getNumRegions() != 0 || !isMemoryEffectFree(op))
@@ -50,12 +50,12 @@ std::optional<int64_t> layerOf(Operation *op) {
   return layer.getNumber();
 }
 
-/// Is a letter of its rule in two operands, but in no result: are products summed up?
+/// Returns true if the op sums products: its rule has a letter in two operands, but in no result.
 bool isProduct(Operation *op) {
   std::string error;
   const ShardRule *rule = par::ruleOf(op, error);
   if (!rule)
-    return true; // nobody says what it does
+    return true; // unknown, assume the worst
   auto has = [](unsigned letter) {
     return [letter](const RulePattern &pattern) { return pattern.contains(letter); };
   };
@@ -66,13 +66,14 @@ bool isProduct(Operation *op) {
   return false;
 }
 
-/// Does it compute without products and without other ranks or stages? Then memory's bandwidth is its cost.
+/// Returns true if the op has neither products nor communication, so that memory bandwidth
+/// determines its cost.
 bool isCheap(Operation *op) {
   return !isa_and_nonnull<par::ParDialect, pipe::PipeDialect>(op->getDialect()) &&
          !isa<CollectiveInterface>(op) && !isProduct(op);
 }
 
-/// The forward and the backward pass of one micro-batch.
+/// The forward and backward pass of one micro-batch.
 class Step {
 public:
   Step(train::AccumulateOp loop, StringAttr partitionOver)
@@ -85,7 +86,7 @@ public:
       arguments.try_emplace(value, loop.getSavedArgument(number));
   }
 
-  /// Bytes of activations that live from the forward to the backward pass.
+  /// Returns the bytes of activations that live from the forward to the backward pass.
   int64_t savedBytes() const {
     llvm::SmallSetVector<Value, 32> held;
     for (auto [value, argument] : arguments)
@@ -98,7 +99,7 @@ public:
     return bytes;
   }
 
-  /// How many of the values that enter layers this rank keeps only a shard of.
+  /// Returns how many of the values that enter layers are kept as shards.
   int64_t pieceCount() const {
     return llvm::count_if(pieces, [](auto &entry) { return bool(entry.second); });
   }
@@ -107,8 +108,8 @@ public:
     return llvm::map_to_vector(layers, [](auto &entry) { return int64_t(entry.first); });
   }
 
-  /// Lets the layer's backward pass compute for itself what the policy says; returns how many ops
-  /// it does again.
+  /// Makes the layer's backward pass recompute what the policy selects. Returns how many ops it
+  /// recomputes.
   int64_t apply(int64_t layer, Policy policy) {
     llvm::MapVector<Operation *, SmallVector<OpOperand *>> again; // op -> its backward uses
     for (Operation *op : layers[layer])
@@ -124,7 +125,7 @@ public:
     if (policy == Policy::Block)
       clones.before = firstOf(again);
     for (auto &[op, uses] : again) {
-      if (policy == Policy::Selective) { // each right before its use, on its own
+      if (policy == Policy::Selective) { // each by itself, right before its use
         clones.mapping.clear();
         clones.barriers.clear();
         clones.before = nullptr;
@@ -142,7 +143,7 @@ public:
   }
 
 private:
-  /// What is being done again, in front of `before`.
+  /// Ops that are being cloned, to be placed before `before`.
   struct Clones {
     int64_t layer = 0;
     Policy policy = Policy::None;
@@ -164,8 +165,9 @@ private:
     return first;
   }
 
-  /// The value whose memory is kept when `value` is saved: what it is a view of, or is gathered or
-  /// reduced from. Null where that takes no memory of the micro-batch, or is gathered again.
+  /// Returns the value whose memory is kept if `value` is saved: what it is a view of, or is
+  /// gathered or reduced from. Null if this uses no memory of the micro-batch, or is gathered
+  /// again.
   Value memoryOf(Value value) const {
     Operation *definer = value.getDefiningOp();
     while (definer && definer->getBlock() == forward && analysis::workOf(definer).bytes == 0) {
@@ -184,7 +186,7 @@ private:
     return argument && !argument.use_empty() && isa<RankedTensorType>(value.getType());
   }
 
-  /// A value for the backward pass, which is saved for it if it was not yet.
+  /// Returns a value for the backward pass. Saves it unless it is saved already.
   Value kept(OpBuilder &builder, Value value) {
     size_t before = loop.getSaved().size();
     IRMapping made;
@@ -194,8 +196,8 @@ private:
     return kept;
   }
 
-  /// The values of the backward pass that are a value of the forward pass: what is saved of it, and
-  /// the same views of what is saved.
+  /// Returns the backward pass's values that equal a forward value: the saved value, and the same
+  /// views of saved values.
   SmallVector<Value> keptOf(Value value) const {
     SmallVector<Value> found;
     if (BlockArgument argument = arguments.lookup(value))
@@ -212,7 +214,7 @@ private:
     return found;
   }
 
-  /// Does another layer's forward pass, or what follows the layers, use a result?
+  /// Returns true if another layer's forward pass, or anything after the layers, uses a result.
   bool leaves(Operation *op, int64_t layer) {
     return llvm::any_of(op->getUses(), [&](OpOperand &use) {
       auto yield = dyn_cast<train::YieldOp>(use.getOwner());
@@ -225,7 +227,8 @@ private:
     return policy == Policy::Block ? !leaves(op, layer) : isCheapAgain(op, layer, 8);
   }
 
-  /// Cheap, of operands that are there in the backward pass anyhow, or cheap to compute of such.
+  /// Returns true if the op is cheap, and its operands are available in the backward pass anyway or
+  /// cheap to recompute in turn.
   bool isCheapAgain(Operation *op, int64_t layer, int depth) {
     if (depth == 0 || layerOf(op) != layer || !isCheap(op))
       return false;
@@ -236,16 +239,16 @@ private:
     });
   }
 
-  /// What needs no memory of the step: parameters, constants.
+  /// Returns true for values that need no memory of the step: parameters and constants.
   static bool isGiven(Operation *op) {
     return isa<train::ReadOp>(op) || op->hasTrait<OpTrait::ConstantLike>() ||
            (isa<par::FOp>(op) && isa_and_nonnull<train::ReadOp>(op->getOperand(0).getDefiningOp()));
   }
 
-  /// The operand as a clone sees it.
+  /// Returns the operand for a clone.
   Value operandOf(Value operand, Clones &clones) {
     if (operand.getParentBlock() != forward)
-      return operand; // from outside the loop: there in every micro-batch
+      return operand; // from outside the loop, valid for every micro-batch
     Operation *definer = operand.getDefiningOp();
     bool isOfLayer = definer && layerOf(definer) == clones.layer &&
                      mayRecompute(definer, clones.layer, clones.policy);
@@ -256,7 +259,7 @@ private:
     OpBuilder builder(clones.before);
     Value saved = clones.policy == Policy::Block ? pieceOf(operand) : Value();
     Location loc = provenance::backward(operand.getLoc());
-    if (!provenance::get(loc, provenance::kLayer)) // an argument is of no layer
+    if (!provenance::get(loc, provenance::kLayer)) // an argument has no layer
       if (Attribute layer = provenance::get(clones.before, provenance::kLayer))
         loc = provenance::with(loc, provenance::kLayer, layer);
     Value barrier = train::BarrierOp::create(builder, loc, (saved ? saved : operand).getType(),
@@ -270,15 +273,15 @@ private:
     return barrier;
   }
 
-  /// What `f` passes on is what it is given, of which each rank may keep a shard.
+  /// Returns true for an `f` whose operand each rank may keep a shard of instead of its result.
   bool sharesPiece(Operation *op, const Clones &clones) const {
     auto f = dyn_cast<par::FOp>(op);
     return f && clones.policy == Policy::Block && partitionOver &&
            par::Layout::of(f.getValue().getType()).kind(partitionOver) == par::Kind::Invariant;
   }
 
-  /// What of the backward pass uses the full value itself, as a norm's gradient does, uses what is
-  /// gathered: else the full value would live as long.
+  /// Replaces uses of the full value in the backward pass, such as a norm's gradient, by the
+  /// gathered one, so that the full value need not be saved.
   void useGathered(Value whole, Value gathered) {
     for (Value kept : keptOf(whole))
       kept.replaceUsesWithIf(gathered, [&](OpOperand &use) {
@@ -287,8 +290,8 @@ private:
       });
   }
 
-  /// This rank's shard of a value that all ranks of tp hold, taken where it is defined; null if the
-  /// value is already sharded, or sharding was not requested.
+  /// Returns this rank's shard of a value that all ranks of tp have, taken where it is defined;
+  /// null if the value is already sharded, or sharding was not requested.
   Value pieceOf(Value whole) {
     auto type = cast<RankedTensorType>(whole.getType());
     if (!partitionOver || !isa<FloatType>(type.getElementType()) ||
@@ -305,7 +308,7 @@ private:
     return piece;
   }
 
-  /// Of the backward pass of the layer, for `partita explain`.
+  /// Returns a location in the layer's backward pass, for `partita explain`.
   Location gatherLoc(Value whole, int64_t layer) {
     MLIRContext *context = whole.getContext();
     auto none = StringAttr::get(context, "");
@@ -333,9 +336,9 @@ private:
 
   train::AccumulateOp loop;
   Block *forward, *backward;
-  StringAttr partitionOver;                        ///< the axis tp, where it was asked for
-  llvm::MapVector<Value, BlockArgument> arguments; ///< what saved values are in the backward pass
-  llvm::DenseMap<Value, Value> pieces;             ///< of what enters layers
+  StringAttr partitionOver;                        ///< the axis tp, if sharding was requested
+  llvm::MapVector<Value, BlockArgument> arguments; ///< saved values in the backward pass
+  llvm::DenseMap<Value, Value> pieces;             ///< shards of what enters layers
   std::map<int64_t, SmallVector<Operation *>> layers;
 };
 
@@ -388,7 +391,7 @@ private:
       policies.push_back(Policy::Selective);
     if (policy == "block" || (policy == "none" && budget > 0))
       policies.push_back(Policy::Block);
-    // With a budget, layer by layer, what is cheapest first, until it is kept.
+    // With a budget, starts with the cheapest policy, and stops once the budget holds.
     for (Policy next : policies)
       for (int64_t layer : layers)
         if (budget == 0 || step.savedBytes() > budget)

@@ -1,4 +1,4 @@
-//===- SavedValues.cpp - what the backward pass gets of the forward pass ----------------------===//
+//===- SavedValues.cpp - forward values in the backward pass ----------------------------------===//
 
 #include "lib/Autodiff/SavedValues.h"
 #include "dialects/Interfaces/Provenance.h"

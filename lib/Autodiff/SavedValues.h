@@ -1,4 +1,4 @@
-//===- SavedValues.h - what the backward pass gets of the forward pass --------------*- C++ -*-===//
+//===- SavedValues.h - forward values in the backward pass --------------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_AUTODIFF_SAVEDVALUES_H
 #define PARTITA_LIB_AUTODIFF_SAVEDVALUES_H
 
@@ -7,13 +7,13 @@
 
 namespace partita::autodiff {
 
-/// Does an op cost neither time nor memory: a constant, a view, `f`? Its results are not saved but
-/// made again.
+/// Returns true if an op costs neither time nor memory: a constant, a view, `f`. Its results are
+/// recomputed rather than saved.
 bool isFree(mlir::Operation *op);
 
-/// A value as ops of `loop`'s backward region use it: one from outside itself, one of the forward
-/// region an argument, and so saved. What is free is made again at the builder's insertion point,
-/// once for each `made`.
+/// Returns a value for use in `loop`'s backward region. Values from outside the loop stay as they
+/// are; values of the forward region are saved and become arguments. Results of free ops are
+/// recomputed at the builder's insertion point, once for each `made`.
 mlir::Value inBackward(mlir::OpBuilder &builder, train::AccumulateOp loop, mlir::Value value,
                        mlir::IRMapping &made);
 

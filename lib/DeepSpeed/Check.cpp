@@ -1,4 +1,4 @@
-//===- Check.cpp - keys by their rows: known, of the right type, within bounds ----------------===//
+//===- Check.cpp - checks keys by their rows: known, of the right type, in bounds -------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
 #include "partita/Support/NearestNames.h"
@@ -7,7 +7,7 @@
 using namespace llvm;
 using namespace partita::config;
 
-/// Is the key in a block that drops "auto"?
+/// Returns true if the key is in a block that drops "auto".
 static bool dropsAuto(StringRef path) {
   const Key *block = path.contains('.') ? findKey(path.split('.').first) : nullptr;
   return block && block->shape.dropsAuto;
@@ -20,7 +20,7 @@ static StringRef canonical(StringRef path) {
   return path;
 }
 
-/// Is it the default, as far as anyone can tell?
+/// Returns true if the value is recognizably the default.
 static bool isInitial(const Key &key, const Value &value) {
   double number;
   if (value.kind == Value::Integer || value.kind == Value::Real)
@@ -33,7 +33,7 @@ class Checker {
 public:
   Checker(const Document &document, GivenKeys &given) : document(document), given(given) {}
 
-  /// Recursion goes as deep as the rows do.
+  /// Checks members recursively, as deep as the rows go.
   bool checkMembers(const Value &block, StringRef path, StringRef spelled) {
     for (const Member &member : block.members)
       if (!checkMember(member, path, spelled))
@@ -51,7 +51,7 @@ private:
     std::string text = "unknown key " + quoted(spelled);
     if (spelled.ends_with("..."))
       return fail(member.at, text + "; write what it stands for");
-    for (const Alias &alias : aliases()) // a slip in an older name means that one
+    for (const Alias &alias : aliases()) // a typo in an older name
       if (alias.path.size() == path.size() && path.edit_distance(alias.path) == 1)
         return fail(member.at, text + "; did you mean '" + alias.path + "'?");
     if (const Key *key = nearestKey(path))
@@ -95,7 +95,7 @@ private:
 
   bool checkBlock(Given &here) {
     const Value &value = *here.value;
-    // DeepSpeed's first versions had nothing but a switch.
+    // DeepSpeed's first versions only had a switch.
     if (here.key->path == "zero_optimization" && value.kind == Value::Boolean)
       return true;
     if (value.kind == Value::Boolean && !value.boolean && here.key->shape.kind == Shape::Foreign)
@@ -110,7 +110,7 @@ private:
     if (here.key->use == Use::Refused)
       return fail(here.at, quoted(here.spelled) + ": " + here.key->about);
     std::string path = here.key->path.str(), spelled = here.spelled; // the map may grow
-    if (path == "optimizer") // before its parameters, which may be another one's
+    if (path == "optimizer") // before its parameters, which may belong to another one
       for (const Member &member : value.members)
         if (member.key == "type" && member.value.kind == Value::Text && !member.value.isAuto())
           if (std::string problem = optimizerProblem(member.value.text); !problem.empty())
@@ -118,7 +118,8 @@ private:
     return checkMembers(value, path, spelled);
   }
 
-  /// The "enabled" of a foreign block that is true: its own, or where it has none one within it.
+  /// Finds the "enabled" of a foreign block that is true: its own or, if it has none, one within
+  /// it.
   static const Value *findSwitch(const Value &block) {
     for (const Member &member : block.members)
       if (member.key == "enabled")

@@ -1,4 +1,4 @@
-//===- Document.cpp - files, places and messages of configurations ----------------------------===//
+//===- Document.cpp - files, locations and messages of configurations -------------------------===//
 
 #include "partita/DeepSpeed/Document.h"
 #include "lib/DeepSpeed/Reader.h"
@@ -75,7 +75,8 @@ std::string Document::lineOf(SMLoc at) const {
   return (file + ":" + Twine(sources.getLineAndColumn(at).first)).str();
 }
 
-/// The place, the message, and the line with a caret: of a long line what stands around the place.
+/// Prints the location, the message, and the line with a caret; of a long line only the
+/// surroundings.
 void Document::tell(SMLoc at, bool isError, const Twine &message) const {
   constexpr size_t kWidest = 100;
   auto [line, column] = sources.getLineAndColumn(at);

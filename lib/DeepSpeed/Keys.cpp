@@ -1,4 +1,4 @@
-//===- Keys.cpp - looking rows up -------------------------------------------------------------===//
+//===- Keys.cpp - finds rows of keys ----------------------------------------------------------===//
 
 #include "partita/DeepSpeed/Keys.h"
 #include "lib/DeepSpeed/Rows.h"
@@ -78,7 +78,7 @@ const Key *partita::config::nearestKey(StringRef path) {
   copy_if(all, std::back_inserter(beside), [&](const Key *key) { return key->block() == block; });
   if (const Key *key = nearestOf(beside, farthestError(name)))
     return key;
-  // The right word in the wrong place, or nearly so.
+  // The right word in another block, or nearly so.
   return nearestOf(all, farthestError(name) / 2);
 }
 

@@ -1,4 +1,4 @@
-//===- Page.cpp - every key, as a page and as a resolved file ---------------------------------===//
+//===- Page.cpp - prints all keys, and resolved files -----------------------------------------===//
 
 #include "partita/DeepSpeed/Resolve.h"
 #include "llvm/ADT/STLExtras.h"
@@ -28,7 +28,7 @@ static StringRef useText(const Key &key) {
   return "";
 }
 
-/// A cell of a table: '|' would end it.
+/// Escapes a table cell: '|' would end it.
 static std::string cell(StringRef text) {
   std::string result;
   for (char c : text)
@@ -62,11 +62,11 @@ void partita::config::printPage(raw_ostream &os) {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// A resolved configuration
+// Resolved configurations
 //===------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Values in blocks again.
+/// Groups values into blocks again.
 struct Node {
   StringRef name;
   const Entry *entry = nullptr;
@@ -86,7 +86,7 @@ static void insert(Node &root, const Entry &entry) {
   node->entry = &entry;
 }
 
-/// One line of a comment, whatever the text.
+/// Returns a comment of one line, whatever the text.
 static std::string commentOf(const Entry &entry) {
   std::string text = entry.from;
   if (!entry.becomes.empty())

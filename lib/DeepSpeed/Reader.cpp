@@ -1,4 +1,4 @@
-//===- Reader.cpp - reading JSON with Hjson's liberties ---------------------------------------===//
+//===- Reader.cpp - reads JSON with Hjson's extensions ----------------------------------------===//
 
 #include "lib/DeepSpeed/Reader.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,7 +12,7 @@ using namespace partita::config;
 
 namespace {
 
-/// One pass over the text; the first error ends it.
+/// Reads the text in one pass; the first error ends it.
 class Reader {
 public:
   Reader(const Document &document, StringRef text)
@@ -43,7 +43,7 @@ private:
   }
   bool starts(StringRef token) const { return StringRef(at, end - at).starts_with(token); }
 
-  /// Space and comments; were there line ends among them?
+  /// Skips space and comments. Returns true if there was a line end among them.
   bool skip() {
     bool newline = false;
     while (at != end) {
@@ -64,8 +64,8 @@ private:
     return newline;
   }
 
-  /// Between two members or items: a comma, or a line's end. `closes` is the bracket that ends
-  /// them; 0 is the end of the file. Returns false after an error; `done` when they have ended.
+  /// Reads what separates two members or items: a comma, or a line end. `closes` is the closing
+  /// bracket; 0 is the end of the file. Returns false after an error; sets `done` at the end.
   bool separator(char closes, StringRef what, SMLoc opened, bool &done) {
     bool newline = skip();
     bool comma = at != end && *at == ',';
@@ -175,7 +175,7 @@ private:
     return true;
   }
 
-  /// A number, true, false, null; else Hjson's text without quotes, to the line's end.
+  /// Reads a number, true, false, null, or else Hjson's unquoted text up to the end of the line.
   bool readWord(Value &value) {
     const char *begin = at;
     while (at != end && !isSpace(*at) && !StringRef(",]}#").contains(*at) && !starts("//") &&
@@ -194,7 +194,8 @@ private:
     while (at != end && *at != '\n')
       ++at;
     value.text = StringRef(begin, at - begin).rtrim().str();
-    // Hjson takes the rest of the line for text, brackets and comments too, which nobody means.
+    // Hjson would treat the rest of the line as text, including brackets and comments, which is
+    // never intended.
     StringRef text = value.text;
     if (text.find_first_of(",[]{}\"") != StringRef::npos || text.contains(" #") ||
         text.contains(" //") || text.contains(" /*"))
@@ -204,7 +205,7 @@ private:
     return true;
   }
 
-  /// JSON's numbers, and no other: no hexadecimal ones, no infinity.
+  /// Reads a number as in JSON: neither hexadecimal nor infinite.
   static bool readNumber(Value &value, StringRef word) {
     StringRef digits = word;
     digits.consume_front("-");
@@ -219,7 +220,7 @@ private:
     if (whole && !word.getAsInteger(10, value.integer)) {
       value.kind = Value::Integer;
     } else if (std::trunc(value.real) == value.real && std::abs(value.real) < 9e15) {
-      value.kind = Value::Integer; // 5e8 is what people write
+      value.kind = Value::Integer; // people write 5e8
       value.integer = int64_t(value.real);
     }
     return true;
@@ -271,7 +272,7 @@ private:
     return true;
   }
 
-  /// ''' ... ''': as it stands, without the first and the last line end.
+  /// Reads ''' ... ''': verbatim, without the first and the last line end.
   bool readLines(Value &value) {
     value.kind = Value::Text;
     StringRef rest = StringRef(at, end - at).drop_front(3);

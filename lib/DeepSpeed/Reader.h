@@ -7,7 +7,7 @@
 
 namespace partita::config {
 
-/// Reads `text`, a part of the document's file, into `value`, a block. False after one message.
+/// Reads `text`, part of the document's file, into `value`, a block. Returns false after one error.
 bool readDocument(const Document &document, llvm::StringRef text, Value &value);
 
 } // namespace partita::config

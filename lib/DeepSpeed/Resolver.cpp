@@ -1,4 +1,4 @@
-//===- Resolver.cpp - reading keys, setting options -------------------------------------------===//
+//===- Resolver.cpp - reads keys, sets options ------------------------------------------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
 #include "llvm/ADT/StringExtras.h"
@@ -102,7 +102,8 @@ void Resolver::idle(StringRef path, StringRef reason) {
     entryOf[path].idle = reason.str();
 }
 
-/// "0.001" and "1e-3", "0.9,0.999" and "0.90,0.999" say the same.
+/// Returns true if two texts are equal as numbers: "0.001" and "1e-3", "0.9,0.999" and
+/// "0.90,0.999".
 static bool sayTheSame(StringRef one, StringRef other) {
   SmallVector<StringRef> parts[2];
   one.split(parts[0], ',');
@@ -140,7 +141,7 @@ bool Resolver::set(StringRef path, StringRef option, StringRef text) {
       return fail(path, name(path) + " asks for " + optionText(option, text) +
                             ", but the command line says " + optionText(option, *other) +
                             "; leave one of them out");
-    return true; // it says so already
+    return true; // already equal
   }
   out.plan.push_back({option.str(), text.str(), findKey(path), placeOf(path)});
   Entry &entry = entryOf[path];
@@ -171,11 +172,11 @@ bool Resolver::settle(StringRef path, StringRef option, StringRef initial, std::
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Once all blocks are read
+// After all blocks
 //===------------------------------------------------------------------------------------------===//
 
-/// An option that a key needs and that this version lacks. Where no key asks for it, nothing is
-/// lost but DeepSpeed's default.
+/// Reports an option that a key needs and this version lacks. An option that no key requests only
+/// sets DeepSpeed's default, which may be dropped.
 bool Resolver::refuseWhatIsNotThere() {
   auto check = [&](std::vector<Setting> &settings, const std::function<bool(StringRef)> &knows,
                    StringRef whose) {

@@ -1,12 +1,12 @@
-//===- Resolver.h - reading keys, setting options -----------------------------------*- C++ -*-===//
+//===- Resolver.h - reads keys, sets options ----------------------------------------*- C++ -*-===//
 //
-// What the files of the blocks share. Each has its rows and one function that reads them:
+// Shared by the files of the blocks. Each has its rows and one function that reads them:
 //
-//     bool resolveBatch(Resolver &r);      false after one message
+//     bool resolveBatch(Resolver &r);      false after one error
 //
-// find, flag, real, whole and word read a key by its path and mark it as read; set and run say
-// which option it becomes, and compare it with the command line's; value says what was made of an
-// "auto".
+// find, flag, real, whole and word read a key by its path and mark it as read. set and setRun
+// record the option that it becomes, and compare it with the command line's. value records what an
+// "auto" was resolved to.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -19,23 +19,23 @@
 
 namespace partita::config {
 
-/// A key that the file gives.
+/// A key in the file.
 struct Given {
   const Key *key = nullptr;
   const Value *value = nullptr;
   llvm::SMLoc at;       ///< of the key
   std::string spelled;  ///< its path as the file has it
-  bool dropped = false; ///< null, or an "auto" that DeepSpeed drops: as if it were absent
+  bool dropped = false; ///< null, or an "auto" that DeepSpeed drops: treated as absent
 };
 using GivenKeys = llvm::StringMap<Given>;
 
-/// Checks every key by its row. False after one message.
+/// Checks every key by its row. Returns false after one error.
 bool collectKeys(const Document &document, GivenKeys &given);
 
-/// Why there is no optimizer of this name; nothing where there is one.
+/// Returns why there is no optimizer of this name; "" if there is one.
 std::string optimizerProblem(llvm::StringRef name);
 
-/// An option's text as the value of a key, JSON.
+/// Converts an option's text to the JSON value of a key.
 std::string jsonOf(llvm::StringRef path, llvm::StringRef text);
 
 class Resolver {
@@ -47,69 +47,71 @@ public:
   const Facts &facts;
   Resolution &out;
   GivenKeys given;
-  /// What several blocks need: settled by the first that does.
+  /// Shared by several blocks, set by the first that needs it.
   std::string precision = "float32";
   double rate = 1e-3; ///< the optimizer's learning rate
   int64_t stage = 0;
   bool offloadsParameters = false;
 
-  /// The key as the file has it; null when it is absent or dropped.
+  /// Returns the key as the file has it; null if it is absent or dropped.
   const Given *find(llvm::StringRef path);
   bool has(llvm::StringRef path) { return find(path); }
-  /// The same, without marking it as read: to say that it does not belong here.
+  /// Returns true if the file has the key, without marking it as read, e.g. to report it as
+  /// misplaced.
   bool isGiven(llvm::StringRef path) const {
     auto found = given.find(path);
     return found != given.end() && !found->second.dropped;
   }
   bool isAuto(llvm::StringRef path);
-  /// The value, or the default; of an "auto" the default too.
+  /// Return the value, or the default for an absent key or an "auto".
   bool flag(llvm::StringRef path);
   double real(llvm::StringRef path);
   int64_t whole(llvm::StringRef path);
-  std::string word(llvm::StringRef path); ///< a Choice in small letters, a Text as it is
+  std::string word(llvm::StringRef path); ///< a Choice in lower case, a Text verbatim
 
-  /// The message at the key's value, or at the file's beginning where it is absent. Returns false.
+  /// Reports an error at the key's value, or at the beginning of the file if it is absent. Returns
+  /// false.
   bool fail(llvm::StringRef path, const llvm::Twine &message);
-  /// How a message names the key: as the file spells it, in quotes.
+  /// Returns the key's name for messages: as the file spells it, in quotes.
   std::string name(llvm::StringRef path);
   llvm::SMLoc placeOf(llvm::StringRef path);
 
-  /// The key becomes a plan option. False after a message: the command line says something else.
-  /// `path` may be of an absent key, whose default it is; then the command line counts.
+  /// Sets the plan option that the key becomes. Returns false after an error if the command line
+  /// has another value. `path` may be absent from the file: then `text` is a default, and the
+  /// command line takes precedence.
   bool set(llvm::StringRef path, llvm::StringRef option, llvm::StringRef text);
-  /// The key asks for something in the host's memory: a word of the plan option offload, of which
-  /// there is one for all.
+  /// Adds a word to the plan option offload, which all keys share.
   void offload(llvm::StringRef path, llvm::StringRef what);
-  /// A default of the program's run options.
+  /// Sets a default of the program's run options.
   void setRun(llvm::StringRef path, llvm::StringRef option, llvm::StringRef text);
-  /// What the key's value was resolved to, as JSON, and from where.
+  /// Records the JSON value that the key was resolved to, and its origin.
   void value(llvm::StringRef path, llvm::StringRef json, llvm::StringRef from);
-  /// The key has no effect here, for this reason.
+  /// Records that the key has no effect here, and why.
   void idle(llvm::StringRef path, llvm::StringRef reason);
-  /// No value for an "auto"; `how` says what would give one.
+  /// Records that an "auto" has no value; `how` describes what would give one.
   void lacks(llvm::StringRef path, llvm::StringRef how) {
     lacking.push_back({path.str(), how.str()});
   }
 
-  /// A number that is a plan option: the file's; of an "auto" the command line's or `initial`. Sets
-  /// it, and `text` to what it is.
+  /// Resolves a number that becomes a plan option: the file's or, for an "auto", the command line's
+  /// or `initial`. Sets the option, and `text` to its value.
   bool settle(llvm::StringRef path, llvm::StringRef option, llvm::StringRef initial,
               std::string &text);
 
   const std::string *commandLine(llvm::StringRef option) const;
-  /// A plan option as the command line or a key has set it so far; "" where none has.
+  /// Returns a plan option as set so far by the command line or a key, or "".
   std::string planned(llvm::StringRef option) const;
-  /// Ranks of an axis; of all.
+  /// Returns the number of ranks of an axis, or of all axes.
   int64_t size(llvm::StringRef axis) const;
   int64_t world() const;
-  /// Ranks that the batch is split over.
+  /// Returns the number of ranks that the batch is split over.
   int64_t dataParallel() const { return size("dp") * size("fsdp"); }
   /// Do ranks have gradients of the same parameters? Those of key heads that several ranks of tp have count for nothing here.
   bool reducesGradients() const { return dataParallel() > 1 || planned("sequence-parallel") == "true"; }
   int64_t elementBytes() const { return precision == "float32" ? 4 : 2; }
 
-  /// Once all blocks are read: the entries in order, every "auto" without a value in one message,
-  /// and what is asked for that is not there yet.
+  /// Finishes once all blocks are read: sorts the entries, reports every "auto" without a value in
+  /// one message, and options that are requested but missing.
   bool finish();
 
 private:
@@ -122,7 +124,7 @@ private:
 bool resolveBatch(Resolver &r);
 bool resolveStep(Resolver &r);
 bool resolvePrecision(Resolver &r);
-bool resolveGradientTypes(Resolver &r); ///< knows the batch
+bool resolveGradientTypes(Resolver &r); ///< after the batch
 bool resolveOptimizer(Resolver &r);
 bool resolveScheduler(Resolver &r);
 bool resolveZero(Resolver &r);
@@ -130,7 +132,7 @@ bool resolveOffload(Resolver &r);
 bool resolveActivationCheckpointing(Resolver &r);
 bool resolveMonitors(Resolver &r);
 bool resolveTensorParallel(Resolver &r);
-bool resolvePipeline(Resolver &r); ///< before checkpointing: it may ask for recomputation
+bool resolvePipeline(Resolver &r); ///< before checkpointing, since it may request recomputation
 
 } // namespace partita::config
 

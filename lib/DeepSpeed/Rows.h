@@ -1,4 +1,4 @@
-//===- Rows.h - how rows are written ------------------------------------------------*- C++ -*-===//
+//===- Rows.h - helpers to write rows of keys ---------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_DEEPSPEED_ROWS_H
 #define PARTITA_LIB_DEEPSPEED_ROWS_H

@@ -1,4 +1,4 @@
-//===- CopyRuntime.cpp - the runtime's sources beside a program -------------------------------===//
+//===- CopyRuntime.cpp - copies the runtime's sources next to a program -----------------------===//
 
 #include "lib/Emit/CopyRuntime.h"
 #include "llvm/ADT/SmallString.h"
@@ -10,7 +10,7 @@ using namespace llvm;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
-/// Sources, and the files that make them; not what an editor or a build leaves beside them.
+/// Returns true for sources and makefiles, false for files left by an editor or a build.
 static bool isSource(StringRef name) {
   return name == "Makefile" || StringSwitch<bool>(path::extension(name))
                                    .Cases({".h", ".cuh", ".cu", ".cpp", ".mk"}, true)

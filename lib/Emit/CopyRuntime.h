@@ -1,4 +1,4 @@
-//===- CopyRuntime.h - the runtime's sources beside a program -----------------------*- C++ -*-===//
+//===- CopyRuntime.h - copies the runtime's sources next to a program ---------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EMIT_COPYRUNTIME_H
 #define PARTITA_LIB_EMIT_COPYRUNTIME_H
@@ -8,8 +8,8 @@
 
 namespace partita::emit {
 
-/// Copies what programs for GPUs are built with from the runtime's source folder into the folder
-/// `to`, which it makes. What went wrong, with the path before it, or nothing.
+/// Copies the sources with which GPU programs are built from the runtime's folder to the folder
+/// `to`, which it creates. Returns an error that starts with the path, or "".
 std::string copyRuntime(llvm::StringRef source, llvm::StringRef to);
 
 } // namespace partita::emit

@@ -1,7 +1,7 @@
-//===- EmitProgram.cpp - a program's folder ---------------------------------------------------===//
+//===- EmitProgram.cpp - writes a program's folder --------------------------------------------===//
 //
-// Everything is written, and built, in a temporary folder beside the wanted one, which is renamed
-// when it is complete. Whatever goes wrong, the temporary folder goes away.
+// Everything is written, and built, in a temporary folder next to the target, which is renamed once
+// it is complete. On any error the temporary folder is removed.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ static std::string meshText(ModuleOp module) {
   return text.empty() ? "one rank" : rt::commentText(text);
 }
 
-/// What a function is for, as its comment.
+/// Returns the purpose of a function, for its comment.
 static StringRef purposeOf(Operation *function) {
   std::optional<train::EntryPoint> entry = train::entryPointOf(function);
   if (!entry)
@@ -65,13 +65,13 @@ static StringRef purposeOf(Operation *function) {
 
 namespace {
 
-/// The functions of a program, those of each stage in a namespace of its own.
+/// Prints the functions of a program, those of each stage in a namespace of its own.
 class FunctionsPrinter {
 public:
   FunctionsPrinter(ModuleOp module, llvm::raw_ostream &os) : stages(pipe::stagesOf(module)), os(os) {}
 
-  /// A kernel that several stages have, of the same text, once; under a name that is another one's
-  /// already it stays in its stage's namespace.
+  /// Prints a kernel that several stages have once if its text is the same. If another kernel has
+  /// taken its name, it goes into its stage's namespace.
   LogicalResult printKernels() {
     for (ModuleOp stage : stages) {
       WalkResult printed = forFunctions(stage, /*calls=*/false, [&](StringRef name, StringRef text) {
@@ -90,7 +90,7 @@ public:
     return success();
   }
 
-  /// What calls them: layers and entry points.
+  /// Prints the functions that call kernels: layers and entry points.
   LogicalResult printCalls() {
     for (ModuleOp stage : stages) {
       std::string space = emit::stageSpace(stage);
@@ -107,7 +107,8 @@ public:
   }
 
 private:
-  /// Each function with the text that belongs to it: in front of a kernel its own, of a layer the table.
+  /// Visits each function with the text that belongs to it: the text before a kernel, the table of
+  /// a layer.
   static WalkResult forFunctions(ModuleOp stage, bool calls,
                                  llvm::function_ref<void(StringRef, StringRef)> visit) {
     std::string buffer;
@@ -136,7 +137,7 @@ private:
       visit(function.getName(), buffer);
       buffer.clear();
     }
-    if (!buffer.empty()) // text behind the last function
+    if (!buffer.empty()) // text after the last function
       visit("", buffer);
     return WalkResult::advance();
   }
@@ -151,15 +152,15 @@ private:
 
 LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
                                     llvm::raw_ostream &os) {
-  provenance::load(module, /*setAside=*/false); // variables are called after locations
+  provenance::load(module, /*setAside=*/false); // variables are named after locations
   os << "// " << options.program << ": " << meshText(module)
      << "\n// Written by partita; compile it with the Makefile beside it.\n\n"
      << emit::emitterOf(rt::Target::of(module)).getPrelude() << emit::Topology(module).enumerations();
   FunctionsPrinter functions(module, os);
   if (failed(functions.printKernels()))
     return failure();
-  // Of a deep model they are tens of thousands of lines, on which -O3 takes most of a minute and
-  // more than a gigabyte; at -O0 a few seconds.
+  // For a deep model, these are tens of thousands of lines, on which -O3 takes most of a minute and
+  // more than a gigabyte; -O0 takes a few seconds.
   os << "\n// What follows only calls; there is nothing in it to optimize.\n"
         "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
   if (failed(functions.printCalls()))
@@ -174,8 +175,8 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
 // The folder
 //===------------------------------------------------------------------------------------------===//
 
-/// What stands in the folder that no emission writes, or "": a manifest names the program, and with
-/// it the files that make builds of it.
+/// Returns an entry of the folder that no emission writes, or "". The manifest names the program,
+/// and so the files that make builds.
 static std::string foreignEntry(StringRef folder) {
   llvm::SmallString<128> manifest(folder);
   path::append(manifest, "manifest.json");
@@ -204,8 +205,8 @@ static std::string foreignEntry(StringRef folder) {
   return "";
 }
 
-/// May the folder be replaced? Only if it is empty or holds an emitted program and nothing else;
-/// otherwise says why not.
+/// Returns why the folder may not be replaced, or "": it must be empty or contain only an emitted
+/// program.
 static std::string checkTarget(StringRef folder) {
   if (!fs::exists(folder))
     return {};
@@ -220,8 +221,8 @@ static std::string checkTarget(StringRef folder) {
       .str();
 }
 
-/// The line of make's output that says so, when a device is full, and how much is free on those
-/// that a build writes to.
+/// If make's output says that a device is full, returns that line and how much space is free on the
+/// devices that a build writes to.
 static std::string fullDevice(StringRef output, StringRef folder) {
   size_t at = output.find(std::strerror(ENOSPC));
   if (at == StringRef::npos)
@@ -238,13 +239,13 @@ static std::string fullDevice(StringRef output, StringRef folder) {
   return text;
 }
 
-/// A file in memory that another process can open; "" when there is none.
+/// Creates a file in memory that another process can open; "" on failure.
 static std::string memoryFile(int &descriptor) {
   descriptor = memfd_create("build.log", 0);
   return descriptor < 0 ? "" : "/proc/self/fd/" + std::to_string(descriptor);
 }
 
-/// This process's environment, but for messages that are not translated: they are looked through.
+/// Returns this process's environment with untranslated messages, since they are parsed.
 static std::vector<StringRef> untranslated() {
   std::vector<StringRef> variables;
   for (char **variable = environ; *variable; ++variable)
@@ -254,7 +255,8 @@ static std::vector<StringRef> untranslated() {
   return variables;
 }
 
-/// Runs make; its output is reported if it fails. It goes into memory: the disk may be full.
+/// Runs make and reports its output if it fails. The output is kept in memory, since the disk may
+/// be full.
 static std::string build(const TemporaryFolder &folder) {
   llvm::ErrorOr<std::string> make = llvm::sys::findProgramByName("make");
   if (!make)

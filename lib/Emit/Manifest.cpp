@@ -1,4 +1,4 @@
-//===- Manifest.cpp - what is known of a program before it runs, as JSON ----------------------===//
+//===- Manifest.cpp - describes a program as JSON before it runs ------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
@@ -23,7 +23,7 @@ namespace json = llvm::json;
 
 namespace {
 
-/// JSON text is UTF-8; names in a model need not be.
+/// Returns valid UTF-8, as JSON requires; names in a model need not be.
 std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
@@ -74,7 +74,7 @@ int64_t rankCount(ModuleOp module) {
   return ranks;
 }
 
-/// The rows of all stages; each says of which it is, where there are several.
+/// Adds the stage to a row if there are several.
 void addStage(json::Object &row, ModuleOp stage) {
   if (std::optional<int64_t> number = pipe::stageOf(stage))
     row["stage"] = *number;
@@ -122,8 +122,8 @@ stages::Slot slotOf(const train::OrderAttr::Slot &slot) {
   return {slot.pass.kind, static_cast<int>(slot.pass.chunk), static_cast<int>(slot.microBatch)};
 }
 
-/// What `note-schedule` found: the order in runs, as slots of a schedule's file, and what passes cost, by
-/// their kind and chunk.
+/// Returns what `note-schedule` found: the order in runs, with slots as in a schedule file, and the
+/// costs of passes by kind and chunk.
 json::Object scheduleOf(ModuleOp stage, train::CostsAttr noted) {
   json::Array runs;
   for (const train::OrderAttr::Run &run : noted.getOrder().getRuns()) {
@@ -201,7 +201,7 @@ json::Array partita::describeStages(ModuleOp module) {
 
 namespace {
 
-/// The tensors of the model's file that hold the parameter.
+/// Lists the tensors of the model file that hold the parameter.
 json::Array storedTensors(train::ParameterOp parameter) {
   json::Array result;
   for (const train::StoredTensor &tensor : train::tensorsOf(parameter)) {
@@ -217,7 +217,7 @@ json::Array storedTensors(train::ParameterOp parameter) {
   return result;
 }
 
-/// What import had to guess.
+/// Lists what import had to guess.
 json::Array notesOf(ModuleOp module) {
   json::Array result;
   for (train::NoteAttr note : train::notesOf(module))
@@ -225,7 +225,7 @@ json::Array notesOf(ModuleOp module) {
   return result;
 }
 
-/// Each once, of the stages that have it.
+/// Lists each parameter once, with the stages that have it.
 json::Array parametersOf(ModuleOp module) {
   json::Array result;
   llvm::MapVector<StringAttr, std::pair<train::ParameterOp, json::Array>> all;
@@ -253,7 +253,7 @@ json::Array parametersOf(ModuleOp module) {
   return result;
 }
 
-/// Where initial values come from, as the files were.
+/// Lists the files with initial values, as import found them.
 json::Array filesOf(ModuleOp module) {
   json::Array result;
   for (const KnownFile &file : knownFiles(module))

@@ -1,4 +1,4 @@
-//===- Printer.cpp - EmitC as C++ that a person would write -----------------------------------===//
+//===- Printer.cpp - prints EmitC as readable C++ ---------------------------------------------===//
 
 #include "lib/Emit/Printer.h"
 #include "dialects/Interfaces/Provenance.h"
@@ -29,8 +29,8 @@ std::string emit::declare(Type type, StringRef name) {
   return text + (StringRef(text).ends_with("&") ? "" : " ") + name.str();
 }
 
-/// Where a line that is too long may be broken: behind the last ", " outside of string literals
-/// that fits; 0: nowhere.
+/// Returns where to break a long line: after the last ", " that fits and is outside of string
+/// literals; 0 if there is none.
 static size_t breakPoint(StringRef text, size_t limit) {
   bool quoted = false;
   int depth = 0;
@@ -90,8 +90,8 @@ void FunctionPrinter::define(Value value, std::string expression, unsigned depth
 static constexpr StringLiteral kWord = "0123456789_abcdefghijklmnopqrstuvwxyz"
                                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Adds every word of `text` that an opening parenthesis follows, but for members (`rank.at(`), which
-/// no variable hides.
+/// Adds every word of `text` before an opening parenthesis, except members (`rank.at(`), which no
+/// variable hides.
 static void addCalled(StringRef text, llvm::StringSet<> &names) {
   for (size_t at = text.find('('); at != StringRef::npos; at = text.find('(', at + 1)) {
     StringRef called = text.take_front(at), before = called.rtrim(kWord);
@@ -240,13 +240,13 @@ LogicalResult FunctionPrinter::printIf(emitc::IfOp branch, unsigned depth) {
 }
 
 LogicalResult FunctionPrinter::printFor(emitc::ForOp loop, unsigned depth) {
-  // EmitC's text form drops the location, and with it the name, of a loop's variable.
+  // EmitC's textual form drops the location, and with it the name, of a loop's variable.
   std::string name = nameFor(loop.getInductionVar(), loop->hasAttr("rt.layer") ? "layer" : "micro");
   line(depth, "for (int64_t " + name + " = " + use(loop.getLowerBound()) + "; " + name + " < " +
                   use(loop.getUpperBound()) + "; ++" + name + ") {");
   if (failed(printBlock(*loop.getBody(), depth + 1)))
     return failure();
   line(depth, "}");
-  taken.erase(name); // the next loop's may be called so, too
+  taken.erase(name); // the next loop may use the name, too
   return success();
 }

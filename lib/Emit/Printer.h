@@ -1,4 +1,4 @@
-//===- Printer.h - EmitC as C++ that a person would write ---------------------------*- C++ -*-===//
+//===- Printer.h - prints EmitC as readable C++ -------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EMIT_PRINTER_H
 #define PARTITA_LIB_EMIT_PRINTER_H
@@ -12,14 +12,14 @@ namespace partita::emit {
 /// On an EmitC op: the comment at the end of its line.
 inline constexpr llvm::StringLiteral kCommentAttr = "rt.comment";
 
-/// Prints one emitc.func: variables are named by their locations, literals stand where they are
-/// used, `rt.comment` becomes a remark at the line's end, long lines are broken. Upstream's
+/// Prints one emitc.func. Variables are named by their locations, literals are inlined,
+/// `rt.comment` becomes a comment at the end of the line, and long lines are broken. Upstream's
 /// translateToCpp gives an equivalent program without the names; a test compares both.
 class FunctionPrinter {
 public:
   explicit FunctionPrinter(llvm::raw_ostream &os) : os(os) {}
   mlir::LogicalResult print(mlir::emitc::FuncOp function);
-  /// A line outside of functions, as it is.
+  /// Prints a line outside of functions verbatim.
   void print(mlir::emitc::VerbatimOp text);
 
 private:
@@ -30,10 +30,11 @@ private:
   mlir::LogicalResult printFor(mlir::emitc::ForOp loop, unsigned depth);
   mlir::LogicalResult printIf(mlir::emitc::IfOp branch, unsigned depth);
 
-  /// No value may be called like a function that is called beside it.
+  /// Reserves the names of called functions, so that no value hides them.
   void reserveCalled(mlir::emitc::FuncOp function);
 
-  /// A declaration where the value has a name of its own, else text for its users.
+  /// Prints a declaration if the value has a name of its own; otherwise keeps the text for its
+  /// users.
   void define(mlir::Value value, std::string expression, unsigned depth,
               llvm::StringRef remark = "");
   std::string use(mlir::Value value) const { return names.lookup(value); }
@@ -45,7 +46,7 @@ private:
   llvm::StringSet<> taken;
 };
 
-/// "float *", "int64_t": with the space or star that belongs in front of a name.
+/// Returns "float *", "int64_t " etc. followed by the name.
 std::string declare(mlir::Type type, llvm::StringRef name);
 
 } // namespace partita::emit

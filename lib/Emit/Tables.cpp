@@ -1,4 +1,4 @@
-//===- Tables.cpp - the constant tables of a program ------------------------------------------===//
+//===- Tables.cpp - prints the constant tables of a program -----------------------------------===//
 
 #include "lib/Emit/Tables.h"
 #include "dialects/Amp/Amp.h"
@@ -76,8 +76,8 @@ private:
 
   bool isOfStages() const { return stages.front() != module; }
 
-  /// `static const Type kName[] = {rows};`
-  /// Is there a table?
+  /// Prints `static const Type kName[] = {rows};`. Returns false, and prints nothing, if the table
+  /// is empty.
   bool rows(StringRef type, StringRef name, ArrayRef<std::string> list) {
     if (list.empty())
       return false;
@@ -88,7 +88,7 @@ private:
     return true;
   }
 
-  /// The same of a table of the program, noted for program().
+  /// Prints a table of the program and notes it for program().
   void programRows(StringRef type, StringRef name, ArrayRef<std::string> list) {
     if (!rows(type, name, list))
       return;
@@ -97,7 +97,7 @@ private:
     members.push_back({member, ("k" + name).str()});
   }
 
-  /// The axis's number; types only name axes of the mesh.
+  /// Returns the axis's number; types only name axes of the mesh.
   int64_t numberOf(StringAttr axis) {
     return pipe::axisNumber(stages.front(), llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin());
   }
@@ -123,19 +123,20 @@ private:
     return "{" + llvm::join(splits, ", ") + "}";
   }
 
-  /// "global shape, local shape, splits".
+  /// Returns "global shape, local shape, splits".
   std::string placedText(RankedTensorType type) {
     return shapeText(par::wholeType(type).getShape()) + ", " + shapeText(type.getShape()) + ", " +
            splitsText(type);
   }
 
-  /// Members of an Input that have other values than usual.
+  /// Returns the members of an Input that differ from their defaults.
   static std::string restText(int64_t filler, bool batched) {
     std::string text = filler != 0 || !batched ? ", " + std::to_string(filler) : "";
     return batched ? text : text + ", false";
   }
 
-  /// All stages' functions have all of them; what an input indexes is known where it is read.
+  /// Returns the inputs, which all stages' functions share. What an input indexes is known on the
+  /// stage that reads it.
   SmallVector<rt::InputAttr> inputs() {
     SmallVector<rt::InputAttr> list;
     for (ModuleOp stage : stages)
@@ -157,7 +158,7 @@ private:
   void printInputs() {
     programRows("Input", "Inputs", llvm::map_to_vector(inputs(), [&](rt::InputAttr input) {
                   StringRef kind =
-                      train::findRole(input.getRole())->runtime; // InputAttr verifies it
+                      train::findRole(input.getRole())->runtime; // verified by InputAttr
                   RankedTensorType type = input.getType();
                   return "{" + rt::stringLiteral(input.getName()) + ", InputRole::" + kind.str() +
                          ", " + rt::dtypeName(type.getElementType()) + ", " + placedText(type) +
@@ -188,7 +189,8 @@ private:
     SmallVector<int64_t> stages;
   };
 
-  /// In the order of the program's tables, which `pipe-agree` noted where there are several stages.
+  /// Returns symbols in the order of the program's tables, which `pipe-agree` noted if there are
+  /// several stages.
   template <typename Op> SmallVector<Held<Op>> held(StringRef noted) {
     llvm::MapVector<StringRef, Held<Op>> all;
     if (auto list = stages.front()->template getAttrOfType<ArrayAttr>(noted))
@@ -207,7 +209,7 @@ private:
     return result;
   }
 
-  /// Of some stages; "" of all, which needs no text.
+  /// Returns the stages; "" stands for all.
   std::string stagesText(ArrayRef<int64_t> some) const {
     return some.size() == stages.size() ? "" : shapeText(some);
   }
@@ -235,7 +237,8 @@ private:
     return symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getOffset();
   }
 
-  /// What lives on the host says so, and what is no float; `isInFull` where fields follow.
+  /// Returns the home and type unless they are the default: device and float32. `isInFull`: fields
+  /// follow, so neither is left out.
   static std::string homeText(Operation *symbol, RankedTensorType type, bool isInFull = false) {
     bool onHost =
         symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getSpace() == rt::Space::Host;
@@ -245,7 +248,7 @@ private:
     return onHost ? ", Home::Host" : "";
   }
 
-  /// The last fields of a parameter, as far as they are not the default.
+  /// Returns a parameter's last fields, without trailing defaults.
   static std::string parameterTail(train::ParameterOp parameter, RankedTensorType type,
                                    const std::string &some) {
     train::Folded folded = train::tensorsOf(parameter).front().folded;
@@ -284,7 +287,7 @@ private:
     return success();
   }
 
-  /// Of each the first stage that has it.
+  /// Prints each output of the first stage that has it.
   void printOutputs() {
     SmallVector<std::string> list;
     llvm::StringSet<> seen;
@@ -377,7 +380,8 @@ private:
     os << "  return s;\n}\n\n";
   }
 
-  /// The first stage's that has an optimizer: all have the same but for stages that train nothing.
+  /// Returns the optimizer of the first stage that has one. All stages have the same, except those
+  /// that train nothing.
   StringRef optimizer() {
     for (ModuleOp stage : stages)
       if (StringRef name = rt::ProgramAttr::of(stage).getOptimizer(); name != "none")
@@ -415,7 +419,7 @@ private:
     for (NamedAttribute field : hyper)
       os << "  p.hyper." << field.getName().getValue() << " = "
          << rt::doubleLiteral(cast<FloatAttr>(field.getValue()).getValueAsDouble()) << ";\n";
-    for (NamedAttribute field : hyper) // the command line may set what the updates read
+    for (NamedAttribute field : hyper) // the command line may set what updates read
       if (field.getName() != "learningRate")
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
     if (StringRef schedule = program.getLrSchedule(); !schedule.empty() && schedule != "constant")

@@ -1,4 +1,4 @@
-//===- Tables.h - the constant tables of a program (partita_rt/program.h) -----------*- C++ -*-===//
+//===- Tables.h - prints the constant tables of a program ---------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EMIT_TABLES_H
 #define PARTITA_LIB_EMIT_TABLES_H
@@ -9,11 +9,12 @@
 
 namespace partita::emit {
 
-/// Prints kMesh, kInputs, kParameters, ... and program(). Reports what a table cannot say.
+/// Prints kMesh, kInputs, kParameters, ... and program() (partita_rt/program.h). Reports what a
+/// table cannot express.
 mlir::LogicalResult printTables(mlir::ModuleOp module, const EmitOptions &options,
                                 llvm::raw_ostream &os);
 
-/// The namespace of a stage's functions and tables; "" of a program that is not cut into stages.
+/// Returns the namespace of a stage's functions and tables; "" if the program has no stages.
 std::string stageSpace(mlir::ModuleOp stage);
 
 /// A file with initial values, as import found it.
@@ -24,7 +25,7 @@ struct KnownFile {
 };
 llvm::SmallVector<KnownFile> knownFiles(mlir::ModuleOp module);
 
-/// An attribute of the module that an earlier pass must have left; reports its absence by name.
+/// Returns an attribute of the module that an earlier pass must have set; reports its absence.
 template <typename Attr> Attr required(mlir::ModuleOp module, llvm::StringRef name) {
   Attr attribute = module->getAttrOfType<Attr>(name);
   if (!attribute)

@@ -14,7 +14,7 @@
 
 namespace partita::emit {
 
-/// "{2, 3}"
+/// Returns "{2, 3}".
 std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 class Topology {
@@ -23,11 +23,11 @@ public:
 
   /// "enum MeshAxis { kDp, kTp };" and the enumerations of the other tables' rows; "" without a mesh.
   std::string enumerations() const;
-  /// Rows of kMesh.
+  /// Returns the rows of kMesh.
   llvm::SmallVector<std::string> axes() const;
   /// Rows of kGroups.
   llvm::SmallVector<std::string> groups() const;
-  /// Rows of kChannels.
+  /// Returns the rows of kChannels.
   llvm::SmallVector<std::string> channels() const;
 
 private:

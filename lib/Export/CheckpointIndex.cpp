@@ -1,6 +1,6 @@
-//===- CheckpointIndex.cpp - tensors in pieces ------------------------------------------------===//
+//===- CheckpointIndex.cpp - tensors in shards ------------------------------------------------===//
 //
-// What runtime/common/checkpoint/checkpoint_files.h describes, read once more for the compiler.
+// Reads, for the compiler, what runtime/common/checkpoint/checkpoint_files.h describes.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 using namespace llvm;
 using namespace partita;
 
-/// A list of integers; none when it is not one.
+/// Returns a list of integers; nothing if it is not one.
 static std::optional<std::vector<int64_t>> integers(const json::Value *value) {
   const json::Array *list = value ? value->getAsArray() : nullptr;
   if (!list)
@@ -29,7 +29,7 @@ static std::optional<std::vector<int64_t>> integers(const json::Value *value) {
   return numbers;
 }
 
-/// What is wrong with a piece's slices; they are of a tensor of this shape.
+/// Parses a shard's slices of a tensor with this shape. Returns what is wrong, or "".
 static std::string parseSlices(const json::Object &entry, const std::vector<int64_t> &shape,
                                partita_rt::Slices &slices) {
   const json::Array *dims = entry.getArray("slices");
@@ -41,7 +41,7 @@ static std::string parseSlices(const json::Object &entry, const std::vector<int6
       return "its slices are not lists of ranges";
     slices.dims.push_back(*ranges);
   }
-  slices.last = 1; // ranges are looked at before what they hold is counted
+  slices.last = 1; // check ranges before counting their elements
   if (std::string problem = partita_rt::problemOf(shape, slices); !problem.empty())
     return problem;
   slices.last = slices.boxElements();
@@ -78,7 +78,7 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
     int64_t file = piece ? piece->getInteger("file").value_or(0) : 0;
     if (file < 1 || file > int64_t(files.size()))
       return "a shard is in file " + std::to_string(file) + " of " + std::to_string(files.size());
-    if (!seen.insert(file).second) // which has one piece under a name
+    if (!seen.insert(file).second) // a file has one shard per name
       return "two of its shards are in file " + std::to_string(file);
     partita_rt::Slices slices;
     if (std::string problem = parseSlices(*piece, *shape, slices); !problem.empty())

@@ -1,4 +1,4 @@
-//===- DevicePlan.cpp - a program's placements as ONNX's sharding annotations -----------------===//
+//===- DevicePlan.cpp - a program's placements as ONNX sharding annotations -------------------===//
 
 #include "partita/Export/DevicePlan.h"
 #include "lib/Export/Wire.h"
@@ -10,13 +10,14 @@ using namespace partita;
 
 namespace {
 
-/// A factor of a dimension and the axes that cut it, the outermost first.
+/// A factor of a dimension and the axes that cut it, outermost first.
 struct Factor {
   int64_t size = 1, parts = 1;
   SmallVector<mlir::StringAttr, 1> axes;
 };
 
-/// `3 x 768 @tp` is a factor of 3 in one part and one of 768 in as many as tp has ranks.
+/// Splits a dimension into factors: `3 x 768 @tp` is 3 in one part, then 768 in as many parts as tp
+/// has ranks.
 SmallVector<Factor> factorsOf(int64_t size, const par::DimSplit &splits, par::MeshAttr mesh) {
   SmallVector<Factor> factors;
   int64_t done = 1; // the product of the factors before
@@ -37,7 +38,7 @@ SmallVector<Factor> factorsOf(int64_t size, const par::DimSplit &splits, par::Me
   return factors;
 }
 
-/// The devices that hold a shard: itself when it is one, else a group of the map.
+/// Writes the devices that hold a shard: a single device directly, several as a group of the map.
 void putDevices(std::string &out, int64_t shard, ArrayRef<int64_t> ranks) {
   if (ranks.size() == 1)
     return wire::putInteger(out, 2, ranks.front());

@@ -1,12 +1,10 @@
-//===- Export.cpp - trained weights back into the ONNX file -----------------------------------===//
+//===- Export.cpp - writes trained weights back into the ONNX file ----------------------------===//
 //
-// 1. Walk the file: everything up to the graph's initializers is copied as it stands, each
-// initializer
+// 1. Walk the file. Everything up to the graph's initializers is copied unchanged; each initializer
 //    is read (name, type, shape, where its values are).
-// 2. Decide for each initializer: kept as it stands; a parameter with new values in place; or, when
-// its
-//    values are outside (or the model would pass 2 GB), a range of the new data file.
-// 3. The graph's length is the sum of its pieces; write tag and length, then the pieces in order.
+// 2. Decide for each initializer: unchanged; a parameter with new values in place; or, if the
+//    values are external (or the model would exceed 2 GB), a range of the new data file.
+// 3. The graph's length is the sum of its parts; write tag and length, then the parts in order.
 //
 // Field numbers: ModelProto.graph 7; GraphProto.initializer 5; TensorProto dims 1, data_type 2,
 // name 8, raw_data 9, external_data 13 (key 1, value 2), data_location 14 (1: external).
@@ -41,9 +39,9 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;       // of a tensor in the data file: readers map it
 constexpr uint64_t kMostInline = INT_MAX; // a protobuf message has fewer than 2 GB
-constexpr uint64_t kPlanVersion = 11;     // the first of ONNX's IR with sharding annotations
+constexpr uint64_t kPlanVersion = 11;     // the first IR version of ONNX with sharding annotations
 
-/// A stretch of the graph: bytes of the old file, or an initializer.
+/// Part of the graph: bytes of the old file, or an initializer.
 struct Piece {
   StringRef copied;
   int tensor = -1;
@@ -75,10 +73,10 @@ private:
   const ExportRequest &request;
   std::unique_ptr<MemoryBuffer> model;
   std::unique_ptr<WeightFile> weights;
-  std::vector<Piece> before, graph, after; // `graph` is the inside of field 7
+  std::vector<Piece> before, graph, after; // `graph` is the content of field 7
   std::vector<FileTensor> tensors;
   std::deque<std::string> rewritten; // nodes and fields of the model with annotations
-  std::optional<SplitTensors> split; // for trained weights; else values stay, and so do the tensors
+  std::optional<SplitTensors> split; // for trained weights; otherwise values and tensors stay
   int nodes = 0;                     // read so far
   bool hasGraph = false, anyToFile = false;
 };
@@ -106,7 +104,7 @@ std::string Exporter::readGraph(StringRef message) {
   });
 }
 
-/// A node, which other names of what it reads and annotations change.
+/// Reads a node, which may get annotations and new names of its inputs.
 std::string Exporter::readNode(StringRef message, Piece &piece) {
   std::string rewired, annotated, problem;
   bool changed = weights && split->rewire(nodes, message, rewired);
@@ -125,7 +123,8 @@ std::string Exporter::readNode(StringRef message, Piece &piece) {
   return problem;
 }
 
-/// What a tensor that is split is computed from, for the tensors that are split off.
+/// Copies the value_info of a tensor that is split, with the record of its origin, for the tensors
+/// that are split off.
 void Exporter::copyValue(StringRef message) {
   if (!weights || split->tensors().empty())
     return;
@@ -138,7 +137,7 @@ void Exporter::copyValue(StringRef message) {
     }
 }
 
-/// A tensor for each that is split off. Of a constant, with its source's values.
+/// Adds a tensor for each that is split off, a constant with its source's values.
 std::string Exporter::addSplit() {
   StringMap<int> pieces;
   for (const auto &[i, piece] : enumerate(graph))
@@ -168,7 +167,7 @@ static std::string sizes(ArrayRef<int64_t> shape) {
   return "[" + join(map_range(shape, [](int64_t d) { return std::to_string(d); }), ", ") + "]";
 }
 
-/// Gives a tensor the weights of its parameter, which must be there and fit.
+/// Gives a tensor the weights of its parameter. Reports missing or unfitting weights.
 std::string Exporter::assignTo(FileTensor &tensor, const std::string &parameter,
                                const ExportTensor &part) {
   std::string about = request.model + ": parameter '" + parameter + "'";
@@ -176,7 +175,7 @@ std::string Exporter::assignTo(FileTensor &tensor, const std::string &parameter,
   tensor.weights = weights->find(parameter);
   if (!tensor.weights)
     return about + " is not in " + request.weights;
-  // What a 16-bit program trains is the master of its parameter.
+  // A 16-bit program trains the master copy of its parameter.
   std::string trained = parameter;
   std::string masterName = partita_rt::masterIn(
       parameter, [&](const std::string &name) { return weights->find(name) != nullptr; });
@@ -200,14 +199,14 @@ std::string Exporter::assignTo(FileTensor &tensor, const std::string &parameter,
   return {};
 }
 
-/// Has import made this tensor, of one that the file has?
+/// Returns true if import has made this tensor from another one in the file.
 bool Exporter::isSplitOff(StringRef name) const {
   return any_of(split->tensors(), [&](const importer::MergedTensor &each) {
     return importer::symbolName(each.name) == name;
   });
 }
 
-/// Gives all tensors of all parameters their weights; each must be in the model once.
+/// Gives all tensors of all parameters their weights; each tensor must be in the model once.
 std::string Exporter::assign() {
   StringMap<FileTensor *> byName;
   StringSet<> twice;
@@ -241,8 +240,8 @@ std::string Exporter::assign() {
   return listsTensors ? "" : assignTableCopies();
 }
 
-/// Of a program whose manifest does not list tensors: an embedding table that the file holds twice
-/// is one parameter, and its copy gets the trained values too.
+/// Handles a program whose manifest does not list tensors: an embedding table that the file has
+/// twice is one parameter, and its copy gets the trained values, too.
 std::string Exporter::assignTableCopies() {
   if (!weights)
     return {};
@@ -289,7 +288,7 @@ std::string Exporter::place() {
   return {};
 }
 
-/// The new TensorProto up to its raw values; those are not part of it.
+/// Returns the new TensorProto up to its raw values, which are written separately.
 std::string Exporter::messageOf(const FileTensor &tensor) const {
   std::string out = tensor.kept;
   if (!tensor.toFile) {
@@ -397,7 +396,7 @@ std::string Exporter::writeModel() {
   return writeFile(request.output, write, Devices::Refuse);
 }
 
-/// A field of the model; with annotations its version of the format is one that has them.
+/// Reads a field of the model. With annotations, raises the format's version to one that has them.
 std::string Exporter::readModelField(const wire::Field &field) {
   if (field.number == 7 && field.isBytes) {
     hasGraph = true;

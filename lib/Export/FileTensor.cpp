@@ -1,7 +1,7 @@
 //===- FileTensor.cpp -------------------------------------------------------------------------===//
 //
-// Field numbers: TensorProto dims 1, data_type 2, name 8, raw_data 9, external_data 13 (key 1, value
-// 2), data_location 14 (1: external).
+// Field numbers: TensorProto dims 1, data_type 2, name 8, raw_data 9, external_data 13 (key 1,
+// value 2), data_location 14 (1: external).
 //
 //===------------------------------------------------------------------------------------------===//
 

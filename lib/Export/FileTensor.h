@@ -1,4 +1,4 @@
-//===- FileTensor.h - an initializer of the model and where its values are ----------*- C++ -*-===//
+//===- FileTensor.h - an initializer of the model and its values --------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_EXPORT_FILETENSOR_H
 #define PARTITA_LIB_EXPORT_FILETENSOR_H
 
@@ -10,20 +10,20 @@ namespace partita {
 
 /// An initializer of the file, and the weights that it gets.
 struct FileTensor {
-  /// Reads a TensorProto's message. Returns what is wrong with it, or nothing.
+  /// Reads a TensorProto's message. Returns what is wrong with it, or "".
   std::string read(llvm::StringRef message);
 
   std::string name;
   llvm::SmallVector<int64_t> dims;
   int type = 0;
-  std::string kept; // the fields that stay: all but the values and where they are
+  std::string kept; // all fields but the values and their location
   bool external = false;
   std::string location;
   uint64_t offset = 0, length = 0;
   bool hasLength = false;
 
   const WeightTensor *weights = nullptr; // of a parameter
-  ExportTensor part;                     // what of them it holds
+  ExportTensor part;                     // the part of them that it holds
   const FloatType *stored = nullptr;
   uint64_t newOffset = 0; // in the new data file
   bool toFile = false;

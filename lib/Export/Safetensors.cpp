@@ -1,4 +1,4 @@
-//===- Safetensors.cpp - reading a checkpoint's tensors ---------------------------------------===//
+//===- Safetensors.cpp - reads a checkpoint's tensors -----------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
 #include "partita/Import/ModelFile.h"
@@ -67,7 +67,7 @@ std::string WeightFile::parse() {
   return parseHeader(*entries, all.drop_front(8 + length));
 }
 
-/// One entry of the header.
+/// Parses an entry of the header.
 static std::string parseEntry(const json::Value &value, StringRef data, WeightTensor &tensor) {
   const json::Object *entry = value.getAsObject();
   const json::Array *shape = entry ? entry->getArray("shape") : nullptr;
@@ -127,7 +127,8 @@ std::string WeightFile::parseHeader(const json::Object &entries, StringRef data)
   return checkFormat(format, hasChecksums);
 }
 
-/// All data are some tensor's, as the format demands it; which checksums are whose.
+/// Checks that the tensors cover all data, as the format requires, and assigns checksums to
+/// tensors.
 std::string WeightFile::numberBlocks(StringRef data) {
   SmallVector<WeightTensor *> ordered;
   for (auto &entry : tensors)

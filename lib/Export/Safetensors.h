@@ -1,10 +1,10 @@
-//===- Safetensors.h - reading a checkpoint's tensors -------------------------------*- C++ -*-===//
+//===- Safetensors.h - reads a checkpoint's tensors ---------------------------------*- C++ -*-===//
 //
 // A safetensors file is an 8-byte little-endian header length, a JSON header, then the tensors'
-// bytes. A checkpoint of several ranks is an index of such files that hold pieces
-// (runtime/README.md). Files are mapped; what they say is not believed: every range must lie within
-// its file and fit its shape, the ranges must be all of the data, pieces all of their tensor, and
-// what is read must have the checksums that were written (partita_rt/checksum.h).
+// bytes. A checkpoint of several ranks is an index of such files that hold shards
+// (runtime/README.md). Files are mapped and not trusted: every range must lie within its file and
+// fit its shape, the ranges must cover all data, the shards their full tensor, and the bytes must
+// have the checksums that were written (partita_rt/checksum.h).
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -34,27 +34,27 @@ struct WeightTensor {
   std::string dtype; ///< as the file spells it: "F32"
   llvm::SmallVector<int64_t> shape;
   uint64_t size = 0;         ///< bytes
-  llvm::StringRef whole;     ///< these, unless they are
+  llvm::StringRef whole;     ///< these, unless the tensor is in shards
   llvm::StringRef checksums; ///< of the blocks of `whole`
-  std::vector<Piece> pieces; ///< in pieces
-  /// The bytes: in the file, or put together in `storage`.
+  std::vector<Piece> pieces; ///< the shards, if there are any
+  /// Returns the bytes: in the file, or assembled in `storage`.
   llvm::StringRef read(std::string &storage) const;
 };
 
-/// Bytes of an element of a type as files spell it; 0 when there is no such type.
+/// Returns the bytes per element of a type as files spell it; 0 if the type is unknown.
 uint64_t widthOf(llvm::StringRef dtype);
 
 class WeightFile {
 public:
-  /// Opens `path`, a checkpoint's index where it ends in ".json"; null, and `problem` set, when it
-  /// is neither that nor a safetensors file.
+  /// Opens `path`, a safetensors file, or a checkpoint's index if it ends in ".json". On failure
+  /// returns null and sets `problem`.
   static std::unique_ptr<WeightFile> open(llvm::StringRef path, std::string &problem);
-  /// Null when the file has no such tensor.
+  /// Returns null if the file has no such tensor.
   const WeightTensor *find(llvm::StringRef name) const;
-  /// Which bytes of a tensor of this file are not those that were written; "" when all are, or the
-  /// file has no checksums.
+  /// Returns which bytes of a tensor in this file are damaged; "" if none are, or if the file has
+  /// no checksums.
   std::string damageOf(llvm::StringRef name) const;
-  /// What the user should know of how the file was written; "" when there is nothing.
+  /// Returns what the user should know about how the file was written, or "".
   llvm::StringRef note() const { return said; }
 
 private:
@@ -63,7 +63,8 @@ private:
   std::string numberBlocks(llvm::StringRef data);
   std::string checkFormat(const std::string &format, bool hasChecksums);
   std::string parseIndex(llvm::StringRef folder);
-  /// Those of an index; with `isChecked` each must have the header that the index records.
+  /// Opens the files of an index. With `isChecked` each must have the header that the index
+  /// records.
   std::string openFiles(const llvm::json::Array &entries, llvm::StringRef folder, bool isChecked);
   std::string parseTensor(const llvm::json::Object &entry, WeightTensor &tensor,
                           llvm::StringRef name) const;
@@ -71,8 +72,8 @@ private:
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   std::string checksums, said;
   int64_t checksumBlock = 0;                      ///< bytes of each block
-  std::string save;                               ///< what the metadata say that it is a part of
-  std::string headerChecksum;                     ///< as the metadata have it
+  std::string save;                               ///< the save it belongs to, by the metadata
+  std::string headerChecksum;                     ///< by its metadata
   std::vector<std::unique_ptr<WeightFile>> files; ///< of an index
   llvm::StringMap<WeightTensor> tensors;
 };

@@ -1,7 +1,7 @@
 //===- SplitTensors.cpp -----------------------------------------------------------------------===//
 //
-// Field numbers: ModelProto graph 7; GraphProto initializer 5; NodeProto input 1; TensorProto name 8;
-// ValueInfoProto name 1, metadata_props 4 (key 1, value 2).
+// Field numbers: ModelProto graph 7; GraphProto initializer 5; NodeProto input 1; TensorProto name
+// 8; ValueInfoProto name 1, metadata_props 4 (key 1, value 2).
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- SplitTensors.h - tensors that import has split off others --------------------*- C++ -*-===//
 //
-// A model's file may hold one tensor for several parameters that were equal when it was exported
-// (lib/Import/Weights/Merged/MergedTensors.h). Trained, they differ: the trained file has a tensor for each, and
-// their nodes read it, as if the exporter had not merged them.
+// A model file may have one tensor for several parameters that were equal when it was exported
+// (lib/Import/Weights/Merged/MergedTensors.h). After training they differ: the trained file has a
+// tensor for each, which their nodes read, as if the exporter had not merged them.
 //
 //===------------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_EXPORT_SPLITTENSORS_H
@@ -15,10 +15,11 @@ namespace partita {
 
 class SplitTensors {
 public:
-  /// Of the file in `model`, as import splits them.
+  /// Finds the tensors that import splits in the file `model`.
   explicit SplitTensors(llvm::StringRef model);
 
-  /// A node's message with the names that it now reads, in `to`. False if it stays.
+  /// Writes a node's message with the names that it now reads to `to`. Returns false if nothing
+  /// changes.
   bool rewire(int node, llvm::StringRef message, std::string &to) const;
   llvm::ArrayRef<importer::MergedTensor> tensors() const { return merged; }
 
@@ -27,11 +28,11 @@ private:
   std::map<int, std::map<int, llvm::StringRef>> inputs; ///< by node and operand
 };
 
-/// A TensorProto's message, or all of it but its values, under another name.
+/// Renames a TensorProto's message, with or without its values.
 std::string renameTensor(llvm::StringRef message, llvm::StringRef name);
-/// A ValueInfoProto's message, for a tensor with another name and record of what it comes from.
+/// Renames a ValueInfoProto's message, with the record of the tensor's origin.
 std::string renameValue(llvm::StringRef message, const importer::MergedTensor &tensor);
-/// The name in a ValueInfoProto's message.
+/// Returns the name in a ValueInfoProto's message.
 llvm::StringRef nameOfValue(llvm::StringRef message);
 
 } // namespace partita

@@ -1,4 +1,4 @@
-//===- StoredValues.h - what a tensor of the model holds of trained weights ---------*- C++ -*-===//
+//===- StoredValues.h - a tensor's share of trained weights -------------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_EXPORT_STOREDVALUES_H
 #define PARTITA_LIB_EXPORT_STOREDVALUES_H
 
@@ -8,23 +8,23 @@
 
 namespace partita {
 
-/// The stored types that a float parameter can have, by ONNX's number.
+/// A type in which a file can store float parameters, with ONNX's number for it.
 struct FloatType {
   int number;
   const char *name;
   uint64_t width;
   const llvm::fltSemantics &(*semantics)();
 };
-/// Null for a type that holds no trained values.
+/// Returns null for a type that holds no trained values.
 const FloatType *floatType(int number);
 
-/// Does the part that a tensor holds of weights of this shape make up the tensor's own shape?
+/// Returns true if the part of weights with shape `shape` has the tensor's own shape `dims`.
 bool fits(llvm::ArrayRef<int64_t> shape, const ExportTensor &part, llvm::ArrayRef<int64_t> dims);
 
-/// Elements of the part.
+/// Returns the number of elements in the part.
 uint64_t countElements(const WeightTensor &weights, const ExportTensor &part);
 
-/// The part's values in the type that the file declares, rounded to nearest even.
+/// Writes the part's values in the type that the file declares, rounded to nearest even.
 void writeValues(const WeightTensor &weights, const ExportTensor &part, const FloatType &type,
                  llvm::raw_ostream &os);
 

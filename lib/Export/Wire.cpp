@@ -1,4 +1,4 @@
-//===- Wire.cpp - walking and writing protobuf's wire format ----------------------------------===//
+//===- Wire.cpp - reads and writes protobuf's wire format -------------------------------------===//
 
 #include "lib/Export/Wire.h"
 

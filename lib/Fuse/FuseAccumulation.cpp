@@ -1,11 +1,11 @@
-//===- FuseAccumulation.cpp - adds gradients of weights to their sums in the matmul -----------===//
+//===- FuseAccumulation.cpp - matmuls that add to a sum of gradients --------------------------===//
 //
 // A weight's gradient is a matmul over the rows of a micro-batch (matmul_tn), possibly with the
-// gradient of its bias. Its only use is to be added to a sum: by an addition, behind the loop over
+// gradient of its bias. Its only use is to be added to a sum: by an addition, after the loop over
 // micro-batches, or by being yielded from the loop. The addition moves into the kernel; for a loop,
 // its region computes the sum. The other addend must be a gradient without other uses, so that the
-// kernel is in-place. A sum with more arithmetic behind it, such as a cast before a reduction, is left
-// to fuse-elementwise: one loop from the matmul on moves fewer bytes.
+// kernel is in-place. A sum that more arithmetic follows, such as a cast before a reduction, is
+// left to fuse-elementwise: one loop after the matmul moves fewer bytes.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ using namespace partita;
 
 namespace {
 
-/// Where a gradient is added to a sum: by `add`, or by the loop that yields it.
+/// An addition of a gradient to a sum: by `add`, or by the loop that yields it.
 struct Addition {
-  tx::CastOp widened; // in between; null where there is none
+  tx::CastOp widened; // in between; may be null
   tx::AddOp add;
   train::AccumulateOp loop;
   unsigned number = 0; // of the loop's sum
@@ -49,7 +49,7 @@ bool isGradient(Operation *op) {
   return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedProductOp>(op->getParentOp());
 }
 
-/// Does a matmul of such operands go into a sum of this type?
+/// Returns true if a matmul of such operands can add to a sum of this type.
 bool fits(Operation *gradient, Value sum) {
   Type one = getElementTypeOrSelf(gradient->getOperand(0).getType()),
        wide = getElementTypeOrSelf(sum.getType());
@@ -58,7 +58,7 @@ bool fits(Operation *gradient, Value sum) {
          (wide == one || (wide.isF32() && isShortFloat(one)));
 }
 
-/// Is the value a gradient that stands in memory of its own by the time that `op` runs?
+/// Returns true if the value is a gradient without other uses, computed before `op`.
 bool isSumBefore(Value value, Operation *op) {
   Operation *definer = value.getDefiningOp();
   return isa_and_nonnull<train::AccumulateOp, tx::MatMulTNOp, tx::FusedProductOp>(definer) &&
@@ -137,7 +137,7 @@ private:
     gradient->erase();
   }
 
-  /// The sum in place of the addition.
+  /// Replaces the addition by the sum.
   static void put(Value sum, Addition &addition) {
     if (addition.loop) {
       addition.loop.getPart(addition.number).set(sum);

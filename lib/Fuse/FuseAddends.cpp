@@ -1,8 +1,8 @@
 //===- FuseAddends.cpp - fuses an addition into the matmul before it --------------------------===//
 //
-// Residuals, and cotangents of values that several matmuls use. The last addition comes first: a
-// residual's sum is the addend of the next one, which counts as arithmetic behind it until it is
-// fused.
+// Handles residuals, and cotangents of values that several matmuls use. The last addition comes
+// first: a residual's sum is the addend of the next one, which counts as arithmetic after it until
+// it is fused.
 
 #include "dialects/Rt/Rt.h"
 #include "lib/Fuse/Products.h"
@@ -18,13 +18,13 @@ using namespace partita;
 
 namespace {
 
-/// One of the two that `add` adds up, a matmul with a bias or without.
+/// One of the two operands of `add`, a matmul with or without a bias.
 struct Term {
   Value value;
-  tx::AddOp bias;       ///< null where there is none
-  BiasedProduct biased; ///< without a bias, without a row
+  tx::AddOp bias;       ///< null if there is none
+  BiasedProduct biased; ///< has no row if there is no bias
 
-  /// Without a matmul if it is none, or if another op uses it.
+  /// Has no matmul if the operand is none, or has other uses.
   Term(Value operand, tx::AddOp add) : value(unshaped(operand)) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != add->getBlock() || usersOf(value).size() != 1)
@@ -39,7 +39,7 @@ struct Term {
   }
 };
 
-/// The first place behind the matmul at which all of these are there.
+/// Returns the last definition of the values after the matmul, or the matmul.
 Operation *placeBehind(Operation *product, ArrayRef<Value> values) {
   Operation *last = product;
   for (Value value : values)
@@ -49,11 +49,11 @@ Operation *placeBehind(Operation *product, ArrayRef<Value> values) {
   return last->getNextNode();
 }
 
-/// `old`: ops that this leaves without users, behind their users.
+/// Fuses the addition. `old` collects ops that lose their users, users first.
 bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation *> &old) {
   Term term(operand, add);
   Operation *product = term.biased.product;
-  // What is repeated costs nothing where one loop reads it: a bias, for one, is not for here.
+  // A broadcast costs nothing in an elementwise loop, so biases, for one, are not fused here.
   if (!product || !term.biased.hasType(term.value.getType()) ||
       unshaped(addend).getDefiningOp<tx::BroadcastOp>() ||
       isFollowedByArithmetic(add.getResult()) ||

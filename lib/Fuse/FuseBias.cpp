@@ -1,4 +1,4 @@
-//===- FuseBias.cpp - a bias goes into the matmul's kernel ------------------------------------===//
+//===- FuseBias.cpp - moves a bias into the matmul's kernel -----------------------------------===//
 
 #include "lib/Fuse/Products.h"
 #include "partita/Fuse/Passes.h"

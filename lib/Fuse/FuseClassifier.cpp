@@ -1,9 +1,9 @@
 //===- FuseClassifier.cpp - fuses a matmul and its cross-entropy ------------------------------===//
 //
 // Starts at a cross-entropy of x w^T. The logits may have one other user, the cross-entropy's
-// gradient, and only the gradients of the same x and w may use its result. The fused op takes the
-// place of the cross-entropy; the ops that compute the loss's cotangent move before it, which fails
-// if they depend on the loss.
+// gradient, and only the gradients of the same x and w may use its result. The fused op replaces
+// the cross-entropy. The ops that compute the loss's cotangent move before it; if they depend on
+// the loss, nothing is fused.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace partita;
 
 namespace {
 
-/// The ops that one becomes; the last three are null in evaluation.
+/// The ops to fuse; the last three are null in evaluation.
 struct Classifier {
   tx::MatMulNTOp logits;
   tx::CrossEntropyOp loss;
@@ -30,7 +30,7 @@ struct Classifier {
   tx::MatMulTNOp dw;
 };
 
-/// The gradients of x and w, if they are all that becomes of the logits' cotangent.
+/// Matches the gradients of x and w. Fails if the logits' cotangent has other uses.
 bool matchGradients(Classifier &c) {
   for (Operation *user : c.grad.getDlogits().getUsers())
     if (auto dx = dyn_cast<tx::MatMulOp>(user);

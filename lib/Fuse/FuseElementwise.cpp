@@ -1,10 +1,10 @@
-//===- FuseElementwise.cpp - one loop over elementwise ops that feed each other ---------------===//
+//===- FuseElementwise.cpp - one loop for connected elementwise ops ---------------------------===//
 //
-// One walk over each block, in order. An elementwise op joins the groups of its operands if all their
-// results have its type's shape and placement and no op outside has used one of them yet: the fusion
-// takes the place of its last member, after all its inputs and before all its users. (An earlier use
-// by an op that is no member would read a value that is not computed yet.) Groups of one op are left
-// alone.
+// Walks over each block once, in order. An elementwise op joins the groups of its operands if all
+// their results have the shape and placement of its own and no op outside has used one of them yet.
+// The fusion takes the place of its last member, after all its inputs and before all its users. (An
+// earlier use by an op that is no member would read a value that is not computed yet.) Groups of
+// one op are left alone.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -24,13 +24,13 @@ using namespace partita;
 
 namespace {
 
-/// An op that a loop over elements can compute; scalars are not worth a kernel.
+/// Returns true if a loop over elements can compute the op; scalars are not worth a kernel.
 bool isElementwise(Operation *op) {
   return isa<ScalarInterface, tx::CastOp>(op) &&
          cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
 }
 
-/// What two ops must have in common to share a loop.
+/// Returns what two ops must have in common to share a loop.
 std::pair<ArrayRef<int64_t>, Attribute> loopOf(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   return {type.getShape(), type.getEncoding()};
@@ -65,7 +65,8 @@ public:
   }
 
 private:
-  /// What is widened from 16 bits each loop widens for itself: half as much is stored and read.
+  /// Clones a widening from 16 bits for each loop that uses it, so that half as many bytes are
+  /// stored and read.
   void repeatWidening() {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       auto cast = dyn_cast<tx::CastOp>(op);
@@ -97,8 +98,8 @@ private:
     }
   }
 
-  /// No member of `member`'s group is used in front of `end` by an op outside of that group and of
-  /// end's.
+  /// Returns true if no op outside of the groups of `member` and `end` uses a member of the former
+  /// before `end`.
   bool nobodyWaits(Operation *member, Operation *end) {
     Operation *leader = groups.getLeaderValue(member), *other = groups.getLeaderValue(end);
     for (Operation *inner : membersOf(leader))

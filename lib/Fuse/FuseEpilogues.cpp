@@ -1,8 +1,9 @@
-//===- FuseEpilogues.cpp - fuses ops behind a matmul into its kernel --------------------------===//
+//===- FuseEpilogues.cpp - fuses ops after a matmul into its kernel ---------------------------===//
 //
-// Three patterns: a GELU, the slope of a GELU, perhaps with the gradient of the bias in front of it,
-// and a bias's gradient next to the gradient of its weight. Reshapes in between are looked through.
-// The fused op is placed where all of its operands are defined and no result has been used yet.
+// Matches three patterns: a GELU; the derivative of a GELU, possibly with the gradient of the bias
+// before it; and a bias's gradient next to the gradient of its weight. Reshapes in between are
+// ignored. The fused op is placed where all of its operands are defined and no result has been used
+// yet.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
           {argument, biased.row, biased.product->getOperand(0), biased.product->getOperand(1)}))
     return false;
   if (llvm::all_of(usersOf(argument), [&](Operation *user) { return user == gelu; }))
-    return false; // nobody wants the argument: one kernel behind the matmul writes one tensor less
+    return false; // without other uses of the argument, a separate kernel writes one tensor less
   OpBuilder builder(add);
   Location loc = builder.getFusedLoc({biased.product->getLoc(), add.getLoc(), gelu.getLoc()});
   Value sum = biased.create(builder, loc, add.getType());
@@ -53,7 +54,7 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// The slope of a GELU
+// The derivative of a GELU
 //===------------------------------------------------------------------------------------------===//
 
 bool fuseSlope(tx::GeluTanhGradOp slope) {
@@ -68,8 +69,8 @@ bool fuseSlope(tx::GeluTanhGradOp slope) {
   SmallVector<Location> locs = {product->getLoc(), slope.getLoc()};
   SmallVector<Operation *> ops = {product, slope};
   SmallVector<Value> results = {slope.getResult()};
-  // The gradient of the bias in front of the GELU: this kernel has the cotangent in registers, while
-  // that of the weight's gradient reads it.
+  // Fuses the gradient of the bias before the GELU as well: this kernel has the cotangent in
+  // registers, whereas the kernel of the weight's gradient would read it.
   tx::ReduceSumOp sums = rowSumsOf(slope.getResult(), slope->getBlock());
   if (sums && (isAddedWider(sums) || !sameElements({sums.getResult(), slope.getResult()})))
     sums = {};
@@ -99,8 +100,8 @@ bool isBefore(Value value, Operation *op) {
   return !definer || definer->getBlock() != op->getBlock() || definer->isBeforeInBlock(op);
 }
 
-/// Where both can be computed at once: at the first if the other's operands are there, at the
-/// second if nobody uses the first one's result before; null if neither.
+/// Returns where both can be computed at once: at the first op if the other's operands are defined
+/// there, at the second if the first one's result is not used before; null if neither.
 Operation *meetingPoint(Operation *first, Operation *second) {
   if (second->isBeforeInBlock(first))
     std::swap(first, second);
@@ -119,7 +120,7 @@ bool fuseBiasGradient(tx::MatMulTNOp product) {
     if (!sums || !sameElements({product.getA(), product.getB(), product.getResult(), sums.getX(),
                                 sums.getResult()}))
       continue;
-    // The sums are made of the matmul's operand, in whatever shape others have it.
+    // The sums are computed from the matmul's operand, which others may use in another shape.
     Operation *place = meetingPoint(sums, product);
     if (!place || !isBefore(cotangent, place))
       continue;

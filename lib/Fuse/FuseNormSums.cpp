@@ -1,8 +1,8 @@
-//===- FuseNormSums.cpp - sums of the rows of a norm's cotangent by its kernel ----------------===//
+//===- FuseNormSums.cpp - a norm's kernel sums the rows of its cotangent ----------------------===//
 //
-// What a norm normalizes is often something plus a bias: its cotangent is that of the bias in every
-// row. The sums are a result of the gradient op that has no users yet; a reduction of dx in the same
-// block gives its users to it.
+// A norm's operand is often a sum with a bias: then each row of its cotangent is a cotangent of the
+// bias. The gradient op has a result for the sums, which has no users so far; a reduction of dx in
+// the same block is replaced by it.
 //
 //===------------------------------------------------------------------------------------------===//
 

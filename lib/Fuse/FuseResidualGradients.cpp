@@ -1,8 +1,8 @@
-//===- FuseResidualGradients.cpp - adds to a norm's cotangent as it is computed ---------------===//
+//===- FuseResidualGradients.cpp - fuses an addition into a norm's gradient -------------------===//
 //
-// An addition to a norm's dx without other users moves into the gradient op: at the gradient's place
-// if the other addend is defined by then, else at the addition's if the gradients of the weights are
-// not used before.
+// An addition to a norm's dx without other users moves into the gradient op: at the gradient's
+// place if the other addend is defined by then, else at the addition's place if the gradients of
+// the weights are not used before.
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
@@ -18,8 +18,8 @@ using namespace partita;
 
 namespace {
 
-/// Where both can be computed at once: at the gradient if the addend is there by then, at the
-/// addition if nobody needs the weights' gradients earlier; null if neither.
+/// Returns where both can be computed at once: at the gradient if the addend is defined by then, at
+/// the addition if the weights' gradients are not used earlier; null if neither.
 Operation *meetingPoint(Operation *grad, tx::AddOp add, Value addend) {
   Operation *definition = addend.getDefiningOp();
   if (!definition || definition->getBlock() != grad->getBlock() ||
@@ -34,14 +34,14 @@ Operation *meetingPoint(Operation *grad, tx::AddOp add, Value addend) {
   return add;
 }
 
-/// If `value` is the dx of a `Grad`, whose first result that is, and can be added by a `GradAdd`,
-/// replaces both ops by it.
+/// If `value` is the dx, i.e. the first result, of a `Grad` that a `GradAdd` can extend, replaces
+/// both ops by one.
 template <typename Grad, typename GradAdd> bool fuse(tx::AddOp add, Value value, Value addend) {
   auto grad = value.getDefiningOp<Grad>();
   if (!grad || grad.getDx() != value || !value.hasOneUse() || grad->getBlock() != add->getBlock() ||
       addend.getType() != value.getType() || addend.getDefiningOp() == grad)
     return false;
-  // A sum over ranks that is still open: the fused op is not linear in one of its addends alone.
+  // With an open sum over ranks, the fused op would not be linear in a single addend.
   if (!par::Layout::of(value.getType()).partial.empty())
     return false;
   Operation *place = meetingPoint(grad, add, addend);

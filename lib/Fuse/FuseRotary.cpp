@@ -1,10 +1,10 @@
 //===- FuseRotary.cpp - rotary position embedding as one kernel -------------------------------===//
 //
-// x cos + rotate_half(x) sin, and its transpose x cos - rotate_half(x sin), as exporters and
-// differentiation write them: five kernels that each read and write the whole. Casts between are
-// taken along: the kernel computes in float and rounds once. A transpose of x in front moves
-// behind, where it meets the one that undoes it (heads go out of the sequence and back around
-// attention).
+// Matches x cos + rotate_half(x) sin, and its transpose x cos - rotate_half(x sin), as exporters
+// and differentiation write them: five kernels that each read and write the full tensor. Casts in
+// between are included, since the kernel computes in float and rounds once. A transpose of x before
+// the pattern moves after it, where it meets the one that undoes it (heads move out of the sequence
+// and back around attention).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace partita;
 
 namespace {
 
-/// `value` without casts between types of floating point.
+/// Returns `value` without casts between floating-point types.
 Value withoutCasts(Value value) {
   while (auto cast = value.getDefiningOp<tx::CastOp>()) {
     if (!isa<FloatType>(getElementTypeOrSelf(cast.getX().getType())))
@@ -32,7 +32,7 @@ Value withoutCasts(Value value) {
   return value;
 }
 
-/// The op behind casts, if all on the way have no other reader; else null.
+/// Returns the op before the casts, if none of them has another use; else null.
 template <typename Op> Op onlyRead(Value value) {
   while (value.hasOneUse()) {
     if (auto op = value.getDefiningOp<Op>())
@@ -50,21 +50,22 @@ struct Rotary {
   bool interleaved = false, back = false;
 };
 
-/// What a product multiplies `x` by; null if it is another's.
+/// Returns what a product multiplies `x` by, or null if `x` is no factor.
 Value factorOf(tx::MulOp product, Value x) {
   if (withoutCasts(product.getA()) == x)
     return product.getB();
   return withoutCasts(product.getB()) == x ? product.getA() : Value();
 }
 
-/// Angles that a kernel takes for `x`: not rounded to 16 bits (RotaryOp::verify).
+/// Returns true if the kernel takes these angles for `x`: they are not rounded to 16 bits
+/// (RotaryOp::verify).
 bool isAngle(Value value, Value x) {
   Type element = getElementTypeOrSelf(x.getType());
   return value && (element.isF64() ? getElementTypeOrSelf(value.getType()).isF64()
                                    : getElementTypeOrSelf(value.getType()).isF32());
 }
 
-/// `plain` + rotate_half(x) sin.
+/// Matches `plain` + rotate_half(x) sin.
 std::optional<Rotary> matchForth(tx::MulOp plain, tx::MulOp other) {
   for (auto [turned, sin] :
        {std::pair(other.getA(), other.getB()), std::pair(other.getB(), other.getA())})
@@ -76,7 +77,7 @@ std::optional<Rotary> matchForth(tx::MulOp plain, tx::MulOp other) {
   return std::nullopt;
 }
 
-/// `plain` - rotate_half(x sin), of which `half` is the turn.
+/// Matches `plain` - rotate_half(x sin), where `half` is the rotation.
 std::optional<Rotary> matchBack(tx::MulOp plain, tx::RotateHalfOp half) {
   auto product = half ? onlyRead<tx::MulOp>(half.getX()) : tx::MulOp();
   if (!product)
@@ -106,8 +107,7 @@ std::optional<Rotary> match(tx::AddOp add) {
   return std::nullopt;
 }
 
-/// `value`, which is laid out as `transpose`'s result is, as its operand is. Of x the sum over
-/// ranks may still be open; of angles it is not.
+/// Undoes `transpose` on `value`. The sum over ranks may still be open for x, but not for angles.
 Value transposedBack(OpBuilder &builder, tx::TransposeOp transpose, Value value) {
   auto source = cast<RankedTensorType>(transpose.getX().getType());
   SmallVector<int64_t> inverse(source.getRank());
@@ -134,7 +134,8 @@ Value build(OpBuilder &builder, Location loc, const Rotary &rotary) {
                                  transpose.getPermutation());
 }
 
-/// Behind the last of the operands, so that x dies early and the kernel stands with x's module.
+/// Sets the insertion point after the last of the operands, so that x dies early and the kernel
+/// stays within x's module.
 void setInsertionPoint(OpBuilder &builder, Operation *add, const Rotary &rotary) {
   Operation *last = nullptr;
   for (Value operand : {rotary.x, rotary.cos, rotary.sin})
@@ -161,7 +162,7 @@ struct FuseRotary : partita::impl::FuseRotaryPassBase<FuseRotary> {
     });
   }
 
-  /// `op`, and what only it read: in the order that no reader is left.
+  /// Erases `op`, and ops that only it used, users first.
   static void eraseDead(Operation *op) {
     SmallVector<Operation *> dead = {op};
     while (!dead.empty()) {

@@ -1,4 +1,4 @@
-//===- Products.cpp - what passes that extend a matmul's kernel share -------------------------===//
+//===- Products.cpp - helpers for passes that extend a matmul's kernel ------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "lib/Fuse/Products.h"

@@ -1,4 +1,4 @@
-//===- Products.h - what passes that extend a matmul's kernel share -----------------*- C++ -*-===//
+//===- Products.h - helpers for passes that extend a matmul's kernel ----------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_FUSE_PRODUCTS_H
 #define PARTITA_LIB_FUSE_PRODUCTS_H
@@ -7,54 +7,54 @@
 
 namespace partita {
 
-/// The vector that `value` repeats along all dimensions but the last, or null.
+/// Returns the vector that `value` repeats along all dimensions but the last, or null.
 mlir::Value repeatedRow(mlir::Value value);
 
-/// What the value is a reshape of.
+/// Returns the value before reshapes.
 mlir::Value unshaped(mlir::Value value);
-/// Who uses the value, also in another shape; an op as often as it does.
+/// Returns the users of the value, looking through reshapes, once per use.
 llvm::SmallVector<mlir::Operation *> usersOf(mlir::Value value);
-/// Does arithmetic follow, which can be done in one loop with what makes the value?
+/// Returns true if arithmetic follows that can share a loop with the value's definition.
 bool isFollowedByArithmetic(mlir::Value value);
-/// Are all these values of one type of elements?
+/// Returns true if all of the values have the same element type.
 bool sameElements(llvm::ArrayRef<mlir::Value> values);
 
-/// Sums of all rows of the matrix, perhaps in another shape, in this block; null if nobody has any.
+/// Returns sums of the matrix's rows, possibly in another shape, in this block; null if there are
+/// none.
 tx::ReduceSumOp rowSumsOf(mlir::Value matrix, mlir::Block *block);
-/// Are they added to a sum over micro-batches in more bits? The weight's gradient, with which they
-/// can be made too, rounds nothing before that.
+/// Returns true if the sums are added to a sum over micro-batches in more bits. The weight's
+/// gradient can compute them without rounding before that.
 bool isAddedWider(tx::ReduceSumOp sums);
 
-/// Is it a matmul whose rows are rows of a result: tx.matmul or tx.matmul_nt?
+/// Returns true for a matmul whose rows are rows of a result: tx.matmul or tx.matmul_nt.
 bool isProduct(mlir::Operation *op);
 
 /// Such a matmul and the row that is added to it.
 struct BiasedProduct {
-  mlir::Operation *product = nullptr; ///< null where there is none
+  mlir::Operation *product = nullptr; ///< null if there is none
   mlir::Value row;
 
-  /// What `add` adds up, if nobody else uses the product.
+  /// Matches the operands of `add`, if the matmul has no other uses.
   static BiasedProduct of(tx::AddOp add);
-  /// Both as one op, with a result of the addition's type.
+  /// Creates both as one op, with the addition's result type.
   mlir::Value create(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type) const;
-  /// Is the matmul of the addition's type?
+  /// Returns true if the matmul has this result type.
   bool hasType(mlir::Type type) const { return product->getResult(0).getType() == type; }
 };
 
-/// A tx.fused_product of these ops, in this order, whose results are `results`; the ops are left
-/// for the caller to erase.
+/// Creates a tx.fused_product of these ops, in this order, with `results`. The caller erases the
+/// ops.
 tx::FusedProductOp fuseProduct(mlir::OpBuilder &builder, mlir::Location loc,
                                llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
 
-/// Copies of the ops of a fused matmul, or of the op itself if it is none, where the builder
-/// stands, and what they result in there.
+/// Copies the ops of a fused matmul, or an op that is not fused, to the insertion point.
 struct Unfused {
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::SmallVector<mlir::Value> results;
 };
 Unfused unfused(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// Erases ops that nobody uses any more, the last ones first.
+/// Erases ops without uses, from last to first.
 void eraseUnused(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace partita

@@ -1,9 +1,9 @@
-//===- SinkReshapes.cpp - elementwise ops move in front of their operands' reshapes -----------===//
+//===- SinkReshapes.cpp - moves elementwise ops before their operands' reshapes ---------------===//
 //
-// An elementwise op with an operand reshape(x), where x is made by a matmul or another elementwise
-// op and has no other user, is done in x's shape: its other operands are reshaped (undoing a
-// reshape where they are one, repeating a row vector anew, a splat in the new shape), and so is its
-// result. Ops are visited in program order, so a chain follows.
+// An elementwise op with an operand reshape(x), where x comes from a matmul or another elementwise
+// op and has no other use, is computed in x's shape. Its other operands are reshaped (a reshape is
+// undone, a row vector is broadcast again, a splat gets the new shape), and so is its result. Ops
+// are visited in program order, so chains follow.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ using namespace partita;
 
 namespace {
 
-/// One element of the result from one element of each operand.
+/// Returns true if one element of the result depends on one element of each operand.
 bool isElementwise(Operation *op) { return isa<ScalarInterface, tx::CastOp>(op); }
 
-/// The same elements and placement, whatever the element type?
+/// Returns true if shape and placement are the same; the element types may differ.
 bool sameLayout(Type a, Type b) {
   auto x = cast<RankedTensorType>(a), y = cast<RankedTensorType>(b);
   return x.getShape() == y.getShape() && x.getEncoding() == y.getEncoding();
@@ -50,7 +50,7 @@ private:
 
 bool isProduct(Operation *op) { return isa<tx::MatMulOp, tx::MatMulNTOp, tx::BatchMatMulOp>(op); }
 
-/// The operand's reshape that `op` should move in front of; null if there is none.
+/// Returns the operand's reshape that `op` should move before; null if there is none.
 tx::ReshapeOp SinkReshapes::reshapeToSink(Operation *op) {
   Type type = op->getResult(0).getType();
   if (!llvm::all_of(op->getOperandTypes(), [&](Type operand) { return sameLayout(operand, type); }))
@@ -70,7 +70,7 @@ RankedTensorType withElement(RankedTensorType shape, Type like) {
   return RankedTensorType::get(shape.getShape(), getElementTypeOrSelf(like), shape.getEncoding());
 }
 
-/// `value` in another shape of the same elements.
+/// Returns `value` in another shape of the same elements.
 Value reshaped(OpBuilder &builder, Location loc, Value value, RankedTensorType shape) {
   RankedTensorType type = withElement(shape, value.getType());
   if (auto reshape = value.getDefiningOp<tx::ReshapeOp>();

@@ -1,8 +1,8 @@
 //===- SplitReductions.cpp - split-reductions -------------------------------------------------===//
 //
-// The last run of neighbouring dimensions is reduced first, where the elements lie closest, then
-// the one before. Sums, means and maxima may be taken in any order: the parts of a mean are equally
-// large.
+// The last run of adjacent dimensions is reduced first, since its elements are closest in memory,
+// then the one before. Sums, means and maxima may be taken in any order: the parts of a mean have
+// equal size.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using namespace partita;
 
 namespace {
 
-/// How many of the sorted dimensions, at their end, are one run: between them stand only dimensions
-/// of size one.
+/// Returns how many of the sorted dimensions, from the end, form one run: only dimensions of size
+/// one are between them.
 size_t lastRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   size_t first = dims.size() - 1;
   auto meets = [&](int64_t before, int64_t after) {
@@ -33,7 +33,7 @@ size_t lastRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   return dims.size() - first;
 }
 
-/// The type that is left when dimensions are reduced; an axis that splits one leaves `split`.
+/// Returns the type after reducing dimensions; an axis that splits one becomes `split`.
 RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> dims, par::Kind split) {
   par::Layout whole = par::Layout::of(type).valueOnly(), kept;
   kept.partial = whole.partial;

@@ -1,4 +1,4 @@
-//===- AssignFill.cpp - how parameters are filled when no file gives their value --------------===//
+//===- AssignFill.cpp - fills parameters for which no file has values -------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -16,7 +16,7 @@ using namespace partita;
 
 namespace {
 
-/// Dimensions larger than one.
+/// Returns the number of dimensions larger than one.
 int64_t extents(Value value) {
   return llvm::count_if(cast<RankedTensorType>(value.getType()).getShape(),
                         [](int64_t size) { return size != 1; });
@@ -28,8 +28,8 @@ bool isConstant(Value value) {
   return value.getDefiningOp<tx::ConstantOp>() != nullptr;
 }
 
-/// Does what is read end, unchanged but for its shape, type and constant factors, in a use of this
-/// kind? `repeated`: has it been broadcast on the way?
+/// Returns true if the value reaches a use of this kind, unchanged except for its shape, type and
+/// constant factors. `repeated`: it has been broadcast on the way.
 bool endsIn(Value value, bool repeated, function_ref<bool(OpOperand &, bool)> kind) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -43,9 +43,9 @@ bool endsIn(Value value, bool repeated, function_ref<bool(OpOperand &, bool)> ki
   });
 }
 
-/// The scale of a normalization: the second operand of a norm, or what is multiplied elementwise, a
-/// vector or, repeated over samples, a vector per head. (A matrix as large as its other factor is
-/// one that a weight norm scales.)
+/// Returns true for the scale of a normalization: the second operand of a norm, or the factor of an
+/// elementwise product if it is a vector or, broadcast over samples, a vector per head. (A matrix
+/// as large as the other factor is one that a weight norm scales.)
 bool isScale(Value read) {
   bool vector = extents(read) < 2;
   return endsIn(read, false, [&](OpOperand &use, bool repeated) {
@@ -57,8 +57,9 @@ bool isScale(Value read) {
   });
 }
 
-/// A vector, in dimensions of size one or not, that is added. Others of several dimensions (the
-/// token that stands before an image's patches) are tables of one row.
+/// Returns true for values with fewer than two dimensions, and for vectors with further dimensions
+/// of size one that are added. Other values with several dimensions (the token before an image's
+/// patches) are tables with one row.
 bool isBias(Value read) {
   return cast<RankedTensorType>(read.getType()).getRank() < 2 ||
          (extents(read) < 2 &&

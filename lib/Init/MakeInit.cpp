@@ -1,4 +1,4 @@
-//===- MakeInit.cpp - @init, where parameters get their first values --------------------------===//
+//===- MakeInit.cpp - adds @init, which sets parameters' initial values -----------------------===//
 
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -51,7 +51,7 @@ struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
   }
 
 private:
-  /// Before the first function: the first thing that happens is the first thing that is read.
+  /// Creates @init before the other functions: it runs first, so it is read first.
   static func::FuncOp emptyInit(ModuleOp module) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     if (auto functions = module.getOps<func::FuncOp>(); !functions.empty())

@@ -1,9 +1,9 @@
-//===- ResidualProducts.cpp - matrices whose products are added to a residual stream ----------===//
+//===- ResidualProducts.cpp - matmuls that add to a residual stream ---------------------------===//
 //
-// A residual addition is x + f(x) where f ends in products with parameters: one operand, the
-// stream, is among what the other is computed from, and the other is such a product but for biases,
-// constant factors, dropout and its shape, or a sum of some (attention and MLP side by side).
-// Additions whose streams come from one another, perhaps through a normalization, are one stream.
+// A residual addition is x + f(x) where f ends in matmuls with parameters: the other operand
+// depends on the stream, and is such a matmul except for biases, constant factors, dropout and its
+// shape, or a sum of some (parallel attention and MLP). Additions whose streams depend on each
+// other, perhaps through a normalization, form one stream.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace partita;
 
 namespace {
 
-/// The same numbers in another shape, type or order.
+/// Returns true if the result has the same numbers in another shape, type or order.
 bool isView(Operation *op) {
   return isa_and_nonnull<tx::ReshapeOp, tx::TransposeOp, tx::CastOp, tx::BroadcastOp>(op);
 }
@@ -28,12 +28,12 @@ Value withoutViews(Value value) {
   return value;
 }
 
-/// A parameter or a constant.
+/// Returns true for a parameter or a constant.
 bool isFixed(Value value) {
   return isa_and_nonnull<train::ReadOp, tx::ConstantOp>(withoutViews(value).getDefiningOp());
 }
 
-/// The one operand that is not fixed of an elementwise op of two; null when none or both are.
+/// Returns the only operand of a binary elementwise op that is not fixed; null if none or both are.
 Value onlyMoving(Operation *op) {
   Value a = op->getOperand(0), b = op->getOperand(1);
   if (isFixed(a) == isFixed(b))
@@ -41,7 +41,7 @@ Value onlyMoving(Operation *op) {
   return isFixed(a) ? b : a;
 }
 
-/// The parameter that `op` is a product with.
+/// Returns the parameter that `op` multiplies with, or null.
 StringAttr factorOf(Operation *op) {
   if (!isa<tx::MatMulOp, tx::MatMulNTOp>(op))
     return {};
@@ -51,10 +51,10 @@ StringAttr factorOf(Operation *op) {
 
 using Products = llvm::SmallSetVector<Operation *, 4>;
 
-/// Ops between a product and where it is added: a bias, views, a sum of a few.
+/// The limit of ops between a matmul and its addition: a bias, views, a sum of a few.
 constexpr unsigned maxSteps = 64;
 
-/// The products with parameters that `value` is a sum of.
+/// Adds the matmuls with parameters that `value` is a sum of.
 void addProducts(Value value, Products &products, unsigned steps = maxSteps) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0)
@@ -71,7 +71,7 @@ void addProducts(Value value, Products &products, unsigned steps = maxSteps) {
         addProducts(part, products, steps / 2);
 }
 
-/// Is `origin` among what `value` is computed from? Nothing before it is looked at.
+/// Returns true if `value` depends on `origin`. Ops before `origin` are not visited.
 bool dependsOn(Value value, Value origin) {
   Operation *first = origin.getDefiningOp();
   llvm::SmallVector<Value> open{value};
@@ -89,7 +89,7 @@ bool dependsOn(Value value, Value origin) {
 
 class Streams {
 public:
-  /// Joins the addition to the stream that it goes on with, where it is a residual one.
+  /// If the addition is a residual one, joins it to the stream that it continues.
   void follow(tx::AddOp add) {
     for (auto [stream, branch] : {std::pair(add->getOperand(0), add->getOperand(1)),
                                   std::pair(add->getOperand(1), add->getOperand(0))}) {
@@ -119,7 +119,7 @@ public:
   }
 
 private:
-  /// Of the stream that the value is of, or a new one.
+  /// Returns the number of the value's stream, or of a new one.
   unsigned numberOf(Value value) {
     while (true) {
       if (auto found = streams.find(value); found != streams.end())
@@ -138,7 +138,7 @@ private:
 
   llvm::DenseMap<Value, unsigned> streams;
   llvm::DenseMap<Operation *, unsigned> known;
-  llvm::SmallVector<unsigned> sizes; ///< products of each stream
+  llvm::SmallVector<unsigned> sizes; ///< matmuls of each stream
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-//===- ResidualProducts.h - matrices whose products are added to a residual stream --*- C++ -*-===//
+//===- ResidualProducts.h - matmuls that add to a residual stream -------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_INIT_RESIDUALPRODUCTS_H
 #define PARTITA_LIB_INIT_RESIDUALPRODUCTS_H
 
@@ -6,9 +6,9 @@
 
 namespace partita::objective {
 
-/// Per parameter, by its symbol: how many products in all are added to the residual stream that its
-/// own is added to. Of GPT-2 twice the number of layers, for the matrices that end attention and
-/// MLP; of an encoder-decoder each side has its own stream.
+/// Returns, by parameter symbol, how many matmuls in all add to the residual stream that the
+/// parameter's own adds to. In GPT-2, this is twice the number of layers for the matrices that end
+/// attention and MLP. In an encoder-decoder, each side has its own stream.
 llvm::DenseMap<mlir::StringAttr, unsigned> countResidualProducts(mlir::func::FuncOp forward);
 
 } // namespace partita::objective

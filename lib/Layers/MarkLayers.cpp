@@ -1,6 +1,6 @@
 //===- MarkLayers.cpp - mark-layers -----------------------------------------------------------===//
 //
-// While the program is the forward one alone and unpartitioned: from then on every op carries its
+// Runs while the program is the unpartitioned forward pass alone. From then on every op carries its
 // layer (dialects/Interfaces/Provenance.h).
 //
 //===------------------------------------------------------------------------------------------===//
@@ -36,8 +36,8 @@ struct MarkLayers : partita::impl::MarkLayersPassBase<MarkLayers> {
   }
 
 private:
-  /// A parameter belongs to the layer that uses it first; what is made at its location, its updates
-  /// and their states, too.
+  /// Assigns a parameter to the layer that uses it first. What is made at its location, its updates
+  /// and their states, inherits the layer.
   void markParameter(train::ReadOp read) {
     auto parameter =
         SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr());
@@ -51,7 +51,7 @@ private:
       provenance::set(parameter, provenance::kLayer, layer);
   }
 
-  /// What stands beside the loop over micro-batches is done once per step, for no layer.
+  /// Ops outside of the loop over micro-batches run once per step and belong to no layer.
   void mark(func::FuncOp function) {
     analysis::Layers layers(function);
     bool loops = !function.getOps<train::AccumulateOp>().empty();

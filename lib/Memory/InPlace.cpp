@@ -1,7 +1,7 @@
-//===- InPlace.cpp - memory that several values use -------------------------------------------===//
+//===- InPlace.cpp - memory that several values share -----------------------------------------===//
 //
 // Views of an operand's memory, operands that are computed within a result, results that overwrite
-// an operand or a parameter, and the memory that collectives work in.
+// an operand or a parameter, and the memory in which collectives work.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -172,8 +172,8 @@ bool Planner::isFree(StringRef symbol) {
              : persistentLast[symbol] < now && plan.storages[read->second].last < now;
 }
 
-/// The value that stands where `value` does once the collective that fills it is complete; `value`
-/// itself where none does.
+/// Returns the value that takes the place of `value` once the collective that fills it completes,
+/// or `value` itself if there is none.
 static Value completed(Value value) {
   for (OpOperand &use : value.getUses())
     if (isa<AsyncWaitInterface>(use.getOwner()) && value.getDefiningOp<AsyncStartInterface>())
@@ -227,7 +227,7 @@ bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
       Operation *user = use.getOwner();
       if (op->hasAttr(train::TrainDialect::kLast) && staysInPlace(use, place.storage))
         continue;
-      // What another one has begun to read it reads until its wait.
+      // An op that has started to read the operand reads it until its wait.
       Operation *ancestor =
           op->getBlock()->findAncestorOpInBlock(user == op ? *user : *endOf(user));
       if (!ancestor ||

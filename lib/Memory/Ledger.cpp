@@ -1,4 +1,4 @@
-//===- Ledger.cpp - what memory is used for, and where the most of it is ----------------------===//
+//===- Ledger.cpp - what memory is used for, and where usage peaks ----------------------------===//
 
 #include "partita/Memory/Ledger.h"
 #include "partita/Analysis/Collectives.h"
@@ -25,7 +25,7 @@ int64_t memory::total(const Sums &sums) {
 }
 
 std::vector<Sums> Ledger::live() const {
-  std::vector<Sums> result(ops + 1, Sums{}); // changes first
+  std::vector<Sums> result(ops + 1, Sums{}); // changes first, summed up below
   for (const Buffer &buffer : buffers) {
     size_t kind = static_cast<size_t>(buffer.kind);
     result[buffer.begin][kind] += align(buffer.bytes);
@@ -53,7 +53,7 @@ std::vector<Ledger::KindUse> Ledger::byKind() const {
   return uses;
 }
 
-/// In the order of the model: in front of the layers, they, behind them, the rest.
+/// Orders places as in the model: before the layers, each layer, after the layers, then the rest.
 static int64_t rank(int64_t place) {
   if (place >= 0 || place == analysis::Before)
     return place;
@@ -91,7 +91,7 @@ std::vector<const Buffer *> Ledger::holders(size_t most) const {
   for (const Buffer &buffer : buffers)
     if (buffer.livesAt(at.op))
       alive.push_back(&buffer);
-  llvm::sort(alive, [](const Buffer *a, const Buffer *b) { // equal ones as the ledger has them
+  llvm::sort(alive, [](const Buffer *a, const Buffer *b) { // ties in the ledger's order
     return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
   });
   alive.resize(std::min(alive.size(), most));

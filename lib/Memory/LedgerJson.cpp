@@ -1,4 +1,4 @@
-//===- LedgerJson.cpp - the ledger between module, manifest and readers -----------------------===//
+//===- LedgerJson.cpp - converts the ledger to and from JSON ----------------------------------===//
 
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
@@ -13,7 +13,7 @@ using namespace partita::memory;
 namespace json = llvm::json;
 using rt::RtDialect;
 
-/// JSON text is UTF-8; names in a model need not be.
+/// Returns valid UTF-8, as JSON requires; names in a model need not be.
 static std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
@@ -27,16 +27,16 @@ static int64_t number(const json::Object &object, StringRef key) {
 //===----------------------------------------------------------------------------------------------===//
 
 namespace {
-/// A parameter or state: as long as the program lives.
+/// A parameter or state, which lives as long as the program.
 struct Held {
-  StringRef name, group; ///< group: of states, which ("m", "v")
+  StringRef name, group; ///< for states, which one ("m", "v")
   Kind kind;
   int64_t bytes, offset;
-  int64_t padding; ///< of `bytes` with what fills them up: more than the tensor's share of a rank
+  int64_t padding; ///< bytes of the buffer beyond the tensor's share of a rank
 };
 
-/// Bytes that a rank keeps and no tensor has: the average over the ranks of what fills a flat
-/// shard, and what fills a buffer up to its alignment.
+/// Returns the bytes that a rank keeps beyond its share of the tensor: the padding of flat shards,
+/// averaged over the ranks, and the alignment of the buffer.
 int64_t paddingOf(ModuleOp module, RankedTensorType type) {
   int64_t width = rt::elementBytes(type.getElementType()), bytes = type.getNumElements() * width;
   int64_t padding = alignPersistent(bytes) - bytes;
@@ -79,7 +79,7 @@ static Sums persistentSums(ModuleOp module, Side side) {
   return sums;
 }
 
-/// By kind, states by what they are too.
+/// Lists persistent memory by kind; states also by group.
 static json::Array persistentKinds(ModuleOp module, Side side) {
   std::map<Kind, std::map<std::string, std::pair<int64_t, int64_t>>> found; // count, bytes
   for (const Held &held : heldBy(module, side)) {
@@ -114,7 +114,8 @@ static Buffer bufferOf(rt::BufferAttr buffer) {
           buffer.getBegin(),      buffer.getEnd(),  buffer.getPlace(), buffer.getBackward()};
 }
 
-/// The function whose buffers are reported one by one; any of the others if there is neither.
+/// Returns the function whose buffers are listed individually: @train_step, else @forward, else the
+/// first one.
 static StringRef mainFunction(ArrayRef<rt::LedgerAttr> ledgers) {
   for (train::EntryPoint entry : {train::EntryPoint::TrainStep, train::EntryPoint::Forward})
     for (rt::LedgerAttr ledger : ledgers)
@@ -151,7 +152,7 @@ std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function, Side side)
 static json::Object toJson(const Buffer &buffer, StringRef function) {
   return json::Object{{"name", utf8(buffer.name)},
                       {"kind", rt::stringifyMemoryKind(buffer.kind)},
-                      {"function", function.str()}, // a Value of a StringRef does not own it
+                      {"function", function.str()}, // a json::Value does not own a StringRef's text
                       {"bytes", buffer.bytes},
                       {"offset", buffer.offset},
                       {"begin", buffer.begin},
@@ -268,7 +269,7 @@ static json::Object describe(ModuleOp module, Side side) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// The device's memory, part by part
+// Parts of the device's memory
 //===----------------------------------------------------------------------------------------------===//
 
 ArrayRef<Part> memory::deviceParts() {
@@ -289,8 +290,8 @@ int64_t memory::deviceBytes(const json::Object &memory) {
   return sum;
 }
 
-/// The inputs of a program by name, each with the type of one rank's micro-batch; how many of these
-/// a step has. Those of several functions, one name, are one.
+/// Collects a program's inputs by name, with the types of one rank's micro-batch, and returns how
+/// many micro-batches a step has. Inputs of several functions with the same name are one.
 static int64_t collectInputs(ModuleOp module, llvm::StringMap<RankedTensorType> &types) {
   auto note = [&](StringRef name, Type type) {
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape())
@@ -319,8 +320,8 @@ static int64_t collectInputs(ModuleOp module, llvm::StringMap<RankedTensorType> 
   return accumulate;
 }
 
-/// Bytes of a step's inputs as the runtime allocates them (runtime/common/mesh/launch.h): all of its
-/// micro-batches.
+/// Returns the bytes of all micro-batches of a step's inputs, as the runtime allocates them
+/// (runtime/common/mesh/launch.h).
 static int64_t inputBytes(ModuleOp module) {
   llvm::StringMap<RankedTensorType> types;
   int64_t accumulate = collectInputs(module, types), sum = 0;

@@ -1,16 +1,17 @@
-//===- Loops.cpp - the memory of loops over micro-batches -------------------------------------===//
+//===- Loops.cpp - memory of loops over micro-batches -----------------------------------------===//
 //
-// One region runs once per micro-batch, with the same memory each time; the sums live as long as the
-// loop. Of a loop with an order, a stage's of a pipeline, the regions take turns:
+// A loop with one region runs it once per micro-batch, with the same memory each time; the sums
+// live as long as the loop. In a loop with an order (a pipeline stage's) the regions alternate:
 //
-//   1. What one region alone uses is dead when another one runs, whichever micro-batch it is of: one
-//      instance is enough, and all regions may use the same memory.
-//   2. What a region saves has an instance for each micro-batch in flight: from the slot that makes it
-//      to the last one that reads it. What lives equally long is a block, and the blocks, a ring, live as
-//      long as the loop; micro-batches take them in turn. Offloaded activations have rings of pinned memory.
+//   1. What only one region uses is dead while another one runs, for any micro-batch: one instance
+//      suffices, and all regions may use the same memory.
+//   2. What a region saves has an instance for each micro-batch in flight, from the slot that makes
+//      it to the last slot that reads it. Values with equal lives form a block; the blocks form a
+//      ring, which lives as long as the loop, and micro-batches take them in turn. Offloaded
+//      activations have rings in pinned memory.
 //   3. What is sent may be read until its pass runs again.
-//   4. What begins in a pass's last slot (`train.last`) lives on, to its wait behind the loop: in the rest
-//      of the pass, and in passes that run later. In earlier ones its memory may be others'.
+//   4. What starts in a pass's last slot (`train.last`) lives until its wait after the loop: in the
+//      rest of the pass, and in passes that end later. Passes that end earlier may use its memory.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ AccumulateOp memory::orderedLoopOf(Operation *op) {
 
 namespace {
 
-/// When a micro-batch has its block: from one slot on, until another one.
+/// The slots during which a micro-batch has its block: [begin, end).
 struct Life {
   int64_t begin = 0, end = 0;
   bool operator<(const Life &other) const {
@@ -53,7 +54,7 @@ public:
   }
 
   int64_t timeOf(unsigned pass, int64_t microBatch) const { return at.at(pass)[microBatch]; }
-  /// When the pass runs the next time, of whichever micro-batch; the end where it never does.
+  /// Returns when the pass runs next, for any micro-batch; the end if it does not.
   int64_t nextOf(unsigned pass, int64_t microBatch) const {
     auto time = static_cast<size_t>(timeOf(pass, microBatch));
     auto next = std::find_if(slots.begin() + time + 1, slots.end(),
@@ -68,23 +69,24 @@ private:
 
 } // namespace
 
-/// Does every micro-batch find its block free if number i has block i modulo their number?
+/// Returns true if each block is free when a micro-batch needs it, with micro-batches assigned to
+/// blocks round-robin.
 static bool isEnough(int64_t blocks, ArrayRef<Life> lives) {
-  SmallVector<std::pair<Life, int64_t>> order; // and the block
+  SmallVector<std::pair<Life, int64_t>> order; // with the block
   for (auto [microBatch, life] : llvm::enumerate(lives))
     order.push_back({life, static_cast<int64_t>(microBatch) % blocks});
   llvm::sort(order);
-  std::vector<int64_t> free(blocks, 0); // from when on
+  std::vector<int64_t> free(blocks, 0); // since when
   for (auto [life, block] : order)
     if (life.begin < std::exchange(free[block], life.end))
       return false;
   return true;
 }
 
-/// How many blocks micro-batches in flight need: as many as there are in flight, but for orders in which
+/// Returns how many blocks micro-batches need: as many as are in flight, or more in orders in which
 /// micro-batches overtake each other.
 static int64_t blocksFor(ArrayRef<Life> lives) {
-  constexpr int64_t kMostTries = 64; // then each micro-batch gets one
+  constexpr int64_t kMostTries = 64; // beyond this, one block per micro-batch
   int64_t least = 1;
   for (const Life &one : lives)
     least = std::max<int64_t>(least, llvm::count_if(lives, [&](const Life &other) {
@@ -138,7 +140,7 @@ void Planner::placeLast(AccumulateOp loop) {
            storage.first <= endOf(pass) && storage.last > endOf(pass);
   };
   for (unsigned pass = 0; pass < loop->getNumRegions(); ++pass)
-    for (unsigned later = 0; later < pass; ++later) // it stands in front of the pass, but ends behind it
+    for (unsigned later = 0; later < pass; ++later) // before the pass in the program, but ends later
       if (loop.getLastSlot(later) > loop.getLastSlot(pass))
         for (Storage &storage : plan.storages)
           if (outlives(storage, pass))
@@ -156,7 +158,7 @@ void Planner::placeMicroBatches(AccumulateOp loop, Region &region) {
 void Planner::placeSums(AccumulateOp loop) {
   for (OpResult sum : loop.getSums()) {
     BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
-    if (soFar) // dies where the region makes it another one, which may take its place
+    if (soFar) // dies where the region adds its part, in place if possible
       place(soFar, newStorage(Space::Arena, sum, bytesOf(tensorType(sum))),
             View::dense(tensorType(sum).getShape()));
     else
@@ -190,9 +192,9 @@ void Planner::keepSaved(AccumulateOp loop, Region &region) {
     Storage &storage = plan.storages[number];
     storage.last = std::max(storage.last, ends[loop]);
     if (storage.first <= plan.number[loop])
-      continue; // from outside: the same for all micro-batches
+      continue; // from outside, the same for all micro-batches
     if (storage.space != Space::Arena && storage.space != Space::Pinned)
-      continue; // none of its own, or an earlier pass has saved it too
+      continue; // no memory of its own, or saved by an earlier pass, too
     llvm::BitVector none(loop->getNumRegions());
     keeps.insert({number, {storage.space, pass, none, none}});
     storage.space = Space::InFlight;
@@ -204,7 +206,7 @@ void Planner::keepSent(AccumulateOp loop, Region &region) {
   region.walk([&](pipe::SendOp send) {
     int number = plan.places[send.getValue()].storage;
     if (auto keep = keeps.find(number); keep != keeps.end()) {
-      if (keep->second.maker != pass) // who makes it awaits it before it makes another one there
+      if (keep->second.maker != pass) // the maker awaits the send before it overwrites it
         keep->second.sends.set(pass);
     } else if (pass > 0) {
       Storage &storage = plan.storages[number];

@@ -1,4 +1,4 @@
-//===- NoteLedger.cpp - what each buffer of a plan is for -------------------------------------===//
+//===- NoteLedger.cpp - the purpose of each buffer in a plan ----------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::memory;
 
-/// Where the buffer comes from: its value's op; of a sum of micro-batches, the op of the part.
+/// Returns the op that a buffer comes from: that of its value or, for a sum of micro-batches, that
+/// of the part.
 static Operation *makerOf(const Storage &storage) {
   if (storage.scratchOf)
     return storage.scratchOf;
@@ -27,7 +28,7 @@ static Operation *makerOf(const Storage &storage) {
   return op;
 }
 
-/// What of a bucket a result is made of: its parameter, or what made the operand.
+/// Returns the name of a bucket's member: its parameter, or what made the operand.
 static std::string nameInBucket(OpResult result) {
   Operation *op = result.getDefiningOp();
   if (!isa<CollectiveInterface>(op) && offload::directionOf(op) != offload::Direction::ToDevice)
@@ -43,7 +44,7 @@ static std::string nameInBucket(OpResult result) {
   return definer ? rt::readableName(definer) : "";
 }
 
-/// Of an op's result, or of an argument of a loop or of a function, whose inputs have names.
+/// Names an op's result, a loop's argument, or a function's argument (an input's name).
 static std::string readableName(Value value) {
   if (Operation *definer = value.getDefiningOp())
     return rt::readableName(definer);
@@ -67,14 +68,14 @@ static std::string nameOf(const Storage &storage) {
                                                              : name;
 }
 
-/// Of flat shards: parameters, and what a recomputed layer keeps.
+/// Returns true for gathers of flat shards: of parameters, and of what a recomputed layer keeps.
 static bool gathersShards(Operation *op) {
   auto collective = dyn_cast<CollectiveInterface>(op);
   return collective && isa<zero::ZeroDialect>(op->getDialect()) &&
          collective.getCollectiveKind() == zero::GatherOp::kKind;
 }
 
-/// The layer of the op, or that of the parameters that are gathered.
+/// Returns the layer of the op, or of the parameters that it gathers.
 static int64_t placeOf(Operation *op) {
   if (!op)
     return analysis::Elsewhere;
@@ -93,8 +94,8 @@ static bool isBackward(Operation *op) { return op && provenance::isBackward(op);
 
 namespace {
 
-/// What an update takes is a gradient, and so is what it is added up from: over ranks, over
-/// micro-batches, over the places where the parameter is used.
+/// Marks gradients: what an update takes, and what this is added up from over ranks, micro-batches,
+/// and uses of the parameter.
 class Gradients {
 public:
   explicit Gradients(FunctionPlan &plan) : plan(plan) {}
@@ -120,7 +121,7 @@ public:
   }
 
 private:
-  /// A collective's operand, of a wait its start's.
+  /// Marks a collective's operand, or for a wait its start's.
   void markExchanged(Operation *op, unsigned number) {
     if (auto wait = dyn_cast<AsyncWaitInterface>(op)) {
       AsyncStartInterface start = wait.getStart();
@@ -140,17 +141,17 @@ private:
 
 } // namespace
 
-/// A copy on the device of what lives on the host.
+/// Returns true for a copy on the device of a parameter that is on the host.
 static bool isFetchedParameter(Operation *op) {
   return offload::directionOf(op) == offload::Direction::ToDevice &&
          op->getOperand(0).getDefiningOp<train::ReadOp>();
 }
 
-/// What is gathered of flat shards, or fetched from where it lives, is parameters.
+/// Marks parameters that are gathered from flat shards, or fetched from the host.
 static void markGathered(func::FuncOp function, FunctionPlan &plan) {
   function.walk([&](Operation *op) {
     bool gathers = gathersShards(op) &&
-                   !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // an activation's shards
+                   !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // shards of an activation
     if (!gathers && !isFetchedParameter(op))
       return;
     for (Value whole : op->getResults())
@@ -167,7 +168,7 @@ void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
     if (auto update = dyn_cast<train::OptimizerInterface>(op))
       gradients.mark(update.getUpdatingGradient());
   });
-  // A sum that is made in the backward pass is one too, whatever is done with it behind the loop.
+  // A sum made in the backward pass is a gradient, too, however it is used after the loop.
   function.walk([&](train::AccumulateOp loop) {
     for (OpResult sum : loop.getSums())
       if (isBackward(loop.getPart(sum.getResultNumber()).get().getDefiningOp()))
@@ -179,7 +180,7 @@ void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
 // The entry of a function
 //===----------------------------------------------------------------------------------------------===//
 
-/// The op at which the living buffers add up to the most, the first of several.
+/// Finds the first op at which the live buffers add up to the most.
 static void findPeak(Ledger &ledger) {
   for (auto [op, sums] : llvm::enumerate(ledger.live()))
     if (total(sums) > ledger.peak)

@@ -1,10 +1,10 @@
-//===- Offsets.cpp - one arena: the tightest gap for the largest first ------------------------===//
+//===- Offsets.cpp - assigns offsets in the arena: best fit, largest first --------------------===//
 //
-// Storages are placed one after the other, each into the tightest gap between those already placed
-// whose lives meet its own, or behind the last of them. By size, the largest first, the arena is
-// hardly ever larger than what lives at once. Where it is, other orders are tried (by size times
-// life, by life), and then the best one with what ended up at the very top moved to its front, as
-// long as the work allows; the smallest arena counts.
+// Storages are placed one after another, each into the tightest gap between the placed ones with
+// overlapping lives, or after the last of them. With the largest first, the arena is hardly ever
+// larger than the peak of live bytes. If it is, other orders are tried (by size times life, by
+// life), and then the best one with the topmost storage moved to its front, repeatedly, as long as
+// the work allows. The smallest arena wins.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ namespace {
 
 using Order = SmallVector<Storage *>;
 
-/// Pairs of storages that may be compared for the sake of a smaller arena: about a second.
+/// How many pairs of storages may be compared to get a smaller arena: about a second's work.
 constexpr int64_t kMostPairs = 200'000'000;
 
-/// The offset for `bytes` among neighbours given as (offset, end), sorted by offset.
+/// Returns the offset for `bytes` among neighbors given as (offset, end), sorted by offset.
 int64_t tightestGap(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes) {
   int64_t best = -1, bestGap = 0, end = 0;
   for (auto [from, to] : taken) {
@@ -38,7 +38,7 @@ int64_t tightestGap(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes) 
 
 int64_t endOf(const Storage *storage) { return storage->offset + align(storage->bytes); }
 
-/// Places them in this order; returns what they need.
+/// Places storages in this order. Returns the size that they need.
 int64_t place(ArrayRef<Storage *> order) {
   int64_t size = 0;
   std::vector<Storage *> placed; // sorted by offset
@@ -57,7 +57,7 @@ int64_t place(ArrayRef<Storage *> order) {
   return size;
 }
 
-/// The most that lives at once: no arena is smaller.
+/// Returns the peak of live bytes, a lower bound for the arena.
 int64_t mostAlive(ArrayRef<Storage *> storages) {
   std::map<int, int64_t> changes;
   for (const Storage *storage : storages) {
@@ -70,7 +70,7 @@ int64_t mostAlive(ArrayRef<Storage *> storages) {
   return most;
 }
 
-/// The largest key first; ties: of their birth.
+/// Sorts by key, largest first; ties by start of life.
 template <typename Key> Order sorted(Order order, Key key) {
   llvm::sort(order, [&](const Storage *a, const Storage *b) {
     return std::make_tuple(-key(a), a->first, a) < std::make_tuple(-key(b), b->first, b);
@@ -78,7 +78,7 @@ template <typename Key> Order sorted(Order order, Key key) {
   return order;
 }
 
-/// The best of the orders that were tried.
+/// The best order so far.
 struct Best {
   Order order;
   int64_t size = -1;
@@ -117,7 +117,7 @@ int64_t partita::memory::assignOffsets(std::vector<Storage> &storages, rt::Space
     auto top = llvm::max_element(
         order, [](const Storage *a, const Storage *b) { return endOf(a) < endOf(b); });
     if (top == order.begin())
-      break; // alone it is too large
+      break; // it does not fit even when placed first
     std::rotate(order.begin(), top, top + 1);
     best.offer(order);
   }
@@ -131,7 +131,7 @@ void partita::memory::assignOffsets(FunctionPlan &plan) {
   for (auto [number, ring] : llvm::enumerate(inFlight.rings)) {
     ring.bytes = assignOffsets(plan.storages, rt::Space::InFlight, number);
     ring.start = std::exchange(start, start + ring.bytes);
-    Storage &blocks = plan.storages.emplace_back(); // all of them, for as long as the ring lives
+    Storage &blocks = plan.storages.emplace_back(); // all blocks, for as long as the ring lives
     blocks.space = ring.space;
     blocks.bytes = ring.bytes * ring.blocks;
     blocks.first = inFlight.first;

@@ -1,24 +1,24 @@
-//===- Plan.cpp - which memory every tensor of a function uses --------------------------------===//
+//===- Plan.cpp - assigns memory to every tensor of a function --------------------------------===//
 //
-// One walk over the ops in program order. What each value's memory is follows from what the op says
-// of its kernel (KernelInterface) and from who uses the value:
+// Walks over the ops once, in program order. The memory of each value follows from its op's kernel
+// (KernelInterface) and from the uses of the value:
 //
-//   1. A read stands in the parameter's own memory, an argument in the runtime's.
-//   2. A view op (reshape, slice, ...) costs nothing when all users of its result, through further
-//      views, take the strides; otherwise it copies into memory of its own.
+//   1. A read uses the parameter's own memory, an argument the runtime's.
+//   2. A view op (reshape, slice, ...) costs nothing if all users of its result, through further
+//      views, accept the strides; otherwise it copies into memory of its own.
 //   3. An operand of a concatenation is computed into its place in the result, decided before the
 //      walk.
-//   4. A result takes the place of an operand that dies at the op, where the kernel allows it; an
-//      update that is written back takes the parameter's own place when no one reads the old value
+//   4. A result takes the place of an operand that dies at the op, if the kernel allows it. An
+//      update that is written back takes the parameter's own place if no one reads the old value
 //      later.
 //   5. A result that is written to a parameter or state that the function never reads (@init) is
 //      computed there.
-//   6. A result of @forward is the host's: an input, a parameter or a view of one that is returned
-//      is copied into memory of its own.
-//   7. Everything else gets a storage of its own. Its life ends with the last user of a value in
-//   it.
+//   6. The caller of @forward owns its results: an input, a parameter, or a view of one that is
+//      returned is copied into memory of its own.
+//   7. Everything else gets a storage of its own, which lives until the last use of a value in it.
 //
-// A storage from outside that is used within a loop lives to the loop's end. Loops: Loops.cpp.
+// A storage from outside that is used within a loop lives to the loop's end. Loops are in
+// Loops.cpp.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -76,7 +76,7 @@ int Planner::lastUse(Value value) {
       if (OpResult behind = loop.getHandingOut(use))
         last = std::max(last, lastUse(behind));
     if (auto loop = orderedLoopOf(user); loop && isa<pipe::SendOp>(user))
-      last = std::max(last, ends[loop]); // complete before the pass runs again
+      last = std::max(last, ends[loop]); // awaited before the pass runs again
     user = endOf(user);
     Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*user);
     bool inLoop = ancestor && ancestor != user;

@@ -1,8 +1,8 @@
 //===- PlanMemory.cpp - plan-memory -----------------------------------------------------------===//
 //
-// Persistent memory first, on device and host (one place per parameter and state, the same in all
-// functions: those that fill whole cache lines first), then each function by itself (Plan.cpp,
-// Offsets.cpp); the arena has the size that the largest function needs. The decisions become
+// Lays out persistent memory first, on device and host: one place per parameter and state, the same
+// in all functions, those that fill cache lines first. Then plans each function by itself
+// (Plan.cpp, Offsets.cpp). The arena has the size that the largest function needs. The results are
 // attributes, which `lower-to-rt` and the ledger read.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ using rt::AtAttr;
 using rt::RtDialect;
 using rt::Space;
 
-/// Memory can only be planned for tensors whose size is known; a token is the only other value.
+/// Checks that all tensors have a known size; a token is the only other value allowed.
 static LogicalResult checkPlannable(func::FuncOp function) {
   if (function.isExternal())
     return function.emitError() << "@" << function.getName() << " has no body to plan memory for";
@@ -66,7 +66,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
     if (failed(layOutPersistent(module)))
       return signalPassFailure();
     Builder b(module.getContext());
-    // A program that trains calls @forward, whose outputs may be large, when it is asked to.
+    // A program that trains calls @forward only on request, and its outputs may be large.
     bool trains = train::lookup(module, train::EntryPoint::TrainStep) != nullptr;
     int64_t arena = 0, forwardArena = 0, pinned = 0;
     SmallVector<Attribute> ledgers;
@@ -118,10 +118,10 @@ private:
     auto bytesOf = [](RankedTensorType type) {
       return type.getNumElements() * rt::elementBytes(type.getElementType());
     };
-    stableSort(symbols, [&](auto a, auto b) { // whole lines first
+    stableSort(symbols, [&](auto a, auto b) { // full cache lines first
       return bytesOf(a.second) % kAlignment == 0 && bytesOf(b.second) % kAlignment != 0;
     });
-    // What other pipeline stages have too stands in front, where all of them have it.
+    // What other pipeline stages have, too, comes first, at an offset that is free on all of them.
     auto sharedAt = [](Operation *op) {
       return op->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kOffset);
     };

@@ -1,7 +1,7 @@
-//===- Planner.h - the walk that gives every value its memory -----------------------*- C++ -*-===//
+//===- Planner.h - the walk that assigns memory to every value ----------------------*- C++ -*-===//
 //
-// Plan.cpp says by which rules, and walks; Loops.cpp plans loops over micro-batches; InPlace.cpp finds what can stand in memory that is there
-// already.
+// Plan.cpp has the rules and the walk, Loops.cpp plans loops over micro-batches, InPlace.cpp finds
+// values that can use existing memory.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
 }
 
-/// The loop with an order that an op is in; null where it is in none.
+/// Returns the loop with an order that contains the op, or null.
 train::AccumulateOp orderedLoopOf(mlir::Operation *op);
 
 class Planner {
@@ -38,10 +38,10 @@ private:
   //===- Lives
 
   void number(mlir::Block &block);
-  /// When the last user has read the value. A user inside a loop that the value is from outside of
-  /// may read it again, until the loop ends; a collective that is started reads it until its wait.
+  /// Returns when the last user has read the value. A user inside a loop may read a value from
+  /// outside until the loop ends; a started collective reads it until its wait.
   int lastUse(mlir::Value value);
-  /// The wait of what a collective's start begins, which its token says; of another op itself.
+  /// Returns the wait of a start, by its token; for any other op, the op itself.
   mlir::Operation *endOf(mlir::Operation *op);
   int newStorage(rt::Space space, mlir::Value holder, int64_t bytes, int64_t offset = 0);
   void place(mlir::Value value, int storage, rt::View view);
@@ -53,50 +53,50 @@ private:
   bool takesView(mlir::OpOperand &use, const rt::View &view);
   bool usersTake(mlir::Value value, const rt::View &view);
   static bool isViewOp(rt::KernelInterface kernel);
-  /// Makes the result a view of the operand's memory, if all who use it can read it so.
+  /// Makes the result a view of the operand's memory if all users accept it.
   bool planView(rt::KernelInterface kernel);
 
   //===- Concatenations
 
-  /// Gives operands of `op` that can be computed into its result their places there.
+  /// Places operands of `op` that can be computed into its result.
   void assignPieces(mlir::Operation *op);
-  /// Walks up from an operand through views that it alone uses to the op that computes it; `source`
-  /// becomes that op's result, the view what the part is in its shape. None when it cannot be
-  /// computed there.
+  /// Walks up from an operand, through views that have no other use, to the op that computes it.
+  /// Sets `source` to that op's result and returns the operand's view in its shape; none if it
+  /// cannot be computed there.
   std::optional<rt::View> traceToProducer(mlir::Value &source, rt::View view,
                                           mlir::Operation *user);
 
   //===- In place
 
-  /// Do all values in the storage die at the op?
+  /// Returns true if all values in the storage die at the op.
   bool dies(int storage, mlir::Operation *op);
-  /// Does another operand of `op` see the same memory in another way, or one that the kernel reads
-  /// after it has begun to write?
+  /// Returns true if another operand of `op` has another view of the same memory, or one that the
+  /// kernel reads after it starts to write.
   bool seenOtherwise(mlir::Operation *op, const Place &place,
                      llvm::ArrayRef<unsigned> overwritable);
   bool isWrittenBack(mlir::Value result, llvm::StringRef symbol);
-  /// The place of an operand that the result may overwrite; none if there is none.
+  /// Returns the place of an operand that the result may overwrite, or none.
   std::optional<Place> inPlace(rt::KernelInterface kernel, unsigned number,
                                llvm::SmallDenseSet<int> &taken);
-  /// The place of a parameter or state that the result is written to and whose old value nobody
-  /// wants any more.
+  /// Returns the place of a parameter or state that the result is written to, if nothing reads the
+  /// old value later.
   std::optional<Place> homeOf(mlir::Value result);
-  /// May the parameter or state be overwritten by the op at number `now`? Nobody reads it from
-  /// there on.
+  /// Returns true if the parameter or state may be overwritten at op number `now`, since nothing
+  /// reads it from there on.
   bool isFree(llvm::StringRef symbol);
 
   //===- Collectives
 
-  /// May the collective that begins at `op` and ends at `end` sum up in the operand's own memory?
-  /// Nobody else may look at it from the beginning on.
+  /// Returns true if the collective from `op` to `end` may sum up in the operand's own memory:
+  /// nothing else may access it from the start on.
   bool mayReduceInPlace(mlir::Value operand, mlir::Operation *op, mlir::Operation *end,
                         llvm::SmallDenseSet<int> &taken);
-  /// Does a pass's yield leave the storage alone: because it hands the value out, or because it is a sum
-  /// that stands there already and that nobody wants behind the loop?
+  /// Returns true if a pass's yield does not touch the storage: it hands the value out, or yields a
+  /// sum that is already there and that is not used after the loop.
   bool staysInPlace(mlir::OpOperand &yielded, int storage);
-  /// A collective works in its operands' memory, or in copies of them.
+  /// Lets a collective work in its operands' memory, or in copies of them.
   void planReduction(mlir::Operation *op);
-  /// Results of a collective: the memory that it worked in.
+  /// Places results of a collective in the memory that it worked in.
   void placeReduced(mlir::Operation *start, mlir::ValueRange results);
 
   //===- The walk
@@ -104,30 +104,31 @@ private:
   mlir::LogicalResult planBlock(mlir::Block &block);
   mlir::LogicalResult planOp(mlir::Operation *op);
   void placeResults(rt::KernelInterface kernel);
-  /// The start that a wait belongs to.
+  /// Returns the start that a wait belongs to.
   mlir::Operation *startOf(mlir::Operation *op);
-  /// A splat constant whose users all write it as a literal needs no memory.
+  /// Returns true for a splat constant that all users write as a literal, so that it needs no
+  /// memory.
   bool onlyLiteral(mlir::Value value);
   mlir::LogicalResult planRead(train::ReadOp read);
-  /// A value that was not computed in place is copied there; nobody may read the old one later.
+  /// Copies a value that was not computed in place; nothing may read the old one later.
   mlir::LogicalResult planWrite(train::WriteOp write);
-  /// What does not stand in the arena by itself is copied there.
+  /// Copies results that are not in the arena in memory of their own.
   void planResults(mlir::func::ReturnOp end);
   mlir::LogicalResult planLoop(train::AccumulateOp loop);
   void placeMicroBatches(train::AccumulateOp loop, mlir::Region &region);
   void placeSums(train::AccumulateOp loop);
-  /// A region finds what earlier ones have saved where they have put it.
+  /// Places what earlier regions saved where they put it.
   void findSaved(train::AccumulateOp loop, mlir::Region &region);
-  /// What a region saves goes into blocks in flight.
+  /// Moves what a region saves into blocks in flight.
   void keepSaved(train::AccumulateOp loop, mlir::Region &region);
-  /// What a later region sends may be read while earlier ones run.
+  /// Keeps what a later region sends, which may be read while earlier ones run.
   void keepSent(train::AccumulateOp loop, mlir::Region &region);
-  /// Those that live equally long have one ring.
+  /// Makes one ring for all storages with equal lives.
   void makeRings(train::AccumulateOp loop);
-  /// What a loop hands out stands where its pass has left it; and what lives on behind a pass's last slot
-  /// does so in passes that run later.
+  /// Places what a loop hands out where its pass left it. Storages that live past a pass's last
+  /// slot stay alive in passes that end later.
   void placeLast(train::AccumulateOp loop);
-  /// The sums that the loop's region makes, after its ops: where the argument stands.
+  /// Places the sums that the loop's region makes, after planning its ops, where the argument is.
   mlir::LogicalResult keepSums(train::AccumulateOp loop);
 
   mlir::func::FuncOp function;
@@ -141,7 +142,7 @@ private:
   llvm::StringMap<mlir::Value> updated;
   llvm::StringSet<> written;
 
-  /// Which passes use a storage in flight; those in `sends` until they run again.
+  /// The passes that use a storage in flight; those in `sends` use it until they run again.
   struct Keep {
     rt::Space space = rt::Space::Arena; // of its ring
     unsigned maker = 0;

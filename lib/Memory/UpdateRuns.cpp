@@ -1,9 +1,9 @@
-//===- UpdateRuns.cpp - memory that lets updates be one launch --------------------------------===//
+//===- UpdateRuns.cpp - memory that lets updates share a launch -------------------------------===//
 //
-// Where work is queued, updates with nothing between them become one launch (gather-updates), but
-// only if none of them writes where another one reads. A rank's new shard, which has memory of its
-// own until it is gathered, would fit where the gradient of an earlier update was. So whatever the
-// updates of such a run read lives until its end, if the arena is no larger for it.
+// Where work is queued, consecutive updates become one launch (gather-updates), but only if none
+// writes where another one reads. A rank's new shard, which has memory of its own until it is
+// gathered, would fit where the gradient of an earlier update was. So everything that the updates
+// of such a run read lives until the run's end, unless this makes the arena larger.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -16,19 +16,19 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::memory;
 
-/// An update that may be in one launch with others.
+/// Returns true for an update that may share a launch with others.
 static bool isGathered(Operation *op) {
   return isa<train::OptimizerInterface>(op) && !offload::isMadeOnHost(op);
 }
 
-/// May it stand between the updates of a run?
+/// Returns true if the op may come between the updates of a run.
 static bool mayStandBetween(Operation *op) {
   return isa<zero::ShardOp, train::ReadOp, train::WriteOp>(op) ||
          op->hasTrait<OpTrait::ConstantLike>() || analysis::isView(op);
 }
 
-/// What these updates read, and nobody behind them, lives until the last of them; whether anything
-/// lives longer for it.
+/// Extends the lives of what these updates read to the last of them. Returns true if this extends
+/// any.
 static bool keepOperands(ArrayRef<Operation *> updates, FunctionPlan &plan) {
   if (updates.size() < 2)
     return false;

@@ -1,9 +1,9 @@
-//===- CausalAttention.cpp - does a model's attention hide later tokens? ----------------------===//
+//===- CausalAttention.cpp - finds out whether attention hides later tokens -------------------===//
 //
-// What is added to the scores of the first query and the key after its own is evaluated, as it is
-// with samples without padding: inputs, which masks of padding are made of, are one, and all else
-// that depends on data or parameters, scores and learned biases, is zero. A causal mask of any
-// spelling makes it minus infinity or near it.
+// Evaluates what is added to the score of the first query and the key after its own, as for samples
+// without padding: inputs, from which masks of padding are made, are one; everything else that
+// depends on data or parameters (scores and learned biases) is zero. A causal mask in any spelling
+// makes this minus infinity or close to it.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace partita::raise;
 
 namespace {
 
-/// exp(-9000) is zero in every precision; covers masks made of -1e4.
+/// exp(-9000) is zero in every precision; this covers masks made of -1e4.
 constexpr double hiddenBelow = -9000;
 
 bool isMatrix(Value value) {
@@ -26,8 +26,8 @@ bool isMatrix(Value value) {
   return shape.size() >= 2 && shape.back() > 1 && shape[shape.size() - 2] > 1;
 }
 
-/// May the data say by this value which keys a query sees: an input that is itself a mask of
-/// queries and keys, or a comparison of positions that are an input?
+/// Returns true if data may decide by this value which keys a query sees: an input that is itself a
+/// mask of queries and keys, or a comparison of positions from an input.
 bool maySay(Value value, bool isLeaf) {
   if (isLeaf)
     return isa<BlockArgument>(value) && isMatrix(value) &&
@@ -37,8 +37,8 @@ bool maySay(Value value, bool isLeaf) {
              value.getDefiningOp());
 }
 
-/// Does `masked`, scores or what is added to them, hide the key after its own from the first query?
-/// None where that is not known.
+/// Returns whether `masked`, scores or what is added to them, hides the key after its own from the
+/// first query; nothing if that is unknown.
 std::optional<bool> hidesNext(Value masked, const Independent &independent) {
   IndexEvaluator evaluator;
   SmallVector<Value> pending{masked};
@@ -62,7 +62,7 @@ std::optional<bool> hidesNext(Value masked, const Independent &independent) {
     return false;
   int64_t queries = shape[shape.size() - 2], keys = shape.back();
   SmallVector<int64_t> index(shape.size());
-  index.back() = queries == 1 ? 1 : keys - queries + 1; // keys before the first query's are a cache
+  index.back() = queries == 1 ? 1 : keys - queries + 1; // keys before the first query's are cached
   if (index.back() < 0 || index.back() >= keys)
     return std::nullopt;
   std::optional<double> number = evaluator.element(masked, index);

@@ -1,4 +1,4 @@
-//===- CausalAttention.h - does a model's attention hide later tokens? --------------*- C++ -*-===//
+//===- CausalAttention.h - finds out whether attention hides later tokens -----------*- C++ -*-===//
 #ifndef PARTITA_LIB_OBJECTIVE_CAUSALATTENTION_H
 #define PARTITA_LIB_OBJECTIVE_CAUSALATTENTION_H
 
@@ -6,8 +6,8 @@
 
 namespace partita::objective {
 
-/// Attentions of which each shows the first query the key after its own. Empty where there is none,
-/// or where one hides it, or may do so by what only the data says.
+/// Returns all attention ops, if each of them shows the first query the key after its own. Empty if
+/// there is no attention, or if one of them hides that key or may do so depending on data.
 llvm::SmallVector<mlir::Operation *> findOpenAttentions(mlir::func::FuncOp function);
 
 } // namespace partita::objective

@@ -1,4 +1,4 @@
-//===- Freeze.cpp - which parameters are trained ----------------------------------------------===//
+//===- Freeze.cpp - chooses which parameters are trained --------------------------------------===//
 
 #include "lib/Objective/Freeze.h"
 #include "dialects/Train/Tensors.h"
@@ -17,7 +17,7 @@ LogicalResult objective::checkSomethingTrains(ModuleOp module) {
                                "--objective none makes a program for inference";
 }
 
-/// Without those that match no parameter, but a constant of the file: that is not trained anyway.
+/// Drops patterns that match no parameter but a constant of the file, which is not trained anyway.
 static SmallVector<std::string> withoutConstants(ModuleOp module, ArrayRef<std::string> patterns) {
   auto constants = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kFrozenConstants);
   SmallVector<std::string> rest(patterns);

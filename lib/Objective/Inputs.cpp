@@ -1,4 +1,4 @@
-//===- Inputs.cpp - what each input of a model means ------------------------------------------===//
+//===- Inputs.cpp - the role of each input of a model -----------------------------------------===//
 
 #include "lib/Objective/Inputs.h"
 #include "dialects/Train/Roles.h"
@@ -28,8 +28,8 @@ static bool isInteger(Type type) {
   return tensor && tensor.getElementType().isSignlessInteger();
 }
 
-/// A convention of those who export models, for inputs that --input says nothing of. Tokens are
-/// known by their use.
+/// Returns the role that exporters usually give inputs of this name, for inputs that --input does
+/// not mention. Tokens are recognized by their use.
 static StringRef usualRole(StringRef name, Type type) {
   if (!isInteger(type))
     return name.contains("mask") ? "ones" : "data";
@@ -57,7 +57,7 @@ static std::string knownInputs(func::FuncOp forward) {
 
 static int64_t looksUp(Value value);
 
-/// A first token of what is shifted is one that the model has.
+/// Checks that the first token of a shifted input is in the model's vocabulary.
 static LogicalResult checkFiller(func::FuncOp forward, unsigned i) {
   auto filler = forward.getArgAttrOfType<IntegerAttr>(i, TrainDialect::kFiller);
   int64_t rows = looksUp(forward.getArgument(i));
@@ -69,7 +69,8 @@ static LogicalResult checkFiller(func::FuncOp forward, unsigned i) {
                              << " that it looks up, which are 0 to " << rows - 1;
 }
 
-/// Tokens, positions and what is shifted are integers with a dimension to run along.
+/// Checks that tokens, positions and shifted inputs are integers with a dimension along the
+/// sequence.
 static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
   StringRef role = roleOf(forward, i);
   auto type = dyn_cast<RankedTensorType>(forward.getArgument(i).getType());
@@ -85,7 +86,8 @@ static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
   return checkFiller(forward, i);
 }
 
-/// Labels are one sequence: those that the loss compares with, which nothing can tell from others.
+/// Checks that only one input has labels, since nothing tells which ones the loss should compare
+/// with.
 static LogicalResult checkOneLabels(func::FuncOp forward) {
   std::optional<unsigned> first;
   for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
@@ -101,8 +103,8 @@ static LogicalResult checkOneLabels(func::FuncOp forward) {
   return success();
 }
 
-/// Does the value, perhaps of another shape or type, look up a table or stand for what a loss
-/// wants?
+/// Returns true if the value, perhaps in another shape or type, indexes a table or a loss's
+/// classes.
 static bool areTokens(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -155,8 +157,8 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   return success();
 }
 
-/// Rows of the largest parameter whose rows are looked up by the value, perhaps of another shape or
-/// type; 0 without one.
+/// Returns the number of rows of the largest parameter that the value, perhaps in another shape or
+/// type, indexes; 0 if there is none.
 static int64_t looksUp(Value value) {
   int64_t rows = 0;
   for (OpOperand &use : value.getUses()) {
@@ -169,9 +171,9 @@ static int64_t looksUp(Value value) {
   return rows;
 }
 
-/// The tokens are the input that rows of the largest table are looked up by: of tokens there are
-/// more than of positions or types of tokens. Where two are equal, nothing says which; and what the
-/// module or `bound` says of that input is left alone.
+/// Finds the tokens: the input that indexes the table with the most rows, since there are more
+/// tokens than positions or types of tokens. If two tables have equally many, there is no answer.
+/// Roles that the module or `bound` sets stay.
 static void findTokens(func::FuncOp forward, const llvm::SmallBitVector &bound) {
   std::optional<unsigned> tokens;
   int64_t most = 0;

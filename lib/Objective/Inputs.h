@@ -1,7 +1,7 @@
-//===- Inputs.h - what each input of a model means -------------------------------------------===//
+//===- Inputs.h - the role of each input of a model ------------------------------------------===//
 //
-// A program's inputs are described to whoever fills them (the runtime's loader, the interpreter) by
-// a role each; every input that carries the batch has one row per sample.
+// A role tells whoever fills an input (the runtime's loader, the interpreter) what it is; every
+// input that carries the batch has one row per sample.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_OBJECTIVE_INPUTS_H
@@ -13,18 +13,18 @@
 
 namespace partita::objective {
 
-/// Gives every argument of @forward its role: the one that `bindings` ("NAME=ROLE") name, that it
-/// has, or that inputs of its name and type usually have. Reports names and roles that are unknown
-/// and roles that do not fit their input.
+/// Gives every argument of @forward a role: the one in `bindings` ("NAME=ROLE"), the one that it
+/// has, or the usual one for its name and type. Reports unknown names and roles, and roles that do
+/// not fit their input.
 mlir::LogicalResult assignRoles(mlir::func::FuncOp forward, llvm::ArrayRef<std::string> bindings);
 
 /// Marks the arguments that carry the batch: those whose first dimension is as large as that of the
 /// first argument that has one.
 void markBatches(mlir::func::FuncOp forward);
 
-/// The argument's role, "" without one.
+/// Returns the argument's role, or "".
 llvm::StringRef roleOf(mlir::func::FuncOp function, unsigned argument);
-/// "'input_ids'", or "number 2".
+/// Returns "'input_ids'", or "number 2".
 std::string nameOf(mlir::func::FuncOp function, unsigned argument);
 
 } // namespace partita::objective

@@ -1,9 +1,9 @@
-//===- KeyDropout.cpp - dropout in training steps gets its key, elsewhere it goes -------------===//
+//===- KeyDropout.cpp - keys dropout in training steps, removes it elsewhere ------------------===//
 //
 // Which elements a step drops depends on the step's key, the op, and the element's number in the
-// global batch, that is on the number of the micro-batch too. That number reaches the loop over
-// micro-batches as the tokens do: as one more batch, 0, 1, 2, ..., so no pass that rearranges the
-// loop need know of it.
+// global batch, hence on the number of the micro-batch, too. That number reaches the loop over
+// micro-batches as the tokens do: as one more batch, 0, 1, 2, ... So passes that rearrange the loop
+// need not know of it.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace partita;
 
 namespace {
 
-/// The number of the micro-batch that the region of `loop` sees.
+/// Returns the number of the micro-batch, as an argument of the region of `loop`.
 Value addNumber(train::AccumulateOp loop) {
   OpBuilder builder(loop);
   auto number = RankedTensorType::get({}, builder.getI64Type());

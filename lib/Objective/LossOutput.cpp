@@ -1,4 +1,4 @@
-//===- LossOutput.cpp - does a model compute its loss itself? ---------------------------------===//
+//===- LossOutput.cpp - finds out whether a model computes its loss ---------------------------===//
 
 #include "lib/Objective/LossOutput.h"
 #include "dialects/Train/Train.h"
@@ -12,7 +12,7 @@ using namespace partita::objective;
 
 namespace {
 
-/// What each value of a function is computed from.
+/// What each value of a function depends on.
 class Origins {
 public:
   explicit Origins(func::FuncOp function)
@@ -32,7 +32,7 @@ public:
   bool takesFromResult(Value value, unsigned result) {
     return value != results[result] && of(value).test(firstResult() + result);
   }
-  /// Is a cross-entropy with an input's labels on the way?
+  /// Returns true if the value depends on a cross-entropy with an input's labels.
   bool comparesLabels(Value value) { return of(value).test(crossEntropy()); }
 
 private:
@@ -69,13 +69,13 @@ private:
   llvm::DenseMap<Value, llvm::SmallBitVector> origins;
 };
 
-/// A tensor of floats, and whether it has no dimensions.
+/// Returns true for a tensor of floats that has no dimensions (`number`), or some.
 bool isFloat(Value value, bool number) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && isa<FloatType>(type.getElementType()) && (type.getRank() == 0) == number;
 }
 
-/// Why the number is a loss; "" where nothing says so.
+/// Returns why the number is a loss; "" if nothing suggests it.
 std::string reasonFor(func::FuncOp forward, Origins &origins, Value number) {
   if (origins.comparesLabels(number))
     return "the model compares its scores with an input's labels itself";

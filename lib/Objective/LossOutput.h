@@ -1,4 +1,4 @@
-//===- LossOutput.h - does a model compute its loss itself? -------------------------*- C++ -*-===//
+//===- LossOutput.h - finds out whether a model computes its loss -------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_OBJECTIVE_LOSSOUTPUT_H
 #define PARTITA_LIB_OBJECTIVE_LOSSOUTPUT_H
 
@@ -8,17 +8,17 @@
 
 namespace partita::objective {
 
-/// An output that is a loss, and how one sees it.
+/// An output that is a loss, and how this was recognized.
 struct LossOutput {
   unsigned index;
   std::string reason;
 };
 
-/// The result of @forward that is one floating-point number, computed from a parameter, and that
-/// - is a cross-entropy with what an input has, or
-/// - depends on an input that no result of several numbers depends on: the labels; or
-/// - stands alone: there is no result of several numbers.
-/// Of several the one that others are parts of, then the first.
+/// Returns the result of @forward that is one floating-point number, depends on a parameter, and
+/// - is a cross-entropy with an input, or
+/// - depends on an input that no result with several numbers depends on (the labels), or
+/// - is the only kind of result: no result has several numbers.
+/// If there are several, returns the one that others are parts of, then the first.
 std::optional<LossOutput> findLossOutput(mlir::func::FuncOp forward);
 
 } // namespace partita::objective

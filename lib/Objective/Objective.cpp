@@ -1,9 +1,10 @@
-//===- Objective.cpp - @train_step and @eval_step out of @forward -----------------------------===//
+//===- Objective.cpp - makes @train_step and @eval_step from @forward -------------------------===//
 //
-// 1. The inputs get their roles (Inputs.h); what is predicted comes as one input more, unless the
-//    model computes its loss itself. A model that sees what it is to predict is warned of.
-// 2. @train_step: count what counts in all micro-batches; accumulate the model's loss over them.
-// 3. @eval_step: the same over one batch, without a gradient.
+// 1. The inputs get their roles (Inputs.h). What is predicted is added as an input, unless the
+//    model computes its loss itself. Warns about a model that sees what it should predict.
+// 2. @train_step counts the labels of all micro-batches that count, and accumulates the model's
+//    loss over the micro-batches.
+// 3. @eval_step does the same over one batch, without gradients.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -30,15 +31,15 @@ using train::TrainDialect;
 
 namespace {
 
-/// PyTorch's.
+/// PyTorch's default.
 constexpr int64_t kDefaultIgnoreIndex = -100;
 
 /// What a kind of objective compares the model's output with.
 struct Kind {
   StringLiteral name;
   enum Loss { CrossEntropy, BinaryCrossEntropy, SquaredError, InGraph } loss;
-  StringLiteral role; ///< of what is predicted; "" when nothing is
-  /// Are there labels, some of which may not count?
+  StringLiteral role; ///< of what is predicted, or ""
+  /// Returns true if there are labels, some of which may not count.
   bool hasLabels() const { return loss == CrossEntropy || loss == BinaryCrossEntropy; }
 };
 
@@ -105,7 +106,8 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
   }
 
 private:
-  /// A mean over the batch cannot be split with it, a sum divided by the whole count can.
+  /// Replaces means over the batch, which cannot be split along with it, by sums divided by the
+  /// full count.
   void sumMeans() {
     SmallVector<tx::ReduceMeanOp> found;
     forward.walk([&](tx::ReduceMeanOp mean) {
@@ -126,7 +128,7 @@ private:
     }
   }
 
-  //===- What is computed
+  //===- Choosing the loss
 
   LogicalResult findKind(ModuleOp module, StringRef name) {
     std::string known = "auto, none";
@@ -152,8 +154,8 @@ private:
     return name ? name.str() : std::to_string(i);
   }
 
-  /// The output of that name; without one the loss, where `auto` finds one, or the first that can
-  /// be scored.
+  /// Finds the output with this name. If no name is given, this is the loss if `auto` finds one,
+  /// else the first output that can be scored.
   LogicalResult findOutput(StringRef wanted) {
     if (!chosen)
       if (auto loss = objective::findLossOutput(forward);
@@ -197,14 +199,15 @@ private:
     return std::nullopt;
   }
 
-  /// `auto`: the next token where the model has tokens and scores for each, one of several classes
-  /// where it has one vector of scores a sample, yes or no where it has one score per token.
+  /// Implements `auto`: predicts the next token if the model has tokens and scores for each, one of
+  /// several classes if it has one vector of scores per sample, yes or no if it has one score per
+  /// token.
   void chooseKind() {
     std::optional<unsigned> tokens = argumentWith("ids"), shifted = argumentWith("shifted");
     if (tokens)
       tokenScores = objective::findTokenScores(forward, *tokens);
     if (llvm::is_contained(tokenScores, output)) {
-      // Several such outputs usually select tokens: where a span begins, where it ends.
+      // Several such outputs usually select tokens, e.g. where a span begins and where it ends.
       bool alone = tokenScores.size() == 1;
       chosen = kindNamed(alone ? "binary" : "classification");
       reason = (alone ? "it has one score for each of "
@@ -224,7 +227,7 @@ private:
     }
   }
 
-  /// What a model computes from constants alone is the same in every step.
+  /// Rejects a model that computes everything from constants, so that every step is the same.
   LogicalResult checkTakesData() {
     bool fixed = forward.getNumArguments() > 0;
     for (unsigned i = 0; i < forward.getNumArguments(); ++i)
@@ -235,7 +238,7 @@ private:
                                   "positions; bind one with --input NAME=ids or data";
   }
 
-  /// The input that is added for what is predicted.
+  /// Finds or adds the input for what is predicted.
   LogicalResult findLabels() {
     if (!chosen)
       chooseKind();
@@ -272,7 +275,7 @@ private:
     return success();
   }
 
-  /// Only a cross-entropy that is added here leaves labels out.
+  /// Only a cross-entropy that is added here ignores labels.
   LogicalResult checkIgnoreIndex(ModuleOp module) {
     if (chosen->hasLabels() || ignoreIndex == kDefaultIgnoreIndex)
       return success();
@@ -284,7 +287,7 @@ private:
     return diagnostic;
   }
 
-  /// What is predicted is an input of a model that sees the tokens after each.
+  /// Warns about a model that sees the tokens that it should predict.
   void warnOfOpenAttention() {
     if (chosen->name != "causal")
       return;
@@ -299,8 +302,8 @@ private:
            "--objective masked, with labels in the data";
   }
 
-  /// One score per token is a yes-or-no question about each token, or selects one token per sample:
-  /// nothing in the file tells which.
+  /// Warns about one score per token, which may be a yes-or-no question about each token or select
+  /// one token per sample; the file does not tell which.
   void warnOfTokenScores() {
     if (!llvm::is_contained(tokenScores, output))
       return;
@@ -316,9 +319,10 @@ private:
               << outputName(output);
   }
 
-  //===- What is built
+  //===- Building the steps
 
-  /// Arguments of a step: those of @forward, with the micro-batches first, then what is predicted.
+  /// Computes the arguments of a step: those of @forward, with a leading dimension of
+  /// micro-batches, then what is predicted.
   void signature(bool training, SmallVector<Type> &types, SmallVector<DictionaryAttr> &attributes) {
     Builder b(&getContext());
     auto add = [&](RankedTensorType type, NamedAttrList list) {
@@ -349,7 +353,7 @@ private:
     add(labelType, list);
   }
 
-  /// See ObjectivePass's description for what comes out.
+  /// Builds a step; see ObjectivePass's description for the result.
   void buildStep(ModuleOp module, train::EntryPoint entry) {
     bool training = entry == train::EntryPoint::TrainStep;
     OpBuilder builder(module.getBodyRegion());
@@ -391,7 +395,7 @@ private:
     func::ReturnOp::create(builder, lossLoc, ValueRange{loss, count});
   }
 
-  /// How many numbers the loss is the mean of, and what each counts for.
+  /// Returns how many numbers the loss averages over, and the weight of each.
   std::pair<Value, Value> buildShare(OpBuilder &builder, Location loc, Block &block,
                                      bool training) {
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
@@ -407,7 +411,7 @@ private:
             tx::createSplat(builder, loc, scalar, 1 / count)};
   }
 
-  /// The model on one micro-batch, and its share of the mean loss.
+  /// Builds the model on one micro-batch, and its share of the mean loss.
   Value buildLoss(OpBuilder &builder, Location loc, IRMapping mapping, Block &block, Value share) {
     mapping.map(forward.getArguments(), block.getArguments().take_front(forward.getNumArguments()));
     for (Operation &op : forward.getBody().front().without_terminator())
@@ -435,7 +439,7 @@ private:
     return tx::MulOp::create(builder, loc, ValueRange{sum, share})->getResult(0);
   }
 
-  /// Binary cross-entropy of a score x is cross-entropy of two classes with scores 0 and x:
+  /// Binary cross-entropy of a score x is the cross-entropy of two classes with scores 0 and x:
   /// log(1 + exp(x)) - x * label.
   Value againstZero(OpBuilder &builder, Location loc, Value scores) {
     auto type = cast<RankedTensorType>(scores.getType());
@@ -462,9 +466,9 @@ private:
   func::FuncOp forward;
   const Kind *chosen = nullptr;
   unsigned output = 0;
-  std::string reason;         ///< of the choice, where none was asked for
-  SmallVector<unsigned> tokenScores; ///< outputs with one score per token, where no kind was given
-  RankedTensorType labelType; ///< of one micro-batch; null when nothing is added
+  std::string reason;         ///< of the choice, unless the user made it
+  SmallVector<unsigned> tokenScores; ///< outputs with one score per token, if no kind was given
+  RankedTensorType labelType; ///< of one micro-batch; null if nothing is added
 };
 
 } // namespace

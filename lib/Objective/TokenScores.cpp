@@ -1,7 +1,7 @@
-//===- TokenScores.cpp - which outputs have one score per token? -------------------------------===//
+//===- TokenScores.cpp - finds outputs with one score per token --------------------------------===//
 //
-// A dimension runs along the tokens if it is dimension 1 of the token input, or if an op's rule gives
-// it the letter of an operand's dimension that does.
+// A dimension runs along the tokens if it is dimension 1 of the token input, or if an op's rule
+// gives it the letter of an operand's dimension that does.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ private:
           set(result, i);
   }
 
-  /// The letter of a dimension that is nothing else, or -1.
+  /// Returns the only letter of a dimension, ignoring letters of size one, or -1.
   static int onlyLetter(const RuleDim &dim, ArrayRef<int64_t> sizes) {
     int only = -1;
     for (unsigned letter : dim.letters)

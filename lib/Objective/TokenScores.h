@@ -1,4 +1,4 @@
-//===- TokenScores.h - which outputs have one score per token? -----------------------*- C++ -*-===//
+//===- TokenScores.h - finds outputs with one score per token ------------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_OBJECTIVE_TOKENSCORES_H
 #define PARTITA_LIB_OBJECTIVE_TOKENSCORES_H
 
@@ -6,8 +6,9 @@
 
 namespace partita::objective {
 
-/// The results [batch, sequence] of @forward whose second dimension is that of the tokens, by the
-/// rules of the ops in between, not by size: a model may have as many classes as tokens.
+/// Returns the results [batch, sequence] of @forward whose second dimension is that of the tokens,
+/// by the rules of the ops in between rather than by size: a model may have as many classes as
+/// tokens.
 llvm::SmallVector<unsigned> findTokenScores(mlir::func::FuncOp forward, unsigned tokens);
 
 } // namespace partita::objective

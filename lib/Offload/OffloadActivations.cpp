@@ -1,7 +1,7 @@
 //===- OffloadActivations.cpp - offloads saved activations ------------------------------------===//
 //
-// A value of a layer that train.accumulate saves for the backward pass is copied to the host where it
-// is computed, and the copy is saved. The backward pass copies it back before its first use.
+// Copies each value of a layer that train.accumulate saves for the backward pass to the host where
+// it is computed, and saves the copy. The backward pass copies it back before its first use.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -58,14 +58,16 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
   }
 
 private:
-  /// The last layer's backward pass follows its forward pass at once.
+  /// The last layer's backward pass directly follows its forward pass, so a copy would come too
+  /// late.
   static bool isInTime(Operation *op) {
     train::LayerAttr layer = train::LayerAttr::of(op);
     return layer && (layer.getNumber() == train::LayerAttr::kBefore ||
                      (layer.getNumber() >= 0 && layer.getNumber() + 1 < layer.getCount()));
   }
 
-  /// Of some size, and computed in the forward pass. Parameters have their own ways.
+  /// Returns true if a value is large enough and computed in the forward pass. Parameters are
+  /// offloaded separately.
   bool mayLeave(Value value) {
     Operation *op = value.getDefiningOp();
     auto type = cast<RankedTensorType>(value.getType());
@@ -74,12 +76,13 @@ private:
            bytesOf(type) >= leastBytes;
   }
 
-  /// The numbers of what may leave, in the order in which the forward pass makes it.
+  /// Returns the numbers of the values to offload, in the order in which the forward pass makes
+  /// them.
   SmallVector<unsigned> leaving(train::AccumulateOp loop) {
     OperandRange saved = loop.getSaved();
     auto numbers = llvm::filter_to_vector(llvm::seq<unsigned>(0, saved.size()),
                                           [&](unsigned number) { return mayLeave(saved[number]); });
-    llvm::sort(numbers, [&](unsigned a, unsigned b) { // no value stands on the list twice
+    llvm::sort(numbers, [&](unsigned a, unsigned b) { // no value is listed twice
       auto one = cast<OpResult>(saved[a]), other = cast<OpResult>(saved[b]);
       return one.getOwner() == other.getOwner()
                  ? one.getResultNumber() < other.getResultNumber()

@@ -1,10 +1,9 @@
-//===- OffloadFetchAhead.cpp - when values are copied back from the host ----------------------===//
+//===- OffloadFetchAhead.cpp - decides when values return from the host -----------------------===//
 //
 // Works like zero-prefetch-parameters: copies to the device are grouped in the order of their first
-// uses, one group per layer and direction and one per update. A group starts out right before its
-// first use; it moves up, past the first uses of previous groups, as long as the bytes that are
-// fetched and not yet used stay within the bound. One group ahead is always
-// allowed.
+// uses, one group per layer and direction and one per update. A group starts right before its first
+// use and moves up, past the first uses of previous groups, while the bytes fetched and not yet
+// used stay within the bound. One group ahead is always allowed.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -49,9 +48,9 @@ struct OffloadFetchAhead : partita::impl::OffloadFetchAheadPassBase<OffloadFetch
   }
 
 private:
-  /// Do two first uses belong to one layer, in one direction? Updates belong to none: each has what
-  /// it needs fetched while the one before it is made. What is gathered together is a group
-  /// already.
+  /// Returns true if two first uses belong to one layer and direction. Updates belong to no layer:
+  /// the operands of one are fetched during the previous one. Values that are gathered together
+  /// already form a group.
   static bool belongTogether(Operation *a, Operation *b) {
     if (a == b)
       return true;
@@ -91,10 +90,10 @@ private:
     }
   }
 
-  /// A value that is on the host from the start comes from a read, which moves up too; one that is
-  /// put there in this block cannot come back before that.
+  /// Moves a fetch up. A value that is on the host from the start comes from a read, which moves
+  /// up, too. A value that is copied to the host in this block cannot return before that.
   static void bringBefore(ToDeviceOp op, Operation *before) {
-    if (op->isBeforeInBlock(before)) // fetched no earlier than where it is wanted
+    if (op->isBeforeInBlock(before)) // not before its use
       return op->moveBefore(before);
     Operation *definer = op.getValue().getDefiningOp();
     if (definer && definer->getBlock() == op->getBlock() && before->isBeforeInBlock(definer)) {

@@ -1,9 +1,9 @@
 //===- OffloadParameters.cpp - offloads parameters --------------------------------------------===//
 //
-// An update runs on the host if its parameter is offloaded and its states are, too, or it has none:
-// it uses the value in host memory. All other uses get copies on the device, one per block and
-// purpose (forward, backward, update); a parameter that is not updated on the host is copied back
-// where it is written.
+// An update runs on the host if its parameter and all of its states, if any, are offloaded: it uses
+// the value in host memory. All other uses get copies on the device, one per block and purpose
+// (forward, backward, update). A parameter that is not updated on the host is copied back where it
+// is written.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -63,21 +63,21 @@ struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParam
   }
 
 private:
-  /// Is it an update of the value itself, and is all else that it changes on the host?
+  /// Returns true if the use is the value of an update whose states are all on the host.
   static bool isForHost(OpOperand &use) {
     auto update = dyn_cast<train::OptimizerInterface>(use.getOwner());
     return update && use.getOperandNumber() == update.kValue &&
            llvm::all_of(train::stateSymbols(update), offload::livesOnHost);
   }
 
-  /// A shard that is taken is taken for an update.
+  /// Returns the purpose of a use; a shard is taken for an update.
   static StringRef purposeOf(Operation *user) {
     if (isa<train::OptimizerInterface, zero::ShardOp>(user))
       return "update";
     return provenance::isBackward(user) ? "backward" : "";
   }
 
-  /// Does an op use another parameter that the host keeps?
+  /// Returns true if the op uses another offloaded parameter.
   static bool needsOther(Operation &op, train::ReadOp read) {
     return llvm::any_of(op.getOperands(), [&](Value operand) {
       FlatSymbolRefAttr name = train::parameterReadBy(operand);
@@ -88,7 +88,7 @@ private:
 
   using Uses = SmallVector<OpOperand *>;
 
-  /// The first in their block.
+  /// Returns the first user; all are in one block.
   static Operation *firstOf(const Uses &uses) {
     auto before = [](OpOperand *a, OpOperand *b) {
       return a->getOwner()->isBeforeInBlock(b->getOwner());
@@ -109,8 +109,9 @@ private:
     return copy;
   }
 
-  /// The backward pass begins with the parameter with which the forward pass ends: the copy is saved,
-  /// as another one would make room for nothing.
+  /// The backward pass starts with the parameter with which the forward pass ends. Saves that copy,
+  /// since dropping it and fetching another one would free nothing in between. Returns true if it
+  /// did.
   static bool savesCopy(train::ReadOp read, Value copy, const Uses &backward) {
     auto loop = dyn_cast<train::AccumulateOp>(copy.getDefiningOp()->getParentOp());
     if (!loop || !loop.hasBackward())
@@ -145,7 +146,7 @@ private:
     }
   }
 
-  /// What is written to the host must be there.
+  /// Copies a written value to the host if the parameter is there.
   static void bringBack(train::WriteOp write) {
     Operation *symbol = SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
     if (!offload::livesOnHost(symbol) || offload::isOnHost(write.getValue()) ||

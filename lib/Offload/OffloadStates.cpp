@@ -28,7 +28,7 @@ struct OffloadStates : partita::impl::OffloadStatesPassBase<OffloadStates> {
       return;
     bool any = false;
     UnitAttr mark = UnitAttr::get(&getContext());
-    bool looked = false; // the device looks at a state too
+    bool looked = false; // whether ops on the device read a state, too
     module.walk([&](train::OptimizerInterface update) {
       auto looksAtStates = [](Operation *user) { return isa<train::DirectionSquaresOp>(user); };
       for (Value value : update->getOperands())

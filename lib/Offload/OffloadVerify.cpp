@@ -1,4 +1,4 @@
-//===- OffloadVerify.cpp - which ops may access host memory -----------------------------------===//
+//===- OffloadVerify.cpp - checks which ops access host memory --------------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"
@@ -16,13 +16,13 @@ namespace {
 
 struct OffloadVerify : partita::impl::OffloadVerifyPassBase<OffloadVerify> {
   void runOnOperation() override {
-    markAllAnalysesPreserved(); // nor are ops verified again
+    markAllAnalysesPreserved(); // ops are not verified again, either
     WalkResult any = getOperation().walk([](Operation *op) {
       bool hosts = offload::livesOnHost(op) || offload::isMadeOnHost(op) ||
                    isa_and_nonnull<offload::OffloadDialect>(op->getDialect());
       return hosts ? WalkResult::interrupt() : WalkResult::advance();
     });
-    if (!any.wasInterrupted()) // a look-up of a symbol for each operand of a deep model takes time
+    if (!any.wasInterrupted()) // looking up symbols for all operands of a deep model takes time
       return;
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands())
@@ -63,13 +63,13 @@ private:
     return refuse(operand, "that is on the host; it needs an offload.to_device");
   }
 
-  /// The host makes an update of what it keeps: value and states, not the gradient.
+  /// An update on the host reads its value and states there, but not the gradient.
   static bool isHostsOwn(OpOperand &operand) {
     Operation *op = operand.getOwner();
     return offload::isMadeOnHost(op) && operand.getOperandNumber() != 1;
   }
 
-  /// The host keeps it for the backward pass.
+  /// Returns true for a value on the host that is saved for the backward pass.
   static bool isSaved(OpOperand &operand) {
     auto yield = dyn_cast<train::YieldOp>(operand.getOwner());
     return yield && operand.getOperandNumber() >= yield.getValues().size();

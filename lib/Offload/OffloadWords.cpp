@@ -1,4 +1,4 @@
-//===- OffloadWords.cpp - the words of --offload ----------------------------------------------===//
+//===- OffloadWords.cpp - the keywords of --offload -------------------------------------------===//
 
 #include "lib/Offload/OffloadWords.h"
 

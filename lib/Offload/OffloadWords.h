@@ -1,4 +1,4 @@
-//===- OffloadWords.h - the words of --offload --------------------------------------*- C++ -*-===//
+//===- OffloadWords.h - the keywords of --offload -----------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_OFFLOAD_OFFLOADWORDS_H
 #define PARTITA_LIB_OFFLOAD_OFFLOADWORDS_H
@@ -6,7 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::offload {
-/// Is `word` one of `what`? Every word must be one that there is; what is not is reported.
+/// Returns whether `word` is among `what`. Fails after an error if `what` has an unknown keyword.
 mlir::FailureOr<bool> names(mlir::ModuleOp module, llvm::ArrayRef<std::string> what,
                             llvm::StringRef word);
 } // namespace partita::offload

@@ -1,4 +1,4 @@
-//===- StartTransfers.cpp - start and wait of copies ------------------------------------------===//
+//===- StartTransfers.cpp - splits copies into start and wait ---------------------------------===//
 
 #include "dialects/Interfaces/Start.h"
 #include "dialects/Offload/Offload.h"
@@ -22,14 +22,14 @@ struct StartTransfers : partita::impl::StartTransfersPassBase<StartTransfers> {
       if (isa<CopyInterface>(op) && isa<StartableInterface>(op))
         copies.push_back(op);
     });
-    // From the back: behind an op that is looked at all copies are starts already.
+    // From last to first, so that all copies after the current one are starts already.
     for (Operation *op : llvm::reverse(copies))
       split(op);
   }
 
 private:
-  /// Of copies to the host one may be under way when the next begins: where the second begins, this
-  /// one is complete.
+  /// Returns the second copy to the host after this one, which must be complete when that one
+  /// starts: at most one may be in flight when another one starts.
   static Operation *secondBehind(Operation *op) {
     int behind = 0;
     for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
@@ -52,7 +52,7 @@ private:
 
   void split(Operation *op) {
     Operation *moment = lastMoment(op);
-    if (op->getNextNode() == moment) // one call is as good as two
+    if (op->getNextNode() == moment) // splitting gains nothing
       return;
     ++started;
     OpBuilder builder(op);

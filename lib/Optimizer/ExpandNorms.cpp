@@ -1,11 +1,11 @@
-//===- ExpandNorms.cpp - each element counted once --------------------------------------------===//
+//===- ExpandNorms.cpp - expands norms, counting each element once ----------------------------===//
 //
-// Values that the same axes split are one vector of sums of squares, one per value, partial over
-// these axes, and one sum over ranks per axis: as few collectives are made as there are ways to be
-// split. Squares are doubles: those of finite gradients are finite, and sums that are grouped
-// otherwise round to the same norm. A value's own sum says on every rank whether all of its
-// elements, on all ranks, are finite. In a program of pipeline stages each stage has the squares of its
-// own gradients, and the sum of all goes to all.
+// Values split by the same axes share one vector of sums of squares, one per value, partial over
+// these axes, and one sum over ranks per axis: there are as many collectives as ways to be split.
+// Squares are float64, so those of finite gradients are finite, and sums in another grouping round
+// to the same norm. A value's own sum tells every rank whether all of its elements, on all ranks,
+// are finite. In a program with pipeline stages each stage has the squares of its own gradients,
+// and all stages get the total.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -97,7 +97,7 @@ private:
     ratio.erase();
   }
 
-  /// What `make` makes of the type that it is given, partial over the axes, added up over them.
+  /// Sums up a value over the axes. `make` creates it with the given type, partial over these.
   static Value sum(OpBuilder &builder, Operation *op, ArrayAttr axes, ArrayRef<int64_t> shape,
                    StringRef reason, llvm::function_ref<Value(Type)> make) {
     par::Layout layout{shape};

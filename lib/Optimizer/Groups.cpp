@@ -1,4 +1,4 @@
-//===- Groups.cpp - parameters that are updated otherwise than the rest -----------------------===//
+//===- Groups.cpp - groups of parameters with their own hyperparameters -----------------------===//
 
 #include "lib/Optimizer/Groups.h"
 #include "dialects/Train/Train.h"

@@ -1,8 +1,8 @@
-//===- Groups.h - parameters that are updated otherwise than the rest ---------------*- C++ -*-===//
+//===- Groups.h - groups of parameters with their own hyperparameters ---------------*- C++ -*-===//
 //
-// A group is text: PATTERN:KEY=VALUE[:KEY=VALUE], a glob pattern over parameters' names and what is
-// other for them: `weight-decay`, and `lr-scale`, a factor of the learning rate. The first group
-// whose pattern a name matches has it.
+// A group is text: PATTERN:KEY=VALUE[:KEY=VALUE], a glob pattern over parameters' names and the
+// values that differ for them: `weight-decay`, and `lr-scale`, a factor of the learning rate. The
+// first group whose pattern matches a name applies.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ struct Group {
 
 class Groups {
 public:
-  /// Reports text that is no group.
+  /// Parses groups. Reports invalid text.
   static mlir::FailureOr<Groups> parse(mlir::ModuleOp module, llvm::ArrayRef<std::string> texts);
-  /// Reports a group that has no parameter of the module which is trained.
+  /// Reports a group that matches no trained parameter of the module.
   llvm::LogicalResult checkUse(mlir::ModuleOp module) const;
-  /// What holds for the parameter of this name, where `rest` holds for one without a group.
+  /// Returns the group of the parameter with this name; `rest` has the values that no group sets.
   Group of(llvm::StringRef name, Group rest) const;
-  /// Does a group say how the parameter of this name decays?
+  /// Returns true if a group sets the weight decay of the parameter with this name.
   bool setDecay(llvm::StringRef name) const;
 
 private:

@@ -1,8 +1,8 @@
-//===- Optimize.cpp - the optimizer's arithmetic and states -----------------------------------===//
+//===- Optimize.cpp - adds the optimizer's arithmetic and states ------------------------------===//
 //
-// All updates stand after the backward pass, in the order of the parameters; the states are read
-// where they are used, and @init writes their first values. A gradient must be complete: the same
-// on every rank that holds the parameter's shard.
+// All updates come after the backward pass, in the order of the parameters. States are read where
+// they are used, and @init writes their initial values. A gradient must be complete: the same on
+// every rank that holds the parameter's shard.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
   }
 
 private:
-  /// What the options say of the optimizer's hyperparameters, and its own values of the others.
+  /// Sets hyperparameters from the options, and the optimizer's defaults for the others.
   LogicalResult settleHyperparameters(RegisteredOperationName name) {
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
     for (train::Hyperparameter each : optimizer->getHyperparameters())
@@ -137,7 +137,7 @@ private:
     return success();
   }
 
-  /// The location of what belongs to no tensor and to no layer.
+  /// Returns a location for ops that belong to no tensor and no layer.
   static Location oncePerStep(Operation *update) {
     Location loc = UnknownLoc::get(update->getContext());
     train::LayerAttr layer = train::LayerAttr::of(update);
@@ -150,8 +150,8 @@ private:
 
   static Type scalar(OpBuilder &builder) { return RankedTensorType::get({}, builder.getF32Type()); }
 
-  /// What the gradients are multiplied by, behind the last of them; nothing where none is clipped
-  /// or scaled.
+  /// Creates the factor of all gradients, after the last of them; nothing if there is neither
+  /// clipping nor scaling.
   LogicalResult findScale(MutableArrayRef<train::UpdateOp> updates) {
     scaling = getOperation()->getAttrOfType<DictionaryAttr>(AmpDialect::kScaled);
     if ((clip == 0 && !scaling) || updates.empty())
@@ -213,14 +213,14 @@ private:
       train::WriteOp::create(builder, loc, name, result);
   }
 
-  /// What the state of this kind is called, here and in checkpoints.
+  /// Returns the name of a state, here and in checkpoints.
   std::string stateSymbol(train::UpdateOp update, StringRef kind) {
     return partita_rt::stateName(
         update.getParameter().str(), kind.str(),
         [&](const std::string &name) { return parameterNames.contains(name); });
   }
 
-  /// A state of this kind, of the parameter's elements in 32 bits.
+  /// Creates a state with one 32-bit element per element of the parameter.
   Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
     Type type = inSingleAtLeast(update.getValue().getType());
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
@@ -237,13 +237,13 @@ private:
     return train::ReadOp::create(builder, update.getLoc(), type, symbol);
   }
 
-  /// Where @init writes each parameter. A fragment of a program has no @init.
+  /// Finds where @init writes each parameter. A fragment of a program has no @init.
   void findInitialWrites(SymbolTable &symbols) {
     if (auto init = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Init))
       init.walk([&](train::WriteOp write) { initialWrites[write.getSymbol()] = write; });
   }
 
-  /// Lets @init write a new state's value too, behind its parameter's.
+  /// Makes @init write a new state's initial value as well, after its parameter's.
   void writeInitialValue(train::StateOp state, Type type) {
     auto found = initialWrites.find(*state.getOf());
     if (found == initialWrites.end())
@@ -255,7 +255,7 @@ private:
     found->second = train::WriteOp::create(builder, state.getLoc(), state.getSymName(), value);
   }
 
-  /// The scalars of an update that is being built, by name; a ratio is of what it has so far.
+  /// Creates a scalar of an update under construction, by name; a ratio is of the operands so far.
   Value control(OpBuilder &builder, const OperationState &op, StringRef name) {
     if (name == "rate")
       return train::LearningRateOp::create(builder, op.location, scalar(builder));
@@ -274,9 +274,9 @@ private:
                                        APFloat(bounds[1]));
   }
 
-  /// Do weights of two or more dimensions include it? (No scales of norms, no biases.) A tensor that an
-  /// exporter has made of parameters counts as these; if the record leaves open how many dimensions they
-  /// have, as it is.
+  /// Returns true if weight decay applies: to weights with two or more dimensions, but not to
+  /// scales of norms or biases. For a tensor that an exporter has made from parameters, the number
+  /// of dimensions of these counts or, if the record leaves it open, the tensor's own.
   bool isDecayed(train::ParameterOp parameter, int64_t dimensions, bool byGroup) {
     train::StoredTensor tensor = train::tensorsOf(parameter).front();
     int64_t least = dimensions, most = dimensions;
@@ -291,8 +291,8 @@ private:
     return dimensions >= 2;
   }
 
-  /// Is it what an exporter has made of a parameter by adding a constant, as to Gemma's 1 + w, or by
-  /// taking it apart? The gradients are equal, but not what decays towards zero or depends on the norm.
+  /// Notes tensors that an exporter has made from a parameter by adding a constant (Gemma's 1 + w)
+  /// or by splitting it. Their gradients are equal, but not weight decay and norms.
   void noteFolded(train::ParameterOp parameter, double decay, ArrayRef<StringRef> scalars) {
     train::StoredTensor tensor = train::tensorsOf(parameter).front();
     usesNorms = llvm::is_contained(scalars, "ratio");
@@ -320,7 +320,7 @@ private:
                       " scales its updates by its own norm");
   }
 
-  /// At compile and, like what import had to guess, at run.
+  /// Warns at compile time and, as for what import had to guess, at run time.
   void warn(ArrayRef<train::StoredTensor> tensors, const std::string &what) {
     const train::StoredTensor &first = tensors.front();
     std::string others = ", one of " + std::to_string(tensors.size()) + ",";
@@ -335,7 +335,7 @@ private:
     train::setNotes(getOperation(), notes);
   }
 
-  /// Returns the last op that it makes.
+  /// Creates the update. Returns the last op that it makes.
   Operation *build(train::UpdateOp update, RegisteredOperationName name, SymbolTable &symbols,
                    const optimizer::Groups &byName) {
     OpBuilder builder(update);
@@ -383,23 +383,23 @@ private:
     return made.getRounded() ? write("", made.getRounded()) : last;
   }
 
-  /// Which of the module's parameters it is.
+  /// Returns the parameter's number in the module.
   int64_t numberOf(train::ParameterOp parameter) {
     auto all = getOperation().getOps<train::ParameterOp>();
     return std::distance(all.begin(), llvm::find(all, parameter));
   }
 
   llvm::StringSet<> parameterNames;         // as symbols and in the model
-  std::vector<train::StoredTensor> shifted; // whose values matter to their updates
-  std::vector<train::StoredTensor> open;  // whose parameters may have another number of dimensions
-  std::vector<train::StoredTensor> parts; // whose norms matter to their updates
+  std::vector<train::StoredTensor> shifted; // their values matter to their updates
+  std::vector<train::StoredTensor> open;  // their parameters may have another number of dimensions
+  std::vector<train::StoredTensor> parts; // their norms matter to their updates
   bool usesNorms = false;                 // trust ratios
   std::map<StringRef, double> hyper;
-  double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio
-  DictionaryAttr scaling;                     // of the loss; null for none
-  Value lossScale, applies;                   // its scale; does the step count?
-  Value scale;                                // of all gradients; null for none
-  llvm::StringMap<Operation *> initialWrites; // the last of a parameter and its states
+  double bounds[2] = {0.01, 10};              // DeepSpeed's defaults for LAMB's ratio
+  DictionaryAttr scaling;                     // of the loss, or null
+  Value lossScale, applies;                   // of the loss; whether the step counts
+  Value scale;                                // of all gradients, or null
+  llvm::StringMap<Operation *> initialWrites; // the last one of a parameter and its states
 };
 
 } // namespace

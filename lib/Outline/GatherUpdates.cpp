@@ -1,15 +1,15 @@
 //===- GatherUpdates.cpp - gather-updates -----------------------------------------------------===//
 //
-// Updates with nothing between them that does anything are a run. Any order of a run's updates is
-// as good as theirs if none writes what another one reads or writes; a place that an earlier one
-// has left, which the planner may have given to a later one, ends the run. So does whatever else
-// stands in between, a wait or a gather that starts, but for copies of a rank's shard, which
-// updates may cross if they touch other memory. Those updates of a run that have the same kernel,
-// and operands in the same memory spaces, become rows of a table and one call at the end of the
-// run; what they differ in otherwise, their scalars, are lists of which a row has a number.
+// Updates with nothing of effect between them form a run. A run's updates may be reordered if none
+// writes what another one reads or writes. A run ends at an update that conflicts with it, e.g.
+// because the planner has given it memory that an earlier one freed. It also ends at any other op
+// with effects, such as a wait or a gather that starts; but updates may cross copies of a rank's
+// shard that touch other memory. The updates of a run that have the same kernel, and operands in
+// the same memory spaces, become rows of a table and one call at the end of the run. Where their
+// scalars differ, the call has lists of scalars, and each row has its number in them.
 //
-// A sum of squares reads the table's gradients if they are its arrays, in their order, and else a
-// table of its own.
+// A sum of squares reads the gradients in that table if they are its arrays, in their order;
+// otherwise it gets a table of its own.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ using namespace partita::rt;
 
 namespace {
 
-/// A call's scalars are arguments of one kernel, which has 4 KiB for all; a scalar takes 32 bytes.
+/// The scalars of a call are arguments of one kernel, which takes 4 KiB in all; each takes 32
+/// bytes.
 constexpr size_t kMostScalars = 96;
 
 struct BytePlace {
@@ -43,7 +44,7 @@ struct BytePlace {
   }
 };
 
-/// Where a pointer points to, if that is in the arena or in persistent memory.
+/// Returns the place a pointer points to if it is in the arena or in persistent memory.
 std::optional<BytePlace> placeOf(Value pointer) {
   int64_t shift = 0;
   Operation *op = pointer.getDefiningOp();
@@ -59,7 +60,7 @@ std::optional<BytePlace> placeOf(Value pointer) {
   return std::nullopt;
 }
 
-/// Bytes that are read, or written.
+/// A set of bytes that are read, or written.
 class Bytes {
 public:
   bool overlap(BytePlace from, int64_t bytes) const {
@@ -96,7 +97,8 @@ struct MemoryAccess {
   bool isWritten;
 };
 
-/// What a rank's copy of its shard reads and writes; none if a pointer is no place.
+/// Returns what a rank's copy of its shard reads and writes; nothing if a pointer has no known
+/// place.
 std::optional<std::array<MemoryAccess, 2>> accessesOf(TakePartOp op) {
   std::optional<BytePlace> from = placeOf(op.getFrom()), to = placeOf(op.getTo());
   if (!from || !to)
@@ -112,8 +114,8 @@ std::optional<std::array<MemoryAccess, 2>> accessesOf(TakePartOp op) {
 /// An update that may become a row.
 struct Gathered {
   UpdateOp op;
-  ExposeGradientOp exposed;     ///< null where the gradient is not exposed
-  SmallVector<BytePlace> values;    ///< the kernel's
+  ExposeGradientOp exposed;     ///< null if the gradient is not exposed
+  SmallVector<BytePlace> values;    ///< the kernel's arguments
   SmallVector<MemoryAccess> accesses; ///< of values and scalars
 
   int64_t parameter() {
@@ -121,7 +123,8 @@ struct Gathered {
   }
 };
 
-/// None of an update that must be its own call: by the host, or of something that is no place.
+/// Returns nothing for an update that must be a call of its own: the host does it, or a pointer has
+/// no known place.
 std::optional<Gathered> asGathered(UpdateOp op) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<UpdateKernelOp>(op, op.getKernelAttr());
   if (!kernel || kernel.getSquares() || op.getTile() ||
@@ -139,7 +142,7 @@ std::optional<Gathered> asGathered(UpdateOp op) {
   }
   for (Value pointer : op.getPointers()) {
     if (isa_and_nonnull<ControlOp>(pointer.getDefiningOp()))
-      continue; // the host's
+      continue; // on the host
     std::optional<BytePlace> place = placeOf(pointer);
     if (!place)
       return std::nullopt;
@@ -149,17 +152,17 @@ std::optional<Gathered> asGathered(UpdateOp op) {
   return result;
 }
 
-/// The scalars of an update, as text and as what stands in memory.
+/// The scalars of an update, as attributes and as pointers to those in memory.
 using ScalarList = std::pair<ArrayAttr, SmallVector<Value>>;
 
-/// A table in the making: its columns, and the rows so far.
+/// A table under construction: its columns, and its rows so far.
 struct RowTable {
   SmallVector<Attribute> homes, types, rows;
   std::string name;
 };
 
-/// What updates in one table have in common: the kernel, the columns' memory spaces, and over which
-/// axes their gradients are flat shards, if they are exposed.
+/// What the updates of a table have in common: the kernel, the columns' memory spaces, and, if
+/// their gradients are exposed, the axes over which these are flat shards.
 using Kind = std::pair<Attribute, Attribute>;
 
 class Gatherer {
@@ -168,16 +171,16 @@ public:
       : function(function), symbols(symbols), b(function.getContext()),
         polls(Target::of(function).pollsCollectives()) {}
 
-  /// Gathers all that can be; the numbers of updates, and of sums, that became rows.
+  /// Gathers everything possible. Returns how many updates, and how many sums, became rows.
   std::pair<unsigned, unsigned> run();
 
 private:
   void visit(Operation *op);
-  /// Does it read what the run writes, or write what the run touches?
+  /// Returns true if the op reads what the run writes, or writes what the run touches.
   bool conflicts(ArrayRef<MemoryAccess> accesses) const;
-  /// Adds an update to the run, unless it touches what another one of the run does.
+  /// Adds an update to the run. Returns false if it conflicts with one of the run's updates.
   bool add(Gathered &update);
-  /// May the run's updates come behind it instead of before?
+  /// Returns true if the run's updates may move after the op.
   bool mayCross(Operation *op) const;
   void endRun();
   void gather(Kind kind, MutableArrayRef<Gathered> updates);
@@ -198,8 +201,8 @@ private:
   bool polls;
   std::vector<Gathered> updates; ///< of the run
   Bytes read, written;
-  SmallVector<Operation *> dead; ///< of the run, rows now
-  ExposeGradientOp exposed; ///< the last op but for pointers, if it exposes a gradient
+  SmallVector<Operation *> dead; ///< ops of the run that are rows now
+  ExposeGradientOp exposed; ///< the last op, ignoring pointers, if it exposes a gradient
   llvm::MapVector<Kind, unsigned> numbers;
   std::vector<RowTable> tables;
   unsigned gathered = 0, sums = 0;
@@ -270,7 +273,7 @@ void Gatherer::endRun() {
   llvm::MapVector<Kind, std::vector<Gathered>> kinds;
   for (Gathered &update : updates)
     kinds[kindOf(update)].push_back(update);
-  if (!updates.empty()) // calls stand behind the run, one behind the other
+  if (!updates.empty()) // calls come after the run, one after another
     b.setInsertionPoint(updates.back().op->getBlock(),
                         std::next(Block::iterator(updates.back().op)));
   for (auto &[kind, some] : kinds)
@@ -286,7 +289,7 @@ void Gatherer::endRun() {
 // Tables and calls
 //===------------------------------------------------------------------------------------------===//
 
-/// Tables are called "updates", "updates_2", ...
+/// Names tables "updates", "updates_2", ...
 RowTable &Gatherer::newTable(StringRef name) {
   std::string unique = name.str();
   auto isTaken = [&] {
@@ -299,7 +302,8 @@ RowTable &Gatherer::newTable(StringRef name) {
   return tables.back();
 }
 
-/// As many calls as it takes for none to have too many scalars; none for one update.
+/// Makes as many calls as needed to keep each within the limit of scalars; none for a single
+/// update.
 void Gatherer::gather(Kind kind, MutableArrayRef<Gathered> updates) {
   while (updates.size() > 1) {
     SmallVector<ScalarList> steps;
@@ -330,7 +334,7 @@ void Gatherer::gather(Kind kind, MutableArrayRef<Gathered> updates) {
   }
 }
 
-/// Rows of one call are in the order of the program's parameters, as a sum of squares has them.
+/// Orders the rows of one call like the program's parameters, since a sum of squares lists them so.
 void Gatherer::call(RowTable &table, MutableArrayRef<Gathered> updates, ArrayRef<ScalarList> steps,
                     ArrayRef<int64_t> stepOf) {
   SmallVector<size_t> order = llvm::to_vector(llvm::seq<size_t>(0, updates.size()));
@@ -339,7 +343,7 @@ void Gatherer::call(RowTable &table, MutableArrayRef<Gathered> updates, ArrayRef
   });
   auto first = static_cast<int64_t>(table.rows.size()),
        count = static_cast<int64_t>(updates.size());
-  SmallVector<int64_t> used; // steps, in the order of the rows
+  SmallVector<int64_t> used; // in the order of the rows
   for (size_t i : order) {
     Gathered &update = updates[i];
     auto step = llvm::find(used, stepOf[i]);
@@ -378,7 +382,7 @@ void Gatherer::call(RowTable &table, MutableArrayRef<Gathered> updates, ArrayRef
 // Sums of squares
 //===------------------------------------------------------------------------------------------===//
 
-/// The first of those rows whose last column are these tensors.
+/// Returns the first of consecutive rows whose last column is these tensors.
 static std::optional<int64_t> findRows(const RowTable &table, ArrayRef<BytePlace> places,
                                        ArrayRef<int64_t> counts, Attribute home, Attribute type) {
   if (table.homes.back() != home || table.types.back() != type)
@@ -397,7 +401,8 @@ static std::optional<int64_t> findRows(const RowTable &table, ArrayRef<BytePlace
   return std::nullopt;
 }
 
-/// What reports the first of these sums that is not finite; null if nothing does.
+/// Returns the op that reports the first array of the sum that is not finite, or null if there is
+/// none.
 static FirstNonfiniteOp findNonfinite(SquareSumOp sum) {
   for (Operation *user : sum.getSum().getUsers())
     if (auto first = dyn_cast<FirstNonfiniteOp>(user);

@@ -1,10 +1,11 @@
 //===- LayerFunction.cpp - steps of several layers as one function ----------------------------===//
 //
-// Position by position: the steps there become one op of the function, their operands one pointer
-// for each distinct tuple of pointers, their data one column for each distinct tuple of values.
-// Tuples of numbers that differ by a constant share a column (parameters of a layer lie behind one
-// another, so where its first one begins says where all are), equal values need none. A variable of
-// a collective that is begun and waited for in every occurrence is the function's own.
+// Works position by position: the steps there become one op of the function. Its operands become
+// one pointer for each distinct tuple of pointers, its data one column for each distinct tuple of
+// values. Tuples of numbers that differ by a constant share a column: a layer's parameters are
+// contiguous, so the address of the first one locates them all. Equal values need no column. The
+// variable of a collective that starts and is waited for in every occurrence is local to the
+// function.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ bool rt::isPlace(Value pointer) {
   return isa_and_nonnull<ArenaOp, InFlightOp, PersistentOp, HostOp, PinnedOp, ControlOp>(op);
 }
 
-/// An op's attributes without the data, and without the layer that it comes from.
+/// Returns an op's attributes without the data, and without the layer that it comes from.
 static DictionaryAttr fixedAttributes(Operation *op) {
   Attribute any = UnitAttr::get(op->getContext());
   NamedAttrList fixed(provenance::attributesWithout(op));
@@ -44,11 +45,11 @@ static DictionaryAttr fixedAttributes(Operation *op) {
   if (pendingName(op))
     fixed.set("pending", any);
   if (isPointer(op))
-    fixed.erase("shape"); // for the reader
+    fixed.erase("shape"); // informs the reader only
   return fixed.getDictionary(op->getContext());
 }
 
-/// How a pointer is made, without the numbers.
+/// Returns how a pointer is made, without the numbers.
 static Attribute keyOf(Value pointer) {
   MLIRContext *context = pointer.getContext();
   SmallVector<Attribute> parts = {TypeAttr::get(pointer.getType())};
@@ -84,7 +85,7 @@ Attribute rt::keyOf(Operation *op) {
 
 namespace {
 
-/// The table, as far as the steps have been seen.
+/// The table, built up step by step.
 class Columns {
 public:
   explicit Columns(Builder &b) : b(b) {}
@@ -93,7 +94,7 @@ public:
   /// names have in common, or `shared` if that is nothing.
   void add(Operation *op, StringRef attribute, ArrayRef<Attribute> values, StringRef name,
            StringRef shared);
-  /// Says to all ops which columns they read.
+  /// Notes in every op which columns it reads.
   void finish(SmallVector<Attribute> &names, SmallVector<Attribute> &values);
 
 private:
@@ -107,7 +108,7 @@ private:
     std::string shared;
     SmallVector<Reader> readers;
     SmallVector<Attribute> texts;
-    SmallVector<int64_t> steps; ///< from the first row's number
+    SmallVector<int64_t> steps; ///< differences from the first row's number
   };
   static std::string nameOf(const Column &column);
   std::string unique(StringRef name);
@@ -191,7 +192,7 @@ public:
   LayerFunction run();
 
 private:
-  /// At one position, what `get` says of every occurrence's step.
+  /// Returns the values of `get` for every occurrence's step at one position.
   template <typename T, typename F> SmallVector<T> tuple(size_t position, F get) {
     return llvm::map_to_vector(occurrences,
                                [&](ArrayRef<Step> steps) -> T { return get(steps[position]); });
@@ -215,11 +216,11 @@ private:
   LayerFunction result;
   std::vector<LayerLabel> layers; ///< per occurrence
   std::map<SmallVector<void *>, Value> pointers;
-  llvm::MapVector<Attribute, StringAttr> variables; ///< of tuples of names
+  llvm::MapVector<Attribute, StringAttr> variables; ///< by tuple of names
   llvm::StringMap<unsigned> variableNames;
 };
 
-/// An occurrence is of the layer that most of its steps are of.
+/// Assigns each occurrence to the layer of most of its steps.
 void FunctionMaker::nameLayers() {
   for (ArrayRef<Step> steps : occurrences) {
     std::vector<std::string> texts;
@@ -230,14 +231,14 @@ void FunctionMaker::nameLayers() {
   }
 }
 
-/// What a reader calls the part of the program that a step stands in.
+/// Returns a reader's word for the part of the program that a step is in.
 std::string partOf(Step step) {
   if (step.entry == train::EntryPoint::TrainStep)
     return stringifyWork(step.part).str();
   return step.entry == train::EntryPoint::Init ? "init" : "eval"; // also what @forward does
 }
 
-/// "h_forward", after the layers and the part.
+/// Names the function after its layers and its part of the program: "h_forward".
 std::string FunctionMaker::functionName() {
   std::vector<std::string> kinds, parts;
   for (const LayerLabel &layer : layers)
@@ -253,7 +254,7 @@ std::string FunctionMaker::functionName() {
   return name;
 }
 
-/// What most occurrences have there.
+/// Adds the most frequent comment of the occurrences at a position.
 void FunctionMaker::addComment(size_t position) {
   std::vector<std::string> comments;
   for (ArrayRef<Step> steps : occurrences)
@@ -270,7 +271,8 @@ std::string FunctionMaker::commonNameOf(ArrayRef<Value> tuple) {
   return commonName(names, layers);
 }
 
-/// For the reader, what most of the tensors are; of a first layer's input, another.
+/// Returns the most frequent shape among the tensors, for the reader; the input of a first layer
+/// may have another.
 Attribute mostFrequentShape(ArrayRef<Value> tuple) {
   Attribute best;
   int64_t most = 0;
@@ -292,7 +294,7 @@ static StringRef sharedNameOf(Operation *place) {
   return isa<PersistentOp>(place) ? "parameters" : place->getName().stripDialect();
 }
 
-/// A pointer's data become columns; of an offset the base's, too.
+/// Makes columns of a pointer's data, and of its base's if it is an offset.
 Value FunctionMaker::place(ArrayRef<Value> tuple, StringRef name) {
   Operation *first = tuple[0].getDefiningOp();
   IRMapping bases;
@@ -314,7 +316,7 @@ Value FunctionMaker::place(ArrayRef<Value> tuple, StringRef name) {
   return made->getResult(0);
 }
 
-/// The function's pointer for one of every occurrence.
+/// Returns the function's pointer for a tuple of one pointer per occurrence.
 Value FunctionMaker::pointer(ArrayRef<Value> tuple) {
   SmallVector<void *> key =
       llvm::map_to_vector(tuple, [](Value value) { return value.getAsOpaquePointer(); });
@@ -332,7 +334,7 @@ Value FunctionMaker::pointer(ArrayRef<Value> tuple) {
   return pointers[key] = made;
 }
 
-/// Is a variable of this name in every occurrence named nowhere else?
+/// Returns true if, in every occurrence, the variable of that name is named nowhere else.
 bool FunctionMaker::isLocal(ArrayRef<Attribute> names) {
   for (size_t i = 0; i < names.size(); ++i) {
     Attribute name = names[i];
@@ -345,7 +347,7 @@ bool FunctionMaker::isLocal(ArrayRef<Attribute> names) {
   return true;
 }
 
-/// The variable of a start or wait, the function's own or one of its parameters.
+/// Names the variable of a start or wait: local to the function, or one of its parameters.
 void FunctionMaker::namePending(size_t position, PendingInterface made) {
   auto names = tuple<Attribute>(position, [](const Step &step) { return pendingName(step.op); });
   StringAttr &variable = variables[b.getArrayAttr(names)];

@@ -1,4 +1,4 @@
-//===- LayerFunction.h - steps of several layers as one function --------------------*- C++ -*-===//
+//===- LayerFunction.h - one function for the steps of several layers ---------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_OUTLINE_LAYERFUNCTION_H
 #define PARTITA_LIB_OUTLINE_LAYERFUNCTION_H
@@ -10,38 +10,39 @@
 
 namespace partita::rt {
 
-/// An op that does something: all but pointers and comments.
+/// An op with an effect: anything but pointers and comments.
 struct Step {
   mlir::Operation *op = nullptr; ///< null: the end of a block
   mlir::func::FuncOp function;
   std::optional<train::EntryPoint> entry; ///< that the function is, or is a pass of
-  std::string comment;                    ///< that stands in front of it; "" if none does
-  std::string path;                       ///< the last comment's, which it belongs to
+  std::string comment;                    ///< the comment directly before the op, or ""
+  std::string path;                       ///< the last comment before the op, which describes it
   Work part = Work::Forward;              ///< of a training step
-  int64_t layer = -1;                     ///< its number; below 0: none
-  LayerLabel label;                       ///< what names call the layer
-  mlir::Attribute key; ///< equal for steps that differ in data alone; null: never equal
+  int64_t layer = -1;                     ///< number of the layer, below 0 for none
+  LayerLabel label;                       ///< the layer in its operands' names
+  mlir::Attribute key; ///< equal for steps that differ only in data; null: equal to none
 };
 
-/// Can a pointer be made anew anywhere from numbers alone? Others are handed over.
+/// Returns true if the pointer can be rebuilt anywhere from numbers alone. Other pointers are
+/// passed as arguments.
 bool isPlace(mlir::Value pointer);
 
-/// What two steps must have in common to be the same but for data; null if the op has to stay where
-/// it is.
+/// Returns what two steps must have in common to differ only in data; null if the op must stay
+/// where it is.
 mlir::Attribute keyOf(mlir::Operation *op);
 
-/// One function for occurrences of the same steps, and what its calls hand over.
+/// One function for all occurrences of the same steps, and the arguments of its calls.
 struct LayerFunction {
   LayerOp op;
-  /// Per occurrence: pointers that are no places; variables of collectives and of copies.
+  /// Per occurrence: pointers that cannot be rebuilt; variables of collectives and of copies.
   std::vector<llvm::SmallVector<mlir::Value>> buffers;
   std::vector<llvm::SmallVector<mlir::Attribute>> pendings, copies;
 };
 
-/// How often a variable is named in its function: by starts, waits and calls, and by the function's caller.
+/// How often a function names a variable: in starts, waits and calls; its caller counts, too.
 using PendingUses = llvm::DenseMap<std::pair<mlir::Operation *, mlir::Attribute>, unsigned>;
 
-/// Makes it in front of the function that the first occurrence is in; `symbols` gives it a name.
+/// Inserts the function before the one with the first occurrence; `symbols` makes its name unique.
 LayerFunction makeLayerFunction(llvm::ArrayRef<llvm::ArrayRef<Step>> occurrences,
                                 const PendingUses &uses, mlir::SymbolTable &symbols);
 

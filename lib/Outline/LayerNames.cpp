@@ -1,4 +1,4 @@
-//===- LayerNames.cpp - what layers have in common in their names -----------------------------===//
+//===- LayerNames.cpp - the common part of layers' names --------------------------------------===//
 
 #include "lib/Outline/LayerNames.h"
 #include "llvm/ADT/STLExtras.h"
@@ -28,7 +28,7 @@ LayerLabel LayerLabel::of(StringRef name) {
   else
     SplitString(name, parts, "_");
   for (auto [i, part] : enumerate(parts)) {
-    bool isLast = i + 1 == parts.size(); // of a variable a running number
+    bool isLast = i + 1 == parts.size(); // a trailing number in a variable name is a running one
     if (i == 0 || !isNumber(part) || (isLast && !name.contains('.')))
       continue;
     for (StringRef word : ArrayRef(parts).take_front(i))
@@ -55,13 +55,13 @@ std::string partita::rt::mostFrequent(ArrayRef<std::string> texts) {
   return best;
 }
 
-/// Where this number is beside that one: 1 behind it.
+/// Returns the difference of two numbers: 1 if `number` comes directly after `from`.
 static int64_t distance(StringRef number, StringRef from) {
   int64_t a = 0, b = 0;
   return number.getAsInteger(10, a) || from.getAsInteger(10, b) ? 0 : a - b;
 }
 
-/// A name's words without its layer's.
+/// Returns a name's words without its layer's.
 static std::vector<std::string> withoutLayer(StringRef name, const LayerLabel &layer) {
   std::vector<std::string> words = wordsOf(name), kind;
   for (const std::string &part : layer.kind)
@@ -87,7 +87,7 @@ std::string partita::rt::commonName(ArrayRef<std::string> names, ArrayRef<LayerL
   std::string common = mostFrequent(rests);
   if (all_equal(rests))
     return common;
-  // What differs in running numbers alone is called without; else the most frequent is as good.
+  // Names that differ only in trailing numbers lose these, unless most names agree anyway.
   std::vector<std::string> trimmed;
   for (StringRef rest : rests) {
     while (rest.contains('_') && isNumber(rest.rsplit('_').second))

@@ -1,8 +1,7 @@
-//===- LayerNames.h - what layers have in common in their names ---------------------*- C++ -*-===//
+//===- LayerNames.h - the common part of layers' names ------------------------------*- C++ -*-===//
 //
-// "h.3.ln_1" and "h_3_ln_1_weight" are of layer "h.3": what stands in front of the first number
-// that is a word of its own, and it. Names are untrusted; what is returned here is no identifier
-// yet.
+// "h.3.ln_1" and "h_3_ln_1_weight" belong to layer "h.3": everything up to the first number that is
+// a word of its own. Names are untrusted; the strings returned here are not identifiers yet.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -17,12 +16,13 @@
 
 namespace partita::rt {
 
-/// A layer of a model: words in front of its number, "h", and the number; no words: none.
+/// A layer of a model: the words before its number ("h"), and the number. Without words there is no
+/// layer.
 struct LayerLabel {
   std::vector<std::string> kind;
   std::string number;
 
-  /// Of a dotted path or of a variable.
+  /// Parses a dotted path or the name of a variable.
   static LayerLabel of(llvm::StringRef name);
   bool isNone() const { return kind.empty(); }
   /// "h.3"
@@ -35,12 +35,12 @@ struct LayerLabel {
   }
 };
 
-/// What most of the strings are; of several that are as frequent the first.
+/// Returns the most frequent of the strings; ties go to the first.
 std::string mostFrequent(llvm::ArrayRef<std::string> texts);
 
-/// One name for `names[i]` in layer `layers[i]`: without the layer, "ln_1_weight"; of the layer
-/// with the number before or behind with "previous_" or "next_" in front; numbers at the end that
-/// differ are left out.
+/// Returns one name for `names[i]` in layers `layers[i]`, without the layer: "ln_1_weight". Names
+/// from the layer before or after begin with "previous_" or "next_". Trailing numbers that differ
+/// are dropped.
 std::string commonName(llvm::ArrayRef<std::string> names, llvm::ArrayRef<LayerLabel> layers);
 
 /// The words with which all of the names begin, and those with which they end: "ln_1_grad" of

@@ -1,12 +1,10 @@
 //===- OutlineLayers.cpp - outline-layers -----------------------------------------------------===//
 //
-// Pointers are numbers and may be made anywhere, so what a block does is the sequence of its other
-// ops: its steps. Steps that differ in data alone are equal (keyOf); sequences of equal steps are
-// chosen over all blocks of the module at once (Repeats.h), and become a function each
-// (LayerFunction.h), which is called with a row of its table. Calls of one row after another become
-// one. What pointers are left are moved to where they are needed, and comments are set anew behind
-// a call.
-//
+// Pointers are numbers and can be made anywhere, so the other ops of a block, its steps, determine
+// what it does. Steps that differ only in data are equal (keyOf). Sequences of equal steps are
+// chosen over all blocks of the module at once (Repeats.h). Each becomes a function
+// (LayerFunction.h), which is called with a row of its table; calls with consecutive rows are
+// joined. Finally, remaining pointers move to their uses, and comments are set again after a call.
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
@@ -27,7 +25,7 @@ using namespace partita::rt;
 
 namespace {
 
-/// All steps of a module, block by block, an empty one behind each.
+/// All steps of a module, block by block, with an empty one after each block.
 class Steps {
 public:
   explicit Steps(ModuleOp module) {
@@ -48,8 +46,8 @@ private:
   static LayerLabel labelOf(Operation *op);
 };
 
-/// Of the first operand whose name is of a layer. Names are provenance (provenance::kName), and nothing
-/// but names of the emitted program follows from them.
+/// Returns the label of the first operand whose name belongs to a layer. Names are provenance
+/// (provenance::kName) and determine nothing but names in the emitted program.
 LayerLabel Steps::labelOf(Operation *op) {
   LayerLabel label;
   for (Value operand : op->getOperands())
@@ -99,14 +97,14 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
       addBlock(loop.getBody().front(), function, path);
 }
 
-/// What is left where steps were.
+/// Replaces steps by calls.
 class Caller {
 public:
   explicit Caller(std::vector<Step> &steps) : steps(steps) {}
 
-  /// Says what step `index`, behind a call, belongs to, if that was known before.
+  /// Adds a comment to step `index`, which follows a call, if one was known before.
   void commentOn(size_t index);
-  /// Puts a call of row `row` in the place of `count` steps from `first` on.
+  /// Replaces `count` steps, starting at `first`, by a call with row `row`.
   void replace(size_t first, size_t count, LayerFunction &function, int64_t row);
 
 private:
@@ -114,7 +112,7 @@ private:
   std::vector<Step> &steps;
 };
 
-/// A pointer, and what it is made from, if they stand behind the op.
+/// Moves a pointer, and what it is made from, before the op if they come after it.
 void Caller::moveInFront(Value pointer, Operation *op) {
   Operation *made = pointer.getDefiningOp();
   if (!made || made->getBlock() != op->getBlock() || made->isBeforeInBlock(op))
@@ -164,8 +162,8 @@ void Caller::replace(size_t first, size_t count, LayerFunction &function, int64_
   }
 }
 
-/// Variables that calls name are declared in front of the first of them, unless they are already: by
-/// the op that begins the collective, for the passes of a schedule, or in a pass by its caller.
+/// Declares variables before the first call that names them, unless they are declared already: by
+/// the op that starts the collective, for the passes of a schedule, or in a pass by its caller.
 void declarePendings(Block &block, llvm::DenseSet<Attribute> declared) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (StringAttr name = pendingName(&op))
@@ -189,10 +187,9 @@ void declarePendings(Block &block, llvm::DenseSet<Attribute> declared) {
   }
 }
 
-/// Of pointers that outlining left, those that nothing needs go; others stand where they are
-/// needed.
+/// Erases pointers that outlining left without uses, and moves the others to where they are needed.
 void sinkPointers(Block &block) {
-  llvm::DenseMap<Operation *, Operation *> front; // of what needs them
+  llvm::DenseMap<Operation *, Operation *> front; // by user
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (!isPointer(&op))
       continue;
@@ -214,7 +211,7 @@ void sinkPointers(Block &block) {
   }
 }
 
-/// One call for calls of one row after another.
+/// Joins calls with consecutive rows.
 void joinCalls(Block &block) {
   rt::CallOp last;
   for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -273,15 +270,15 @@ private:
   static SmallVector<Repeat> choose(ArrayRef<Step> steps);
 };
 
-/// Training, inference and the first values share no function: who reads one is not to read
-/// another.
+/// Returns the entry point whose functions a step may share. Training, inference and initialization
+/// share none, so that each can be read without the others.
 Attribute partOfProgram(Step step) {
   bool isOwn = step.entry == train::EntryPoint::TrainStep || step.entry == train::EntryPoint::Init;
   return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*step.entry))
                : Attribute();
 }
 
-/// Tokens number the keys; what must stay where it is has one of its own.
+/// Makes equal keys equal tokens; a step that must stay where it is gets a unique one.
 SmallVector<Repeat> OutlineLayers::choose(ArrayRef<Step> steps) {
   llvm::DenseMap<std::pair<Attribute, Attribute>, unsigned> numbers;
   unsigned next = 0;
@@ -292,7 +289,7 @@ SmallVector<Repeat> OutlineLayers::choose(ArrayRef<Step> steps) {
       token = numbers.try_emplace({step.key, partOfProgram(step)}, next).first->second;
     next += token == next;
     tokens.push_back(token);
-    // A call, and the pointers that it is the first to need; a wait is not worth a function.
+    // Counts a call and the pointers that it is the first to need; a wait is not worth a function.
     unsigned operands = step.op ? step.op->getNumOperands() : 0;
     lines.push_back(operands ? 1 + (operands + 1) / 2 : 0);
     layers.push_back(step.layer < 0 ? 0 : static_cast<unsigned>(step.layer) + 1);

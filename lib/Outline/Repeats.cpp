@@ -1,10 +1,11 @@
 //===- Repeats.cpp - sequences of equal tokens, worth writing once ----------------------------===//
 //
-// The suffix tree (as LLVM's own outliners use it) has every sequence that occurs several times and
-// cannot be made longer everywhere. Of layers one after another these are several layers long and
-// overlap, and where a part is taken already only a piece is left; so each is also tried in the
-// lengths at which its occurrences end up apart. Taking one makes others worth less, never more:
-// the best is found by looking again at the one that was best.
+// The suffix tree (the one LLVM's own outliners use) has every sequence that occurs several times
+// and cannot be extended in all places. For consecutive layers such sequences span several layers
+// and overlap, and where tokens have been taken already only a shorter one fits. So each sequence
+// is also tried in the lengths at which its occurrences no longer overlap. Taking one sequence
+// never makes another worth more, so re-evaluating the best entry of the queue suffices to find the
+// best.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -19,9 +20,9 @@ using namespace partita::rt;
 
 namespace {
 
-/// Fewer calls than these are read as easily as a function's name.
+/// Fewer calls than these are as easy to read as a function's name.
 constexpr unsigned kLeastTokens = 6;
-/// Lines that must be saved; of what occurs twice alone.
+/// How many lines must be saved; the second is for sequences that occur only twice.
 constexpr int64_t kLeastLines = 24, kLeastLinesOfTwo = 40;
 
 struct Choice {
@@ -51,10 +52,11 @@ private:
 
   ArrayRef<unsigned> tokens, layers;
   std::vector<int64_t> linesBefore;
-  std::vector<unsigned> free; ///< tokens from here on that are in no sequence yet
+  std::vector<unsigned> free; ///< per token, how many from here on are not in a sequence yet
 };
 
-/// Are there two that are of different layers? What stands in their middle says which they are of.
+/// Returns true if two occurrences are in different layers. The token in the middle determines the
+/// layer.
 bool Chooser::areLayers(const Repeat &repeat) const {
   SmallSet<unsigned, 2> found;
   for (unsigned start : repeat.starts)
@@ -62,7 +64,7 @@ bool Chooser::areLayers(const Repeat &repeat) const {
   return found.size() > 1 || (found.contains(0) && repeat.starts.size() > 2);
 }
 
-/// What is saved if the occurrences are cut to this length.
+/// Returns what is saved if the occurrences are cut to this length.
 Choice Chooser::ofLength(const Repeat &candidate, unsigned length) const {
   Choice choice;
   choice.repeat.length = length;
@@ -92,7 +94,7 @@ Choice Chooser::best(const Repeat &candidate) const {
     if (i && start - before < candidate.length)
       lengths.insert(start - before);
     before = start;
-    if (lengths.size() >= 32) // of pieces that different lengths are left of, some will do
+    if (lengths.size() >= 32) // more lengths are unlikely to be better
       break;
   }
   Choice best;
@@ -128,11 +130,11 @@ SmallVector<Repeat> Chooser::run() {
     candidate.starts.assign(found.StartIndices.begin(), found.StartIndices.end());
     llvm::sort(candidate.starts);
   }
-  // The tree's order is its own business: equal candidates are taken by where they are.
+  // Equal candidates are ordered by position, since the tree's order is unspecified.
   llvm::sort(candidates, [](const Repeat &a, const Repeat &b) {
     return std::tuple(a.starts[0], a.length) < std::tuple(b.starts[0], b.length);
   });
-  using Entry = std::pair<int64_t, int64_t>; // score, candidate's number backward
+  using Entry = std::pair<int64_t, int64_t>; // score, negated number of the candidate
   std::priority_queue<Entry> queue;
   auto push = [&](int64_t number, int64_t score) {
     if (score > 0)

@@ -1,6 +1,6 @@
 //===- BucketAllReduces.cpp - one reduction for many gradients --------------------------------===//
 //
-// All-reduces and reduce-scatters; Buckets.h says how.
+// Joins all-reduces and reduce-scatters; see Buckets.h.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
       auto collective = dyn_cast<CollectiveInterface>(op);
       return collective && collective.getRow().reduces && isa<StartableInterface>(op);
     };
-    // First: what is moved may be what a walk visits next.
+    // First, since ops that a walk visits next must not move.
     llvm::MapVector<Block *, SmallVector<zero::ReduceScatterOp>> scatters;
     getOperation().walk([&](zero::ReduceScatterOp op) { scatters[op->getBlock()].push_back(op); });
     for (auto &[block, ops] : scatters)
@@ -50,9 +50,10 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   }
 
 private:
-  /// A shard that is only added to those of other micro-batches is no reason to close a bucket: the
-  /// sum of a block's reduce-scatters moves down to where it is needed. Sums that are reduced over
-  /// another axis stand together behind the last of them, so that they share buckets there.
+  /// A shard that is only added to those of other micro-batches is no reason to close a bucket, so
+  /// the sums of a block's reduce-scatters sink to their first use. Sums that are reduced over
+  /// another axis are placed together after the last reduce-scatter, so that they share buckets
+  /// there.
   static void sinkSums(ArrayRef<zero::ReduceScatterOp> scatters,
                        llvm::function_ref<bool(Operation *)> reduces) {
     Operation *end = scatters.back();
@@ -74,7 +75,7 @@ private:
       }
   }
 
-  /// Are the operands there right behind `op`, of the same block?
+  /// Returns true if the user's operands are defined directly after `op`, in its block.
   static bool isDefinedBefore(Operation *user, Operation *op) {
     return llvm::all_of(user->getOperands(), [&](Value operand) {
       Operation *definer = operand.getDefiningOp();

@@ -1,6 +1,6 @@
 //===- BucketGathers.cpp - one gather for many parameters -------------------------------------===//
 //
-// Buckets.h says how.
+// See Buckets.h.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct BucketGathers : partita::impl::BucketGathersPassBase<BucketGathers> {
   using BucketGathersPassBase::BucketGathersPassBase;
 
   void runOnOperation() override {
-    // Parameters that are gathered for their use have been placed by it (zero-prefetch-parameters).
+    // zero-prefetch-parameters has already placed gathers that precede a use.
     auto ofUpdates = [](Operation *op) {
       return isa<zero::GatherOp>(op) &&
              isa_and_nonnull<train::OptimizerInterface>(op->getOperand(0).getDefiningOp());

@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::overlap;
 
-/// The op of `block` that defines the value, or null when it comes from outside.
+/// Returns the op of `block` that defines the value, or null if it comes from outside.
 static Operation *definitionIn(Block *block, Value value) {
   Operation *op = value.getDefiningOp();
   return op ? block->findAncestorOpInBlock(*op) : nullptr;
@@ -23,7 +23,8 @@ static Operation *lastDefinition(Block *block, Operation *op) {
   return last;
 }
 
-/// The first use by anything but what joins too, of the result or of what those make of it.
+/// Returns the first use of the result by an op that does not join a bucket, directly or through
+/// ops that do.
 Operation *Buckets::firstUse(Block *block, Operation *op) const {
   Operation *first = nullptr;
   for (Operation *user : op->getUsers())
@@ -33,7 +34,7 @@ Operation *Buckets::firstUse(Block *block, Operation *op) const {
   return first;
 }
 
-/// How many of them one after another take the result on.
+/// Returns the length of the longest chain of joining users.
 unsigned Buckets::heightOf(Operation *op) const {
   unsigned height = 0;
   for (Operation *user : op->getUsers())
@@ -42,7 +43,7 @@ unsigned Buckets::heightOf(Operation *op) const {
   return height;
 }
 
-/// All that ops of one bucket have in common. The reason is for reports alone.
+/// Returns the attributes that all ops of a bucket share. The reason only informs reports.
 static DictionaryAttr attributesOf(Operation *op) {
   NamedAttrList attributes(provenance::attributesWithout(op));
   attributes.erase("reason");
@@ -50,11 +51,11 @@ static DictionaryAttr attributesOf(Operation *op) {
 }
 
 Buckets::Key Buckets::keyOf(Operation *op) {
-  // What is summed once per step does not wait for what a layer goes on with, nor it for that.
+  // Sums made once per step and those that a layer continues with do not wait for each other.
   SmallVector<par::CauseAttr> causes = par::causesOf(op);
   bool ofParameters = !causes.empty() && par::isOfParameters(causes.front().getRole());
-  // Nor do the loss or a norm belong with sums of the backward pass. Of the forward pass a layer's
-  // sums stay in it, so that all layers have the same collectives.
+  // The loss and norms do not belong with sums of the backward pass. In the forward pass, sums join
+  // only within a layer, so that all layers have the same collectives.
   Attribute where;
   if (provenance::isBackward(op))
     where = UnitAttr::get(op->getContext());
@@ -78,7 +79,8 @@ bool Buckets::usedBefore(Block *block, const Bucket &bucket, Operation *next) co
   });
 }
 
-/// Each directly after its operand: the order in which operands become ready.
+/// Moves each op directly after its operands' definitions, then sorts by these: operands become
+/// ready in that order.
 void Buckets::sortByReadiness(Block *block, Ops &ops) const {
   for (Operation *op : ops)
     if (Operation *last = lastDefinition(block, op))

@@ -12,13 +12,14 @@ namespace partita::overlap {
 
 /// Joins collectives, each of which has as many operands as results.
 ///
-/// In each block, those of one kind over one axis join in the order in which their operands are
-/// defined, until a bucket is full; sums of the forward pass only with those of their layer. A
+/// In each block, collectives of one kind over one axis join in the order in which their operands
+/// are defined, until a bucket is full; sums of the forward pass join only within a layer. A
 /// collective whose result is needed before a later operand of the bucket is defined closes the
-/// bucket: a bucket stands after its last operand and before its first use.
+/// bucket: a bucket goes after its last operand and before its first use.
 ///
-/// Sums of sums (a norm's gradient over tp, then over dp): the inner ones join first. Being taken
-/// by another collective is no use that closes a bucket, for the outer ones move behind it.
+/// Sums of sums (a norm's gradient over tp, then over dp) join from the inside out. A use by
+/// another collective that joins does not close a bucket, since the outer collectives move after
+/// it.
 class Buckets {
 public:
   using Predicate = std::function<bool(mlir::Operation *)>;
@@ -30,15 +31,16 @@ public:
   /// Joins them in every block of the module, or reports an error about `bytes`.
   static mlir::FailureOr<Joined> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
-  /// What may join: kind, element type, all attributes but provenance and the reason (so the axis,
-  /// whether it runs in its pass's last slot alone, and what only a plugin knows), whether it is done
-  /// once per step for parameters, and where it belongs: to the backward pass, or as a sum of the
-  /// forward pass to a layer.
+  /// What members of a bucket share: kind, element type, all attributes but provenance and the
+  /// reason (hence the axis, whether it runs only in its pass's last slot, and attributes that only
+  /// a plugin knows), whether it is done once per step for parameters, and its place: the backward
+  /// pass or, for a sum of the forward pass, a layer.
   using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, mlir::Attribute>;
   static Key keyOf(mlir::Operation *op);
 
 private:
-  /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
+  /// `joins` selects ops. A bucket is closed at `bytes`; 0 means an eighth of the total, between
+  /// 256 KiB and 25 MB.
   Buckets(Predicate joins, int64_t bytes) : joins(std::move(joins)), bytes(bytes) {}
   void run(mlir::Block *block);
 

@@ -1,13 +1,14 @@
-//===- CheckStreams.cpp - is every pair of accesses from two streams ordered? -----------------===//
+//===- CheckStreams.cpp - checks that accesses from two streams are ordered -------------------===//
 //
-// A started op runs beside the computation, on the stream of its communicator or of its direction of
-// copies. Two edges order it: it begins when everything before the start is complete, and everything
-// behind the wait begins when it is complete. The check walks a planned function once and keeps the
-// pending ops with the bytes they read and write; an access in between that touches these bytes is a
-// race, whichever pass placed the start, the wait or the memory. It does not rely on the planner: it
-// knows no lifetimes, only places. Passes of a loop with an order are walked in the order in which they
-// end: what begins in a pass's last slot is pending in the rest of it and in those that run later. What
-// they send is checked behind the loop, slot by slot (SentMessages.h).
+// A started op runs concurrently with the computation, on the stream of its communicator or of its
+// direction of copies. Two edges order it: it begins after everything before the start has
+// completed, and everything after the wait begins once it has completed. The check walks a planned
+// function once and keeps the pending ops with the bytes they read and write. An access in between
+// that touches these bytes is a race, whichever pass placed the start, the wait or the memory. The
+// check does not rely on the planner: it knows places, not lifetimes. Passes of a loop with an
+// order are walked in the order in which they end: an op started in a pass's last slot is pending
+// in the rest of that pass and in passes that end later. Messages that they send are checked after
+// the loop, slot by slot (SentMessages.h).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -67,7 +68,8 @@ private:
     return success();
   }
 
-  /// Against what is under way; and for later against what the loop around it sends.
+  /// Checks accesses against what is in flight, and records them to check against what the
+  /// surrounding loop sends.
   LogicalResult checkAccesses(Operation *op, const Accesses &accesses, Attribute stream) {
     for (auto &[start, flight] : flights)
       if (stream != flight.stream && failed(checkPair(op, accesses, flight)))
@@ -96,7 +98,8 @@ private:
     return success();
   }
 
-  /// Those of a loop with an order as they end: a pass reads only what ends before it does.
+  /// Returns a loop's regions in the order in which they end, if it has an order: a pass reads only
+  /// what ends before it does.
   static SmallVector<Region *> regionsOf(Operation *op) {
     auto loop = dyn_cast<train::AccumulateOp>(op);
     if (!loop || !loop.getOrder())
@@ -105,7 +108,7 @@ private:
                                [&](unsigned pass) { return &loop->getRegion(pass); });
   }
 
-  /// What is saved lies where the forward pass put it, and a micro-batch somewhere in its batch.
+  /// A saved value stays where the forward pass put it; a micro-batch is somewhere in its batch.
   void noteArgument(BlockArgument argument) {
     Value source = train::forwardOf(argument);
     auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
@@ -119,19 +122,19 @@ private:
       places[argument] = places.lookup(source);
   }
 
-  /// The tensor at a value's place.
+  /// Returns the type of the tensor at a value's place.
   Type placedType(Value value) const {
     Type batch = batches.lookup(value);
     return batch ? batch : value.getType();
   }
 
-  /// The start that a wait completes.
+  /// Returns the start that a wait completes.
   static AsyncStartInterface startOf(Operation *op) {
     auto wait = dyn_cast<AsyncWaitInterface>(op);
     return wait ? wait.getStart() : AsyncStartInterface();
   }
 
-  /// Null for what runs on the stream of the computation.
+  /// Returns null for ops on the stream of the computation.
   static Attribute streamOf(Operation *op) {
     auto start = dyn_cast<AsyncStartInterface>(op);
     return start ? start.getStream() : Attribute();
@@ -139,7 +142,8 @@ private:
 
   //===- Accesses
 
-  /// Are the op's buffers its operands' places, in which it works, and not its results'?
+  /// Returns true if the op's buffers are the places of its operands, in which it works, rather
+  /// than of its results.
   static bool worksInOperands(Operation *op) {
     auto start = dyn_cast<AsyncStartInterface>(op);
     return isa<func::ReturnOp>(op) || (start && start.worksInOperands());
@@ -167,7 +171,7 @@ private:
       list.push_back(std::move(*access));
   }
 
-  /// A view of an operand touches no memory.
+  /// Returns true for a view of an operand, which touches no memory.
   bool isView(Operation *op) {
     auto kernel = dyn_cast<rt::KernelInterface>(op);
     auto operand = op->getNumOperands() == 1 && !batches.contains(op->getOperand(0))
@@ -210,7 +214,7 @@ private:
     return accesses;
   }
 
-  /// A wait copies what was filled elsewhere than its result stands.
+  /// A wait copies a filled value to its result if they have different places.
   Accesses copiedBy(Operation *wait, AsyncStartInterface start) const {
     Accesses accesses;
     if (start.worksInOperands())
@@ -225,7 +229,8 @@ private:
     return accesses;
   }
 
-  /// What a pass yields and nobody touches for it: it is handed out, or is a sum that stands where the loop has it.
+  /// Returns true if a pass yields the value without touching it: it is handed out, or is a sum
+  /// that is already in the loop's place.
   bool staysInPlace(OpOperand &yielded) const {
     auto yield = dyn_cast<train::YieldOp>(yielded.getOwner());
     if (!yield)
@@ -237,7 +242,7 @@ private:
             places.lookup(yielded.get()) == places.lookup(loop.getSums()[*sum]));
   }
 
-  /// The sums to which a pass adds what it yields.
+  /// Adds writes of the sums to which a pass adds what it yields.
   void addSums(train::YieldOp yield, Accesses &accesses) const {
     auto loop = cast<train::AccumulateOp>(yield->getParentOp());
     for (OpOperand &yielded : yield->getOpOperands())
@@ -258,7 +263,8 @@ private:
     add(accesses.writes, workspace, type);
   }
 
-  /// What train.write copies to; nothing where the value was computed there.
+  /// Adds what train.write copies to. If the value was computed in place, nothing is read or
+  /// written.
   void addSymbol(train::WriteOp write, Accesses &accesses) {
     Operation *symbol = SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
     auto at = symbol ? symbol->getAttrOfType<rt::AtAttr>(RtDialect::kAt) : rt::AtAttr();
@@ -269,14 +275,14 @@ private:
   }
 
   llvm::DenseMap<Value, rt::AtAttr> places;
-  llvm::DenseMap<Value, Type> batches; ///< of micro-batches
+  llvm::DenseMap<Value, Type> batches; ///< by micro-batch
   llvm::MapVector<Operation *, Flight> flights;
-  std::optional<SentMessages> sent; ///< within a loop with an order
+  std::optional<SentMessages> sent; ///< only within a loop with an order
 };
 
 struct CheckStreams : partita::impl::CheckStreamsPassBase<CheckStreams> {
   void runOnOperation() override {
-    markAllAnalysesPreserved(); // nor are ops verified again
+    markAllAnalysesPreserved(); // ops are not verified again, either
     if (!getOperation()->hasAttr(RtDialect::kArenaBytes)) {
       getOperation().emitError() << "has no attribute '" << RtDialect::kArenaBytes
                                  << "'; run plan-memory first";

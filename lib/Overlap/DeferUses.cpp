@@ -1,8 +1,8 @@
-//===- DeferUses.cpp - uses of a sum move behind independent sums -----------------------------===//
+//===- DeferUses.cpp - moves uses of a sum after independent sums -----------------------------===//
 //
 // Walks the all-reduces of a block that may share a bucket, in order, and keeps a group of
 // independent ones. Ops between the last of the group and the next all-reduce that use one of the
-// group's sums move behind the next one, which joins the group. An all-reduce that depends on the
+// group's sums move after the next one, which joins the group. An all-reduce that depends on the
 // group starts a new one.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ namespace {
 
 using Ops = llvm::SmallSetVector<Operation *, 8>;
 
-/// Does the op, or one nested in it, use a result of one of these?
+/// Returns true if the op, or one nested in it, uses a result of one of these.
 bool takesFrom(Operation *op, const Ops &definers) {
   return op
       ->walk([&](Operation *inner) {
@@ -62,11 +62,11 @@ private:
     }
   }
 
-  /// Moves the ops between `first` and `second` that depend on the group behind `second`. Returns
+  /// Moves the ops between `first` and `second` that depend on the group after `second`. Returns
   /// false and moves nothing if `second` depends on the group too, or if an op to be moved has side
   /// effects.
   bool moveBehind(const Ops &group, Operation *first, Operation *second) {
-    if (!first->isBeforeInBlock(second)) // another group's uses have taken `first` along
+    if (!first->isBeforeInBlock(second)) // `first` moved along with another group's uses
       return false;
     Ops dependent(group.begin(), group.end()), moving;
     for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode()) {

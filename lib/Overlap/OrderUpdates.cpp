@@ -1,8 +1,9 @@
 //===- OrderUpdates.cpp - updates in the order of their gradients -----------------------------===//
 //
-// An update moves to the end of its block, together with the shards that it takes and the writes and
-// gathers of its results, in the order of the ops that define the gradients, or reduce them in slots of
-// a loop; gathered values are written at the very end. Reads stay where they are, before the first write.
+// Moves updates to the end of their block, with the shards that they take and the writes and
+// gathers of their results, in the order of the ops that define the gradients, or that reduce them
+// in slots of a loop. Gathered values are written at the very end. Reads stay where they are,
+// before the first write.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -22,14 +23,13 @@ using namespace partita;
 
 namespace {
 
-/// The op of the update's block that its gradient comes from; null if it is from outside.
+/// Returns the op of the update's block that its gradient comes from; null if that is outside.
 Operation *gradientOf(Operation *update) {
   Operation *definer = update->getOperand(1).getDefiningOp();
   return definer ? update->getBlock()->findAncestorOpInBlock(*definer) : nullptr;
 }
 
-/// What becomes of an update's results, if they are written, perhaps after they are gathered, and
-/// nothing else is done with them.
+/// What follows an update, if its results are only written, perhaps after a gather.
 struct Followers {
   SmallVector<Operation *> gathers, writes, writesOfGathered;
 
@@ -44,7 +44,7 @@ struct Followers {
   }
 
 private:
-  /// A gather, or a copy to the host; a gather's may be copied too.
+  /// Collects a gather or a copy to the host; the result of a gather may be copied too.
   bool collectMoved(Operation *move, SmallVector<Operation *> &list) {
     list.push_back(move);
     return llvm::all_of(move->getUsers(), [&](Operation *user) {
@@ -71,7 +71,7 @@ struct OrderUpdates : partita::impl::OrderUpdatesPassBase<OrderUpdates> {
   }
 
 private:
-  /// A shard that is taken for an update, a copy on the device that is made for it.
+  /// Moves along a shard taken for the update, and a copy to the device made for it.
   static void bringAlong(Value operand, Operation *before) {
     Operation *op = operand.getDefiningOp();
     if (!isa_and_nonnull<zero::ShardOp, offload::ToDeviceOp>(op) || !op->hasOneUse())
@@ -80,7 +80,7 @@ private:
     op->moveBefore(before);
   }
 
-  /// Of a gradient that a slot of a loop has reduced: when, among all last values of the loop.
+  /// For a gradient reduced in a slot of a loop, returns when, among all last values of the loop.
   static unsigned readyIn(Operation *update) {
     Value gradient = update->getOperand(1), inside = handedOut(gradient);
     auto loop = gradient.getDefiningOp<train::AccumulateOp>();
@@ -116,7 +116,7 @@ private:
     for (Operation *update : updates) {
       Followers followers;
       followers.collect(update);
-      for (Value operand : update->getOperands()) // what is updated, no earlier
+      for (Value operand : update->getOperands()) // directly before the update
         bringAlong(operand, end);
       update->moveBefore(end);
       for (Operation *op : llvm::concat<Operation *>(followers.writes, followers.gathers))

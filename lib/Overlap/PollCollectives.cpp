@@ -1,11 +1,10 @@
-//===- PollCollectives.cpp - who works on collectives between start and wait ------------------===//
+//===- PollCollectives.cpp - progress of collectives between start and wait -------------------===//
 //
-// Block by block, axis by axis. First the stretches in which enough is under way are measured: what
-// is computed in them, by how many ops. Then a poll follows each op that completes another share of
-// that work. Polls do not change what is computed, nor the order of collectives. What begins in the last
-// slot of a pass is under way in the rest of the pass, where it is polled in that slot alone, in passes
-// that run later, and behind the loop until its wait.
-//
+// Works block by block and axis by axis. First measures the stretches in which enough is in flight:
+// how much is computed in them, by how many ops. Then places a poll after each op that completes
+// another share of that work. Polls change neither what is computed nor the order of collectives. A
+// collective started in a pass's last slot is in flight in the rest of the pass, where only that
+// slot polls it, in passes that run later, and after the loop until its wait.
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
@@ -26,14 +25,14 @@ using train::AccumulateOp;
 
 namespace {
 
-/// An op that computes while collectives are under way.
+/// An op that computes while collectives are in flight.
 struct Computation {
   Operation *op;
   int64_t cost;
-  bool inLastSlot; ///< in others of its pass, none is under way
+  bool inLastSlot; ///< none is in flight in the pass's other slots
 };
 
-/// What happens in a block while collectives over one axis are under way.
+/// The computation in a block while collectives over one axis are in flight.
 struct Overlapped {
   StringAttr axis;
   SmallVector<Computation> ops;
@@ -75,8 +74,9 @@ private:
       if (start && isWorthPolls(start)) {
         begin(start);
       } else if (CollectiveInterface begun = completedBy(&op)) {
-        // Those of one communicator complete in the order of their starts: with this one, all that
-        // began before it. Gathers that begin ahead have one of their own, and so a stream.
+        // Collectives of one communicator complete in the order of their starts, so all that
+        // started before this one have completed. Gathers ahead of their use have their own
+        // communicator and stream.
         llvm::erase_if(underWay[begun.getAxisAttr()], [&](CollectiveInterface start) {
           bool sharesStream = cast<AsyncStartInterface>(start.getOperation()).getStream() ==
                               cast<AsyncStartInterface>(begun.getOperation()).getStream();
@@ -114,7 +114,7 @@ private:
     return starts;
   }
 
-  /// Of a pass: what begins in last slots of passes that run for the last time before this one does.
+  /// Returns what is started in last slots of passes that end before this block's pass does.
   SmallVector<CollectiveInterface> begunInFrontOf(Block &block) const {
     SmallVector<CollectiveInterface> starts;
     auto loop = dyn_cast<AccumulateOp>(block.getParentOp());
@@ -128,7 +128,7 @@ private:
     return starts;
   }
 
-  /// The start that the op waits for; null where it waits for none.
+  /// Returns the start that the op waits for, or null.
   static CollectiveInterface completedBy(Operation *op) {
     auto wait = dyn_cast_or_null<AsyncWaitInterface>(op);
     return wait ? dyn_cast_or_null<CollectiveInterface>(wait.getStart().getOperation())
@@ -144,7 +144,7 @@ private:
     int64_t since = 0;
     for (auto [op, cost, inLastSlot] : overlapped.ops) {
       since += cost;
-      // Right before a wait there is nothing to gain.
+      // A poll right before a wait gains nothing.
       if (since < interval || completedBy(op->getNextNode()))
         continue;
       since = 0;
@@ -155,7 +155,7 @@ private:
       if (inLastSlot)
         placed.back()->setAttr(train::TrainDialect::kLast, builder.getUnitAttr());
     }
-    // The polls together could do all that is under way; the last bucket is for the wait.
+    // Together, the polls may do all the work in flight; the wait is left with the last bucket.
     int64_t passes = 4, step = 1 << 18;
     int64_t share = placed.empty() ? 0 : passes * overlapped.bytes / placed.size();
     int64_t bytes = llvm::alignTo(std::max<int64_t>(share, 1), step);

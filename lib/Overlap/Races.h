@@ -1,4 +1,4 @@
-//===- Races.h - accesses that nothing orders --------------------------------------*- C++ -*-===//
+//===- Races.h - unordered accesses to the same bytes ------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_OVERLAP_RACES_H
 #define PARTITA_LIB_OVERLAP_RACES_H
@@ -13,14 +13,15 @@ struct Accesses {
   llvm::SmallVector<Access, 4> reads, writes;
 };
 
-/// What is under way beside the computation.
+/// An op in flight concurrently with the computation.
 struct Flight {
   mlir::Operation *start;
   mlir::Attribute stream;
   Accesses accesses;
 };
 
-/// Reports a byte that the op writes while the flight reads or writes it, or reads while that writes it.
+/// Reports a byte that the op writes while the flight reads or writes it, or that the op reads
+/// while the flight writes it.
 mlir::LogicalResult checkPair(mlir::Operation *op, const Accesses &accesses, const Flight &flight);
 
 } // namespace partita::overlap

@@ -1,9 +1,9 @@
-//===- ReduceInLastSlot.cpp - reductions in the slots that complete what they reduce -----------===//
+//===- ReduceInLastSlot.cpp - reductions in the slot that completes their operands -------------===//
 //
-// A sum over micro-batches is complete in the last slot of the pass that yields it. A reduction behind
-// the loop that needs such sums alone, of one pass, moves there, with the ops in between (a cast): all
-// get `train.last`, and the reduced values are last values of the loop. A sum that the loop adds up
-// behind the pass is added up in the pass from then on, right where its part is made.
+// A sum over micro-batches is complete in the last slot of the pass that yields it. A reduction
+// after the loop that needs only such sums, of one pass, moves there with the ops in between (a
+// cast). They all get `train.last`, and the reduced values become last values of the loop. If the
+// loop added the sum up after the pass, the pass now does so itself, right after making its part.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -26,22 +26,22 @@ using train::AccumulateOp;
 
 namespace {
 
-/// A reduction, and what it needs of the loop.
+/// A reduction, and what it needs from the loop.
 struct Reduction {
   Operation *op = nullptr;
-  llvm::SetVector<Operation *> between; ///< what its operands are made by behind the loop, in order
+  llvm::SetVector<Operation *> between; ///< ops after the loop that make its operands, in order
   llvm::SetVector<unsigned> sums;
-  unsigned pass = 0; ///< that yields them
+  unsigned pass = 0; ///< the pass that yields them
 };
 
-/// Finds the reductions behind a loop that can move into it.
+/// Finds the reductions after a loop that can move into it.
 class Finder {
 public:
   explicit Finder(AccumulateOp loop) : loop(loop) {}
 
   std::optional<Reduction> find(Operation *op) {
     auto collective = dyn_cast<CollectiveInterface>(op);
-    // What the forward pass sums, the loss, is not worth a start of its own.
+    // The forward pass's sum, the loss, is not worth a start of its own.
     if (!collective || !collective.getRow().reduces || !isa<StartableInterface>(op) ||
         !provenance::isBackward(op))
       return std::nullopt;
@@ -54,8 +54,8 @@ public:
   }
 
 private:
-  /// Of the value: sums of the loop, and the ops behind it that make the value of them. Says whether
-  /// they could as well stand in the loop.
+  /// Collects the loop's sums, and the ops after it, from which the value is made. Returns true if
+  /// these ops could be in the loop.
   bool collect(Value value, Reduction &found) {
     Operation *definer = value.getDefiningOp();
     if (definer == loop) {
@@ -79,7 +79,7 @@ private:
     return llvm::all_of(found.sums, [&](unsigned sum) { return passOf(sum) == found.pass; });
   }
 
-  /// The reduction works in the memory of what it reduces: nobody else may want that.
+  /// Returns true if nothing else uses what is reduced, since the reduction works in place.
   bool isUsedAlone(const Reduction &found) {
     auto isInside = [&](Operation *user) {
       return user == found.op || found.between.contains(user);
@@ -94,7 +94,7 @@ private:
   AccumulateOp loop;
 };
 
-/// Moves reductions into a loop, which becomes another one.
+/// Moves reductions into a loop, which is rebuilt.
 class Mover {
 public:
   explicit Mover(AccumulateOp loop) : loop(loop), last(loop->getNumRegions()) {
@@ -155,7 +155,7 @@ private:
     return made;
   }
 
-  /// The sum behind its part, made by the pass itself.
+  /// Returns the sum after adding this part, which the pass itself now does.
   Value grown(unsigned sum) {
     OpOperand &part = loop.getPart(sum);
     Value own = part.get();
@@ -173,7 +173,7 @@ private:
     return whole;
   }
 
-  /// In one kernel, where the part is of 16 bits.
+  /// Adds in one kernel, if the part has 16 bits.
   static Value add(OpBuilder &builder, Value soFar, Value part) {
     Location loc = part.getLoc();
     Type type = soFar.getType();
@@ -192,7 +192,7 @@ private:
   }
 
   AccumulateOp loop;
-  std::vector<SmallVector<Value>> last, behind; ///< by pass: in the loop, and what they are behind it
+  std::vector<SmallVector<Value>> last, behind; ///< by pass: values in the loop, and after it
   SmallVector<Operation *> obsolete;
 };
 

@@ -64,7 +64,7 @@ LogicalResult SentMessages::checkSend(const Step &send, Slot sender, Slot other,
   Flight flight{send.op, cast<pipe::SendOp>(send.op).getChannel(),
                 resolve(send.accesses, sender.microBatch)};
   ArrayRef<Step> beside = steps[other.pass];
-  if (other.pass == sender.pass) // what stands in front of it is complete
+  if (other.pass == sender.pass) // earlier steps are complete
     beside = beside.drop_front(&send - beside.begin() + 1);
   for (const Step &step : beside)
     if ((!isKnown || send.isInFlight || step.isInFlight) &&

@@ -9,18 +9,19 @@
 
 namespace partita::overlap {
 
-/// The messages of a loop with an order. The runtime awaits a send before its pass runs again, of
-/// whichever micro-batch, or behind the loop. Until then the rest of the pass and the slots in between
-/// must leave the bytes alone that it reads. A receive is complete where it stands: it is an access like
-/// any other.
+/// The messages of a loop with an order. The runtime awaits a send before its pass runs again, for
+/// any micro-batch, or after the loop. Until then the rest of the pass and the slots in between
+/// must not touch the bytes that it reads. A receive completes before the next op, so it is an
+/// access like any other.
 ///
-/// Values in flight stand in the block of their micro-batch, so what runs at the same time is compared
-/// slot by slot, by micro-batches; but pairs of passes whose micro-batches have the same blocks, once.
+/// Values in flight are in the block of their micro-batch. So what runs concurrently is compared
+/// slot by slot, for actual micro-batches, but only once for pairs of passes whose micro-batches
+/// have the same blocks.
 class SentMessages {
 public:
   explicit SentMessages(train::AccumulateOp loop);
 
-  /// Notes what an op of a pass accesses, in the order of the pass.
+  /// Notes an op's accesses, in the order of the pass.
   void add(mlir::Operation *op, const Accesses &accesses);
   /// Reports an op that writes what is still being sent.
   mlir::LogicalResult check();
@@ -29,7 +30,7 @@ private:
   struct Step {
     mlir::Operation *op;
     Accesses accesses;
-    bool isInFlight; ///< does it access what stands in its micro-batch's block?
+    bool isInFlight; ///< whether it accesses its micro-batch's block
   };
   struct Slot {
     unsigned pass;
@@ -38,7 +39,7 @@ private:
 
   mlir::LogicalResult checkBeside(Slot sender, Slot other);
   mlir::LogicalResult checkSend(const Step &send, Slot sender, Slot other, bool isKnown) const;
-  /// What the accesses are for a micro-batch.
+  /// Returns the accesses for a micro-batch.
   Accesses resolve(const Accesses &accesses, int64_t microBatch) const;
   void resolve(Access &access, int64_t microBatch) const;
 

@@ -1,8 +1,8 @@
 //===- StartCollectives.cpp - start and wait --------------------------------------------------===//
 //
-// The starts keep the order of the collectives, which is the same on every rank; each wait stands
-// directly before the first use, and waits keep the order of their starts where they meet. What begins
-// in the last slot of a pass is waited for behind the loop, which hands out the token.
+// Starts keep the order of the collectives, which is the same on every rank. Each wait goes
+// directly before the first use, and waits that meet keep the order of their starts. A collective
+// started in a pass's last slot is waited for after the loop, which hands out the token.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace {
 struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectives> {
   void runOnOperation() override {
     SmallVector<Operation *> collectives;
-    SmallVector<AccumulateOp> loops; // with some in last slots
+    SmallVector<AccumulateOp> loops; // that have collectives in last slots
     getOperation().walk([&](Operation *op) {
       if (auto loop = dyn_cast<AccumulateOp>(op); loop && !loop.getLast().empty())
         loops.push_back(loop);
@@ -42,8 +42,8 @@ private:
     return isa_and_nonnull<CollectiveInterface>(op) && isa<StartableInterface>(op);
   }
 
-  /// The reduce-scatter behind this one: what this one reads is free where that one begins, at the
-  /// latest. Its shards may wait for their use, the full values are what must not pile up.
+  /// Returns the next reduce-scatter, before which this one is waited for at the latest, to free
+  /// what it reads. Its shards could wait for their use, but full values must not pile up.
   static Operation *nextScatter(Operation *op) {
     auto scatters = [](Operation *op) {
       auto collective = dyn_cast<CollectiveInterface>(op);
@@ -65,7 +65,7 @@ private:
         use = inBlock;
     if (Operation *next = nextScatter(op); next && next->isBeforeInBlock(use))
       use = next;
-    // Nothing in between: one call is as good as two.
+    // With nothing in between, splitting gains nothing.
     if (op->getNextNode() == use)
       return;
     ++started;
@@ -77,8 +77,8 @@ private:
     op->erase();
   }
 
-  /// A collective of a last slot, what it makes behind the loop, and where the loop hands out the
-  /// token and all that is filled.
+  /// A collective of a last slot, what it makes after the loop, and where the loop hands out the
+  /// token and everything that is filled.
   struct Begun {
     Operation *op = nullptr;
     AsyncStartInterface start;
@@ -89,7 +89,7 @@ private:
   void splitLast(AccumulateOp loop) {
     std::vector<SmallVector<Value>> last(loop->getNumRegions());
     SmallVector<Begun> begun;
-    SmallVector<std::pair<Value, unsigned>> others; // behind the loop, and which last value it is now
+    SmallVector<std::pair<Value, unsigned>> others; // values after the loop, last values of it now
     unsigned number = 0;
     auto add = [&](Region &region, Value value) {
       last[loop.numberOf(region)].push_back(value);

@@ -1,4 +1,4 @@
-//===- Causes.cpp - what each conjugate and move is there for ---------------------------------===//
+//===- Causes.cpp - why each conjugate and move is needed -------------------------------------===//
 
 #include "lib/Partition/Causes.h"
 #include "dialects/Interfaces/Provenance.h"
@@ -49,7 +49,7 @@ void Causes::same(Value value, Value as) {
   Layout::of(as.getType()).axes(axes);
   for (StringAttr axis : axes)
     if (auto found = trails.find({as, axis}); found != trails.end()) {
-      Trail trail = found->second; // a copy: the map grows
+      Trail trail = found->second; // a copy, since the map grows
       trails[{value, axis}] = trail;
     }
 }
@@ -70,7 +70,7 @@ void Causes::moved(par::ReshardInterface move) {
   bool isSent = move->removeAttr(kMoved) != nullptr;
   par::SeedAttr seed = seedFor(isSent ? "stages" : "sequence", "");
   trails[{move.getShard(), axis}] = {seed, nullptr};
-  if (isSent) { // no rule wants it
+  if (isSent) { // no rule needs it
     auto none = StringAttr::get(function.getContext(), "");
     note(move, par::CauseAttr::get(function.getContext(), par::Role::Moved, none, none, none, none,
                                    layerOf(move, move), layers.count(), seed));
@@ -79,8 +79,8 @@ void Causes::moved(par::ReshardInterface move) {
   }
 }
 
-/// Of two open sums that are added, the one that was opened later keeps the other from being
-/// complete: the earlier one, a residual stream's, may have been completed for others already.
+/// Returns true if trail `a` explains a sum of both better: if both are open, the one opened later,
+/// since the earlier one, a residual stream's, may already be complete for other users.
 bool Causes::isNewer(const Trail &a, const Trail &b) {
   if (!a.opener || !b.opener)
     return a.opener ? true : !b.opener && !b.seed;
@@ -137,7 +137,7 @@ void Causes::enters(Operation *inserted, par::Role role, Operation *user, String
   pending.push_back({inserted, role, user, axis});
 }
 
-/// The nearest op from `user` on, along users, of which the axis splits a letter.
+/// Returns the nearest op that the axis splits a letter of, from `user` along users.
 Operation *Causes::splitterFrom(Operation *user, StringAttr axis, bool seeded) const {
   constexpr size_t most = 64;
   std::deque<Operation *> queue{user};
@@ -155,15 +155,15 @@ Operation *Causes::splitterFrom(Operation *user, StringAttr axis, bool seeded) c
   return nullptr;
 }
 
-/// Is it there for what uses its result, not for what its operand is?
+/// Returns true if the op is needed by the users of its result, not because of its operand.
 static bool isForUsers(Operation *inserted) {
   auto move = dyn_cast<par::ReshardInterface>(inserted);
   return isa<par::FOp>(inserted) || (move && move.gathers());
 }
 
-/// The layer of the op that a conjugate or move stands there for; where what it makes is used in
-/// several layers, that of its operand. What is outside of the loop over micro-batches is once per
-/// step.
+/// Returns the layer of the op that needs the conjugate or move. If its result is used in several
+/// layers, returns the layer that defines its operand. Ops outside of the loop over micro-batches
+/// run once per step.
 int64_t Causes::layerOf(Operation *inserted, Operation *op) {
   if (!inserted->getParentOfType<train::AccumulateOp>() &&
       !function.getOps<train::AccumulateOp>().empty())
@@ -178,7 +178,7 @@ int64_t Causes::layerOf(Operation *inserted, Operation *op) {
   return layer;
 }
 
-/// The first cause of an op; a further one, of another of its users, where another seed asked.
+/// Notes the first cause of an op, and later ones only if they have other seeds.
 void Causes::note(Operation *inserted, par::CauseAttr cause) {
   SmallVector<par::CauseAttr> &known = noted[inserted];
   if (llvm::any_of(known, [&](par::CauseAttr other) { return other.getSeed() == cause.getSeed(); }))
@@ -188,8 +188,8 @@ void Causes::note(Operation *inserted, par::CauseAttr cause) {
   provenance::set(inserted, provenance::kCauses, ArrayAttr::get(cause.getContext(), causes));
 }
 
-/// Scalars have no letters, and an op may be far from the next one that has: the cause is the op that it
-/// was inserted for.
+/// Notes the op that a conjugate was inserted for as its cause. Scalars have no letters, and the
+/// next op with letters may be far away.
 void Causes::noteWithoutLetter(const Pending &each) {
   Operation *op = each.op ? each.op : each.inserted->getOperand(0).getDefiningOp();
   if (!op) // an argument

@@ -1,7 +1,7 @@
-//===- Causes.h - what each conjugate and move is there for -------------------------*- C++ -*-===//
+//===- Causes.h - why each conjugate and move is needed -----------------------------*- C++ -*-===//
 //
-// Materialization tells op by op what it places; from that follow, per value and axis, the seed of
-// a split and the op that left a sum open. What it inserts gets #par.cause in its `par.causes`.
+// Materialization reports each op that it places. Causes derives, per value and axis, the seed of a
+// split and the op that left a sum open. Inserted ops get #par.cause in their `par.causes`.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -14,27 +14,29 @@
 
 namespace partita {
 
-/// The location, in the layer of another one where it has none: that of a constant, which upstream's
-/// folders make without, or of a return.
+/// Returns `loc`, with the layer of `other` if it has none: constants, which upstream's folders
+/// make without a layer, and returns.
 mlir::Location inLayerOf(mlir::Location loc, mlir::Location other);
 
 class Causes {
 public:
-  /// Of a function in which nothing is inserted yet.
+  /// Expects a function into which nothing has been inserted yet.
   explicit Causes(mlir::func::FuncOp function) : function(function), layers(function) {}
 
-  /// An argument or a read, whose type says by now what splits it.
+  /// Reports an argument or a read, whose type already has its splits.
   void source(mlir::Value value);
-  /// A value that is another one, in or behind a region.
+  /// Reports a value that equals another one, inside or after a region.
   void same(mlir::Value value, mlir::Value as);
-  /// A gather or narrow: what splits the shard, the sequence's seed asked for.
+  /// Reports a gather or narrow. Unless it has another origin, the split of the shard comes from
+  /// the sequence's seed.
   void moved(par::ReshardInterface move);
-  /// An op whose types are by its rule now.
+  /// Reports an op whose types follow its rule now.
   void placed(mlir::Operation *op, const ShardRule &rule);
 
-  /// A conjugate was inserted: a sum's for what left `value` open ...
+  /// Reports a conjugate that completes what left `value` open ...
   void completes(mlir::Operation *inserted, mlir::Value value, mlir::StringAttr axis);
-  /// ... and f because `user` goes on with work of each rank's own; reported for every such user.
+  /// ... and an f, needed because `user` continues with different work on each rank; call it for
+  /// every such user.
   void enters(mlir::Operation *inserted, par::Role role, mlir::Operation *user,
               mlir::StringAttr axis);
 
@@ -69,7 +71,7 @@ private:
   mlir::func::FuncOp function;
   analysis::Layers layers;
   llvm::DenseMap<std::pair<mlir::Value, mlir::StringAttr>, Trail> trails;
-  llvm::DenseMap<Key, Split> splits; ///< the letter of an op that an axis splits
+  llvm::DenseMap<Key, Split> splits; ///< the letter that the axis splits
   llvm::SmallVector<Pending> pending;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<par::CauseAttr>> noted;
 };

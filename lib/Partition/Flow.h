@@ -1,7 +1,7 @@
 //===- Flow.h - how values flow through region ops ----------------------------------*- C++ -*-===//
 //
-// The rules speak of ops without regions. What a region op does with placements, the passes of this
-// folder ask here: which values stand for which.
+// Rules describe ops without regions. For ops with regions, this header says which values
+// correspond, so that the passes of this folder can pass placements through.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -13,13 +13,13 @@
 
 namespace partita {
 
-/// Attribute names between the passes of this folder.
+/// Attributes that passes of this folder leave for one another.
 inline constexpr llvm::StringLiteral kArgumentSplit = "par.split";
 inline constexpr llvm::StringLiteral kResultSplits = "par.splits";
-/// On a parameter that no axis may split: the user's words.
+/// On a parameter that no axis may split: the user's request.
 inline constexpr llvm::StringLiteral kKeepWhole = "par.whole";
 
-/// On a par.narrow of which it is not decided yet whether its result is split.
+/// On a par.narrow whose result may still turn out not to be split.
 inline constexpr llvm::StringLiteral kUndecided = "par.undecided";
 
 /// `inner` is `outer` without its first `dropped` dimensions.
@@ -28,19 +28,20 @@ struct FlowEdge {
   unsigned dropped;
 };
 
-/// The edges into and out of an op with a region (train.accumulate); empty for other ops.
+/// Returns the edges into, and out of, an op with a region (train.accumulate); empty for other ops.
 llvm::SmallVector<FlowEdge> entryEdges(mlir::Operation *op);
 llvm::SmallVector<FlowEdge> exitEdges(mlir::Operation *op);
 
-/// Does the op follow a rule, or is it one that placements pass through or end at (reads, regions,
-/// terminators)?
+/// Returns true if the op follows a rule, false if placements pass through it or end at it (reads,
+/// regions, terminators).
 bool hasRule(mlir::Operation *op);
 
-/// What a matmul makes of a partial sum and a full value could stay one, and so the gradient of
-/// what it is multiplied with. Is the sum less than both?
+/// A matmul of a partial sum and a full value can leave its result partial, and then the gradient
+/// of the full operand is partial, too. Returns true if the partial operand has no more bytes than
+/// these two, so that completing it first is cheaper.
 bool isBetterCompleted(mlir::Operation *op, const ShardRule &rule, mlir::StringAttr axis);
 
-/// The values of an op's regions that depend on nothing but parameters, states and constants.
+/// The values in an op's regions that depend only on parameters, states and constants.
 class DataIndependence {
 public:
   explicit DataIndependence(mlir::Operation *root);

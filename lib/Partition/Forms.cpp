@@ -1,4 +1,4 @@
-//===- Forms.cpp - other ops where a size is in the way of a split ----------------------------===//
+//===- Forms.cpp - other ops where a size prevents a split ------------------------------------===//
 
 #include "lib/Partition/Forms.h"
 #include "dialects/Interfaces/Interfaces.h"
@@ -7,9 +7,9 @@
 using namespace mlir;
 using namespace partita;
 
-/// The form for so many parts of an op that a size is in the way of; none of one that has a letter
-/// marked '!' or '^!': that is another way of splitting it, and partition-split-forms gives it its
-/// form.
+/// Builds the form, for that many parts, of an op that a size prevents from being split. Returns
+/// none for an op with a letter marked '!' or '^!': partition-split-forms gives it its form, since
+/// that is another way to split it.
 static SmallVector<Value> formOf(Operation *op, OpBuilder &builder, int64_t parts) {
   std::string error;
   const ShardRule *rule = par::ruleOf(op, error);
@@ -43,7 +43,8 @@ unsigned Forms::apply() {
   return count;
 }
 
-/// Has the op a form for so many parts? What it builds to answer is removed again.
+/// Returns true if the op has a form for that many parts. Builds it to find out, and erases it
+/// again.
 static bool hasForm(Operation *op, int64_t parts) {
   OpBuilder builder(op);
   Operation *before = op->getPrevNode();

@@ -1,4 +1,4 @@
-//===- Forms.h - other ops where a size is in the way of a split --------------------*- C++ -*-===//
+//===- Forms.h - other ops where a size prevents a split ----------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_PARTITION_FORMS_H
 #define PARTITA_LIB_PARTITION_FORMS_H
@@ -8,22 +8,23 @@
 namespace partita {
 
 /// The forms (ShardInterface::splitForm) of ops that keep a family of dimensions from being split
-/// by a size alone. They are built while families are tried, which know nothing of them, and take
-/// the ops' places afterwards.
+/// only because of a size. They are built while families are tried, without affecting them, and
+/// replace the ops afterwards.
 class Forms {
 public:
-  /// Builds the forms of a family's ops that have one for so many parts; is there any?
+  /// Builds the forms of the family's ops that have one for that many parts. Returns true if there
+  /// is any.
   bool find(const Attempt &attempt, int64_t parts);
   bool empty() const { return forms.empty(); }
-  /// Puts them in the ops' places; how many?
+  /// Replaces the ops by their forms. Returns how many.
   unsigned apply();
 
-  /// Has any op of the family a form for so many parts?
+  /// Returns true if any op of the family has a form for that many parts.
   static bool exist(const Attempt &attempt, int64_t parts);
-  /// The numbers of parts up to 1024 with which no size is in the way.
+  /// Returns the numbers of parts, up to 1024, that no size prevents.
   static llvm::SmallVector<int64_t> divisors(const Attempt &attempt);
-  /// What is in the way of so many parts: "is split by its 4 heads, which do not divide", "is split
-  /// together with a dimension of size 6, which does not divide".
+  /// Describes what prevents that many parts: "is split by its 4 heads, which do not divide", "is
+  /// split together with a dimension of size 6, which does not divide".
   static std::string reason(const Attempt &attempt, int64_t parts);
 
 private:

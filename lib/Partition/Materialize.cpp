@@ -1,8 +1,9 @@
-//===- Materialize.cpp - placements into types, f and g where the rules demand them -----------===//
+//===- Materialize.cpp - writes placements into types, inserts f and g ------------------------===//
 //
-// Two sweeps over each function. Backward: which operands must be replicated (ReplicatedUses.h).
-// Forward: each op's rule gives its results' placements from its operands'. An operand that ought
-// to be replicated and is invariant gets f; a partial sum that the op is not linear in gets g.
+// Sweeps over each function twice. Backward: finds the operands that must be replicated
+// (ReplicatedUses.h). Forward: derives each op's result placements from its operands' by its rule.
+// An invariant operand that must be replicated gets f; a partial sum in which the op is not linear
+// gets g.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -62,7 +63,7 @@ private:
     return success();
   }
 
-  /// Who fills inputs knows no padding: they are split evenly.
+  /// Inputs must be split evenly, since callers know nothing of padding.
   LogicalResult retypeArgument(BlockArgument argument) {
     Layout layout = uses.wanted(argument);
     for (auto [dim, axes] : llvm::enumerate(layout.splits))
@@ -116,8 +117,8 @@ private:
     return success();
   }
 
-  /// f where a use wants it alone: another one, of a table that is looked up and multiplied with,
-  /// may want the invariant value.
+  /// Inserts f only for the uses that need it: other uses, e.g. of a table that is both looked up
+  /// and multiplied, may need the invariant value.
   void enterUses(Value value) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses()))
       for (StringAttr axis : mesh.getAxes())
@@ -125,8 +126,8 @@ private:
           use.set(insertF(use.get(), axis, use.getOwner()));
   }
 
-  /// A gather or a narrow, which seeds put where a value's use wants another placement than its
-  /// definition.
+  /// Places a gather or narrow, which seeds insert where a use needs another placement than the
+  /// definition has.
   LogicalResult move(par::ReshardInterface op) {
     StringAttr axis = op.getAxisAttr();
     OpOperand &value = op->getOpOperand(0);
@@ -153,7 +154,7 @@ private:
     return done;
   }
 
-  /// Ends partial sums where nothing is linear any more: a minimized or returned value.
+  /// Completes partial sums at ops that are not linear: a minimized or returned value.
   void complete(OpOperand &operand, Operation *op) {
     for (StringAttr axis : mesh.getAxes())
       if (isIncomplete(operand.get(), axis))
@@ -189,7 +190,7 @@ private:
     for (StringAttr axis : mesh.getAxes())
       if (isBetterCompleted(op, *rule, axis))
         complete(op, axis);
-    // Every round repairs one operand over one axis, so there are at most as many as both.
+    // Every round repairs one operand over one axis, which bounds the number of rounds.
     size_t rounds = (op->getNumOperands() + 1) * (mesh.getAxes().size() + 1) + 1;
     for (size_t round = 0;; ++round) {
       SmallVector<Layout, 2> operands, placed = results;
@@ -251,8 +252,8 @@ private:
     });
   }
 
-  /// Are the operands that the problem is about shards? Then the rule's refusal means that the op would
-  /// have to combine them with those of other ranks.
+  /// Returns true if the operands in question are shards. Then the rule was rejected because the op
+  /// would have to combine them with shards of other ranks.
   static bool combinesShards(Operation *op, const par::RuleProblem &problem) {
     auto isShard = [&](int operand) {
       return Layout::of(op->getOperand(operand).getType()).dimOf(problem.axis) >= 0;
@@ -262,7 +263,8 @@ private:
            llvm::all_of(about, [&](int each) { return each < 0 || isShard(each); });
   }
 
-  /// Is one of them split because the axis splits the first dimension of the model's input?
+  /// Returns true if one of the operands is split because the axis splits the first dimension of
+  /// the model's input.
   static bool splitsSamples(Operation *op, const par::RuleProblem &problem) {
     return llvm::any_of(ArrayRef({problem.operand, problem.against}), [&](int operand) {
       if (operand < 0)
@@ -272,7 +274,7 @@ private:
     });
   }
 
-  /// Makes the operand that a rule complains of what the rule wants, if f or g can.
+  /// Gives the operand that the rule rejects the placement that the rule needs, if f or g can.
   bool repair(Operation *op, const par::RuleProblem &problem) {
     auto kindOf = [&](unsigned i) {
       return Layout::of(op->getOperand(i).getType()).kind(problem.axis);
@@ -284,7 +286,7 @@ private:
       op->setOperand(i, insertF(op->getOperand(i), problem.axis, op));
       return true;
     }
-    return complete(op, problem.axis); // not linear in it, or a sum of it and something complete
+    return complete(op, problem.axis); // not linear in it, or adds it to a complete value
   }
 
   bool complete(Operation *op, StringAttr axis) {
@@ -305,7 +307,7 @@ private:
     return entered;
   }
 
-  /// Does it depend on parameters alone, perhaps with an f over another axis?
+  /// Returns true if the value depends only on parameters, perhaps through an f over another axis.
   bool isOfParameters(Value value) const {
     while (auto f = value.getDefiningOp<par::FOp>())
       value = f.getValue();
@@ -328,7 +330,7 @@ private:
     return complete;
   }
 
-  /// A conjugate at the value's definition, once per axis.
+  /// Inserts a conjugate at the value's definition, once per axis.
   template <typename Op>
   Value insert(Value value, StringAttr axis, Kind after, Location loc, unsigned &count) {
     Value &known = conjugates[{value, axis}];
@@ -351,8 +353,8 @@ private:
   Causes causes;
 };
 
-/// @init writes what the other functions read, so an initial value is placed as its symbol's reads
-/// are.
+/// Places each initial value like its symbol's reads, since @init writes what the other functions
+/// read.
 void placeInitialValues(ModuleOp module) {
   llvm::DenseMap<StringAttr, Type> types;
   module.walk([&](train::ReadOp read) {
@@ -376,7 +378,7 @@ struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<Partit
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      // Only a program that minimizes something has cotangents.
+      // Only a program that minimizes a value has cotangents.
       if (function.walk([](train::MinimizeOp) { return WalkResult::interrupt(); })
               .wasInterrupted() == false)
         function->setAttr(par::ParDialect::kNoCotangents, UnitAttr::get(&getContext()));

@@ -1,6 +1,6 @@
-//===- Propagate.cpp - splits follow the letters, to a fixpoint -------------------------------===//
+//===- Propagate.cpp - propagates splits along letters to a fixpoint --------------------------===//
 //
-// The algorithm is Propagation.h's; this pass writes its outcome on the ops.
+// Runs the algorithm of Propagation.h and writes the result on the ops.
 //
 //===----------------------------------------------------------------------------------------------===//
 

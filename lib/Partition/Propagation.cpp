@@ -12,7 +12,7 @@ using par::AxisSplit;
 using par::DimSplit;
 
 //===----------------------------------------------------------------------------------------------===//
-// What there is
+// Rules and seeds
 //===----------------------------------------------------------------------------------------------===//
 
 LogicalResult Propagation::run() {
@@ -24,7 +24,7 @@ LogicalResult Propagation::run() {
   return success();
 }
 
-/// The shard of a gather's operand or a narrow's result.
+/// Seeds the shard of a move: a gather's operand or a narrow's result.
 void Propagation::seedMove(Operation *op) {
   if (auto move = dyn_cast<par::ReshardInterface>(op); move && !op->hasAttr(kUndecided))
     seed(move.getShard(), move.getDim(),
@@ -94,7 +94,7 @@ par::Layout Propagation::layoutOf(Value value) const {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Spreading
+// Propagation
 //===----------------------------------------------------------------------------------------------===//
 
 void Propagation::settle() {
@@ -113,7 +113,7 @@ void Propagation::enqueue(Operation *op) {
     pending.push_back(op);
 }
 
-/// All ops that a value's splits concern are to be visited.
+/// Enqueues all ops that a value's splits concern.
 void Propagation::touch(Value value) {
   auto around = [&](Value alias) {
     if (Operation *op = alias.getDefiningOp())
@@ -153,7 +153,7 @@ void Propagation::unite(const FlowEdge &edge) {
   }
 }
 
-/// What splits a shard splits the full value too, except for the axis of the move.
+/// Applies splits of a shard to the full value and vice versa, except for the axis of the move.
 void Propagation::uniteMoved(par::ReshardInterface move) {
   StringAttr axis = move.getAxisAttr();
   Value from = move->getOperand(0), to = move->getResult(0);
@@ -164,7 +164,8 @@ void Propagation::uniteMoved(par::ReshardInterface move) {
           split(move, b, dim, other);
 }
 
-/// What is split already, over another axis or before anything is tried, has been decided.
+/// Splits made earlier, over another axis or before an attempt, have been decided and are not
+/// forbidden.
 bool Propagation::isForbidden(const RuleLetter &letter, StringAttr axis) const {
   bool isTried = trial && axis == trialAxis && lastResort == LastResort::No;
   return letter.never && (!letter.byForm || isTried);
@@ -250,14 +251,14 @@ void Propagation::visitRule(Operation *op) {
     trial->ops.insert(op);
 }
 
-/// Does `outer`, over so many parts, deal out whole blocks of `inner`? Then neither makes the
-/// other's shards smaller.
+/// Returns true if `outer`, over that many parts, distributes blocks of `inner` as a whole. Then
+/// neither makes the other's shards smaller.
 static bool dealsBlocks(const AxisSplit &outer, int64_t parts, const AxisSplit &inner) {
   return outer.blocks.count < inner.blocks.count &&
          inner.blocks.count / outer.blocks.count % parts == 0;
 }
 
-/// A size that does not divide, if there is one; else the smallest.
+/// Returns the smallest size that does not divide or, if all divide, the smallest.
 static int64_t leastDivisible(ArrayRef<int64_t> sizes, int64_t parts) {
   int64_t least = sizes.front();
   for (int64_t size : sizes)
@@ -361,7 +362,8 @@ Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, par::Bl
   return result;
 }
 
-/// The blocks to try next: cut where what stopped them cuts, or each in as many as it says.
+/// Returns the blocks to try next: cut where the op that stopped them cuts, or each subdivided as
+/// often as the stop says.
 static par::Blocks finerBlocks(const par::Blocks &blocks, const Stop &stop, int64_t size) {
   if (stop.cuts.empty() && blocks.sizes.empty() && stop.blocks > 1)
     return blocks.count * stop.blocks;

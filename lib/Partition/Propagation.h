@@ -1,14 +1,14 @@
 //===- Propagation.h - splits follow the letters of rules ---------------------------*- C++ -*-===//
 //
-// Every value has, per dimension, the axes that split it. An op unites its dimensions that carry
-// one letter: what splits one of them splits all. All reads of a parameter, in whichever function,
-// are one value.
+// Every value has, per dimension, the axes that split it. An op unites its dimensions with the same
+// letter: a split of one is a split of all. All reads of a parameter, in any function, are one
+// value.
 //
-// A letter that cannot be split ('^'), or as a last resort alone ('^!'), an axis that already
-// splits another letter of the op, and a size that does not divide stop a split, unless all ops
-// that see it keep a shard's padding zero (par::unevenProblem). Those of the batch may stop:
-// materialization then says what is missing. A split that is only tried (`attempt`) is taken back
-// when it stops anywhere.
+// A split stops at a letter that cannot be split ('^') or only as a last resort ('^!'), at an op
+// where the axis already splits another letter, and at a size that does not divide, unless all ops
+// that see it keep the padding of shards zero (par::unevenProblem). Splits of the batch may stop:
+// materialization then reports what is missing. A split that is only tried (`attempt`) is undone if
+// it stops anywhere.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -24,40 +24,42 @@
 
 namespace partita {
 
-/// Why a split cannot go on.
+/// Why a split cannot continue.
 struct Stop {
   mlir::Operation *op = nullptr;
   std::string why;
-  /// Not 0: splitting each of so many times more blocks of the seed's dimension may go further.
+  /// If not 0: subdividing each block of the seed's dimension this many times may get further.
   int64_t blocks = 0;
-  /// Or blocks that end at these places do, of a dimension of this size that is the seed's in other
-  /// units.
+  /// Alternatively, blocks that end here may get further: (place, size) in a dimension that
+  /// corresponds to the seed's in other units.
   llvm::SmallVector<std::pair<int64_t, int64_t>, 2> cuts;
   /// The op has a form that could be split ('^!').
   bool isLastResort = false;
 };
 
-/// May a split that is tried go through letters that other ops in the op's place can split, at a
-/// price ('^!')?
+/// Whether an attempt may go through letters that only other forms of ops can split, at a price
+/// ('^!').
 enum class LastResort { No, Yes };
 
-/// What became of a split that was tried.
+/// The outcome of an attempt.
 struct Attempt {
-  /// The first thing in its way other than a size; nothing when the split holds.
+  /// The first obstacle other than a size; none if the split holds.
   std::optional<Stop> stop;
-  /// The same of the first of the attempts that this is the last of (attemptInBlocks).
+  /// The first obstacle of the first in the series of attempts that this one ends
+  /// (attemptInBlocks).
   std::optional<Stop> first;
-  /// It would split a parameter that is to stay unsplit: a stop, unless a size is in the way too,
-  /// and another form of an op may lead around both.
+  /// It would split a parameter that must stay unsplit. This stops it, unless a size is an
+  /// obstacle, too: another form of an op may then avoid both.
   std::optional<Stop> kept;
-  /// A dimension of this size in `op` does not divide; 0 where all divide.
+  /// A dimension of this size in `op` does not divide; 0 if all divide.
   int64_t indivisible = 0;
   mlir::Operation *indivisibleAt = nullptr;
-  /// A dimension of this size is split into shards the last of which is shorter; 0 where none is.
+  /// A dimension of this size is split into shards of which the last is shorter; 0 if there is
+  /// none.
   int64_t uneven = 0;
-  /// The ops one of whose letters it splits.
+  /// The ops whose letters it splits.
   llvm::SetVector<mlir::Operation *> ops;
-  /// Is it worth its collectives? (The caller's judgement.)
+  /// Whether the split is worth its collectives, in the caller's judgement.
   bool pays = false;
 
   bool holds() const { return !stop && indivisible == 0 && pays; }
@@ -67,31 +69,31 @@ class Propagation {
 public:
   Propagation(mlir::ModuleOp module, par::MeshAttr mesh) : module(module), mesh(mesh) {}
 
-  /// Reads the rules of all ops and the splits that arguments and parameters have (kArgumentSplit),
-  /// and propagates them. Failure, after an error, where an op's rule is wrong.
+  /// Reads the rules of all ops and the splits of arguments and parameters (kArgumentSplit), and
+  /// propagates them. Fails after an error if an op's rule is wrong.
   mlir::LogicalResult run();
 
-  /// Splits `blocks` blocks of a dimension of a value over `axis`, with all that follows; takes it
-  /// back unless it holds.
+  /// Splits a dimension of a value over `axis`, within each of `blocks` blocks of it, and
+  /// everything that follows from it. Undoes the split unless it holds.
   Attempt attempt(mlir::Value value, unsigned dim, mlir::StringAttr axis, par::Blocks blocks,
                   llvm::function_ref<bool(const Attempt &)> pays,
                   LastResort resort = LastResort::No);
 
-  /// The same of all of the dimension, or, where that is in the way, of as few blocks as will hold.
+  /// Tries the full dimension first; if this stops, as few blocks as will hold.
   Attempt attemptInBlocks(mlir::Value value, unsigned dim, mlir::StringAttr axis,
                           llvm::function_ref<bool(const Attempt &)> pays,
                           LastResort resort = LastResort::No);
 
-  /// The splits of a value so far; empty lists where it has none.
+  /// Returns the splits of a value so far.
   par::Layout layoutOf(mlir::Value value) const;
 
-  /// The rule of an op that has one, and the sizes of its letters.
+  /// Returns the rule of an op that has one, or the sizes of its letters.
   const ShardRule &ruleOf(mlir::Operation *op) const { return rules.find(op)->second.rule; }
   llvm::ArrayRef<int64_t> sizesOf(mlir::Operation *op) const {
     return rules.find(op)->second.sizes;
   }
 
-  /// Splits a dimension of a value, with all that follows, in the next `run`.
+  /// Splits a dimension of a value, and everything that follows from it, in the next `run`.
   void seed(mlir::Value value, unsigned dim, par::AxisSplit split) {
     seeds.push_back({value, dim, split});
   }
@@ -115,7 +117,7 @@ private:
   void seedMove(mlir::Operation *op);
   bool isForbidden(const RuleLetter &letter, mlir::StringAttr axis) const;
   mlir::Value canonical(mlir::Value value) const;
-  /// Visits ops until nothing changes, or an attempt is stopped.
+  /// Visits ops until nothing changes, or an attempt stops.
   void settle();
   void visit(mlir::Operation *op);
   void visitRule(mlir::Operation *op);
@@ -124,7 +126,7 @@ private:
   void split(mlir::Operation *by, mlir::Value value, unsigned dim, par::AxisSplit axis);
   void touch(mlir::Value value);
   void enqueue(mlir::Operation *op);
-  /// Looks for an op that cannot have what is tried split unevenly.
+  /// Looks for an op that cannot handle the attempt's uneven shards.
   void checkUneven(Attempt &tried) const;
   void stopAt(mlir::Operation *op, const llvm::Twine &why, int64_t blocks = 0,
               llvm::ArrayRef<std::pair<int64_t, int64_t>> cuts = {});
@@ -136,10 +138,10 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> otherReads;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<par::DimSplit>> splits;
   llvm::SmallVector<Seed> seeds;
-  llvm::DenseMap<mlir::Value, mlir::StringAttr> keptWhole; ///< first reads, and who said so
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> keptWhole; ///< first read -> the request
   std::deque<mlir::Operation *> pending;
   llvm::DenseSet<mlir::Operation *> isPending;
-  /// While something is tried: what it has met, and what values had before it.
+  /// During an attempt: its outcome so far, and the splits that values had before.
   Attempt *trial = nullptr;
   mlir::StringAttr trialAxis;
   LastResort lastResort = LastResort::No;

@@ -1,4 +1,4 @@
-//===- ReplicatedUses.cpp - which operands ought to be replicated -------------------------------===//
+//===- ReplicatedUses.cpp - which operands must be replicated -----------------------------------===//
 
 #include "lib/Partition/ReplicatedUses.h"
 
@@ -61,7 +61,7 @@ int ReplicatedUses::letterOf(Operation *op, const ShardRule &rule, StringAttr ax
 void ReplicatedUses::findClosed(StringAttr axis) {
   SmallVector<Operation *> ops;
   llvm::DenseSet<Operation *> set;
-  llvm::DenseSet<OpOperand *> lacking; // a letter that is split
+  llvm::DenseSet<OpOperand *> lacking; // operands that lack a letter that is split
   llvm::DenseSet<Value> getsF;
   function.walk([&](Operation *op) {
     std::string error;

@@ -1,12 +1,12 @@
 //===- ReplicatedUses.h - which operands must be replicated -------------------------*- C++ -*-===//
 //
-// A backward sweep over a function finds the values that must be replicated, per axis: operands that
-// lack a split letter of their op (the axis splits the op, but not the operand). If such a value
-// depends on parameters and constants alone, the values it is computed from must be replicated, too,
-// and so on up to the parameters: f is inserted once, at their definition, outside of the loop over
-// micro-batches. A value that depends on data gets f where it is, unless everything that it depends
-// on, up to values that get f anyway, may be replicated: for example key heads that all ranks compute
-// from the input of the query heads, which has f.
+// Sweeps backward over a function and finds the values that must be replicated, per axis: operands
+// that lack a split letter of their op (the axis splits the op, but not the operand). If such a
+// value depends only on parameters and constants, the values it is computed from must be
+// replicated, too, and so on up to the parameters: f is inserted once, at their definition, outside
+// of the loop over micro-batches. A value that depends on data gets f where it is, unless
+// everything that it depends on, up to values that get f anyway, may be replicated, e.g. key heads
+// that all ranks compute from the input of the query heads, which has f.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -20,26 +20,27 @@ namespace partita {
 
 class ReplicatedUses {
 public:
-  /// Of a function that propagation has decided and materialization has not begun with. One without
-  /// cotangents has none: there invariant and replicated values are alike.
+  /// Expects a function between propagation and materialization. Finds nothing without cotangents,
+  /// since then invariant and replicated values do not differ.
   ReplicatedUses(mlir::func::FuncOp function, par::MeshAttr mesh, bool cotangents);
 
   bool contains(mlir::OpOperand &use, mlir::StringAttr axis) const {
     return replicatedUses.contains({&use, axis});
   }
-  /// The splits that propagation wrote for a value.
+  /// Returns the splits that propagation wrote for a value.
   par::Layout wanted(mlir::Value value);
-  /// Does it depend on parameters and constants alone?
+  /// Returns true if the value depends only on parameters and constants.
   bool isIndependent(mlir::Value value) const { return independent(value); }
 
 private:
-  /// The letter of an op's rule that `axis` splits, or -1.
+  /// Returns the letter of an op's rule that `axis` splits, or -1.
   int letterOf(mlir::Operation *op, const ShardRule &rule, mlir::StringAttr axis);
-  /// The largest set of ops, no letter of which is split over the axis, such that all uses of their
-  /// results want them replicated or are in the set, and all operands depend on parameters alone,
+  /// Finds the largest set of ops without a letter split over the axis such that all uses of their
+  /// results need them replicated or are in the set, and all operands depend only on parameters,
   /// get f anyway, or come from the set.
   void findClosed(mlir::StringAttr axis);
-  /// Do all uses want it replicated? (Layers that are not split beside those that are may not.)
+  /// Returns true if all uses need the value replicated. Layers that are not split, next to layers
+  /// that are, may not.
   bool allWant(mlir::Value value, mlir::StringAttr axis);
   void demand(mlir::Operation *op);
 

@@ -16,7 +16,7 @@ llvm::DenseMap<StringAttr, Value> partita::firstReads(ModuleOp module) {
 }
 
 LogicalResult Planter::plant(function_ref<FailureOr<SmallVector<Request>>()> collect) {
-  while (true) { // that ends: what took an op's place has no further form
+  while (true) { // ends, since forms have no further forms
     FailureOr<SmallVector<Request>> requests = collect();
     if (failed(requests))
       return failure();
@@ -41,7 +41,7 @@ LogicalResult Planter::plantAll(ArrayRef<Request> requests) {
     if (mesh.sizeOf(request.axis) > 1 && failed(plantOne(propagation, request)) &&
         !request.optional)
       return failure();
-    if (tryAgain) // the program is another one
+    if (tryAgain) // the program has changed
       return success();
   }
   if (!forms.empty())
@@ -61,11 +61,11 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
   if (int dim = layout.dimOf(request.axis); dim >= 0) {
     bool asFor = request.blocks == 0 || layout.blocksOf(request.axis) == request.blocks;
     if (dim == static_cast<int>(request.dim) && asFor)
-      return success(); // another's family
+      return success(); // in another request's family
     return contradicts(request, dim), failure();
   }
   Attempt attempt = tryOut(propagation, request, LastResort::No);
-  if (attempt.stop && !request.optional) // asked for, so it may cost something
+  if (attempt.stop && !request.optional) // a request may have its price
     if (Attempt last = tryOut(propagation, request, LastResort::Yes);
         !last.stop || attempt.stop->isLastResort)
       attempt = last;
@@ -100,7 +100,7 @@ bool Planter::separates(const Propagation &propagation, const Request &request, 
       !isa<tx::SliceOp, tx::EmbeddingOp>(stop.op))
     return false;
   if (!forms.empty())
-    return true; // those first: what they replace is still there
+    return true; // first the forms: the ops that they replace still exist
   separated = true;
   llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
   llvm::DenseSet<StringAttr> unsplit;
@@ -115,7 +115,7 @@ bool Planter::separates(const Propagation &propagation, const Request &request, 
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// What is in the way
+// What prevents a request
 //===----------------------------------------------------------------------------------------------===//
 
 InFlightDiagnostic Planter::tell(const Request &request) {

@@ -9,44 +9,44 @@
 
 namespace partita {
 
-/// A dimension of a value that is to be split, with all that the rules unite it with.
+/// A request to split a dimension of a value, and everything that the rules unite with it.
 struct Request {
-  std::string about; ///< what an error about it begins with
-  std::string by;    ///< who asks for it, where another request meets it
+  std::string about; ///< the beginning of an error about it
+  std::string by;    ///< who requests it, for conflicts with other requests
   std::string name;  ///< the value's
   mlir::Value value;
   mlir::StringAttr axis;
   unsigned dim = 0;
-  /// Each of so many blocks of the dimension is split; 0: of as few as will hold.
+  /// Each of this many blocks of the dimension is split; 0: as few as will hold.
   int64_t blocks = 0;
-  /// A wish: where it cannot hold, a remark says why.
+  /// Optional requests that cannot hold get a remark that says why.
   bool optional = false;
-  /// What #par.seed says of who asks: the kind, and the words.
+  /// The origin, as in #par.seed: its kind and words.
   llvm::StringRef kind = "user";
   std::string words;
 };
 
-/// Splits what requests ask for, in their order, each tried on what those before it have split, and
-/// writes what is split on the parameters (kArgumentSplit). Where a size is in the way, ops take
-/// another form; where a fused weight is, its blocks are separated over tp. A request that cannot
-/// hold is an error that says why, and which other it meets.
+/// Applies requests in order, each on top of the splits of those before it, and writes the splits
+/// on the parameters (kArgumentSplit). If a size prevents a split, ops take another form; if a
+/// fused weight does, its blocks are separated over tp. A request that cannot hold is an error with
+/// the reason and the request it conflicts with.
 class Planter {
 public:
   Planter(mlir::ModuleOp module, par::MeshAttr mesh) : module(module), mesh(mesh) {}
 
-  /// `collect` is asked again after ops took another form.
+  /// Calls `collect` again after ops have taken another form.
   mlir::LogicalResult
   plant(llvm::function_ref<mlir::FailureOr<llvm::SmallVector<Request>>()> collect);
 
-  /// Parameters that stay unsplit (kKeepWhole), but not their blocks.
+  /// Parameters that stay unsplit (kKeepWhole), although their blocks may be split.
   llvm::DenseSet<mlir::StringAttr> wholeInMemory;
 
 private:
   mlir::LogicalResult plantAll(llvm::ArrayRef<Request> requests);
-  /// Success when the value is split as asked, or is to be once an op has another form.
+  /// Succeeds if the value is split as requested, or will be once an op has taken another form.
   mlir::LogicalResult plantOne(Propagation &propagation, const Request &request);
   Attempt tryOut(Propagation &propagation, const Request &request, LastResort resort);
-  /// Is a block of another parameter in the way, and can be had alone?
+  /// Returns true if a block of another parameter prevents the split, and can be separated.
   bool separates(const Propagation &propagation, const Request &request, const Stop &stop);
   mlir::InFlightDiagnostic tell(const Request &request);
   void contradicts(const Request &request, int dim);
@@ -63,7 +63,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Operation *, mlir::StringAttr>, const Request *> splitBy;
 };
 
-/// The first read of every parameter that is read, by its symbol.
+/// Returns the first read of every parameter that is read, by symbol.
 llvm::DenseMap<mlir::StringAttr, mlir::Value> firstReads(mlir::ModuleOp module);
 
 } // namespace partita

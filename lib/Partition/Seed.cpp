@@ -1,4 +1,4 @@
-//===- Seed.cpp - the batch of every input, split over the data-parallel axes -----------------===//
+//===- Seed.cpp - splits the batch of every input over data-parallel axes ---------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -45,7 +45,7 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
   }
 
 private:
-  /// "dp=4,tp=2"
+  /// Parses "dp=4,tp=2".
   FailureOr<par::MeshAttr> parseMesh(ModuleOp module) {
     SmallVector<StringAttr> axes;
     SmallVector<int64_t> sizes;

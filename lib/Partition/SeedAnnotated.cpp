@@ -1,11 +1,11 @@
-//===- SeedAnnotated.cpp - splits that the model's own file asks for --------------------------===//
+//===- SeedAnnotated.cpp - splits that the model file requests --------------------------------===//
 //
-// ONNX's sharding annotations speak of devices, shard by shard; the mesh's axes are found in them:
-// the axis along which every device's place is the number of its shard. A configuration is for all
-// ranks, or for those of one replica of the model: the mesh without its data-parallel axes.
+// ONNX's sharding annotations list devices shard by shard. A split belongs to the mesh axis along
+// which every device's coordinate is the number of its shard. A configuration covers all ranks, or
+// those of one replica of the model: the mesh without its data-parallel axes.
 //
-// Parameters are split, or kept whole, as their annotations say. A result's annotation is a wish:
-// where it cannot hold, the rules decide and a remark says why.
+// Parameters are split, or kept full, as annotated. A result's annotation is optional: if it cannot
+// hold, the rules decide and a remark says why.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -41,13 +41,13 @@ struct PartitionSeedAnnotated
       return signalPassFailure();
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);
-    // Whatever is wrong with the annotations, there is a way without them.
+    // The user can always compile without the annotations, so every error says how.
     bool isAnnotated = module->hasAttr(TrainDialect::kConfigurations);
     ScopedDiagnosticHandler hint(&getContext(), [&](Diagnostic &told) {
       if (told.getSeverity() == DiagnosticSeverity::Error && isAnnotated)
         told.attachNote(module.getLoc())
             << "--configuration none leaves the annotations of the model's file aside";
-      return failure(); // to be reported by the others
+      return failure(); // other handlers report it
     });
     if (failed(choose(module)) || (chosen && failed(seed(module))))
       return signalPassFailure();
@@ -56,7 +56,7 @@ struct PartitionSeedAnnotated
   }
 
 private:
-  //===- which configuration
+  //=== Choosing a configuration
 
   LogicalResult choose(ModuleOp module) {
     auto all = module->getAttrOfType<DictionaryAttr>(TrainDialect::kConfigurations);
@@ -108,7 +108,8 @@ private:
     return value ? value.getInt() : 0;
   }
 
-  /// All of the mesh's axes, or those of one replica, whichever has so many ranks.
+  /// Returns the mesh, or the mesh of one replica, if it has as many ranks as the configuration;
+  /// otherwise null.
   par::MeshAttr devicesOf(Attribute entry) {
     int64_t count = number(entry, "devices");
     SmallVector<StringAttr> axes;
@@ -134,7 +135,7 @@ private:
     return success();
   }
 
-  //===- what it asks for
+  //=== Requests of the configuration
 
   std::string about() { return ("device configuration '" + chosen.getValue() + "': ").str(); }
 
@@ -223,7 +224,8 @@ private:
     return success();
   }
 
-  /// The axis along which the place of every device is the number of its shard in this split.
+  /// Returns the axis along which every device's coordinate is the number of its shard in this
+  /// split.
   StringAttr axisOf(ShardingAttr sharding, unsigned split) {
     SmallVector<int64_t> shards = integers(sharding.getShards());
     int64_t inner = 1, listed = 0;
@@ -260,8 +262,8 @@ private:
   par::MeshAttr mesh;
   StringAttr chosen;
   llvm::DenseSet<StringAttr> keptWhole;
-  par::MeshAttr devices; ///< what the configuration calls so: the mesh, or that of one replica
-  int64_t annotated = 0; ///< tensors, by the model's file
+  par::MeshAttr devices; ///< the mesh of the configuration: all ranks, or one replica
+  int64_t annotated = 0; ///< how many tensors the model file annotates
 };
 
 } // namespace

@@ -23,7 +23,7 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
       return signalPassFailure();
     ModuleOp module = getOperation();
     if (!on) {
-      // Whoever asks for less memory or fewer bytes is offered it only where it can be had.
+      // Only notes whether it is possible, so that reports about memory or bytes may propose it.
       ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
       if (par::MeshAttr::of(module).sizeOf("tp") > 1 && succeeded(split(module, /*apply=*/false)))
         module->setAttr(analysis::kMaySplitSequence, UnitAttr::get(&getContext()));
@@ -44,7 +44,7 @@ private:
     SampleSplits splits(module);
     if (failed(splits.run()))
       return failure();
-    bool any = false; // a statistic counts nothing where MLIR is built without them
+    bool any = false; // statistics may be compiled out of MLIR
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;

@@ -1,8 +1,8 @@
-//===- SeedTensor.cpp - which dimensions of parameters are split over tp ----------------------===//
+//===- SeedTensor.cpp - splits dimensions of parameters over tp -------------------------------===//
 //
-// A dimension of a parameter represents everything that its letters tie to it, in all functions: the
-// columns of one weight, the activations in between, the rows of the next. Such a family is split
-// if
+// A dimension of a parameter represents everything that its letters tie to it, in all functions:
+// the columns of one weight, the activations in between, the rows of the next. Such a family is
+// split if
 //
 //   - no op forbids it ('^'): the dimension along which a softmax over keys runs stays full;
 //   - it reaches no input: those are the same on all ranks of a group;
@@ -13,13 +13,13 @@
 // The result is Megatron's layout, without any op or parameter being known by name: MLPs by their
 // inner dimension, attention by heads, embedding and head by the vocabulary. A fused projection is
 // split within its blocks: if the family stops at a slice, it is tried again within the blocks that
-// the slice cuts. If only a size is in the way, ops with another form (attention with fewer key heads
-// than ranks) take it. The dimension of a norm ('^!') is split if a family is still full after all
-// others have been tried, fewer such norms first: the norm of all queries costs less than queries
-// that every rank computes, but norms of a residual stream cost more than the ops between them. A
-// family that stays full because of a slice is tried again with the slice's blocks as weights of
-// their own (SeparateBlocks). Families are processed in the order of the parameters; one that would
-// split two dimensions of one op over the same axis stays full.
+// the slice cuts. If only a size prevents a split, ops with another form (attention with fewer key
+// heads than ranks) take it. The dimension of a norm ('^!') is split if a family is still full
+// after all others have been tried, fewer such norms first: the norm of all queries costs less than
+// queries that every rank computes, but norms of a residual stream cost more than the ops between
+// them. A family that stays full because of a slice is tried again with the slice's blocks as
+// weights of their own (SeparateBlocks). Families are processed in the order of the parameters; one
+// that would split two dimensions of one op over the same axis stays full.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -62,8 +62,8 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
     if (mesh.sizeOf("tp") <= 1)
       return;
     blocks.find(module, axis);
-    // Where a size is in the way and other ops can take an op's place, they do, and all is
-    // considered anew. That ends: what takes an op's place has no further form.
+    // If a size is the only obstacle and other ops can replace an op, they do, and everything is
+    // considered again. This ends, since forms have no further forms.
     while (true) {
       auto any = considerAll(module);
       if (failed(any))
@@ -98,7 +98,7 @@ private:
     error << "; without these requests the model's structure decides";
   }
 
-  /// Tries the dimensions of all parameters and writes down what is split; is anything?
+  /// Tries the dimensions of all parameters and notes the splits. Returns true if there are any.
   FailureOr<bool> considerAll(ModuleOp module) {
     tryAgain = false;
     Propagation propagation(module, mesh);
@@ -118,7 +118,7 @@ private:
     for (const Candidate &candidate : candidates)
       if (failed(consider(propagation, candidate, LastResort::No)))
         return failure();
-    if (forms.empty()) // those first: the families are others then
+    if (forms.empty()) // first the forms, which change the families
       for (const Candidate &candidate : cheapestFirst(propagation, candidates))
         if (failed(consider(propagation, candidate, LastResort::Yes)))
           return failure();
@@ -147,14 +147,15 @@ private:
     return !found.empty();
   }
 
-  /// Those that hold with norms written out: fewer norms first, then what reaches fewer ops.
+  /// Returns the candidates that hold with norms written out: those with fewer norms first, then
+  /// those that reach fewer ops.
   SmallVector<Candidate> cheapestFirst(Propagation &propagation, ArrayRef<Candidate> candidates) {
     SmallVector<std::pair<std::pair<int64_t, size_t>, Candidate>> priced;
     for (const Candidate &candidate : candidates) {
       std::pair<int64_t, size_t> price;
       auto ask = [&](const Attempt &found) {
         price = {countWrittenOut(propagation, found), found.ops.size()};
-        return false; // taken back
+        return false; // undo
       };
       if (isOpen(propagation, candidate.value, candidate.dim))
         propagation.attemptInBlocks(candidate.value, candidate.dim, axis, ask, LastResort::Yes);
@@ -165,7 +166,7 @@ private:
     return llvm::map_to_vector(priced, [](const auto &each) { return each.second; });
   }
 
-  /// How many ops has the attempt split along a letter that only another form of theirs can split?
+  /// Counts the ops that the attempt splits along a letter that only another form can split.
   int64_t countWrittenOut(const Propagation &propagation, const Attempt &attempt) {
     auto isLast = [](const RuleLetter &letter) { return letter.never && letter.byForm; };
     return llvm::count_if(attempt.ops, [&](Operation *op) {
@@ -196,10 +197,10 @@ private:
     }
     if (attempt.stop || !attempt.pays || forms.find(attempt, mesh.sizeOf("tp")) || attempt.kept)
       return success();
-    return indivisible(propagation, parameter, dim, attempt); // a size is all that is in the way
+    return indivisible(propagation, parameter, dim, attempt); // only a size prevents it
   }
 
-  /// A block of a fused weight that stands for itself; is it split?
+  /// Considers a block of a fused weight by itself. Returns true if it is split.
   bool considerBlock(Propagation &propagation, par::NarrowOp block) {
     unsigned dim = block.getDim();
     Value value = block.getResult();
@@ -216,7 +217,8 @@ private:
     return false;
   }
 
-  /// Are results of matmuls with unsplit weights sliced, whose blocks may be considered alone?
+  /// Separates blocks of unsplit weights if results of their matmuls are sliced. Returns true if
+  /// there are any.
   bool separates(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
     if (separated || wholeWeights(propagation, reads).empty())
       return false;
@@ -229,7 +231,8 @@ private:
     return blocks.separate(getOperation(), axis, unsplit);
   }
 
-  /// Weights whose matmuls every rank computes in full, although no request keeps them so.
+  /// Returns weights whose matmuls every rank computes in full, although no request keeps them
+  /// full.
   SmallVector<train::ParameterOp> wholeWeights(const Propagation &propagation,
                                                const llvm::DenseMap<StringAttr, Value> &reads) {
     SmallVector<train::ParameterOp> whole;
@@ -251,7 +254,7 @@ private:
     return stop;
   }
 
-  /// Reports these, and what was in the way of the first.
+  /// Reports these weights, with the reason for the first.
   void tellWhole(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
     SmallVector<train::ParameterOp> whole = wholeWeights(propagation, reads);
     if (whole.empty())
@@ -268,7 +271,7 @@ private:
            << stops.find(whole.front().getSymNameAttr())->second.why;
   }
 
-  /// Is the value a factor of a matmul that tp does not split?
+  /// Returns true if the value is a factor of a matmul that tp does not split.
   bool isMultiplied(const Propagation &propagation, Value value) {
     return llvm::any_of(value.getUsers(), [&](Operation *op) {
       return hasRule(op) && isContraction(propagation.ruleOf(op)) &&
@@ -278,7 +281,7 @@ private:
     });
   }
 
-  /// Linear in two operands, and a letter is summed away.
+  /// Returns true if the op is linear in two operands and sums a letter away.
   static bool isContraction(const ShardRule &rule) {
     bool sums = rule.reduces();
     int64_t factors = llvm::count_if(rule.operands, [](const RulePattern &pattern) {
@@ -287,7 +290,7 @@ private:
     return sums && factors >= 2;
   }
 
-  /// Is the op one that gets cheaper, or a table that gets smaller, when a letter of it is split?
+  /// Returns true if splitting a letter makes the op cheaper, or its table smaller.
   bool pays(const Propagation &propagation, Operation *op) {
     const ShardRule &rule = propagation.ruleOf(op);
     if (isContraction(rule))
@@ -299,13 +302,14 @@ private:
            });
   }
 
-  /// Is there something to split, that no other parameter's family has split?
+  /// Returns true if the dimension is larger than 1 and no other parameter's family has split the
+  /// value.
   bool isOpen(const Propagation &propagation, Value value, unsigned dim) {
     return cast<RankedTensorType>(value.getType()).getDimSize(dim) > 1 &&
            propagation.layoutOf(value).dimOf(axis) < 0;
   }
 
-  /// The dimension with all that is split together with it.
+  /// Tries to split the dimension, and everything that follows from it.
   Attempt attemptFamily(Propagation &propagation, Value value, unsigned dim, LastResort resort) {
     return propagation.attemptInBlocks(value, dim, axis, paysFor(propagation), resort);
   }
@@ -329,7 +333,7 @@ private:
     });
   }
 
-  /// Would no size be in the way of any weight, were the axis of so many ranks?
+  /// Returns true if no size would prevent a split of any weight over that many ranks.
   bool fits(int64_t parts) {
     ModuleOp module = getOperation();
     SmallVector<int64_t> sizes(mesh.getSizes());
@@ -357,7 +361,8 @@ private:
            !hinder(cheapestFirst(other, candidates), LastResort::Yes);
   }
 
-  /// A vocabulary that does not divide stays whole; anything else is the user's choice of a mesh.
+  /// Reports a size that does not divide. A vocabulary may stay full; anything else is up to the
+  /// user's mesh.
   LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
                             const Attempt &attempt) {
     if (isVocabulary(propagation, attempt)) {
@@ -380,7 +385,7 @@ private:
     return failure();
   }
 
-  /// What of a layout is tensor parallelism's.
+  /// Returns the part of a layout that belongs to tensor parallelism.
   Attribute tensorSplit(par::Layout layout) {
     for (par::DimSplit &axes : layout.splits)
       llvm::erase_if(axes, [&](const par::AxisSplit &split) { return split.axis != axis; });

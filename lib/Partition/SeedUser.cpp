@@ -1,4 +1,4 @@
-//===- SeedUser.cpp - dimensions of parameters that the user splits ---------------------------===//
+//===- SeedUser.cpp - splits of parameters that the user requests -----------------------------===//
 //
 // PATTERN=AXIS@DIM splits a dimension of each parameter whose name matches, and everything that the
 // rules' letters tie to it; PATTERN=replicated keeps parameters full. Requests apply in the given
@@ -26,7 +26,7 @@ using namespace partita;
 
 namespace {
 
-/// One request, and the parameters that it names.
+/// One request, and the parameters that it matches.
 struct Seed {
   StringRef text;
   StringAttr axis; ///< null: replicated
@@ -55,7 +55,7 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
   }
 
 private:
-  //===- what is asked for
+  //=== Parsing
 
   InFlightDiagnostic error(StringRef text) {
     return getOperation().emitError() << "shard: '" << text << "': ";
@@ -102,7 +102,7 @@ private:
     return success();
   }
 
-  //===- as requests
+  //=== Requests
 
   LogicalResult keep(const Seed &seed) {
     for (train::ParameterOp parameter : seed.parameters)

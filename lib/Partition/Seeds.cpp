@@ -1,4 +1,4 @@
-//===- Seeds.cpp - who asked for which split --------------------------------------------------===//
+//===- Seeds.cpp - who requested which split --------------------------------------------------===//
 
 #include "lib/Partition/Seeds.h"
 #include "dialects/Train/Train.h"

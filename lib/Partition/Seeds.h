@@ -1,8 +1,8 @@
-//===- Seeds.h - who asked for which split ------------------------------------------*- C++ -*-===//
+//===- Seeds.h - who requested which split ------------------------------------------*- C++ -*-===//
 //
-// A pass that seeds notes for every parameter that its seeds split, directly or through the rules'
-// letters, who asked for it (#par.seed). Materialization puts that into the causes of what it
-// inserts, and forgets it.
+// A pass that seeds splits notes their origin (#par.seed) for every parameter that they split,
+// directly or through the rules' letters. Materialization copies it into the causes of the ops that
+// it inserts, and removes it.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -13,19 +13,19 @@
 
 namespace partita {
 
-/// On a parameter, `{tp = #par.seed<...>}`: who split it.
+/// On a parameter: who split it, `{tp = #par.seed<...>}`.
 inline constexpr llvm::StringLiteral kSeeds = "par.seeds";
 
-/// On a move between shards and full values, a unit: it is there for what a pipeline stage sends.
+/// On a move between shards and full values (a unit): it is for a message of a pipeline stage.
 inline constexpr llvm::StringLiteral kMoved = "par.moved";
 
 class SeedLog {
 public:
-  /// Notes the parameters that an attempt which holds has split: `kind` and `words` are
-  /// #par.seed's. What another seed split before remains that one's.
+  /// Notes the parameters that a successful attempt has split: `kind` and `words` are those of
+  /// #par.seed. Splits of earlier seeds keep their origin.
   void add(const Attempt &attempt, mlir::Value parameter, mlir::StringAttr axis,
            llvm::StringRef kind, llvm::StringRef words);
-  /// Writes them on the parameters, next to what others noted there.
+  /// Writes them on the parameters, next to earlier notes.
   void write(mlir::ModuleOp module, const Propagation &propagation) const;
   void clear() { seeds.clear(), ofParameter.clear(); }
 
@@ -36,11 +36,11 @@ private:
     llvm::SetVector<mlir::Value> reads;
   };
   llvm::SmallVector<Seed> seeds;
-  /// Of a parameter's symbol and an axis, the seed's number.
+  /// The seed's number, by parameter symbol and axis.
   llvm::DenseMap<std::pair<mlir::StringAttr, mlir::StringAttr>, unsigned> ofParameter;
 };
 
-/// Who split a parameter over an axis; null where nobody said.
+/// Returns who split a parameter over an axis; null if unknown.
 par::SeedAttr seedOf(mlir::Operation *parameter, mlir::StringAttr axis);
 
 } // namespace partita

@@ -1,4 +1,4 @@
-//===- SeparateBlocks.cpp - blocks of a fused weight as weights of their own ------------------===//
+//===- SeparateBlocks.cpp - turns blocks of fused weights into weights ------------------------===//
 
 #include "lib/Partition/SeparateBlocks.h"
 #include "dialects/Tx/Tx.h"
@@ -10,10 +10,11 @@ using namespace mlir;
 using namespace partita;
 
 //===----------------------------------------------------------------------------------------------===//
-// What is sliced
+// Slices
 //===----------------------------------------------------------------------------------------------===//
 
-/// The number that all elements of a value of integers are, where constants alone make it.
+/// Returns the number that all elements of an integer value are, if it is computed from constants
+/// alone.
 static std::optional<int64_t> numberOf(Value value) {
   DenseElementsAttr elements;
   if (matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
@@ -46,7 +47,8 @@ bool partita::isBlockOfParameter(Operation *op) {
          op->getBlock() == op->getOperand(0).getParentBlock();
 }
 
-/// The one dimension of which a slice takes a part without gaps, or -1.
+/// Returns the only dimension that a slice cuts, if it takes a contiguous range of it; otherwise
+/// -1.
 static int cutDim(tx::SliceOp slice) {
   int found = -1;
   for (auto [dim, size] : llvm::enumerate(slice.getX().getType().getShape())) {
@@ -59,7 +61,7 @@ static int cutDim(tx::SliceOp slice) {
   return found;
 }
 
-/// Results of matmuls that nothing reads in full any more, which would tie the blocks together.
+/// Removes matmuls whose full results are no longer read; they would tie the blocks together.
 static void removeDead(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
@@ -86,7 +88,7 @@ bool SeparateBlocks::separate(ModuleOp module, StringAttr overAxis,
             {static_cast<unsigned>(dim), slice.getOffsets()[dim], slice.getType().getDimSize(dim)});
       continue;
     }
-    // A row that is looked up by a number known here is a slice.
+    // A lookup of one row with a constant index is a slice.
     auto lookup = cast<tx::EmbeddingOp>(op);
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     auto row = numberOf(op->getOperand(1));
@@ -99,8 +101,7 @@ bool SeparateBlocks::separate(ModuleOp module, StringAttr overAxis,
   return any;
 }
 
-/// Puts what a slice is made of in its place, where that ends at a parameter's own slice behind a
-/// product.
+/// Replaces a slice by a computation from a parameter's own slice, if this passes through a matmul.
 bool SeparateBlocks::replace(Operation *slice, Value of, Cut cut) {
   built.clear();
   auto knownBefore = known;
@@ -120,7 +121,7 @@ bool SeparateBlocks::replace(Operation *slice, Value of, Cut cut) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Upward
+// Moving slices up
 //===----------------------------------------------------------------------------------------------===//
 
 Value SeparateBlocks::sliced(Value value, Cut cut) {
@@ -158,7 +159,7 @@ Value SeparateBlocks::slicedRead(train::ReadOp read, Cut cut) {
   return narrow.getResult();
 }
 
-/// Is the op the same on a part of a dimension, whatever part that is?
+/// Returns true if the op is the same on any range of the dimension.
 static bool worksOnParts(const RuleLetter &letter) {
   return !letter.never && !letter.byForm && !letter.lacksFirstIndex && !letter.summed &&
          !letter.max;
@@ -173,7 +174,7 @@ Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {
   const ShardRule *rule = par::ruleOf(op, error);
   if (!rule || !par::letterSizes(*rule, op, sizes, error))
     return {};
-  // The part of the letter that begins the dimension: its other letters are inside of it.
+  // The letter that begins the dimension is cut; the dimension's other letters are inside of it.
   auto inside = [&](const RuleDim &dim) {
     int64_t size = 1;
     for (unsigned other : ArrayRef(dim.letters).drop_front())
@@ -218,7 +219,7 @@ Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Afterwards
+// Deciding
 //===----------------------------------------------------------------------------------------------===//
 
 void SeparateBlocks::find(ModuleOp module, StringAttr overAxis) {

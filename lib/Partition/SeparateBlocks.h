@@ -1,11 +1,11 @@
-//===- SeparateBlocks.h - blocks of a fused weight as weights of their own ----------*- C++ -*-===//
+//===- SeparateBlocks.h - turns blocks of fused weights into weights ----------------*- C++ -*-===//
 //
-// A fused projection has one placement. If some of its blocks can be split and others cannot (queries
-// by heads; a key head that they all share), every rank would compute all of it, and all that
-// follows. Here the blocks become weights of their own: a slice of the matmul's result becomes a
-// matmul with a slice of the weight, moved up through the ops in between by the rules' letters. The
-// parameter stays full; each rank takes its shard of a block that can be split (par.narrow), and the
-// shards of the block's gradient are gathered, once per step.
+// A fused projection has one placement. If some of its blocks can be split and others cannot
+// (queries by heads; a key head that they all share), every rank would compute all of it, and
+// everything that follows. So the blocks become weights of their own: a slice of the matmul's
+// result becomes a matmul with a slice of the weight, moved up through the ops in between by the
+// rules' letters. The parameter stays full; each rank takes its shard of a block that can be split
+// (par.narrow), and the shards of the block's gradient are gathered once per step.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -18,22 +18,23 @@
 
 namespace partita {
 
-/// Is the op a slice of a parameter, next to it? f of the slice has less to reduce than f of all.
+/// Returns true for a slice taken directly from a parameter: f of the slice reduces less than f of
+/// the full parameter.
 bool isBlockOfParameter(mlir::Operation *op);
 
 class SeparateBlocks {
 public:
   /// Finds the blocks that an earlier pass has separated and left undecided.
   void find(mlir::ModuleOp module, mlir::StringAttr axis);
-  /// Are blocks of the results of these parameters' matmuls sliced? The blocks are then
-  /// behind narrows (kUndecided) that nothing splits yet.
+  /// Separates the blocks if results of these parameters' matmuls are sliced. Returns true if they
+  /// are; each block then has a narrow (kUndecided) that nothing splits yet.
   bool separate(mlir::ModuleOp module, mlir::StringAttr axis,
                 const llvm::DenseSet<mlir::StringAttr> &parameters);
 
   llvm::ArrayRef<par::NarrowOp> blocks() const { return narrows; }
   /// Keeps the narrows whose results are split.
   void keepSplit(const Propagation &propagation);
-  /// And removes the others.
+  /// Keeps these and removes the others.
   void decide(const Propagation &propagation);
 
 private:
@@ -53,7 +54,8 @@ private:
   const llvm::DenseSet<mlir::StringAttr> *parameters = nullptr;
   llvm::SmallVector<par::NarrowOp> narrows;
   std::map<std::pair<void *, Cut>, mlir::Value> known;
-  /// While a slice is pushed up: what is built for it, and whether a matmul is among it.
+  /// While a slice moves up: the ops built for it, and whether it passed a matmul and reached a
+  /// parameter.
   llvm::SmallVector<mlir::Operation *> built;
   bool passedProduct = false, reachedParameter = false;
 };

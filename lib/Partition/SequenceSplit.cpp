@@ -11,7 +11,7 @@ using namespace partita;
 // The batch, in samples
 //===----------------------------------------------------------------------------------------------===//
 
-/// Of the arguments of functions that are a batch: its dimension, and the size of that.
+/// Visits the batch arguments of functions, with the batch dimension and its size.
 static void forBatches(ModuleOp module, function_ref<void(BlockArgument, unsigned, int64_t)> visit) {
   for (auto function : module.getOps<func::FuncOp>())
     for (BlockArgument argument : function.getArguments())
@@ -75,7 +75,7 @@ SmallVector<Operation *> SequenceSplit::opsWithRules() {
   return ops;
 }
 
-/// What is computed for shards alone, and the moves between shards and full values.
+/// Splits what is only computed for shards, then inserts the moves between shards and full values.
 LogicalResult SequenceSplit::complete(ArrayRef<Operation *> ops, bool apply) {
   for (Operation *op : llvm::reverse(ops))
     if (failed(backward(op)))
@@ -92,9 +92,9 @@ LogicalResult SequenceSplit::complete(ArrayRef<Operation *> ops, bool apply) {
   return success();
 }
 
-//===- what is split
+//===- Deciding what is split
 
-/// The letter of an op that tensor parallelism splits.
+/// Returns the letter of an op that tensor parallelism splits.
 std::optional<par::LetterSplit> SequenceSplit::tensorLetter(Operation *op) {
   const ShardRule &rule = propagation.ruleOf(op);
   std::optional<par::LetterSplit> letter;
@@ -122,7 +122,8 @@ LogicalResult SequenceSplit::forward(Operation *op) {
   return success();
 }
 
-/// An op whose sum over the axis is open: its results are split along the data's own dimension.
+/// Handles an op that leaves a sum over the axis open: splits its results along the data's own
+/// dimension.
 LogicalResult SequenceSplit::openSum(Operation *op, unsigned summed) {
   const ShardRule &rule = propagation.ruleOf(op);
   if (!rule.letters[summed].summed)
@@ -147,7 +148,7 @@ LogicalResult SequenceSplit::openSum(Operation *op, unsigned summed) {
   return success();
 }
 
-/// How many blocks of a dimension are samples of the batch.
+/// Returns the number of blocks of a dimension that are samples of the batch.
 int64_t SequenceSplit::batchBlocks(Value value, unsigned dim) {
   par::Layout layout = propagation.layoutOf(value);
   for (const par::AxisSplit &split : layout.splits[dim])
@@ -156,13 +157,14 @@ int64_t SequenceSplit::batchBlocks(Value value, unsigned dim) {
   return 1;
 }
 
-/// An op of one operand, along the outermost dimension of it that is not the batch, where that divides.
+/// Splits an op with one operand along its outermost dimension that is not the batch, if the size
+/// divides.
 LogicalResult SequenceSplit::enterAlone(Operation *op) {
   Value value = op->getOperand(0);
   if (tensorLetter(op) || !par::isDifferentiable(value.getType()))
     return success();
   const RulePattern &pattern = propagation.ruleOf(op).operands[0];
-  if (auto known = cuts.find(value); known != cuts.end()) { // of another such op's result
+  if (auto known = cuts.find(value); known != cuts.end()) { // the result of another such op
     auto letter = mayEnter(op, pattern, known->second);
     return letter ? enter(op, *letter) : success();
   }
@@ -174,7 +176,7 @@ LogicalResult SequenceSplit::enterAlone(Operation *op) {
   return success();
 }
 
-/// Not a dimension of parameters, and free.
+/// Returns true if the letter is free and not a dimension of parameters.
 bool SequenceSplit::isOfData(Operation *op, unsigned letter) {
   const ShardRule &rule = propagation.ruleOf(op);
   const RuleLetter &description = rule.letters[letter];
@@ -185,7 +187,8 @@ bool SequenceSplit::isOfData(Operation *op, unsigned letter) {
   });
 }
 
-/// What stands around a part would have to be cut too, and nobody says how.
+/// Returns true if the letter is in part of a dimension: the rest of the dimension would have to be
+/// cut too, and no rule says how.
 bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
   auto inPart = [&](const RulePattern &pattern) {
     int dim = pattern.dimOf(letter);
@@ -194,7 +197,7 @@ bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
   return llvm::any_of(rule.operands, inPart) || llvm::any_of(rule.results, inPart);
 }
 
-/// The letter that a cut of an operand or result splits, where the op can have it split.
+/// Returns the letter that a cut of an operand or result splits, if the op allows it.
 std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const RulePattern &pattern, Cut cut) {
   const ShardRule &rule = propagation.ruleOf(op);
   auto letter = par::splitLetter(pattern.dims[cut.dim], cut.blocks, propagation.sizesOf(op));
@@ -220,7 +223,7 @@ LogicalResult SequenceSplit::enter(Operation *op, par::LetterSplit letter) {
   return success();
 }
 
-/// Of what the axis splits: of each block.
+/// Returns the size that the axis splits: that of one block.
 int64_t SequenceSplit::sizeOf(Operation *op, par::LetterSplit letter) const {
   return propagation.sizesOf(op)[letter.letter] / letter.blocks.count;
 }
@@ -242,7 +245,7 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
                << axis.getValue() << " that divides it";
 }
 
-/// Is it the size of an input's dimension, which whoever compiles the model may choose?
+/// Returns true if an input has a dimension of this size, so that the user may choose another.
 bool SequenceSplit::isInput(int64_t size) {
   return llvm::any_of(function.getArgumentTypes(), [&](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -258,7 +261,7 @@ SequenceSplit::MaybeCut SequenceSplit::cutOf(Operation *op, const RulePattern &p
              par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op)).count};
 }
 
-/// An op whose results all uses want split, and split alike.
+/// Splits an op if all uses need its results split in the same way.
 LogicalResult SequenceSplit::backward(Operation *op) {
   if (entered.contains(op) || op->use_empty() || tensorLetter(op))
     return success();
@@ -276,7 +279,7 @@ LogicalResult SequenceSplit::backward(Operation *op) {
   return letter ? enter(op, *letter) : success();
 }
 
-/// The cut that an op wants of an operand; none where it wants it in full.
+/// Returns the cut of an operand that its op needs; nothing if it needs the full value.
 SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   auto found = entered.find(use.getOwner());
   if (found == entered.end())
@@ -285,11 +288,11 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
 }
 
-//===- what is better gathered earlier
+//===- Gathering earlier
 
-/// Takes the ops out that work on shards of a value, and on nothing else that is cut, for others
-/// that want all of what they make: if their results are more bytes than the value, or it
-/// is gathered anyway.
+/// Removes a set of ops from the split if they work on shards of the value and of nothing else, and
+/// others need their full results: if these have more bytes than the value, or if the value is
+/// gathered anyway.
 void SequenceSplit::leaveBehind(Value value) {
   llvm::SetVector<Operation *> leaving;
   auto comesFrom = [&](Value operand) {
@@ -303,7 +306,7 @@ void SequenceSplit::leaveBehind(Value value) {
     });
   };
   while (
-      true) { // the largest set that nobody wants shards of, and all of whose shards are its own
+      true) { // the largest set whose shards are used only inside it
     auto *wrong = llvm::find_if(leaving, [&](Operation *op) {
       return staysCut(op) || !llvm::all_of(op->getOperands(), comesFrom);
     });
@@ -328,7 +331,7 @@ void SequenceSplit::leaveBehind(Value value) {
   }
 }
 
-/// Ops on shards that a value is used by, directly or through others; in the program's order.
+/// Collects ops on shards that use a value, directly or through others, in program order.
 void SequenceSplit::collectUsers(Value value, function_ref<bool(Value)> comesFrom,
                   llvm::SetVector<Operation *> &users) {
   SmallVector<Operation *> next(value.user_begin(), value.user_end());
@@ -342,7 +345,7 @@ void SequenceSplit::collectUsers(Value value, function_ref<bool(Value)> comesFro
         collectUsers(result, comesFrom, users);
 }
 
-//===- where values change
+//===- Inserting moves
 
 void SequenceSplit::settleUses(Operation *op) {
   for (OpOperand &use : op->getOpOperands()) {
@@ -362,14 +365,14 @@ void SequenceSplit::settleUses(Operation *op) {
   }
 }
 
-/// What was inserted, marked.
+/// Marks an inserted op.
 template <typename Op> static Value marked(Op op, StringRef mark) {
   if (!mark.empty())
     op->setAttr(mark, UnitAttr::get(op.getContext()));
   return op.getResult();
 }
 
-/// The shard of a full value, made right behind it or right before its first user.
+/// Returns the shard of a full value, made directly after `behind` or before `before`.
 Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *before) {
   Value &known = narrowed[{value, before ? before->getBlock() : behind->getBlock()}][cut.dim];
   if (known && known.getDefiningOp<par::NarrowOp>().getBlocks() == uint64_t(cut.blocks))
@@ -383,7 +386,7 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
   return known = marked(narrow, mark);
 }
 
-/// The full value of a shard: one gather for all users of a block.
+/// Returns the full value of a shard: one gather for all users in a block.
 Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
   Value &known = gathered[{value, before->getBlock()}];
   if (known)

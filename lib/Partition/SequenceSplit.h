@@ -2,18 +2,19 @@
 //
 // Tensor parallelism leaves values full between a row-parallel matmul and the next column-parallel
 // one. These can be split over the same axis, along the outermost dimension of the data that is not
-// the batch (Korthikanti et al., arXiv 2205.05198): all that lie between, or what some ops need.
+// the batch (Korthikanti et al., arXiv 2205.05198): either everything in between, or what some ops
+// need.
 //
 //   1. Forward, op by op: if an operand is split and the axis splits no letter of the op yet, the
 //      op's results are split as well, unless the rule forbids it.
 //   2. If ops on shards end in gathers of more bytes than their operands have, they run on full
 //      values after one gather of the operands: key heads that all ranks need, from rows that are
-//      gathered for the queries anyway; both norms of a block whose branches run side by side.
+//      gathered for the queries anyway; both norms of a block with parallel branches.
 //   3. Backward: an operand that a split op needs split, and no other op needs full, is split where
 //      it is computed (positions, biases along the sequence).
-//   4. Where a use needs another placement than the definition has, a narrow or a gather is inserted.
-//      Algebra does the rest (par's canonicalization): a sum over ranks followed by a narrow becomes
-//      a reduce-scatter, and a gather followed by f becomes one all-gather.
+//   4. Where a use needs another placement than its definition has, a narrow or gather is inserted.
+//      par's canonicalization does the rest: a sum over ranks followed by a narrow becomes a
+//      reduce-scatter, and a gather followed by f becomes one all-gather.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -25,17 +26,17 @@
 
 namespace partita {
 
-/// What tp splits of an unpartitioned program, and its batch split into samples: what that leaves of
-/// a dimension is no batch.
+/// What tp splits in an unpartitioned program, with its batch split into samples, so that the rest
+/// of a dimension is not the batch.
 struct SampleSplits {
   explicit SampleSplits(mlir::ModuleOp module);
-  /// Propagates the splits that parameters have, and those of the batch. Failure, after an error,
-  /// where an op's rule is wrong.
+  /// Propagates the splits of parameters and of the batch. Fails after an error if an op's rule is
+  /// wrong.
   mlir::LogicalResult run();
 
   mlir::ModuleOp module;
   mlir::StringAttr axis, batch;
-  par::MeshAttr mesh; ///< of both
+  par::MeshAttr mesh; ///< of both axes
   Propagation propagation;
 };
 
@@ -45,11 +46,11 @@ public:
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
         mesh(splits.mesh), independent(function) {}
 
-  /// Splits all that follows a sum over ranks, as far as it goes. Failure, after an error, where a
-  /// size does not divide. Decides only, unless `apply`, which writes it down as gathers and narrows.
+  /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
+  /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
   mlir::LogicalResult run(bool apply);
-  /// Splits what these ops of one operand read and make, and what is computed for that alone; their
-  /// results are gathered for others. Where a size does not divide, a value stays full. The gathers
+  /// Splits what these ops of one operand read and make, and what is computed only for them; their
+  /// results are gathered for other ops. Values whose size does not divide stay full. The gathers
   /// and narrows get the unit attribute `mark`.
   mlir::LogicalResult runOn(llvm::function_ref<bool(mlir::Operation *)> isWanted,
                             llvm::StringRef mark);
@@ -69,7 +70,7 @@ private:
   llvm::SmallVector<mlir::Operation *> opsWithRules();
   mlir::LogicalResult complete(llvm::ArrayRef<mlir::Operation *> ops, bool apply);
 
-  // What is split.
+  // Deciding what is split.
   std::optional<par::LetterSplit> tensorLetter(mlir::Operation *op);
   mlir::LogicalResult forward(mlir::Operation *op);
   mlir::LogicalResult enterAlone(mlir::Operation *op);
@@ -86,12 +87,12 @@ private:
   mlir::LogicalResult backward(mlir::Operation *op);
   MaybeCut wanted(mlir::OpOperand &use);
 
-  // What is better gathered earlier.
+  // Gathering earlier.
   void leaveBehind(mlir::Value value);
   void collectUsers(mlir::Value value, llvm::function_ref<bool(mlir::Value)> comesFrom,
                     llvm::SetVector<mlir::Operation *> &users);
 
-  // Where values change.
+  // Inserting moves.
   void settleUses(mlir::Operation *op);
   mlir::Value narrow(mlir::Value value, Cut cut, mlir::Operation *behind,
                      mlir::Operation *before = nullptr);
@@ -104,7 +105,7 @@ private:
   par::MeshAttr mesh;
   DataIndependence independent;
   llvm::DenseMap<mlir::Value, Cut> cuts;
-  llvm::DenseSet<mlir::Value> open; ///< values that are sums still open; their cut is a narrow's
+  llvm::DenseSet<mlir::Value> open; ///< open sums; their cuts apply to the narrows that follow
   llvm::DenseMap<mlir::Operation *, par::LetterSplit> entered;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, llvm::SmallDenseMap<unsigned, mlir::Value>>
       narrowed;

@@ -1,15 +1,15 @@
-//===- SimplifyCollectives.cpp - the algebra of collectives -----------------------------------===//
+//===- SimplifyCollectives.cpp - algebraic rewrites of collectives ----------------------------===//
 //
-// The canonicalization patterns of the dialect par, and three that concern other ops:
+// Runs the canonicalization patterns of the par dialect, and three that concern other ops:
 //
 //   - g(a) + g(b) = g(a + b), through any number of terms: one reduction for both branches of a
-//     block whose residual branches run side by side. The same with reduce-scatters.
-//   - f(op1(x)), f(op2(x)) = op1(f(x)), op2(f(x)), where what the ops read is less than what they
-//     make (the norms of such a block): one reduction of x's cotangent for both.
-//   - op(gather(x)) = gather(op(x)) where op makes less of what it gets and its rule lets it run on
-//     shards: less is gathered.
+//     block with parallel residual branches. The same holds for reduce-scatters.
+//   - f(op1(x)), f(op2(x)) = op1(f(x)), op2(f(x)), if operands have fewer bytes than results
+//     (the norms of such a block): one reduction of x's cotangent for both.
+//   - op(gather(x)) = gather(op(x)), if op's result has fewer bytes than its operand and its rule
+//     lets it run on shards: less is gathered.
 //
-// Before differentiation, so that the backward halves are those of what is left.
+// Runs before differentiation, so that backward halves are only made for what remains.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using namespace partita;
 
 namespace {
 
-/// The leaves of a tree of additions that nobody else uses parts of.
+/// Collects the leaves of a tree of additions whose inner nodes have no other use.
 void collectTerms(Value value, SmallVectorImpl<Value> &terms, bool isRoot = true) {
   auto add = value.getDefiningOp<tx::AddOp>();
   if (!add || (!isRoot && !value.hasOneUse())) {
@@ -42,13 +42,13 @@ void collectTerms(Value value, SmallVectorImpl<Value> &terms, bool isRoot = true
   collectTerms(add.getB(), terms, false);
 }
 
-/// A sum over ranks that this one use wants.
+/// Returns true if the value is a sum over ranks with no other use.
 bool isOwnSum(Value value) {
   return isa_and_nonnull<par::GOp, par::ReduceScatterOp>(value.getDefiningOp()) &&
          value.hasOneUse();
 }
 
-/// Do both sum up values of one type in the same way?
+/// Returns true if both sum values of one type in the same way.
 bool sumsAlike(Operation *a, Operation *b) {
   return a->getName() == b->getName() && a->getOperandTypes() == b->getOperandTypes() &&
          a->getResultTypes() == b->getResultTypes() &&
@@ -87,7 +87,7 @@ struct SumOfSums : OpRewritePattern<tx::AddOp> {
     IRMapping mapping;
     mapping.map(sum->getOperand(0), open);
     Operation *joined = rewriter.clone(*sum, mapping);
-    SmallVector<Location> locs{sum->getLoc()}; // the reasons of all
+    SmallVector<Location> locs{sum->getLoc()}; // the reasons of all sums
     for (Value term : terms)
       if (Operation *other = term.getDefiningOp();
           other && other != sum && isOwnSum(term) && sumsAlike(sum, other))
@@ -178,7 +178,8 @@ private:
     return f && f.getAxisAttr() == axis;
   }
 
-  /// An op that is computed alike on every rank, and only for ranks that go on with different work.
+  /// Returns true for an op that every rank computes alike, and whose results are all used through
+  /// f.
   static bool isEntry(Operation *op, StringAttr axis) {
     return isa<ShardInterface>(op) && !op->use_empty() &&
            llvm::all_of(op->getUsers(), [&](Operation *user) { return isFOver(user, axis); }) &&
@@ -196,14 +197,15 @@ private:
     return entries.takeVector();
   }
 
-  /// Also one that has an f over another axis.
+  /// Returns true for a parameter, also through an f over another axis.
   static bool isParameter(Value value) {
     while (auto f = value.getDefiningOp<par::FOp>())
       value = f.getValue();
     return bool(value.getDefiningOp<train::ReadOp>());
   }
 
-  /// The value's f, for the reason of the one that stood behind the entry and of those before it.
+  /// Returns the value's f. It takes over the cause of the f after the entry, and keeps earlier
+  /// causes.
   static Value entered(Value value, StringAttr axis, Location reason, PatternRewriter &rewriter) {
     Location loc = inLayerOf(value.getLoc(), reason);
     if (SmallVector<par::CauseAttr> causes = par::causesOf(reason); !causes.empty()) {

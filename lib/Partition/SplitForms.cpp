@@ -1,7 +1,7 @@
-//===- SplitForms.cpp - replaces ops that cannot be split as they are -------------------------===//
+//===- SplitForms.cpp - replaces ops that cannot be split directly ----------------------------===//
 //
-// Runs the propagation; an op with a split letter that is marked '!' or '^!' is replaced by its split
-// form (ShardInterface), in full values, which the next propagation places like all others.
+// Runs the propagation and replaces each op with a split letter marked '!' or '^!' by its split
+// form (ShardInterface), in full values, which the next propagation places like any other op.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ struct PartitionSplitForms : partita::impl::PartitionSplitFormsPassBase<Partitio
   }
 
 private:
-  /// Into how many parts the letter marked '!' is split; 1 where it is not. Several operands may have
-  /// it, each split over the same axes: every axis counts once.
+  /// Returns how many parts the letter marked '!' is split into; 1 if it is not split. Several
+  /// operands may have it, split over the same axes: every axis counts once.
   static int64_t splitParts(Operation *op, const Propagation &propagation, par::MeshAttr mesh) {
     const ShardRule &rule = propagation.ruleOf(op);
     llvm::SmallSetVector<StringAttr, 2> split;

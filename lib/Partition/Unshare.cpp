@@ -1,9 +1,9 @@
 //===- Unshare.cpp - gives each user its own broadcast or constant ----------------------------===//
 //
-// A table of angles, broadcast over heads and read by every layer, would tie the heads of all layers
-// to one another, and so would a constant whose dimensions may be split. So each user gets its own
-// clone; cse merges those with the same placement in the end. Values computed from parameters stay
-// shared: their gradients are added up before they are reduced, not after.
+// A table of angles that is broadcast over heads and read by every layer would tie the heads of all
+// layers to one another; so would a constant whose dimensions may be split. So each user gets its
+// own clone; cse merges clones with the same placement in the end. Values computed from parameters
+// stay shared, so that their gradients are added up before they are reduced, not after.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -26,10 +26,11 @@ using namespace partita;
 
 namespace {
 
-/// Has a result a letter that no operand has: is it a constant, or repeated along it?
+/// Returns true if a result has a letter that no operand has: a constant, or a value repeated along
+/// it.
 bool repeats(Operation *op) {
   std::string error;
-  const ShardRule *rule = par::ruleOf(op, error); // propagation reports a wrong one
+  const ShardRule *rule = par::ruleOf(op, error); // propagation reports errors
   if (!rule)
     return false;
   for (unsigned letter = 0; letter < rule->letters.size(); ++letter) {
@@ -50,7 +51,7 @@ struct PartitionUnshare : partita::impl::PartitionUnsharePassBase<PartitionUnsha
 
 private:
   void run(func::FuncOp function) {
-    llvm::DenseSet<Value> trained; // depends on a parameter
+    llvm::DenseSet<Value> trained; // values that depend on a parameter
     SmallVector<Operation *> shared;
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       bool depends = isa<train::ReadOp>(op) || op->getNumRegions() > 0 ||
@@ -60,11 +61,11 @@ private:
       else if (hasRule(op) && isPure(op) && repeats(op))
         shared.push_back(op);
     });
-    for (Operation *op : llvm::reverse(shared)) // what is given to each has its own of what it reads
+    for (Operation *op : llvm::reverse(shared)) // users first: each clone gets its own operands
       giveToEach(op);
   }
 
-  /// Each user's own stands right before it, or before the loop that it is in.
+  /// Clones the op for each user, directly before it or before the loop that contains it.
   void giveToEach(Operation *op) {
     llvm::SetVector<Operation *> users(op->user_begin(), op->user_end());
     for (auto [i, user] : llvm::enumerate(users)) {

@@ -18,7 +18,7 @@ namespace {
 
 struct PartitionVerify : partita::impl::PartitionVerifyPassBase<PartitionVerify> {
   void runOnOperation() override {
-    markAllAnalysesPreserved(); // nor are ops verified again
+    markAllAnalysesPreserved(); // ops are not verified again, either
     mesh = par::MeshAttr::of(getOperation());
     WalkResult result = getOperation().walk([&](Operation *op) {
       for (Region &region : op->getRegions())
@@ -72,7 +72,7 @@ private:
     return success();
   }
 
-  /// What every rank goes on with as its own has a share of the gradient on each: the loss has one.
+  /// Checks that the loss is invariant: a replicated value would have a gradient on every rank.
   LogicalResult checkLoss(train::MinimizeOp minimize) {
     Value loss = minimize->getOperand(0);
     par::Layout layout = par::Layout::of(loss.getType());
@@ -86,7 +86,7 @@ private:
     return error;
   }
 
-  /// What is beyond the end of a full value is zero in every shard, or nobody sees it.
+  /// Checks that elements past the end of a full value are zero in every shard, or never read.
   LogicalResult checkPadding(Operation *op) {
     SmallVector<par::Layout, 2> operands, results;
     for (Type type : op->getOperandTypes())

@@ -1,4 +1,4 @@
-//===- PeelLastMicroBatch.cpp - the last micro-batch, out of the loop -------------------------===//
+//===- PeelLastMicroBatch.cpp - moves the last micro-batch out of the loop --------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
@@ -18,7 +18,7 @@ using namespace partita;
 
 namespace {
 
-/// Micro-batches [first, first + count) of a batch.
+/// Returns micro-batches [first, first + count) of a batch.
 Value cut(OpBuilder &builder, Location loc, Value batch, int64_t first, int64_t count) {
   auto type = cast<RankedTensorType>(batch.getType());
   par::Layout layout = par::Layout::of(type);
@@ -55,12 +55,12 @@ void peel(train::AccumulateOp op) {
     builder.clone(inner, mapping);
   for (auto [i, sum, part] : llvm::enumerate(op.getSums(), yield->getOperands())) {
     Value last = mapping.lookupOrDefault(part);
-    // Right after the part is made, so that what waits for the sum need not wait for the rest.
+    // Directly after the part is made, so that users of the sum do not wait for the rest.
     OpBuilder::InsertionGuard guard(builder);
     Operation *maker = last.getDefiningOp();
     if (maker && maker->getBlock() == op->getBlock() && before->isBeforeInBlock(maker))
       builder.setInsertionPointAfter(maker);
-    else // it was there before
+    else // defined before the loop
       builder.setInsertionPoint(op);
     if (getElementTypeOrSelf(last.getType()) != getElementTypeOrSelf(sum.getType()))
       last = tx::CastOp::create(builder, part.getLoc(), sum.getType(), last);
@@ -79,7 +79,7 @@ struct PeelLastMicroBatch : partita::impl::PeelLastMicroBatchPassBase<PeelLastMi
       return signalPassFailure();
     SmallVector<train::AccumulateOp> loops;
     getOperation().walk([&](train::AccumulateOp op) {
-      if (!op.getOrder()) // its last micro-batch runs where the order says
+      if (!op.getOrder()) // an order determines when its last micro-batch runs
         loops.push_back(op);
     });
     for (train::AccumulateOp op : loops) {

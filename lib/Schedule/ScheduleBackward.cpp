@@ -1,4 +1,4 @@
-//===- ScheduleBackward.cpp - a micro-batch's backward pass behind its forward pass ----------===//
+//===- ScheduleBackward.cpp - joins each micro-batch's two passes ----------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
@@ -15,8 +15,9 @@ using namespace partita;
 
 namespace {
 
-/// Does each micro-batch's backward pass run right behind its forward pass, as on the last stage of
-/// 1F1B? One that waits for another stage stays apart: what the forward pass sends comes first.
+/// Returns true if each micro-batch's backward pass runs directly after its forward pass, as on the
+/// last stage of 1F1B. A pass that waits for another stage stays apart, since what the forward pass
+/// sends comes first.
 bool runsInTurn(train::AccumulateOp loop) {
   std::optional<train::OrderAttr> order = loop.getOrder();
   if (!order || loop->getNumRegions() != 2 || loop.getPass(1).kind != train::PassKind::Backward)
@@ -30,7 +31,7 @@ bool runsInTurn(train::AccumulateOp loop) {
   return true;
 }
 
-/// One slot for each two.
+/// Replaces each pair of slots by one.
 train::OrderAttr joinSlots(train::OrderAttr order) {
   SmallVector<train::OrderAttr::Slot> slots;
   for (train::OrderAttr::Slot slot : order.getSlots())
@@ -46,7 +47,7 @@ void join(train::AccumulateOp loop) {
   for (Region &region : loop.getLater()) {
     Block &later = region.front();
     if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)
-      provenance::markBackward(later); // which no region says any more
+      provenance::markBackward(later); // since no region tells any more
     for (BlockArgument argument : later.getArguments())
       argument.replaceAllUsesWith(train::forwardOf(argument));
     llvm::append_range(parts, cast<train::YieldOp>(later.getTerminator()).getValues());

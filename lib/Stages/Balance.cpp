@@ -29,7 +29,7 @@ SmallVector<double> stages::costsOfLayers(ArrayRef<LayerWork> work, bool byParam
 }
 
 namespace {
-/// How good a way of cutting is, or what a range adds: the largest range decides, then the sum.
+/// The quality of a cut, or what one range adds to it: the largest range decides, then the sum.
 struct Quality {
   double largest = std::numeric_limits<double>::infinity(), sum = largest;
   bool operator<(const Quality &other) const {
@@ -39,7 +39,8 @@ struct Quality {
 };
 } // namespace
 
-/// `price`: of a range with the layers [begin, end).
+/// Returns the first layer of each range in the best cut. `price` is the cost of a range, the
+/// layers [begin, end), given its number.
 static SmallVector<int64_t> best(int64_t layers, int64_t ranges, ArrayRef<TooMuch> tooMuch,
                                  function_ref<Quality(int64_t, int64_t, int64_t)> price) {
   auto isTooMuch = [&](int64_t range, int64_t begin, int64_t end) {
@@ -48,7 +49,7 @@ static SmallVector<int64_t> best(int64_t layers, int64_t ranges, ArrayRef<TooMuc
     });
   };
   using Row = SmallVector<Quality>;
-  SmallVector<Row> known(ranges + 1, Row(layers + 1)); // of so many ranges, for so many layers
+  SmallVector<Row> known(ranges + 1, Row(layers + 1)); // by numbers of ranges and of layers
   SmallVector<SmallVector<int64_t>> first(ranges + 1, SmallVector<int64_t>(layers + 1, 0));
   known[0][0] = {0, 0};
   for (int64_t range = 1; range <= ranges; ++range)
@@ -74,7 +75,7 @@ static SmallVector<int64_t> best(int64_t layers, int64_t ranges, ArrayRef<TooMuc
 
 SmallVector<int64_t> stages::balance(ArrayRef<double> costs, int64_t ranges,
                                      ArrayRef<TooMuch> tooMuch) {
-  SmallVector<double> before{0}; // costs of the first layers
+  SmallVector<double> before{0}; // prefix sums of the costs
   for (double cost : costs)
     before.push_back(before.back() + cost);
   return best(static_cast<int64_t>(costs.size()), ranges, tooMuch,

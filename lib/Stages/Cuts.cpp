@@ -19,13 +19,13 @@ int64_t Cuts::positionOf(int64_t place) const {
   return position;
 }
 
-/// "2 stages of 2 chunks", "3 stages".
+/// Describes the positions: "2 stages of 2 chunks", "3 stages".
 static std::string text(const pipe::Positions &positions) {
   return std::to_string(positions.stages) + " stages" +
          (positions.chunks > 1 ? " of " + std::to_string(positions.chunks) + " chunks" : "");
 }
 
-/// "cuts:4,8": each position's first layer, but for the first one's.
+/// Parses "cuts:4,8": the first layer of every position but the first.
 static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Positions &positions,
                                             int64_t layers, std::string &problem) {
   StringRef what = positions.chunks > 1 ? "chunk" : "stage";

@@ -1,4 +1,4 @@
-//===- Cuts.h - which layers a position has -----------------------------------------*- C++ -*-===//
+//===- Cuts.h - the layers of each position -----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_STAGES_CUTS_H
 #define PARTITA_LIB_STAGES_CUTS_H
@@ -10,17 +10,18 @@
 
 namespace partita {
 
-/// Contiguous layers for each position (dialects/Pipe/Positions.h).
+/// Assigns contiguous layers to each position (dialects/Pipe/Positions.h).
 class Cuts {
 public:
-  /// `assign` is an option of pipe-place. What precedes the first layer and follows the last one counts with that
-  /// layer. On failure `problem` says why.
+  /// `assign` is an option of pipe-place. Work before the first layer or after the last one counts
+  /// with that layer. On failure, sets `problem`.
   static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, const pipe::Positions &positions,
                                       llvm::ArrayRef<LayerWork> work, std::string &problem);
 
   llvm::ArrayRef<int64_t> firstLayers() const { return firsts; }
   int64_t positions() const { return static_cast<int64_t>(firsts.size()); }
-  /// Of a place as train.layer numbers it: in front of the first layer and behind the last one, too.
+  /// Returns the position of a place as train.layer numbers it, including before the first and
+  /// after the last layer.
   int64_t positionOf(int64_t place) const;
 
 private:

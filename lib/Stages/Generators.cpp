@@ -1,8 +1,8 @@
 //===- Generators.cpp - the published schedules -------------------------------------------------===//
 //
-// Each says what one stage does; p stages, m micro-batches. Where they wait, and how many
-// micro-batches are in flight, is nobody's formula here but follows from the slots (ScheduleReport);
-// test/Stages/ScheduleTests.cpp compares it with the papers'.
+// Each generator lists the slots of every stage, for p stages and m micro-batches. Waiting times
+// and the number of micro-batches in flight are not given by formulas here: ScheduleReport derives
+// them from the slots, and test/Stages/ScheduleTests.cpp compares them with the papers.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ using namespace partita::stages;
 
 namespace {
 
-/// Writes one stage's slots: the next micro-batch of each kind and chunk, as long as there is one.
+/// Writes one stage's slots: the next micro-batch of each kind and chunk, while there is one.
 class Writer {
 public:
   Writer(std::vector<Slot> &slots, int microBatches) : slots(slots), m(microBatches) {}
@@ -53,9 +53,9 @@ static void gpipe(Schedule &schedule) {
   }
 }
 
-/// `ahead` forward passes for each stage that follows, then one of each in turn: 1F1B's for one, and
-/// of zero bubble, which splits the backward pass, for one or two. Stage s delays each weight gradient by
-/// `ahead` * s micro-batches, so that input cotangents reach the stages in front sooner.
+/// Warms up with `ahead` forward passes per following stage, then alternates: 1F1B for 1; the
+/// zero-bubble schedules, which split the backward pass, for 1 or 2. Stage s delays each weight
+/// gradient by `ahead` * s micro-batches, so that input cotangents reach earlier stages sooner.
 static void oneForwardOneBackward(Schedule &schedule, int ahead) {
   for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
     int s = static_cast<int>(number);
@@ -73,8 +73,8 @@ static void oneForwardOneBackward(Schedule &schedule, int ahead) {
   }
 }
 
-/// 1F1B over the chunks: micro-batches in groups of p, each group through one chunk after the other. A
-/// single group runs all of its forward passes first, as Megatron-LM's does.
+/// 1F1B over chunks: micro-batches in groups of p, each group through one chunk after another. A
+/// single group runs all of its forward passes first, as in Megatron-LM.
 static void interleaved(Schedule &schedule) {
   int p = schedule.stages, v = schedule.chunks, m = schedule.microBatches, total = m * v;
   auto slotAt = [&](PassKind kind, int i) {
@@ -92,8 +92,9 @@ static void interleaved(Schedule &schedule) {
   }
 }
 
-/// Two chunks a stage, the second ones in reverse, so that the last layers stand beside the first ones: as
-/// many values in flight as 1F1B has, on all stages alike.
+/// Two chunks per stage, the second ones in reverse order, so that the first stage holds both the
+/// first and the last layers. As many values are in flight as with 1F1B, equally many on all
+/// stages.
 static void zeroBubbleWave(Schedule &schedule) {
   int p = schedule.stages;
   for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
@@ -137,10 +138,10 @@ struct Generator {
   llvm::StringLiteral name;
   void (*fill)(Schedule &);
   bool splitsBackward = false;
-  int chunks = 1;              ///< of a stage, unless another number is asked for
-  bool takesAnyChunks = false; ///< or only that number
-  bool isWave = false;         ///< the positions' layout
-  bool isInGroups = false;     ///< of as many micro-batches as there are stages
+  int chunks = 1;              ///< per stage, unless the user asks for another number
+  bool takesAnyChunks = false; ///< whether the user may ask for another number
+  bool isWave = false;         ///< how positions map to stages
+  bool isInGroups = false;     ///< micro-batches come in groups of as many as there are stages
 };
 } // namespace
 

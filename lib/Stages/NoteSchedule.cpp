@@ -26,7 +26,7 @@ using Costs = std::map<std::pair<train::PassKind, int64_t>, Cost>;
 
 Cost &costOf(Costs &costs, train::PassName pass) { return costs[{pass.kind, pass.chunk}]; }
 
-/// The order of forward and backward passes, where each region has both.
+/// Adds a backward slot after each forward slot, for forward orders whose regions contain both.
 train::OrderAttr withBackward(train::OrderAttr order) {
   SmallVector<train::OrderAttr::Slot> slots;
   for (train::OrderAttr::Slot slot : order.getSlots()) {
@@ -36,7 +36,8 @@ train::OrderAttr withBackward(train::OrderAttr order) {
   return train::OrderAttr::get(order.getContext(), ArrayRef(slots));
 }
 
-/// How much of an op's cost is of the backward pass. Of an op that fuses both, that of its gradients' matmuls.
+/// Returns how much of an op's cost belongs to the backward pass. For an op that fuses both passes,
+/// that is the share of its gradients' matmuls.
 int64_t costOfGradients(Operation *op, int64_t cost) {
   if (provenance::isBackward(op))
     return cost;

@@ -1,7 +1,7 @@
 //===- PipeAgree.cpp - pipe-agree ---------------------------------------------------------------===//
 //
-// Works on the program of all stages, when all that shards parameters and states is decided: from
-// here on their local types do not change.
+// Works on the program of all stages, once everything that shards parameters and states has been
+// decided: their local types do not change after this.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -60,16 +60,17 @@ private:
     module->setAttr(PipeDialect::kHyper, list.getDictionary(b.getContext()));
   }
 
-  /// One behind the other, each behind whatever any of its stages has already.
+  /// Places shared symbols one after another, each after everything that any of its stages already
+  /// has.
   LogicalResult placeShared(ModuleOp module, const pipe::Positions &layout) {
     int64_t stages = layout.stages;
     FailureOr<analysis::LocalTypes> types = analysis::localTypes(module);
     if (failed(types))
       return failure();
-    std::array<SmallVector<int64_t>, 2> ends; // of the device's memory and the host's, by stage
+    std::array<SmallVector<int64_t>, 2> ends; // per stage, in device and in host memory
     for (SmallVector<int64_t> &each : ends)
       each.assign(stages, 0);
-    for (bool fillsLines : {true, false}) // those that fill whole cache lines first
+    for (bool fillsLines : {true, false}) // those that fill full cache lines first
       for (Operation &op : *module.getBody()) {
         if (!isa<train::ParameterOp, train::StateOp>(op))
           continue;

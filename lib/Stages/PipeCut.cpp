@@ -1,12 +1,13 @@
 //===- PipeCut.cpp - pipe-cut -------------------------------------------------------------------===//
 //
-// Each stage's module is built op by op from the program of all stages: what is not on the stage is
-// looked at and not copied. What is everywhere is copied to each; canonicalize and cse take away what
-// a stage does not use.
+// Builds each stage's module op by op from the program of all stages, skipping ops that are not on
+// the stage. Ops that are everywhere are copied to every stage; canonicalize and cse remove what a
+// stage does not use.
 //
-// A stage of several chunks has their ops in the order of the program of all stages, but for a loop with
-// a backward pass: there each chunk gets passes of its own, which the schedule puts in order. What goes
-// from chunk to chunk of one stage is a saved value of the pass that makes it.
+// A stage with several chunks keeps their ops in the order of the program of all stages. Loops with
+// a backward pass are the exception: there each chunk gets its own passes, which the schedule
+// orders. A value that goes from one chunk to another on the same stage is saved by the pass that
+// makes it.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ using namespace partita;
 
 namespace {
 
-/// A stage's part of a function, or in a pass of a loop that of one of its positions.
+/// Builds a stage's share of a function; within a loop's pass, the share of one of its positions.
 class StageBuilder {
 public:
   StageBuilder(const StageMap &map, int64_t stage) : map(map), layout(map.layout()), stage(stage) {
@@ -125,7 +126,8 @@ private:
       made->setDiscardableAttrs(move->getDiscardableAttrDictionary());
   }
 
-  /// Over the stages of the positions; nothing where they are one.
+  /// Copies a sum over the stages of its positions. If they are all on one stage, there is nothing
+  /// to sum.
   void copySum(OpBuilder &builder, pipe::SumOp sum) {
     Where stages = Where::on(sum.getStages()).stages(layout);
     if (stages.isOne())
@@ -142,7 +144,8 @@ private:
     cast<pipe::SumOp>(builder.clone(*sum, mapping)).setStages(list);
   }
 
-  /// Zeros where the numbers of other stages' values stand. What several stages have counts on the first of them.
+  /// Copies the sum of squares, with zeros for values of other stages. A value that several stages
+  /// have counts on the first of them.
   void copySquares(OpBuilder &builder, train::SquareSumOp squares) {
     auto type = cast<RankedTensorType>(squares.getSum().getType());
     auto sized = [&](int64_t size) {
@@ -183,7 +186,7 @@ private:
     mapping.map(squares.getSum(), whole.getResult());
   }
 
-  /// The loop with what its regions have on this stage.
+  /// Copies the loop with what its regions have on this stage.
   void copyLoop(OpBuilder &builder, train::AccumulateOp loop) {
     if (loop.hasBackward())
       return copyPasses(builder, loop);
@@ -199,7 +202,7 @@ private:
 
   //===-- A loop with a backward pass: a forward and a backward pass of each chunk
 
-  /// A sum of the loop, and the pass that yields it, or a part of it, by their numbers.
+  /// A sum of the loop, and the number of the pass that yields it or part of it.
   struct Part {
     unsigned sum, pass;
   };
@@ -207,9 +210,9 @@ private:
   struct LoopCopy {
     train::AccumulateOp from, to;
     SmallVector<Part> parts;
-    std::vector<StageBuilder> passes; ///< of `to`, as far as they are built
+    std::vector<StageBuilder> passes; ///< passes of `to` built so far
 
-    /// A value of `from` that a pass has, as a later pass sees it.
+    /// Returns how a later pass sees a value of `from` that another pass has made.
     Value inLater(unsigned reader, train::PassName maker, Value value) {
       Value made = passes[*to.findPass(maker)].mapping.lookup(value);
       return made.getParentRegion()->getParentOp() == to ? Value(to.save(made, reader)) : made;
@@ -241,7 +244,8 @@ private:
     }
   }
 
-  /// In the order of the passes. One of them yields what is here in full, each its part of what is partial.
+  /// Returns the parts in the order of the passes. One pass yields a sum that is here in full; of a
+  /// partial sum, each yields its part.
   SmallVector<Part> partsOf(train::AccumulateOp loop, ArrayRef<train::PassName> passes) const {
     SmallVector<Part> parts;
     llvm::BitVector isFull(loop.getNumResults());
@@ -262,7 +266,7 @@ private:
     return pass.kind == train::PassKind::Forward ? loop.getBody() : loop.getBackward();
   }
 
-  /// Behind the passes in front of it.
+  /// Builds one pass; the passes before it are built already.
   void copyPass(LoopCopy &copy, unsigned number) {
     train::PassName pass = copy.to.getPass(number);
     Region &from = regionOf(copy.from, pass), &to = copy.to->getRegion(number);
@@ -280,7 +284,8 @@ private:
     copyRegion(from, to, yielded);
   }
 
-  /// A move within the stage: the value itself, or as another chunk's pass has saved it.
+  /// Returns what a move within the stage yields: the value itself, or what another chunk's pass
+  /// saved.
   Value fromOwnStage(pipe::MoveOp move) {
     if (!loop)
       return mapping.lookup(move.getValue());
@@ -294,7 +299,7 @@ private:
       block.addArgument(argument.getType(), argument.getLoc());
   }
 
-  /// The first arguments are micro-batches, of all regions alike.
+  /// Copies a region. The first arguments of every region are the micro-batches.
   void copyRegion(Region &from, Region &to, ValueRange yielded) {
     size_t batches = cast<train::AccumulateOp>(from.getParentOp()).getBatches().size();
     mapping.map(from.getArguments().take_front(batches), to.getArguments().take_front(batches));
@@ -310,8 +315,8 @@ private:
   int64_t stage;
   Where::Set own; ///< the positions whose ops are copied
   IRMapping mapping;
-  LoopCopy *loop = nullptr; ///< whose pass this builds; null outside of passes
-  unsigned number = 0;      ///< of the pass
+  LoopCopy *loop = nullptr; ///< the loop whose pass this builds; null outside of passes
+  unsigned number = 0;      ///< number of that pass
 };
 
 struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
@@ -346,8 +351,8 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
   }
 
 private:
-  /// A loop with a backward pass has passes for each chunk, of which each reads what earlier ones save, and which
-  /// a schedule puts in order.
+  /// Checks loops with a backward pass. They get passes for each chunk, each of which reads what
+  /// earlier ones save, in the order of a schedule.
   LogicalResult check(func::FuncOp function) const {
     WalkResult result = function.walk([&](Operation *op) -> WalkResult {
       auto whole = dyn_cast<train::AccumulateOp>(op);
@@ -382,7 +387,7 @@ private:
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
-    part->removeDiscardableAttr(train::TrainDialect::kWork); // of all stages
+    part->removeDiscardableAttr(train::TrainDialect::kWork); // describes all stages
     part->removeDiscardableAttr(train::TrainDialect::kPlan);
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
     part->setAttr(pipe::PipeDialect::kCount, builder.getI64IntegerAttr(layout.stages));

@@ -1,13 +1,13 @@
 //===- PipePlace.cpp - pipe-place ---------------------------------------------------------------===//
 //
-// Works on the forward program, before it is split or differentiated: the gradients of moves, shares
-// and pins are what crosses stages in the backward pass. It places ops at positions
-// (dialects/Pipe/Positions.h), which with one chunk a stage are the stages.
+// Works on the forward program, before it is split or differentiated: the gradients of moves,
+// shares and pins are what crosses stages in the backward pass. Ops are placed at positions
+// (dialects/Pipe/Positions.h), which are the stages if each has one chunk.
 //
-// An activation depends on parameters and on the inputs; it stands where its layer is. What depends on
-// parameters alone (a transposed table, a position bias) is computed where it is needed, from the
-// parameter, which is then at several positions: to move it would cost its bytes for every micro-batch,
-// to share the parameter costs a sum of its gradient per step.
+// An activation depends on parameters and on inputs; it is placed with its layer. Values that
+// depend on parameters alone (a transposed table, a position bias) are computed where they are
+// needed, from the parameter, which is then at several positions: moving the value would cost its
+// bytes per micro-batch, sharing the parameter costs one sum of its gradient per step.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ public:
         needOperands(&op);
   }
 
-  /// Where each of the function's parameters is needed.
+  /// Collects where each of the function's parameters is needed.
   void collect(DenseMap<StringAttr, PositionSet> &parameters) const {
     function->walk([&](train::ReadOp read) {
       auto found = needed.find(read.getResult());
@@ -66,7 +66,8 @@ public:
     });
   }
 
-  /// Inserts moves, and what shared parameters are read through. Returns the number of moves.
+  /// Inserts moves, and the ops through which shared parameters are read. Returns the number of
+  /// moves.
   unsigned insert(const DenseMap<StringAttr, PositionSet> &parameters) {
     share(parameters);
     for (Operation &op : llvm::make_early_inc_range(*block))
@@ -77,7 +78,7 @@ public:
   }
 
 private:
-  /// Is a value computed from a parameter, and from an input?
+  /// Whether a value is computed from a parameter, and from an input.
   struct Kind {
     bool parameter = false, input = false;
   };
@@ -117,7 +118,7 @@ private:
     });
   }
 
-  /// Where its layer is, or behind: an op never stands in front of what it reads.
+  /// Places an activation with its layer, or later: never before an operand.
   void placeActivation(Operation *op) {
     LayerAttr layer = LayerAttr::of(op);
     int64_t position = cuts.positionOf(layer ? layer.getNumber() : LayerAttr::kBefore);
@@ -127,7 +128,7 @@ private:
     positions[op] = position;
   }
 
-  /// What is computed from parameters alone is needed where its users are.
+  /// Notes that values computed from parameters alone are needed where their users are.
   void needOperands(Operation *op) {
     PositionSet own;
     if (isActivation(op))
@@ -160,7 +161,7 @@ private:
     }
   }
 
-  /// All that is computed from it is at all of its positions.
+  /// Marks everything computed from a shared value as needed at all of its positions.
   void markShared(Value shared, const PositionSet &set) {
     SmallVector<Value> reached{shared};
     llvm::SmallPtrSet<Operation *, 8> seen;
@@ -173,7 +174,7 @@ private:
           }
   }
 
-  /// Has an activation's operand be where the op is.
+  /// Makes an activation's operand available at the op's position.
   void place(OpOperand &operand, int64_t position) {
     Value value = operand.get();
     if (isOfParameters(value) && needed[value].size() > 1) {
@@ -187,13 +188,13 @@ private:
     Value &known = copies[{value.getAsOpaquePointer(), position}];
     if (known)
       return known;
-    OpBuilder builder(user); // in front of its first user
+    OpBuilder builder(user); // before its first user
     auto pin = pipe::PinOp::create(builder, user->getLoc(), value.getType(), value, position);
     return known = pin.getResult();
   }
 
-  /// From the nearest position of the same stage that has it, which costs nothing, else step by step; each move where the
-  /// value arrives.
+  /// Moves a value from the nearest position on the same stage that has it, which costs nothing,
+  /// else step by step. Each move is placed where the value arrives.
   Value moved(Value value, int64_t from, int64_t to) {
     if (from == to)
       return value;
@@ -224,9 +225,9 @@ private:
   Block *block; ///< of the forward program
   DenseMap<Value, Kind> kinds;
   DenseMap<Operation *, int64_t> positions; ///< of activations
-  DenseMap<Value, PositionSet> needed;      ///< of what is computed from parameters alone
+  DenseMap<Value, PositionSet> needed;      ///< for values computed from parameters alone
   std::map<std::pair<const void *, int64_t>, Value> copies;
-  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; ///< of channels between two stages, in either direction
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; ///< of channels between two stages, both directions
   unsigned moves = 0;
 };
 
@@ -266,7 +267,7 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       PositionSet &set = needed[parameter.getSymNameAttr()];
       if (set.empty())
-        set.insert(0); // read by nothing
+        set.insert(0); // nothing reads it
       shared += set.size() > 1;
       parameter->setAttr(
           pipe::PipeDialect::kOn,
@@ -277,7 +278,7 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
   }
 
 private:
-  /// How positions map to stages, and which layers they have.
+  /// Notes how positions map to stages, and which layers they have.
   void note(ModuleOp module, const pipe::Positions &layout, const Cuts &cuts) {
     Builder b(module);
     module->setAttr(pipe::PipeDialect::kStages, b.getI64IntegerAttr(layout.stages));

@@ -1,4 +1,4 @@
-//===- Schedule.cpp - what follows from the slots of a schedule ----------------------------------===//
+//===- Schedule.cpp - what follows from a schedule's slots ---------------------------------------===//
 
 #include "partita/Stages/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
@@ -31,7 +31,7 @@ namespace {
 /// A pass of a micro-batch at a position.
 using Pass = std::tuple<PassKind, int, int>; // kind, position, micro-batch
 
-/// Runs all stages side by side, each slot as soon as what it waits for is done.
+/// Runs all stages side by side, each slot as soon as its dependencies are done.
 class Execution {
 public:
   Execution(const Schedule &schedule, llvm::ArrayRef<std::vector<SlotCosts>> costs)
@@ -46,7 +46,7 @@ public:
     }
   }
 
-  /// What the passes before and behind this one at the same micro-batch are.
+  /// Returns the passes of the same micro-batch that this slot waits for.
   std::vector<Pass> needs(int stage, const Slot &slot) const {
     int position = schedule.positionOf(stage, slot.chunk), micro = slot.microBatch;
     std::vector<Pass> passes;
@@ -66,11 +66,11 @@ public:
   }
 
   const Schedule &schedule;
-  llvm::ArrayRef<std::vector<SlotCosts>> costs; ///< of each stage each chunk's
+  llvm::ArrayRef<std::vector<SlotCosts>> costs; ///< per stage and chunk
   std::map<Pass, double> ends;
-  std::vector<size_t> next;                ///< of each stage: its slot that has not run
-  std::vector<double> now;                 ///< when its last slot has ended
-  std::vector<std::vector<double>> begins; ///< of its slots
+  std::vector<size_t> next;                ///< per stage: its next slot
+  std::vector<double> now;                 ///< per stage: the end of its last slot
+  std::vector<std::vector<double>> begins; ///< per stage: the starts of its slots
 
 private:
   bool step(int stage) {
@@ -131,7 +131,8 @@ ScheduleReport partita::stages::reportByStage(const Schedule &schedule,
 // Whether programs of this schedule finish
 //===------------------------------------------------------------------------------------------===//
 
-/// Each slot in range, once, and behind the pass of its chunk whose values it reads; none missing.
+/// Finds a slot that is out of range, duplicate, missing, or not after the pass of its chunk whose
+/// values it reads.
 static std::string findWrongSlot(const Schedule &schedule) {
   for (auto [stage, slots] : llvm::enumerate(schedule.slots)) {
     std::map<std::tuple<PassKind, int, int>, size_t> seen;
@@ -168,8 +169,8 @@ static std::string findWrongSlot(const Schedule &schedule) {
   return {};
 }
 
-/// The position whose result a slot begins with, and the one that its own result goes to; none beyond the ends, and
-/// none of weights.
+/// Returns the position `distance` away in the direction of the slot's pass: -1 is the source of
+/// its input, 1 the target of its result. None beyond the ends, and none for weights.
 static std::optional<int> neighborOf(const Schedule &schedule, int stage, const Slot &slot,
                                      int distance) {
   int forward = slot.kind == PassKind::Forward ? distance : -distance;
@@ -215,8 +216,9 @@ std::vector<std::vector<Step>> partita::stages::stepsOf(const Schedule &schedule
 
 namespace {
 
-/// Runs the steps of all stages side by side. What a step waits for only comes about and never passes, and a channel has one
-/// sender and one receiver, so every order of execution ends alike: that this one finishes proves it of all.
+/// Runs the steps of all stages side by side. A condition that a step waits for stays true once it
+/// is, and every channel has one sender and one receiver. So all orders of execution end alike: if
+/// this one finishes, they all do.
 class ProgramRun {
 public:
   ProgramRun(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps)
@@ -251,11 +253,11 @@ public:
   }
 
 private:
-  /// From one position to the next one, or back. The n-th receive gets what the n-th send sent.
+  /// A channel from one position to the next, or back. The n-th receive gets the n-th message.
   struct Channel {
     std::vector<int> sent; ///< micro-batches
-    size_t receives = 0;   ///< that have begun
-    size_t awaited = 0;    ///< sends
+    size_t receives = 0;   ///< receives that have begun
+    size_t awaited = 0;    ///< sends awaited
   };
   using ChannelKey = std::pair<PassKind, int>; // kind of pass, position that sends
 
@@ -267,7 +269,7 @@ private:
     return {slot.kind, schedule.positionOf(stage, slot.chunk), slot.microBatch};
   }
 
-  /// The slot that a stage is at or, behind its last one, that one.
+  /// Describes the slot that a stage is at, or that it is past its last one.
   std::string placeOf(int stage) const {
     size_t count = schedule.slots[stage].size();
     return ran[stage] < count ? placeText(schedule, stage, ran[stage])
@@ -362,9 +364,9 @@ private:
 
   const Schedule &schedule;
   llvm::ArrayRef<std::vector<Step>> steps;
-  std::vector<size_t> next;      ///< of each stage: its step
-  std::vector<bool> isReceiving; ///< of each stage: has the receive that it is at begun?
-  std::vector<size_t> ran;       ///< of each stage: how many slots
+  std::vector<size_t> next;      ///< per stage: its next step
+  std::vector<bool> isReceiving; ///< per stage: whether its next step, a receive, has begun
+  std::vector<size_t> ran;       ///< per stage: how many slots have run
   std::set<Pass> done, arrived;
   std::map<ChannelKey, Channel> channels;
 };

@@ -67,7 +67,7 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
   }
 
 private:
-  /// The stage's one loop with a backward pass; null where it has none.
+  /// Finds the stage's only loop with a backward pass; null if it has none.
   static LogicalResult findLoop(ModuleOp module, AccumulateOp &found) {
     WalkResult result =
         module.walk([&](AccumulateOp loop) -> WalkResult {
@@ -98,7 +98,7 @@ private:
     return success();
   }
 
-  /// Checked. Nothing, and `problem` set, where there is none.
+  /// Returns the checked table. On failure returns nothing and sets `problem`.
   std::optional<stages::Schedule> tableOf(const pipe::Positions &layout, int microBatches,
                                           std::string &problem) {
     std::optional<stages::Schedule> table =
@@ -109,7 +109,7 @@ private:
     return problem.empty() ? table : std::nullopt;
   }
 
-  /// Each pass of the loop has slots, and each slot a pass.
+  /// Checks that each pass of the loop has slots, and each slot a pass.
   static LogicalResult checkPasses(const stages::Schedule &table, AccumulateOp loop,
                                    int64_t stage) {
     SmallVector<train::PassName> passes = loop.getPasses();
@@ -128,8 +128,9 @@ private:
     return success();
   }
 
-  /// Of the last stage: does the one before run at most two micro-batches ahead? A joined pass awaits what it
-  /// sent the last time before it receives; the stage before would await that receive first, were it further ahead.
+  /// Returns true on the last stage if the stage before it runs at most two micro-batches ahead. A
+  /// joined pass awaits what it sent last time before it receives; a stage further ahead would
+  /// await that receive first, so both would wait.
   static bool mayJoin(const stages::Schedule &table, int64_t stage) {
     if (stage + 1 != static_cast<int64_t>(table.slots.size()) || stage == 0 || table.chunks > 1 ||
         table.splitsBackward)
@@ -147,8 +148,8 @@ private:
 
   static train::PassName passOf(const stages::Slot &slot) { return {slot.kind, slot.chunk}; }
 
-  /// A schedule may count on stages that begin and end a step one after the other. Whatever is summed over
-  /// stages makes them wait for the last one.
+  /// Reports waits that the schedule does not expect. It may rely on stages that begin and end a
+  /// step one after another, but a sum over stages makes all of them wait for the last one.
   void reportWaits(const stages::Schedule &table, const std::map<int64_t, AccumulateOp> &loops) {
     llvm::SetVector<StringRef> sums;
     for (auto [stage, loop] : loops)

@@ -1,7 +1,8 @@
 //===- SplitBackward.cpp - split-backward -------------------------------------------------------===//
 //
-// The backward region keeps only what its sends and saved values need, since other stages, or another
-// chunk of the same one, wait for those. All else may run later, in the weights region.
+// The backward region keeps only what its sends and saved values need, since other stages, or
+// another chunk on the same stage, wait for those. Everything else may run later, in the weights
+// region.
 //
 //===--------------------------------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@ using train::YieldOp;
 
 namespace {
 
-/// The ops of a backward region that cannot wait: what has effects, messages among them, and what
-/// these and the saved values need.
+/// Returns the ops of a backward region that cannot wait: those with effects, including messages,
+/// and what they and the saved values need.
 llvm::DenseSet<Operation *> needed(Block &block) {
   llvm::DenseSet<Operation *> found;
   SmallVector<Operation *> todo;
@@ -48,7 +49,7 @@ llvm::DenseSet<Operation *> needed(Block &block) {
   return found;
 }
 
-/// Makes one loop of another one, with a weights region for each backward region.
+/// Rebuilds a loop with a weights region for each backward region.
 class Splitter {
 public:
   explicit Splitter(AccumulateOp from) : from(from) {}
@@ -62,7 +63,7 @@ public:
     from.erase();
   }
 
-  /// Ops that are weights' now.
+  /// Returns how many ops moved to weights regions.
   int64_t moved() const {
     int64_t count = 0;
     for (const Part &part : parts)
@@ -72,9 +73,9 @@ public:
 
 private:
   struct Part {
-    unsigned backward = 0, weights = 0; ///< which passes
-    SmallVector<Operation *> ops;       ///< that are weights'
-    SmallVector<unsigned> kept, moved;  ///< the sums that the backward region yields, and weights
+    unsigned backward = 0, weights = 0; ///< numbers of the passes
+    SmallVector<Operation *> ops;       ///< that move to the weights region
+    SmallVector<unsigned> kept, moved;  ///< the sums that the backward and the weights region yield
   };
 
   void collect() {
@@ -97,7 +98,8 @@ private:
     }
   }
 
-  /// The loop with empty weights regions behind all others; sums in the order of their regions.
+  /// Makes the loop with empty weights regions after all others; sums are in the order of their
+  /// regions.
   void make() {
     SmallVector<train::PassName> passes(ArrayRef(from.getPasses()).drop_front());
     SmallVector<unsigned> order, moved;
@@ -118,7 +120,7 @@ private:
     to->setDiscardableAttrs(from->getDiscardableAttrDictionary());
     for (auto [number, sum] : llvm::enumerate(order))
       from.getSums()[sum].replaceAllUsesWith(to.getSums()[number]);
-    for (const Part &part : parts) // while the sums can still be counted
+    for (const Part &part : parts) // before the sums are renumbered
       for (unsigned sum : part.moved)
         gradients[part.weights].push_back(from.getPart(sum).get());
     for (const Part &part : parts)
@@ -166,8 +168,8 @@ private:
     return cast<YieldOp>(to->getRegion(pass).front().getTerminator());
   }
 
-  /// Is it the same for all micro-batches: a constant, a parameter that was gathered? Saved, it would have
-  /// an instance for each in flight.
+  /// Returns true if the op's results are the same for all micro-batches, e.g. a constant or a
+  /// gathered parameter. Saving them would keep an instance for each micro-batch in flight.
   bool isOfStep(Operation *op) {
     if (auto known = ofStep.find(op); known != ofStep.end())
       return known->second;
@@ -178,8 +180,8 @@ private:
     return ofStep[op] = result;
   }
 
-  /// A value as weights see it: what costs nothing or is of no micro-batch is made again, all else of the
-  /// backward region saved.
+  /// Returns a value for use in the weights region. Views, and values that are the same for all
+  /// micro-batches, are recomputed; other values of the backward region are saved.
   Value inWeights(OpBuilder &builder, Value value, const Part &part, IRMapping &made) {
     if (value.getParentRegion() != &to->getRegion(part.backward))
       return value;
@@ -221,7 +223,7 @@ struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
   }
 
 private:
-  /// Does the schedule have slots for weights? What is wrong with it is `schedule-stages`'s to report.
+  /// Returns true if the schedule has slots for weights. `schedule-stages` reports its errors.
   bool isSplit(AccumulateOp loop, const pipe::Positions &layout) const {
     bool isDone = llvm::any_of(loop.getPasses(),
                                [](train::PassName pass) { return pass.kind == PassKind::Weights; });

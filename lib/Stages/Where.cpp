@@ -35,7 +35,7 @@ Where Where::stages(const pipe::Positions &layout) const {
   return where;
 }
 
-/// With one chunk a stage, positions are called stages.
+/// Describes positions. With one chunk per stage they are called stages.
 std::string StageMap::text(Where where) const {
   if (where.isEverywhere())
     return "everywhere";
@@ -46,7 +46,7 @@ std::string StageMap::text(Where where) const {
   return (where.partial ? "in parts on " : "on ") + noun + (where.isOne() ? " " : "s ") + list;
 }
 
-/// Of the symbols that an op names.
+/// Visits the symbols that an op names.
 static void forSymbols(Operation *op,
                        llvm::function_ref<void(FlatSymbolRefAttr, Operation *)> visit) {
   for (NamedAttribute attribute : op->getAttrDictionary())
@@ -104,7 +104,7 @@ LogicalResult StageMap::visit(Operation *op) {
   return success();
 }
 
-/// The sums are where they are yielded; the loop runs on every stage.
+/// Places the loop on every stage, and its sums where they are yielded.
 LogicalResult StageMap::loop(train::AccumulateOp loop) {
   ops[loop] = Where();
   if (loop.getGrown())
@@ -174,7 +174,8 @@ FailureOr<Where> StageMap::pipeOp(Operation *op) {
   return isa<pipe::SumOp>(op) && isAll ? Where() : own; // a state without a parameter may take it
 }
 
-/// Terms of different positions are parts; one that several have would count several times.
+/// Terms at different positions are parts of a sum. A term that several positions have would count
+/// several times.
 FailureOr<Where> StageMap::sumOfStages(Operation *op) {
   Where a = of(op->getOperand(0)), b = of(op->getOperand(1));
   if (!a.partial && !b.partial && (a.positions & b.positions).any())
@@ -184,11 +185,11 @@ FailureOr<Where> StageMap::sumOfStages(Operation *op) {
   return misplaced(op);
 }
 
-/// Does it make a part of what it makes of the sum?
+/// Returns true if the op maps a part of this operand to a part of its result.
 static bool isLinearIn(Operation *op, unsigned operand) {
   if (provenance::isBackward(op) ||
       isa_and_nonnull<par::ParDialect, zero::ZeroDialect>(op->getDialect()))
-    return true; // a vector-Jacobian product; what moves or adds up ranks' shares
+    return true; // a vector-Jacobian product, or an op that moves or adds up shards
   std::string ignored;
   const ShardRule *rule = par::ruleOf(op, ignored);
   return rule && operand < rule->operands.size() &&
@@ -215,7 +216,7 @@ FailureOr<Where> StageMap::anyOp(Operation *op) {
     else
       common.positions &= from.positions;
   }
-  // What is written must be at every position that has the memory.
+  // A written value must be at every position that has the memory.
   if (isa<train::WriteOp>(op) && !memory.isWithin(common))
     return misplaced(op);
   common.positions &= memory.positions;
@@ -226,7 +227,8 @@ FailureOr<Where> StageMap::anyOp(Operation *op) {
   return of(op->getOperand(*partial));
 }
 
-/// A number for each value, of which a position has those of its own values, and zeros.
+/// Places the vector of one number per value: each position has the numbers of its own values, and
+/// zeros for the others.
 FailureOr<Where> StageMap::squaresOf(Operation *op) {
   Where common, all{{}, true};
   for (Value operand : op->getOperands()) {
@@ -234,7 +236,7 @@ FailureOr<Where> StageMap::squaresOf(Operation *op) {
     if (from.partial)
       return misplaced(op);
     common.positions &= from.positions;
-    all.positions |= from.isEverywhere() ? Where::only(0).positions : from.positions; // it counts once
+    all.positions |= from.isEverywhere() ? Where::only(0).positions : from.positions; // counts once
   }
   return common.isOne() || common.isEverywhere() ? common : all;
 }

@@ -1,12 +1,13 @@
-//===- Where.h - at which positions a program of all stages has its values ----------*- C++ -*-===//
+//===- Where.h - the positions that have each value of a program of all stages ------*- C++ -*-===//
 //
-// Follows from the operands alone, so that no pass has to carry it: a parameter is where `pipe.on`
-// says, a moved value where it was moved to, a pinned one where it was pinned; what is computed of
-// them is where all operands are; what depends on none of them is everywhere.
+// Computed from the operands alone, so that no pass has to carry it: a parameter is where `pipe.on`
+// says, a moved value where it was moved to, a pinned one where it was pinned. The result of an op
+// is where all of its operands are. A value that depends on none of these is everywhere.
 //
-// A sum of values of different positions is partial: each of its positions has a part, until `pipe.sum`
-// completes it. So is what an op makes of one partial operand if it is linear in that: by its rule, or
-// as a vector-Jacobian product, which is linear in the cotangent.
+// A sum of values at different positions is partial: each of its positions has a part, until
+// `pipe.sum` completes it. The result of an op with one partial operand is partial too if the op is
+// linear in that operand: by its rule, or as a vector-Jacobian product, which is linear in the
+// cotangent.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@
 
 namespace partita {
 
-/// Some positions (dialects/Pipe/Positions.h); does each have the full value or part of a sum?
+/// A set of positions (dialects/Pipe/Positions.h), each with the full value or each with part of a
+/// sum.
 struct Where {
   using Set = std::bitset<pipe::PipeDialect::kMaxPositions>;
   Set positions = Set().set();
@@ -34,19 +36,21 @@ struct Where {
   int64_t first() const;
   bool isEverywhere() const { return !partial && positions.all(); }
   bool isWithin(const Where &other) const { return (positions & ~other.positions).none(); }
-  /// The stages of the positions, partial if several have a part; what is everywhere is so.
+  /// Returns the stages of the positions; partial if several have a part. Everywhere stays
+  /// everywhere.
   Where stages(const pipe::Positions &layout) const;
 };
 
 class StageMap {
 public:
-  /// Fails after an error at an op that reads what is not where it is needed.
+  /// Reports an error and fails at an op that reads a value that is not where it is needed.
   static mlir::FailureOr<StageMap> of(mlir::func::FuncOp function);
 
   Where of(mlir::Value value) const { return values.lookup(value); }
   Where of(mlir::Operation *op) const { return ops.lookup(op); }
   const pipe::Positions &layout() const { return positions; }
-  /// Where a symbol's memory is: a parameter's positions, its states', else everywhere.
+  /// Returns where a symbol's memory is: at a parameter's positions, for a state at its
+  /// parameter's, else everywhere.
   static Where ofSymbol(mlir::Operation *symbol);
 
 private:

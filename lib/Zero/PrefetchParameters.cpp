@@ -1,11 +1,11 @@
-//===- PrefetchParameters.cpp - when parameters are gathered ---------------------------------===//
+//===- PrefetchParameters.cpp - decides when parameters are gathered -------------------------===//
 //
-// Block by block. The gathers of parameters in the order of their first uses; neighbours whose uses
-// belong to one layer (of one pass) join, as far as a bucket goes. Each bucket would stand right
-// before its first use; it moves up, past the first uses of buckets before it, as long as what is
-// gathered and not yet used stays within the bound. One bucket ahead is always allowed: it is what
-// hides a gather at all. What the forward pass gathered and still uses where the backward pass's
-// gather would begin is alive: it is used on.
+// Works block by block. Sorts the gathers of parameters by their first uses; neighbors whose uses
+// belong to one layer (of one pass) join, up to the size of a bucket. A bucket starts right before
+// its first use and moves up, past the first uses of buckets before it, while the bytes gathered
+// and not yet used stay within the bound. One bucket ahead is always allowed: without it, no gather
+// is hidden. If a value that the forward pass gathered is still alive where the backward pass would
+// gather it, it is reused.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace partita;
 
 namespace {
 
-/// Gathers that are one collective.
+/// Gathers that become one collective.
 struct Bucket {
   SmallVector<zero::GatherOp> members;
   Operation *firstUse = nullptr;
@@ -50,7 +50,7 @@ struct ZeroPrefetchParameters
   }
 
 private:
-  /// Do the uses belong to one layer, in one direction?
+  /// Returns true if the uses belong to one layer and direction.
   static bool sameLayer(Operation *a, Operation *b) {
     train::LayerAttr first = train::LayerAttr::of(a),
                      second = train::LayerAttr::of(b);
@@ -84,7 +84,7 @@ private:
     place(buckets);
   }
 
-  /// From the first bucket on, so that each passes those that stand already.
+  /// Places buckets from the first on, so that each may pass those already placed.
   void place(MutableArrayRef<Bucket> buckets) {
     wholes.clear();
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
@@ -97,7 +97,7 @@ private:
     }
   }
 
-  /// Is the value used at `moment` or behind it?
+  /// Returns true if the value is used at or after `moment`.
   static bool livesAt(Value whole, Operation *moment) {
     return llvm::any_of(whole.getUsers(), [&](Operation *user) {
       Operation *use = moment->getBlock()->findAncestorOpInBlock(*user);
@@ -120,7 +120,8 @@ private:
     });
   }
 
-  /// What reads the shard moves up with its gather: nothing is written before all is read.
+  /// Moves what reads the shard up along with its gather: nothing is written before everything has
+  /// been read.
   static void bringBefore(Operation *op, Operation *before) {
     if (!op || op->getBlock() != before->getBlock() || op->isBeforeInBlock(before))
       return;
@@ -152,7 +153,7 @@ private:
     }
   }
 
-  llvm::DenseMap<Attribute, Value> wholes; ///< of parameters, gathered so far
+  llvm::DenseMap<Attribute, Value> wholes; ///< by parameter, gathered so far
 };
 
 } // namespace

@@ -1,7 +1,8 @@
 //===- ShardGradients.cpp - micro-batches add up shards of gradients --------------------------===//
 //
-// If a sum over micro-batches is only reduce-scattered, each micro-batch's gradient is scattered and
-// the shards are added up. The order of the two sums changes, and with it the rounding.
+// If a sum over micro-batches is only reduce-scattered, each micro-batch's gradient is
+// reduce-scattered instead and the shards are added up. This swaps the order of the two sums, and
+// so changes the rounding.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -57,7 +58,7 @@ private:
     OpBuilder builder(summand.getOwner());
     auto inside = llvm::cast<zero::ReduceScatterOp>(builder.clone(*scatter));
     Value part = summand.get();
-    if (part.getType() != exchanged.getType()) { // so is one micro-batch's, where it is not yet
+    if (part.getType() != exchanged.getType()) { // round one micro-batch's as well
       builder.setInsertionPoint(inside);
       part = tx::CastOp::create(builder, provenance::backward(part.getLoc()), exchanged.getType(),
                                 part);
@@ -66,7 +67,7 @@ private:
     summand.set(inside.getPieces()[0]);
     auto piece = llvm::cast<RankedTensorType>(inside.getPieces()[0].getType());
     sum.setType(piece.clone(getElementTypeOrSelf(sum.getType())));
-    if (cast) { // of what comes out of the loop
+    if (cast) { // now rounds the loop's result
       cast->moveAfter(scatter);
       cast.getResult().setType(piece);
       scatter.getPieces()[0].replaceAllUsesWith(cast.getResult());

@@ -79,7 +79,8 @@ private:
                               << "; leave out one of the two";
   }
 
-  /// All reads and first values of a parameter have one type, so they are decided alike.
+  /// All reads and initial values of a parameter have one type, so the result is the same for all
+  /// of them.
   bool isSharded(Type type) {
     return par::Layout::of(type).kind(axis) == par::Kind::Invariant &&
            cast<RankedTensorType>(type).getNumElements() > keep &&
@@ -127,7 +128,7 @@ private:
     Location loc = zero::withRole(read.getLoc(), reason, par::Role::Kept);
     for (par::FOp f : conjugates) {
       if (f.getAxisAttr() == axis) {
-        // what the gradient is reduced for
+        // keeps the reason for reducing the gradient
         loc = par::withRole(f.getLoc(), f.getLoc(), par::Role::Kept);
         continue;
       }
@@ -141,8 +142,8 @@ private:
       f.erase();
   }
 
-  /// The same cause, in the layer that first uses the full value: there the gather is, and
-  /// of there the gradient is, wherever the parameter's `f` stood.
+  /// Returns the same cause in the layer that first uses the full value: the gather belongs to that
+  /// layer, and so does the gradient, wherever the parameter's `f` was.
   static Location inLayerOf(Operation *use, Location loc) {
     train::LayerAttr layer = train::LayerAttr::of(use);
     SmallVector<par::CauseAttr> causes = par::causesOf(loc);
@@ -155,13 +156,13 @@ private:
                                  layer.getCount(), cause.getSeed()));
   }
 
-  /// Where a use needs the full value: there, or in front of the loop that it is in.
+  /// Returns where a use needs the full value: at its op, or before the loop that contains it.
   Operation *needs(OpOperand *use, Value piece) const {
     Operation *owner = use->getOwner();
     return syncEach == "step" ? piece.getParentBlock()->findAncestorOpInBlock(*owner) : owner;
   }
 
-  /// One use and another that is met in the same block.
+  /// Returns true if a use is before another one; both must be needed in one block.
   bool isBefore(OpOperand *use, OpOperand *other, Value piece) const {
     Operation *op = needs(use, piece), *otherOp = needs(other, piece);
     if (op == otherOp) // both in one loop
@@ -170,8 +171,8 @@ private:
     return op->isBeforeInBlock(otherOp);
   }
 
-  /// In each block that uses the full value, a gather before its first use: within a loop over
-  /// micro-batches no full value outlives a micro-batch.
+  /// Gathers before the first use in each block that uses the full value: in a loop over
+  /// micro-batches, no full value outlives a micro-batch.
   void gatherForUses(OpBuilder &builder, Location loc, Value piece, ArrayRef<OpOperand *> uses,
                      Type whole) {
     llvm::MapVector<Block *, OpOperand *> firstUses;

@@ -1,7 +1,7 @@
 //===- ShardStates.cpp - each rank updates a shard, and keeps its states ----------------------===//
 //
-// The pass only writes shard and gather; algebra makes the shard of a reduced gradient a
-// reduce-scatter (dialects/Zero/Algebra.cpp).
+// This pass only inserts shards and gathers; an algebraic rewrite turns the shard of a reduced
+// gradient into a reduce-scatter (dialects/Zero/Algebra.cpp).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
   }
 
 private:
-  /// Are gradients of several micro-batches added up?
+  /// Returns true if gradients of several micro-batches are added up.
   static bool accumulates(ModuleOp module) {
     auto several = [](train::AccumulateOp loop) {
       return loop.getCount() > 1 ? WalkResult::interrupt() : WalkResult::advance();
@@ -93,7 +93,7 @@ private:
 
   void shard(train::OptimizerInterface update) {
     Type whole = update->getOperand(0).getType();
-    // What the ranks do not update alike is nobody's to share.
+    // Values that ranks do not update alike cannot be sharded among them.
     RankedTensorType piece = zero::pieceType(whole, axis, mesh);
     if (!piece || par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
       return;
@@ -119,7 +119,7 @@ private:
     updated.replaceAllUsesExcept(gathered.getResult(0), gathered);
   }
 
-  /// Of a value or gradient its update needs no more than a shard, nor do norms, which count each
+  /// Replaces a value or gradient by its shard in its update, and in norms, which count each
   /// element once.
   void takePiece(Value whole, RankedTensorType piece, train::OptimizerInterface update) {
     auto needsPiece = [&](Operation *op) {
@@ -137,7 +137,7 @@ private:
 
   par::MeshAttr mesh;
   StringAttr axis;
-  /// The reads and first values of each symbol, in all functions.
+  /// Reads and initial values of each symbol, in all functions.
   llvm::DenseMap<StringAttr, SmallVector<Value, 2>> accesses;
 };
 

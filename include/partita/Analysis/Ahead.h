@@ -1,7 +1,7 @@
-//===- Ahead.h - how far ahead of its use something is fetched ----------------------*- C++ -*-===//
+//===- Ahead.h - how far ahead of its use a value is fetched ------------------------*- C++ -*-===//
 //
-// Shared by gathers of parameters and copies from the host: groups in the order of their first uses,
-// each fetched before the first use of an earlier group.
+// Shared by gathers of parameters and copies from the host: groups are in the order of their first
+// uses, and each is fetched before the first use of an earlier group.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace partita::analysis {
 
-/// The first op of the value's block that uses it, directly or in a region; null if none does.
+/// Returns the first op of the value's block that uses it, directly or in a region, or null.
 inline mlir::Operation *firstUseOf(mlir::Value value) {
   mlir::Operation *first = nullptr;
   for (mlir::Operation *user : value.getUsers())
@@ -22,7 +22,7 @@ inline mlir::Operation *firstUseOf(mlir::Value value) {
   return first;
 }
 
-/// The first op of its block that uses the op, directly or in a region; null if none does.
+/// Returns the first op of its block that uses the op, directly or in a region, or null.
 inline mlir::Operation *firstUse(mlir::Operation *op) {
   mlir::Operation *first = nullptr;
   for (mlir::Value result : op->getResults())
@@ -31,8 +31,9 @@ inline mlir::Operation *firstUse(mlir::Operation *op) {
   return first;
 }
 
-/// The first group before whose use group number `index` is fetched: always one group ahead, and
-/// further as long as all groups that wait for their use have at most `aheadBytes`. Groups have `bytes`.
+/// Returns the group before whose first use group number `index` is fetched: always at least one
+/// group ahead, and further while all groups that wait for their use have at most `aheadBytes`.
+/// Groups have `bytes`.
 template <typename Groups> size_t aheadOf(const Groups &groups, size_t index, int64_t aheadBytes) {
   size_t ahead = index;
   for (int64_t waiting = groups[index].bytes; ahead > 0; --ahead) {

@@ -1,9 +1,10 @@
 //===- Collectives.h - what ranks communicate, and why ------------------------------*- C++ -*-===//
 //
 // One record per collective of a program, with its cause (#par.cause): what the runtime will count.
-// The records come from the ops in phases 'differentiate' to 'memory'; later from the module, on which
-// `lower-to-rt` writes them (#rt.collective). Reports and limits add these records up: by place in the
-// model (Census), or as the rows that the runtime checks (CensusRow). Nothing counts ops again.
+// The records come from the ops in phases 'differentiate' to 'memory'; later from the module, on
+// which `lower-to-rt` writes them (#rt.collective). Reports and limits add these records up: by
+// place in the model (Census), or as the rows that the runtime checks (CensusRow). Nothing counts
+// ops again.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ struct Collective {
   std::string called; ///< its name if it has no cause
   bool backward = false;
   int64_t calls = 1;                     ///< per call of the function
-  int64_t bytes = 0, tensors = 1;        ///< per call, as the runtime counts; in its bucket
+  int64_t bytes = 0, tensors = 1;        ///< per call, as the runtime counts; tensors in its bucket
   int64_t stage = -1;                    ///< of a pipeline; -1: no stages
   int64_t microBatches = 1;              ///< per call of the function
   int64_t place = Elsewhere, layers = 0; ///< and the number of layers
@@ -49,29 +50,30 @@ struct Collective {
   int64_t others = 0;      ///< further splits that a bucket of gradients has tensors of
   bool mayScatter = false; ///< --sequence-parallel, which the plan lacks, would split the rows
 
-  /// Its name in `explain`, the manifest, the emitted program and its census.
+  /// Returns its name in `explain`, the manifest, the emitted program and its census.
   std::string name() const;
-  /// Why ranks communicate here, which split made them, and what would remove it.
+  /// Return why ranks communicate here, which split made them, and what would remove it.
   std::string why() const;
   std::string seedText() const;
   std::string removal() const;
-  /// Does every plan need it? Then `removal` says why.
+  /// Returns true if every plan needs it. Then `removal` says why.
   bool isRequired() const;
-  /// Equal for collectives that differ only in the names of nodes and parameters and in the layer.
+  /// Returns text that is equal for collectives that differ only in the names of nodes and
+  /// parameters and in the layer.
   std::string shape() const;
 
   const CollectiveRow &row() const { return partita_rt::rowOf(kind); }
   rt::CollectiveAttr toAttr(mlir::MLIRContext *context) const;
   static Collective fromAttr(rt::CollectiveAttr attribute);
   llvm::json::Object toJson() const;
-  /// An error if the kind or the role is unknown.
+  /// Fails if the kind or the role is unknown.
   static llvm::Expected<Collective> fromJson(const llvm::json::Object &object);
 };
 
-/// The collectives of all functions, in order; with pipeline stages, stage by stage.
+/// Returns the collectives of all functions, in order; with pipeline stages, stage by stage.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
 
-/// The collectives of each stage, for what one rank issues; of a program without stages all.
+/// Returns the collectives that one rank issues, for each stage; without stages, a single list.
 std::vector<std::vector<Collective>> byStage(llvm::ArrayRef<Collective> collectives);
 
 /// Consecutive layers, which a chunk of a pipeline stage has.
@@ -89,11 +91,12 @@ llvm::StringRef functionName(mlir::Operation *function);
 /// Reads what `toJson` wrote.
 llvm::Expected<std::vector<Collective>> collectivesIn(const llvm::json::Array *records);
 
-/// Collective::name() of the op: by its cause, else by what the compiler noted, else by the op that
-/// made it necessary.
+/// Returns Collective::name() of the op: by its cause, else by what the compiler noted, else by the
+/// op that made it necessary.
 std::string nameOf(mlir::Operation *op);
 
-/// The place at which collectives of a kind for a role of #par.cause are reported, unless their layer.
+/// Returns the place at which collectives of a kind for a role of #par.cause are reported; nothing
+/// if that is their layer.
 std::optional<Place> placeOfRole(par::Role role, CollectiveKind kind);
 
 /// The collectives that one rank issues over one communicator under one name in one call of a function:
@@ -105,7 +108,7 @@ struct CensusRow {
   int64_t calls = 0, bytes = 0;
 };
 
-/// In order of first use.
+/// Returns the rows in order of first use.
 std::vector<CensusRow> censusRows(llvm::ArrayRef<Collective> collectives);
 
 struct Count {
@@ -131,12 +134,12 @@ struct Census {
   /// The function whose census is reported: train_step, or forward if there is none.
   static std::string mainFunction(llvm::ArrayRef<Collective> collectives);
   static bool isPerMicroBatch(int64_t place) { return place >= After; }
-  /// Places in the order of the program.
+  /// Returns places in program order.
   std::vector<int64_t> inOrder() const;
   llvm::json::Object toJson() const;
 };
 
-/// "before the first layer", "layer 3", ...
+/// Returns "before the first layer", "layer 3", ...
 std::string placeText(int64_t place);
 
 } // namespace partita::analysis

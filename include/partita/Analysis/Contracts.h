@@ -1,4 +1,4 @@
-//===- Contracts.h - what a program may communicate, checked before it is written ---*- C++ -*-===//
+//===- Contracts.h - limits on what a program may communicate -----------------------*- C++ -*-===//
 //
 //     contract  := what operator number ["/" scope]
 //     what      := ["bytes."] kind ["@" axis] ["." direction]; "bytes" alone is bytes.total
@@ -26,7 +26,7 @@ struct Contract {
   bool bytes = false, perLayer = false;
   int64_t number = 0;
 
-  /// Reads a contract; returns what is wrong with it, empty if nothing is.
+  /// Parses a contract. Returns what is wrong with it, or "".
   static std::string parse(llvm::StringRef text, Contract &contract);
 
   bool concerns(const Collective &collective) const;

@@ -1,13 +1,13 @@
-//===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
+//===- Flops.h - counts a program's floating-point operations -----------------------*- C++ -*-===//
 //
 // FLOPs of an op, from its rule and its matmuls (ShardInterface); attention counts as two, of queries
 // with keys and of scores with values, masked or not. Of a forward program on full tensors they are for
 // reports and a run's speed; of one rank's shards for schedules, together with memory (Work.h).
 //
 // Model FLOPs of a step are the matmuls of the forward program and of the backward pass. In the
-// backward pass a matmul has one counterpart for each operand with a gradient that a trained parameter
-// needs: usually two, three matmuls in all; none for frozen parameters and the model's inputs.
-// Recomputation does not count.
+// backward pass a matmul has one counterpart for each operand with a gradient that a trained
+// parameter needs: usually two, three matmuls in all; none for frozen parameters and the model's
+// inputs. Recomputation does not count.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -42,14 +42,15 @@ struct LayerWork {
   int64_t parameters = 0; ///< elements of the parameters that are read here first
 };
 
-/// Of a function whose ops have layers (`mark-layers`), in order of the places.
+/// Returns the work of a function whose ops have layers (`mark-layers`), ordered by place.
 std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
 
-/// Sets, and reads, the module's train.work.
+/// Set and read the module's train.work.
 void noteWork(mlir::ModuleOp module, llvm::ArrayRef<LayerWork> work);
 std::vector<LayerWork> notedWork(mlir::ModuleOp module);
 
-/// Forward and backward passes of a training step; 0 if there is no record.
+/// Returns the model FLOPs of a training step's forward and backward passes; 0 if there is no
+/// record.
 double modelFlops(llvm::ArrayRef<LayerWork> work);
 inline constexpr llvm::StringLiteral kModelFlopsFormula =
     "matmuls and attention (without its mask) of the forward program, times 3, less those "

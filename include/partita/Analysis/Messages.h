@@ -1,7 +1,7 @@
-//===- Messages.h - what pipeline stages send to each other -------------------------*- C++ -*-===//
+//===- Messages.h - lists what pipeline stages send to each other -------------------*- C++ -*-===//
 //
-// One record per channel and function of a stage's program: what one rank sends over the channel, or
-// receives, in one call. The runtime counts the same at both ends.
+// One record per channel and function of a stage's program: what one rank sends over the channel,
+// or receives, in one call. The runtime counts the same at both ends.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -25,9 +25,10 @@ struct Message {
   bool backward = false;
   int64_t messages = 0, bytes = 0; ///< per call of the function; bytes in all
 
-  /// The messages of a stage, in order of first use.
+  /// Returns the messages of a stage, in order of first use.
   static std::vector<Message> of(mlir::ModuleOp stage);
-  /// A message's name in reports, after the layer of the op: "layer 3", "cotangent of layer 3"; "a value" of none.
+  /// Returns a message's name in reports, after the layer of the op: "layer 3", "cotangent of layer
+  /// 3"; "a value" if it has none.
   static std::string nameOf(mlir::Operation *op);
 
   rt::MessageAttr toAttr(mlir::MLIRContext *context) const;

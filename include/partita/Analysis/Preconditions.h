@@ -1,7 +1,7 @@
-//===- Preconditions.h - what a pass may expect of the program ----------------------*- C++ -*-===//
+//===- Preconditions.h - what a pass may expect of its input ------------------------*- C++ -*-===//
 //
-// Passes may be run one by one, on any phase's output. A pass that would produce nonsense from a later phase's program
-// checks here first.
+// Passes may be run one by one, on any phase's output. A pass that would produce nonsense for a
+// program from a later phase checks here first.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -13,14 +13,16 @@
 
 namespace partita {
 
-/// The program must be one from before `differentiate`: fails, with one error that names the pass, if an op updates a
-/// parameter.
+/// Expects a program from before `differentiate`. Fails, after one error that names the pass, if an
+/// op updates a parameter.
 mlir::LogicalResult expectForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
-/// The program must also be one from before `partition-materialize`: fails too if a value is a rank's shard.
+/// Expects a program from before `partition-materialize`, too. Also fails if a value is a rank's
+/// shard.
 mlir::LogicalResult expectUnpartitionedForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
-/// The program must have passed phase `schedule`: fails if the backward pass is a region of its own.
+/// Expects a program that has passed phase `schedule`. Fails if the backward pass is a region of
+/// its own.
 mlir::LogicalResult expectScheduled(const mlir::Pass &pass, mlir::ModuleOp module);
 
 } // namespace partita

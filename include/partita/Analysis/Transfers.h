@@ -1,4 +1,4 @@
-//===- Transfers.h - what moves between device and host -----------------------------*- C++ -*-===//
+//===- Transfers.h - counts what moves between device and host ----------------------*- C++ -*-===//
 
 #ifndef PARTITA_ANALYSIS_TRANSFERS_H
 #define PARTITA_ANALYSIS_TRANSFERS_H
@@ -11,12 +11,12 @@ namespace partita::analysis {
 struct Transfers {
   int64_t toHost = 0, toDevice = 0;
 
-  /// For a function before phase `lower`: its copies, and what updates on the host move tile by tile
-  /// (the gradient; a value that lives on the device, in both directions).
+  /// Counts, for a function before phase `lower`, its copies and what updates on the host move tile
+  /// by tile: the gradient, and in both directions a value that is on the device.
   static Transfers of(mlir::func::FuncOp function);
 };
 
-/// How often an op runs in one call of its function.
+/// Returns how often an op runs in one call of its function.
 int64_t timesOf(mlir::Operation *op);
 
 } // namespace partita::analysis

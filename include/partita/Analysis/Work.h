@@ -1,4 +1,4 @@
-//===- Work.h - how much an op has to do --------------------------------------------*- C++ -*-===//
+//===- Work.h - estimates the work of an op -----------------------------------------*- C++ -*-===//
 //
 // An estimate of one rank's work on one op of any phase, for schedules.
 //
@@ -20,15 +20,15 @@ struct Work {
 
   /// One number to compare ops by: FLOPs, or the FLOPs that fit into the time its memory takes.
   int64_t cost() const { return std::max(flops, kFlopsPerByte * bytes); }
-  /// Machine balance of CPUs (about 50 GFLOP/s and 5 GB/s per core), within a factor of two of that of
-  /// GPUs in float32.
+  /// Machine balance of CPUs (about 50 GFLOP/s and 5 GB/s per core), within a factor of two of that
+  /// of GPUs in float32.
   static constexpr int64_t kFlopsPerByte = 10;
 };
 
-/// Does the op cost nothing, because its one result is a view of its one operand?
+/// Returns true if the op costs nothing, because its only result is a view of its only operand.
 bool isView(mlir::Operation *op);
 
-/// Zero for an op without operands and for a collective.
+/// Returns the work of an op; zero for an op without operands and for a collective.
 Work workOf(mlir::Operation *op);
 
 } // namespace partita::analysis

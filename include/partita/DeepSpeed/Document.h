@@ -1,9 +1,9 @@
-//===- Document.h - a JSON file with Hjson's liberties ------------------------------*- C++ -*-===//
+//===- Document.h - a JSON file with Hjson's extensions -----------------------------*- C++ -*-===//
 //
-// JSON as people write it: comments (#, //, /* */), missing commas at the end of a line, extra commas
-// before a bracket, keys and words without quotes, ''' texts of several lines '''
+// JSON as people write it: comments (#, //, /* */), missing commas at the end of a line, extra
+// commas before a bracket, keys and words without quotes, ''' multi-line strings '''
 // (hjson.github.io, with which DeepSpeed reads its configurations). Every key and value has its
-// place, so that every message begins with file:line:column. Duplicate keys are an error.
+// location, so that every message begins with file:line:column. Duplicate keys are an error.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -29,15 +29,15 @@ struct Value {
   llvm::SMLoc at;
   bool boolean = false;
   int64_t integer = 0;
-  double real = 0; ///< of an Integer too
+  double real = 0; ///< of an Integer, too
   std::string text;
   std::vector<Value> items;    ///< of a List
   std::vector<Member> members; ///< of a Block, in the file's order
 
   bool isAuto() const { return kind == Text && text == "auto"; }
-  /// "true or false", "a whole number", "a block": its kind in a message.
+  /// Returns the kind's name in messages: "true or false", "a whole number", "a block".
   static llvm::StringRef nameOf(Kind kind);
-  /// As JSON on one line; lists and blocks too.
+  /// Returns the value, also a list or block, as JSON on one line.
   std::string toJson() const;
 };
 
@@ -47,31 +47,31 @@ struct Member {
   Value value;
 };
 
-/// A number's shortest text that reads back as the same number: "0.1", "1e-08", "200000000".
+/// Returns the shortest text that reads back as the same number: "0.1", "1e-08", "200000000".
 std::string numberText(double value);
 
-/// A text in single quotes, with unprintable characters escaped, and shortened if it is long.
+/// Quotes a text in single quotes, escapes unprintable characters, and shortens it if it is long.
 std::string quoted(llvm::StringRef text);
 
-/// A file that has been read, and messages about its places.
+/// A file that has been read, with messages about locations in it.
 class Document {
 public:
-  /// At most this many bytes, blocks within each other, and keys and values in all.
+  /// The limits: bytes, nested blocks, and keys and values in all.
   static constexpr uint64_t kMostBytes = 1 << 20;
   static constexpr int kDeepest = 64;
 
-  /// Null after one message on `os`: the file is not regular, cannot be read, is too large, nested
-  /// too deep, not UTF-8, or not valid. `os` lives as long as the document.
+  /// Reads a file. Returns null after one error on `os` if the file is not regular, cannot be read,
+  /// is too large, nested too deeply, not UTF-8, or not valid. `os` must outlive the document.
   static std::unique_ptr<Document> read(llvm::StringRef path, llvm::raw_ostream &os = llvm::errs());
-  /// The same for a text, with `name` in place of the path.
+  /// Reads a text likewise, with `name` in place of the path.
   static std::unique_ptr<Document> parse(llvm::StringRef name, llvm::StringRef text,
                                          llvm::raw_ostream &os = llvm::errs());
 
   const Value &root() const { return top; }
   llvm::StringRef path() const { return file; }
-  /// "file:line"
+  /// Returns "file:line".
   std::string lineOf(llvm::SMLoc at) const;
-  /// Prints "file:line:column: error: MESSAGE", the line and a caret under the place.
+  /// Prints "file:line:column: error: MESSAGE", then the line with a caret under the location.
   void error(llvm::SMLoc at, const llvm::Twine &message) const;
   void note(llvm::SMLoc at, const llvm::Twine &message) const;
 

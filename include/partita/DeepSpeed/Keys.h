@@ -1,8 +1,8 @@
-//===- Keys.h - every key of a DeepSpeed configuration: one table -------------------*- C++ -*-===//
+//===- Keys.h - the table of all keys of a DeepSpeed configuration ------------------*- C++ -*-===//
 //
-// One row per key says everything about it: its path, its possible values, DeepSpeed's default, and
-// what Partita does with it. The reader's checks, the nearest known key for a typing error, and the
-// page of all keys use the same row. Each block's rows are in its file in lib/DeepSpeed.
+// Each key has one row, with its path, its possible values, DeepSpeed's default, and what Partita
+// does with it. The reader's checks, the nearest known key for a typo, and the page of all keys use
+// that row. Each block's rows are in its file in lib/DeepSpeed.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -50,14 +50,13 @@ struct Key {
   llvm::StringLiteral initial; ///< DeepSpeed's default, as JSON; "null" if there is none
   Use use;
   llvm::StringLiteral about;
-  /// Where the value "auto" comes from, as a message says it: "the command line's --lr, else
-  /// 0.001". Empty: DeepSpeed drops the key ("auto" in a block that it checks), or "auto" is an
-  /// error.
+  /// The origin of the value "auto", as messages phrase it: "the command line's --lr, else 0.001".
+  /// Empty: DeepSpeed drops the key ("auto" in a block that it checks), or "auto" is an error.
   llvm::StringLiteral automatic = "";
 
-  /// The last part of the path.
+  /// Returns the last part of the path.
   llvm::StringRef name() const { return path.substr(path.rfind('.') + 1); }
-  /// The path of its block; "" at the top.
+  /// Returns the path of its block; "" at the top level.
   llvm::StringRef block() const {
     return path.contains('.') ? path.rsplit('.').first : llvm::StringRef();
   }
@@ -70,13 +69,13 @@ struct Section {
   llvm::ArrayRef<Key> keys;
 };
 
-/// All rows, in the order of the page.
+/// Returns all rows, in the order of the page.
 llvm::ArrayRef<Section> sections();
 std::vector<const Key *> allKeys();
 const Key *findKey(llvm::StringRef path);
 
-/// The key that a misspelt path probably means: the nearest one of its block, or one with that name in
-/// another block; null if none is near.
+/// Returns the key that a misspelled path probably means: the nearest one in its block, or one with
+/// that name in another block; null if none is near.
 const Key *nearestKey(llvm::StringRef path);
 
 /// Another spelling of a key or of a block, which DeepSpeed reads or its documentation uses.
@@ -85,10 +84,10 @@ struct Alias {
 };
 llvm::ArrayRef<Alias> aliases();
 
-/// "0 to 3", "one of cpu, nvme, none", "a number of at least 0".
+/// Describes a shape: "0 to 3", "one of cpu, nvme, none", "a number of at least 0".
 std::string describeShape(const Shape &shape);
 
-/// The page of all keys: values, DeepSpeed's default, what is done with each. Markdown.
+/// Prints the page of all keys as Markdown: values, DeepSpeed's default, what is done with each.
 void printPage(llvm::raw_ostream &os);
 
 } // namespace partita::config

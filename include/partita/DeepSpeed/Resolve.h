@@ -1,8 +1,8 @@
-//===- Resolve.h - what a configuration asks for ------------------------------------*- C++ -*-===//
+//===- Resolve.h - resolves a DeepSpeed configuration -------------------------------*- C++ -*-===//
 //
-// Turns a checked configuration into plan options, default options of the program's runs, and sizes of
-// the model's dimensions. Every "auto" gets a value by Hugging Face's rules, from the command line, the
-// model and the mesh. No weight is read.
+// Turns a checked configuration into plan options, default options of the program's runs, and sizes
+// of the model's dimensions. Every "auto" gets a value by Hugging Face's rules, from the command
+// line, the model and the mesh. Weights are not read.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ struct Facts {
   std::vector<std::pair<std::string, int64_t>> dims; ///< --dim
   std::optional<int64_t> warmupSteps, totalSteps;    ///< --warmup-steps, --total-steps
   std::optional<ModelFacts> model;                   ///< none: no model was named
-  /// Is there a plan option, or a run option, with this name? A key that needs a missing one is refused.
+  /// Return true if there is a plan option, or a run option, with this name. A key that needs a
+  /// missing one is refused.
   std::function<bool(llvm::StringRef)> knowsPlan, knowsRun;
 };
 
@@ -46,37 +47,37 @@ struct Setting {
   llvm::SMLoc at;
 };
 
-/// A value as it was resolved.
+/// A resolved value.
 struct Entry {
   const Key *key = nullptr;
   std::string value;   ///< JSON
   std::string from;    ///< "ds_config.json:12", "command line, --lr", "default"
   std::string becomes; ///< "--lr 3e-05"; empty if it has no effect
-  std::string idle;    ///< why it has none
+  std::string idle;    ///< why it has no effect
 };
 
 struct Resolution {
   std::vector<Setting> plan, run;
-  std::vector<std::pair<std::string, int64_t>> dims; ///< bound by the batch; without those of --dim
+  std::vector<std::pair<std::string, int64_t>> dims; ///< set by the batch; excludes those of --dim
   std::vector<Entry> entries;                        ///< in the order of keys
   llvm::StringSet<> read;                            ///< the rows that were read
   llvm::StringSet<> given;                           ///< the rows that are in the file
 
   bool isGiven(const Key &key) const { return given.contains(key.path); }
 
-  /// The resolved configuration, with a comment on each value's source: JSON with comments, which
-  /// Document and DeepSpeed read.
+  /// Prints the resolved configuration, with a comment on each value's origin: JSON with comments,
+  /// which Document and DeepSpeed read.
   void print(llvm::raw_ostream &os) const;
-  /// The same as JSON proper: {"keys": {path: {"value", "from", "sets", "no_effect"}}, "plan":
+  /// Prints it as plain JSON: {"keys": {path: {"value", "from", "sets", "no_effect"}}, "plan":
   /// {...}, "run": {...}, "dims": {...}}.
   void printJson(llvm::raw_ostream &os) const;
 };
 
-/// Checks the document only against the rows: unknown keys, types, bounds, refused values. False
-/// after one message.
+/// Only checks the document against the rows: unknown keys, types, bounds, refused values. Returns
+/// false after one error.
 bool checkKeys(const Document &document);
 
-/// Checks and resolves. False after one message.
+/// Checks and resolves the document. Returns false after one error.
 bool resolve(const Document &document, const Facts &facts, Resolution &resolution);
 
 } // namespace partita::config

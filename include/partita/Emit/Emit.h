@@ -1,9 +1,9 @@
-//===- Emit.h - from EmitC to a folder with a program -------------------------------*- C++ -*-===//
+//===- Emit.h - writes the folder of a program from EmitC ---------------------------*- C++ -*-===//
 //
 // Emission prints the module after `rt-to-emitc` as it is. A program's folder:
 //
 //     model.cpp       kernels, functions, tables, main; model.cu for a GPU
-//     Makefile        builds it with g++, or with nvcc; PARTITA_RT says where the runtime is
+//     Makefile        builds it with g++ or nvcc; PARTITA_RT is the runtime's folder
 //     manifest.json   plan, mesh, parameters, census of collectives, memory
 //     runtime/        the runtime's sources, if EmitOptions::withRuntime is set
 //     (tools/partita/Program.h)
@@ -34,33 +34,35 @@ struct EmitOptions {
   std::string runtimeInclude, runtimeLibrary;
   /// For a program for GPUs: the runtime's source folder, and the architecture ("sm_90").
   std::string runtimeSource, architecture;
-  /// For such a program: copies these sources to runtime/ in the folder, which then needs no others.
+  /// For such a program: copies these sources to runtime/ in the folder, which then needs no
+  /// others.
   bool withRuntime = false;
   /// Also run make in the folder.
   bool build = true;
 };
 
-/// The contents of manifest.json: plan, mesh, parameters, collectives, memory. Reports an error if the
-/// module is not lowered.
+/// Returns the contents of manifest.json: plan, mesh, parameters, collectives, memory. Reports an
+/// error if the module is not lowered.
 mlir::FailureOr<llvm::json::Object> makeManifest(mlir::ModuleOp module, const EmitOptions &options);
 
-/// The manifest's entry "stages": what each pipeline stage has, sends and holds. Empty without stages;
-/// without memory before memory is planned.
+/// Returns the manifest's entry "stages": what each pipeline stage has, sends and holds. Empty
+/// without stages; without memory before memory is planned.
 llvm::json::Array describeStages(mlir::ModuleOp module);
-/// The manifest's entry "limited", if the memory limit decided the cuts; else empty.
+/// Returns the manifest's entry "limited" if the memory limit decided the cuts, else an empty
+/// object.
 llvm::json::Object describeLimit(mlir::ModuleOp module);
 
-/// Writes the program and its manifest into `folder`, which appears complete or not at all. It replaces
-/// the folder of a previous compilation; anything else in its place is an error.
+/// Writes the program and its manifest into `folder`, which appears complete or not at all. It
+/// replaces the folder of a previous compilation; anything else in its place is an error.
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, const llvm::json::Value &manifest,
                                 llvm::StringRef folder, const EmitOptions &options);
 
-/// What is missing here to build a program for this target, or "".
+/// Returns what prevents building a program for this target here, or "".
 std::string findObstacle(const rt::Target &target, const EmitOptions &options);
-/// The compiler of the program: "g++".
+/// Returns the compiler of the program: "g++".
 llvm::StringRef compilerOf(const rt::Target &target);
 
-/// The text of model.cpp or model.cu.
+/// Prints the text of model.cpp or model.cu.
 mlir::LogicalResult printProgram(mlir::ModuleOp module, const EmitOptions &options,
                                  llvm::raw_ostream &os);
 

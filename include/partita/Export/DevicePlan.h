@@ -1,4 +1,4 @@
-//===- DevicePlan.h - a program's placements as ONNX's sharding annotations ---------*- C++ -*-===//
+//===- DevicePlan.h - a program's placements as ONNX sharding annotations -----------*- C++ -*-===//
 //
 // Every node that reads a parameter says how it is split over the ranks (ShardingSpecProto); ONNX's
 // inference rules, like Partita's, determine the values between nodes. Device i is rank i. Field
@@ -20,18 +20,18 @@ namespace partita {
 
 class DevicePlan {
 public:
-  /// The configuration is named after the mesh: dp2.tp4.
+  /// Names the configuration after the mesh: dp2.tp4.
   explicit DevicePlan(par::MeshAttr mesh);
 
-  /// A parameter by its symbol, and its placement.
+  /// Adds a parameter, by its symbol, and its placement.
   void add(llvm::StringRef parameter, const par::Layout &layout);
 
   llvm::StringRef name() const { return configuration; }
-  /// The fields of a DeviceConfigurationProto.
+  /// Returns the fields of a DeviceConfigurationProto.
   std::string describe() const;
   /// Adds to a NodeProto the annotations of the parameters that it reads, and removes those of a
-  /// configuration with the same name. False, with the message unchanged, if it has neither; sets
-  /// `problem` if it is damaged.
+  /// configuration with the same name. Returns false, with the message unchanged, if it has
+  /// neither; sets `problem` if it is damaged.
   bool annotate(llvm::StringRef node, std::string &annotated, std::string &problem) const;
 
 private:

@@ -1,10 +1,11 @@
-//===- Export.h - trained weights and the plan back into the ONNX file --------------*- C++ -*-===//
+//===- Export.h - writes trained weights and the plan into the ONNX file ------------*- C++ -*-===//
 //
 // The exported graph is the imported one, byte for byte. Only the values of the parameters'
-// initializers, and of all tensors that also hold them, change, each in the type that the file declares,
-// and the nodes that read them may say how they are split (DevicePlan.h). Parameters that share a tensor
-// of the file, because they were equal at export, get tensors of their own (SplitTensors.h). The file is
-// patched in its wire format, streaming: neither the model nor the weights are ever held in memory.
+// initializers, and of all tensors that also hold them, change, each in the type that the file
+// declares, and the nodes that read them may say how they are split (DevicePlan.h). Parameters that
+// share a tensor of the file, because they were equal at export, get tensors of their own
+// (SplitTensors.h). The file is patched in its wire format, streaming: neither the model nor the
+// weights are ever held in memory.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@ namespace partita {
 
 class DevicePlan;
 
-/// A tensor of the model that holds a parameter: in full, perhaps in another shape, or a slice of `size`
-/// elements of dimension `dim` from `begin` on (-1: no slice), or the transpose of that.
+/// A tensor of the model that holds a parameter: in full, perhaps in another shape, or a slice of
+/// `size` elements of dimension `dim` from `begin` on (-1: no slice), or the transpose of that.
 struct ExportTensor {
   std::string name;
   bool transposed = false, reshaped = false;
@@ -43,7 +44,8 @@ struct ExportRequest {
   std::string *note = nullptr; ///< what the user should know about the weights' file, if anything
 };
 
-/// What went wrong, complete and lower case, or empty. Files appear complete or not at all.
+/// Exports the model. Returns what went wrong, a complete message in lower case, or "". Files
+/// appear complete or not at all.
 std::string exportOnnx(const ExportRequest &request);
 
 } // namespace partita

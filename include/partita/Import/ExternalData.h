@@ -1,10 +1,10 @@
 //===- ExternalData.h - opening data files that a model names ---------------------------------===//
 //
 // A model is untrusted, and so is the `location` of its external data: it must be a regular file
-// below the model's folder. Absolute paths and `..` are refused by their text; then each
-// component is opened relative to the one before with O_NOFOLLOW, so that no symbolic link can
-// lead out, not even one that appears between check and use; a file with several hard links may
-// be anybody's and is refused too.
+// below the model's folder. Absolute paths and `..` are rejected by their text. Then each component
+// is opened relative to the one before with O_NOFOLLOW, so that no symbolic link can lead out, not
+// even one that appears between check and use. A file with several hard links may belong to another
+// folder and is rejected, too.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_EXTERNALDATA_H

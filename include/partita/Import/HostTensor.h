@@ -1,10 +1,10 @@
-//===- HostTensor.h - tensors whose contents the importer knows ------------------------------===//
+//===- HostTensor.h - tensors whose contents are known at import -----------------------------===//
 //
 // Shape arithmetic and masks of an exported model depend on no input: the importer computes them. A
 // HostTensor is a strided view of shared bytes, in the file (mapped, never copied) or computed. A
-// dimension of stride 0 repeats its elements: broadcasting copies nothing, and an elementwise result
-// repeats wherever all its operands do, so a mask expanded over the batch costs no more than that of
-// one sample.
+// dimension of stride 0 repeats its elements: broadcasting copies nothing, and an elementwise
+// result repeats wherever all its operands do, so a mask expanded over the batch costs no more than
+// that of one sample.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_HOSTTENSOR_H
@@ -39,35 +39,35 @@ enum class DType {
   bf16 = 16
 };
 
-/// The type of ONNX's number, if the importer reads it.
+/// Returns the type for ONNX's number, if the importer reads it.
 std::optional<DType> dtypeFromOnnx(int64_t number);
-/// ONNX's name of any type number, "unknown type N" for others.
+/// Returns ONNX's name of a type number, "unknown type N" for unknown ones.
 std::string dtypeName(int64_t number);
 inline std::string dtypeName(DType type) { return dtypeName(static_cast<int64_t>(type)); }
 int64_t byteSize(DType type);
 bool isFloat(DType type);
 inline bool is16Bit(DType type) { return type == DType::f16 || type == DType::bf16; }
-/// The element type in the IR; null for those that `tx` does not have (8- and 16-bit integers,
-/// unsigned ones).
+/// Returns the element type in the IR; null for those that `tx` does not have (8- and 16-bit
+/// integers, unsigned ones).
 mlir::Type mlirType(DType type, mlir::MLIRContext *context);
 /// For messages, "float, double or bool": the types that the importer can read, and of those the ones that the
 /// IR has.
 std::string readableTypeNames();
 std::string valueTypeNames(mlir::MLIRContext *context);
 
-/// Number of elements; none if a dimension is negative or there are more than 2^48.
+/// Returns the number of elements; nothing if a dimension is negative or there are more than 2^48.
 std::optional<int64_t> elementCount(llvm::ArrayRef<int64_t> shape);
-/// "2x3", or "scalar".
+/// Returns "2x3", or "scalar".
 std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 class HostTensor {
 public:
-  /// A view of `data`, dense and row-major; `data` may be unaligned.
+  /// Returns a view of `data`, dense and row-major; `data` may be unaligned.
   static HostTensor view(DType type, llvm::ArrayRef<int64_t> shape,
                          std::shared_ptr<const char> data);
   static HostTensor scalar(DType type, double value);
   static HostTensor scalarInt(DType type, int64_t value);
-  /// A 1-D tensor of 64-bit integers.
+  /// Returns a 1-D tensor of 64-bit integers.
   static HostTensor vector(llvm::ArrayRef<int64_t> values);
 
   DType type() const { return elementType; }
@@ -75,10 +75,10 @@ public:
   llvm::ArrayRef<int64_t> strides() const { return steps; }
   int64_t rank() const { return dims.size(); }
   int64_t size() const { return *elementCount(dims); }
-  /// Elements that are stored: dimensions of stride 0 count once.
+  /// Returns the number of stored elements: dimensions of stride 0 count once.
   int64_t distinctSize() const;
 
-  /// Element at storage position `position` (see forEachElement), converted.
+  /// Return the element at storage position `position` (see forEachElement), converted.
   double toDouble(int64_t position) const;
   int64_t toInt(int64_t position) const;
   const char *bytes(int64_t position) const {
@@ -86,22 +86,22 @@ public:
   }
   int64_t origin() const { return start; }
 
-  /// All elements in row-major order.
+  /// Returns all elements in row-major order.
   llvm::SmallVector<int64_t> ints() const;
   double onlyDouble() const { return toDouble(start); }
   int64_t onlyInt() const { return toInt(start); }
 
-  /// Views; the caller has checked the arguments.
+  /// Return views; the caller has checked the arguments.
   HostTensor broadcast(llvm::ArrayRef<int64_t> shape) const;
   HostTensor slice(llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> sizes,
                    llvm::ArrayRef<int64_t> steps) const;
   HostTensor transpose(llvm::ArrayRef<int64_t> permutation) const;
-  /// Every dimension of stride 0 shrunk to size 1.
+  /// Returns the tensor with every dimension of stride 0 shrunk to size 1.
   HostTensor withoutRepeats() const;
-  /// The same elements under a shape that differs only in dimensions of size 1; else none.
+  /// Returns the same elements in a shape that differs only in dimensions of size 1; else nothing.
   std::optional<HostTensor> viewAs(llvm::ArrayRef<int64_t> shape) const;
   bool isDense() const;
-  /// Same bytes under another shape; the tensor must be dense.
+  /// Returns the same bytes in another shape; the tensor must be dense.
   HostTensor reinterpret(llvm::ArrayRef<int64_t> shape) const;
 
 private:
@@ -113,7 +113,7 @@ private:
   friend class HostBuffer;
 };
 
-/// A new dense tensor being filled in row-major order.
+/// A new dense tensor, filled in row-major order.
 class HostBuffer {
 public:
   HostBuffer(DType type, llvm::ArrayRef<int64_t> shape);

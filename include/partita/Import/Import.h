@@ -1,4 +1,4 @@
-//===- Import.h - from an ONNX file to a module of `tx` ---------------------------------------===//
+//===- Import.h - imports an ONNX file as a module of `tx` ------------------------------------===//
 //
 // The only interface to ONNX: everything else in Partita sees `tx` and `train`.
 //
@@ -36,18 +36,18 @@ struct ImportOptions {
   /// program. 0: as many as the model's files have bytes, or 64 masks of the largest of `dims` have
   /// elements, but at least 2^14 and at most 2^24.
   int64_t foldLimit = 0;
-  /// Inputs that are the same in every run, by name, with the role that says what they are: "ones",
-  /// "zeros" or "positions". What depends on these alone is computed during import; the argument
-  /// keeps its place and its role, and nothing reads it.
+  /// Inputs that are the same in every run, by name, with the role that describes them: "ones",
+  /// "zeros" or "positions". Values that depend only on these are computed during import; the
+  /// argument keeps its position and its role, and nothing reads it.
   std::vector<std::pair<std::string, std::string>> fixedInputs;
-  /// Glob patterns over tensors' names: `trainable` says that they are parameters, `freeze` that
-  /// they are not trained, which the objective sees to; what they match is no guess any more.
+  /// Glob patterns over tensors' names: `trainable` makes them parameters, `freeze` keeps them from
+  /// being trained, which the objective implements. Neither is reported as a guess.
   std::vector<std::string> trainable, freeze;
   /// "A=B": two tensors that are one parameter; their values are equal, or transposed.
   std::vector<std::string> tie;
-  /// Continue after a node that cannot be imported, so that all errors of a model are reported: import
-  /// the nodes that do not need its results, and check the others as far as that does not depend on
-  /// the missing results (KeepGoing.cpp).
+  /// Continue after a node that cannot be imported, so that all errors of a model are reported:
+  /// import the nodes that do not need its results, and check the others as far as that does not
+  /// depend on the missing results (KeepGoing.cpp).
   bool keepGoing = false;
 };
 
@@ -55,7 +55,7 @@ struct ImportOptions {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnx(llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext *context);
 
-/// What a file holds, as far as it is known without importing it.
+/// What is known of a file without importing it.
 struct OnnxReport {
   struct Tensors {
     int64_t tensors = 0, elements = 0, bytes = 0;
@@ -91,14 +91,14 @@ struct OnnxReport {
   /// What prevents its import, in functions and branches too; and invalid tensors.
   std::vector<std::string> missing, wrongTensors;
 
-  /// Does every dimension of every input have a size?
+  /// Returns true if every dimension of every input has a size.
   bool isStatic() const;
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJson() const;
 };
 
-/// Reads the file at `path` without importing it. Only `trainable`, `freeze` and `tie` of the options
-/// have an effect.
+/// Reads the file at `path` without importing it. Only `trainable`, `freeze` and `tie` of the
+/// options have an effect.
 mlir::FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &options,
                                        mlir::MLIRContext *context);
 
@@ -109,8 +109,8 @@ struct OnnxSummary {
     std::vector<std::string> dims; ///< a number, or the name in the file, or nothing
   };
   std::vector<Input> inputs;
-  /// The hidden size: the most frequent length of the model's vectors (weights of norms, biases), or
-  /// else the row length of its first matrix.
+  /// The hidden size: the most frequent length of the model's vectors (weights of norms, biases),
+  /// or else the row length of its first matrix.
   std::optional<int64_t> hidden;
 };
 mlir::FailureOr<OnnxSummary> summarizeOnnx(llvm::StringRef path, mlir::MLIRContext *context);

@@ -1,8 +1,8 @@
 //===- MergedTensors.h - tensors that import splits off others ----------------------*- C++ -*-===//
 //
-// PyTorch's dynamo exporter merges small equal tensors into one. Import splits them again, and export
-// writes a trained file that has them apart. How import recognizes them:
-// lib/Import/Weights/Merged/MergedTensors.h.
+// PyTorch's dynamo exporter merges small equal tensors into one. Import splits them again, and
+// export writes a trained file that keeps them apart. See lib/Import/Weights/Merged/MergedTensors.h
+// for how import recognizes them.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_MERGEDTENSORS_H
@@ -15,7 +15,7 @@
 
 namespace partita::importer {
 
-/// Of a value in the file: what it is computed from, as the exporter records it.
+/// On a value in the file: what it is computed from, as the exporter records it.
 constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
 
 /// A tensor to be split off another one.
@@ -26,7 +26,8 @@ struct MergedTensor {
   std::vector<std::pair<int, int>> readers; ///< (node, operand) pairs that will read it
 };
 
-/// What import splits off the tensors of a file, from the file's bytes; empty if it is damaged.
+/// Returns what import splits off the tensors of a file, from the file's bytes; empty if it is
+/// damaged.
 std::vector<MergedTensor> findMergedIn(llvm::StringRef file);
 
 } // namespace partita::importer

@@ -1,7 +1,8 @@
-//===- ModelFile.h - an ONNX file and the data files beside it --------------------------------===//
+//===- ModelFile.h - an ONNX file and its data files ------------------------------------------===//
 //
-// Maps the model, parses it without its tensors' values (WireScanner) and finds those values, in the
-// model or in external files. All sizes and offsets in a file are checked here, before they are used.
+// Maps the model, parses it without its tensors' values (WireScanner) and finds those values, in
+// the model or in external files. All sizes and offsets in a file are checked here, before they are
+// used.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_IMPORT_MODELFILE_H
@@ -18,14 +19,14 @@ class TensorProto;
 
 namespace partita::importer {
 
-/// A name from a model, safe to print: in single quotes, control characters and bytes that are
-/// not UTF-8 escaped, cut after 200 bytes.
+/// Quotes a name from a model so that it is safe to print: in single quotes, control characters and
+/// bytes that are not UTF-8 escaped, cut after 200 bytes.
 std::string quoted(llvm::StringRef name);
 
-/// The symbol of the parameter with this name: the name itself, which is UTF-8 in a valid file. A name
-/// that is not UTF-8, or has a zero byte, could not pass through C++, JSON and safetensors: in it
-/// backslashes, control characters and invalid bytes become \xNN. `partita export` finds an
-/// initializer by its symbol.
+/// Returns the symbol of the parameter with this name: the name itself, which is UTF-8 in a valid
+/// file. A name that is not UTF-8, or has a zero byte, could not pass through C++, JSON and
+/// safetensors: in it backslashes, control characters and invalid bytes become \xNN. `partita
+/// export` finds an initializer by its symbol.
 std::string symbolName(llvm::StringRef name);
 
 /// A file mapped for reading; unmapped when the last view of it is destroyed.
@@ -34,7 +35,7 @@ struct Mapping {
   size_t size = 0;
 };
 
-/// Where the values of a tensor are, all sizes checked.
+/// Where the values of a tensor are; all sizes are checked.
 struct TensorData {
   /// `declared`: the file states type and shape but carries no values (they were stripped).
   enum Place { declared, inModel, external };
@@ -49,22 +50,22 @@ struct TensorData {
   uint64_t length = 0;  // bytes
   int payloadField = 9; // the TensorProto field; 9 is raw bytes
 
-  /// The bytes at `offset` are the elements in memory order, little endian.
+  /// Returns true if the bytes at `offset` are the elements in memory order, little endian.
   bool isRaw() const;
-  /// Can it be trained, unless it is a buffer?
+  /// Returns true if it can be trained, unless it is a buffer.
   bool isParameter() const { return isFloat(type) && !shape.empty() && count > 1; }
 };
 
 class ModelFile {
 public:
-  /// Reads the model at `path`; on failure one error has been emitted.
+  /// Reads the model at `path`. On failure exactly one error has been emitted.
   static mlir::FailureOr<std::unique_ptr<ModelFile>> open(llvm::StringRef path,
                                                           mlir::MLIRContext *context);
   ~ModelFile();
 
   const onnx::ModelProto &model() const { return *proto; }
   llvm::StringRef path() const { return modelPath; }
-  /// Bytes of the model, and of the external files that `locate` has met.
+  /// Returns the bytes of the model, and of the external files that `locate` has met.
   uint64_t bytes() const;
   mlir::Location location() const { return fileLocation; }
 
@@ -73,13 +74,13 @@ public:
   mlir::FailureOr<TensorData> locate(const onnx::TensorProto &tensor, EmitError emitError);
   /// Fails unless a parameter's values are raw bytes, or 16-bit floats as varints, one per element.
   mlir::LogicalResult checkParameter(const TensorData &data, EmitError emitError);
-  /// The file that a tensor's values are in.
+  /// Maps the file that has a tensor's values.
   mlir::FailureOr<Mapping> map(const TensorData &data, EmitError emitError);
-  /// The values themselves: a view of the mapped file where they are raw, else decoded.
+  /// Returns the values: a view of the mapped file if they are raw, else decoded.
   mlir::FailureOr<HostTensor> read(const TensorData &data, EmitError emitError);
 
-  /// Like `locate` and `read`, but without an error: the importer and the report describe a bad tensor,
-  /// other callers leave it out.
+  /// Like `locate` and `read`, but without errors: the importer and the report describe a bad
+  /// tensor, other callers skip it.
   std::optional<TensorData> tryLocate(const onnx::TensorProto &tensor);
   std::optional<HostTensor> tryRead(const TensorData &data);
   /// Starts an error about a tensor: "tensor 'w': ".
@@ -94,7 +95,7 @@ private:
   mlir::Location fileLocation;
   Mapping mapping;
   std::unique_ptr<onnx::ModelProto> proto;
-  llvm::StringMap<uint64_t> externalSizes; // by location, as it stands in the model
+  llvm::StringMap<uint64_t> externalSizes; // by location, as the model spells it
   llvm::StringMap<Mapping> externalMappings;
 };
 

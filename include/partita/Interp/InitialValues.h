@@ -1,4 +1,4 @@
-//===- InitialValues.h - the values that parameters start with ----------------------*- C++ -*-===//
+//===- InitialValues.h - parameters' initial values ---------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_INTERP_INITIALVALUES_H
 #define PARTITA_INTERP_INITIALVALUES_H
@@ -29,11 +29,11 @@ struct InitialValues {
   std::string folder = ".";
 };
 
-/// The full initial value of a parameter or state; an error is located at it.
+/// Returns the full initial value of a parameter or state; an error is located at it.
 mlir::FailureOr<Tensor> initialValue(mlir::Operation *symbol, const InitialValues &values);
 
-/// Calls @init of the interpreter's module; without one, every parameter gets the initial value of its
-/// symbol.
+/// Calls @init of the interpreter's module. Without @init, every parameter gets the initial value
+/// of its symbol.
 mlir::LogicalResult initialize(Interpreter &interpreter, const InitialValues &values);
 
 } // namespace partita::interp

@@ -1,12 +1,14 @@
 //===- Interpreter.h - executes tensor programs on virtual ranks --------------------*- C++ -*-===//
 //
-// Any phase's IR before `rt` (dialects tx, train, par, zero, amp, offload, func), on as many virtual ranks as the
-// module's mesh has, in double precision: slow, obvious, the oracle of all tests. The ranks run in
-// lockstep, op by op; a collective sees all ranks' tensors and adds them in rank order.
+// Any phase's IR before `rt` (dialects tx, train, par, zero, amp, offload, func), on as many
+// virtual ranks as the module's mesh has, in double precision: slow, obvious, the oracle of all
+// tests. The ranks run in lockstep, op by op; a collective sees all ranks' tensors and adds them in
+// rank order.
 //
 // After every op the placements in its result types are compared with what the ranks have: an
 // invariant or replicated value that differs between ranks is an error at that op. A program with a
-// memory plan is also executed in that memory: a value that is overwritten before its use is an error.
+// memory plan is also executed in that memory: a value that is overwritten before its use is an
+// error.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -26,7 +28,7 @@ namespace partita::interp {
 class Exchange;
 
 struct Options {
-  /// Do casts to f32, f16 and bf16, and all 16-bit results, round? Else they are exact.
+  /// Whether casts to f32, f16 and bf16, and all 16-bit results, round; otherwise they are exact.
   bool roundCasts = false;
   /// What `train.learning_rate` yields.
   double learningRate = 1e-3;
@@ -38,7 +40,7 @@ struct Options {
   uint64_t seed = 1;
 };
 
-/// A parameter or state on all ranks, with the type that says what each rank holds.
+/// A parameter or state on all ranks, with the type that describes what each rank holds.
 struct Stored {
   mlir::Type type;
   RankTensors pieces;
@@ -56,7 +58,7 @@ public:
 
   /// Sets the full value of a parameter or state; an error is located at its symbol.
   mlir::LogicalResult setParameter(llvm::StringRef name, const Tensor &value);
-  /// The full value of a parameter or state.
+  /// Returns the full value of a parameter or state.
   mlir::FailureOr<Tensor> parameter(llvm::StringRef name);
 
   /// Calls a function of the module with full values, cut by the placements of its argument types,
@@ -64,8 +66,8 @@ public:
   mlir::FailureOr<llvm::SmallVector<Tensor>> call(llvm::StringRef function,
                                                   llvm::ArrayRef<Tensor> inputs);
 
-  /// The full gradient that the last call gave each parameter, by the parameter's name: the operand of
-  /// `train.update`, or of the optimizer op whose result the parameter becomes.
+  /// Returns the full gradient of each parameter in the last call, by the parameter's name: the
+  /// operand of `train.update`, or of the optimizer op whose result the parameter becomes.
   const std::map<std::string, Tensor> &gradients() const { return theGradients; }
 
   /// An optimizer op (train::OptimizerInterface) and its operands.
@@ -73,10 +75,10 @@ public:
     mlir::Operation *op;
     llvm::SmallVector<std::shared_ptr<const Tensor>> operands;
   };
-  /// The updates of the last call by their parameters' names, of a program of one rank.
+  /// Returns the updates of the last call by their parameters' names, for a program of one rank.
   const std::map<std::string, Update> &updates() const { return theUpdates; }
 
-  /// The stage, while all run (Stages.h); else null.
+  /// The stage, while all stages run (Stages.h); else null.
   Exchange *exchange = nullptr;
 
 private:

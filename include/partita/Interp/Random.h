@@ -13,7 +13,7 @@
 
 namespace partita::interp {
 
-/// splitmix64 of the counter.
+/// Returns splitmix64 of the counter.
 inline uint64_t mix64(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -21,7 +21,7 @@ inline uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// mix(mix(seed) ^ FNV-1a(name)).
+/// Returns mix(mix(seed) ^ FNV-1a(name)).
 inline uint64_t randomKey(uint64_t seed, llvm::StringRef name) {
   uint64_t hash = 0xCBF29CE484222325ull;
   for (unsigned char byte : name.bytes())
@@ -29,7 +29,7 @@ inline uint64_t randomKey(uint64_t seed, llvm::StringRef name) {
   return mix64(mix64(seed) ^ hash);
 }
 
-/// Element `index` of the standard normal sequence of `key`: twelve uniforms added.
+/// Returns element `index` of the standard normal sequence of `key`: twelve uniforms added.
 inline double standardNormal(uint64_t key, uint64_t index) {
   int64_t sum = 0;
   for (uint64_t j = 0; j < 3; ++j)
@@ -38,17 +38,18 @@ inline double standardNormal(uint64_t key, uint64_t index) {
   return static_cast<double>(sum - 393210) / 65536;
 }
 
-/// A number in [0, 1).
+/// Returns a number in [0, 1).
 inline double uniform(uint64_t key, uint64_t index) {
   return static_cast<double>(mix64(key + index) >> 11) / 9007199254740992.0;
 }
 
-/// The key of a step's random numbers.
+/// Returns the key of a step's random numbers.
 inline uint64_t stepKey(uint64_t seed, int64_t step) {
   return mix64(mix64(seed) + static_cast<uint64_t>(step));
 }
 
-/// Does dropout number `id` drop element `number` (partita_rt/kernels.h states the arithmetic)?
+/// Returns true if dropout number `id` drops element `number` (partita_rt/kernels.h states the
+/// arithmetic).
 inline bool isDropped(uint64_t key, int64_t id, int64_t number, double ratio) {
   uint64_t drawn = mix64(mix64(key + static_cast<uint64_t>(id)) + static_cast<uint64_t>(number));
   return static_cast<double>(drawn >> 32) < ratio * 4294967296.0;

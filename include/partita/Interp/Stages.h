@@ -15,16 +15,17 @@ namespace partita::interp {
 
 class StageInterpreter {
 public:
-  /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module. An
-  /// uncut program is one stage.
-  /// With blocking sends a stage waits at a send until its value is received (in a loop with an order, before the pass
-  /// that sends runs again), without them never.
+  /// Expects stages numbered 0 to n-1 with equal meshes; anything else is an error at the module.
+  /// An uncut program is one stage.
+  ///
+  /// With blocking sends a stage waits at a send until its value is received (in a loop with an
+  /// order, before the pass that sends runs again), without them never.
   static mlir::FailureOr<StageInterpreter> create(mlir::ModuleOp program, Options options,
                                                   bool blockingSends);
-  /// Is it a module of stages?
+  /// Returns true if it is a module of stages.
   static bool isProgram(mlir::ModuleOp module);
 
-  /// One for each stage.
+  /// One interpreter per stage.
   std::vector<Interpreter> stages;
 
   /// Calls a function of every stage with a list of inputs for each, as Interpreter::call does, and

@@ -1,6 +1,6 @@
 //===- Tensor.h - the interpreter's values ------------------------------------------*- C++ -*-===//
 //
-// A host tensor in double precision, the list of what every rank holds of a value, and the two ways
+// A host tensor in double precision, the list of each rank's share of a value, and the conversions
 // between a full value and its ranks' shards.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -26,13 +26,13 @@ struct Tensor {
   std::vector<int64_t> ints;
 
   Tensor() = default;
-  /// Zeros of one rank's shape.
+  /// Creates zeros in the shape of one rank.
   explicit Tensor(mlir::RankedTensorType type);
   Tensor(llvm::ArrayRef<int64_t> shape, bool isReal);
 
   int64_t size() const;
   int64_t dim(int64_t i) const { return shape[i < 0 ? i + shape.size() : i]; }
-  /// The product of all dimensions except the last `trailing` ones.
+  /// Returns the product of all dimensions except the last `trailing` ones.
   int64_t leading(int64_t trailing) const;
   double number(int64_t i) const { return isReal ? reals[i] : static_cast<double>(ints[i]); }
   void setNumber(int64_t i, double value) {
@@ -43,7 +43,7 @@ struct Tensor {
   }
   /// Adds `other`, of the same shape and kind.
   void add(const Tensor &other);
-  /// The same bits (so that a NaN equals itself)?
+  /// Returns true if the bits are the same, so that a NaN equals itself.
   bool identical(const Tensor &other) const;
 };
 
@@ -71,32 +71,33 @@ void walk(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides, int64_
   }
 }
 
-/// "[1, 0, 3]": the index of element `linear` of a tensor of this shape.
+/// Returns "[1, 0, 3]", the index of element `linear` of a tensor of this shape.
 std::string indexText(llvm::ArrayRef<int64_t> shape, int64_t linear);
 
 /// Calls error with a message that describes the problem and returns failure.
 using ErrorFn = llvm::function_ref<void(const llvm::Twine &)>;
 
-/// Checks that the interpreter can hold the tensor type: static, of numbers, and with the shape of one
-/// rank's shard for this mesh. Else calls error.
+/// Checks that the interpreter can hold the tensor type: static, of numbers, and with the shape of
+/// one rank's shard for this mesh. Else calls error.
 mlir::LogicalResult checkType(mlir::Type type, par::MeshAttr mesh, ErrorFn error);
 
-/// What each rank of `mesh` holds of `whole` by the placement in `type`: its shard, the full value, or,
-/// for a partial sum, a random term (by `seed`); the terms add up.
+/// Returns what each rank of `mesh` holds of `whole` by the placement in `type`: its shard, the
+/// full value, or, for a partial sum, a random term (by `seed`); the terms add up.
 mlir::FailureOr<RankTensors> cut(const Tensor &whole, mlir::Type type, par::MeshAttr mesh,
                                  uint64_t seed, ErrorFn error);
 
-/// The full value: partial sums added in rank order, shards put in their places. A value that should be
-/// equal on two ranks and is not is an error that names both.
+/// Returns the full value: partial sums are added in rank order, shards are put in place. A value
+/// that should be equal on two ranks and is not is an error that names both.
 mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                  ErrorFn error);
 
-/// The sums (the max) over each group of ranks that differ along `axis`, in the order of the
+/// Return the sums (the max) over each group of ranks that differ along `axis`, in the order of the
 /// axis; the group shares the result.
 RankTensors sumOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 RankTensors maxOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 
-/// Are values equal on all ranks if the placement in `type` says so? Else calls error.
+/// Checks that values are equal on all ranks if the placement in `type` requires it. Else calls
+/// error.
 mlir::LogicalResult checkAgreement(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                    ErrorFn error);
 

@@ -1,4 +1,4 @@
-//===- Verify.h - is the partitioned program equal to the unpartitioned one? --------*- C++ -*-===//
+//===- Verify.h - compares a partitioned program to the unpartitioned one -----------*- C++ -*-===//
 //
 // Verifies by running both programs with the same parameters, tokens and labels (some are ignored,
 // unevenly: in some samples none counts). The loss, logits, every gradient, and every parameter and
@@ -6,9 +6,10 @@
 //
 //     max |a - b| / max(max |b|, 1e-3 x the largest value of its kind in the model)
 //
-// because some gradients are mathematically zero (a key bias's). If an element's update depends on the
-// rounding of such a gradient, like the sign in Lion, the element may have any value that gradients
-// equal in double precision give; the next step starts from the unpartitioned program's element.
+// because some gradients are mathematically zero (a key bias's). If an element's update depends on
+// the rounding of such a gradient, like the sign in Lion, the element may have any value that
+// gradients equal in double precision give; the next step starts from the unpartitioned program's
+// element.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -37,18 +38,18 @@ struct VerifyReport {
   /// Elements of all steps that differ because of rounding, and the number of their parameters.
   int64_t undecidedElements = 0, undecidedParameters = 0;
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
-  /// A table of the `most` worst errors.
+  /// Prints a table of the `most` worst errors.
   void print(llvm::raw_ostream &os, size_t most) const;
 };
 
-/// Calls @forward and @eval_step, if both modules have them, and @train_step, which both must have or,
-/// as programs for inference, neither (then both must have @forward); an error is located in one of
-/// them. Agreement is the report's worst() against the tolerance.
+/// Calls @forward and @eval_step, if both modules have them, and @train_step, which both must have
+/// or, as programs for inference, neither (then both must have @forward); an error is located in
+/// one of them. Agreement is the report's worst() against the tolerance.
 mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 
-/// Full arguments for a function of a model by their `train.role`: tokens below the vocabulary of their
-/// tables, labels with holes.
+/// Returns full arguments for a function of a model by their `train.role`: tokens below the
+/// vocabulary of their tables, labels with holes.
 mlir::FailureOr<llvm::SmallVector<Tensor>> modelInputs(mlir::func::FuncOp function, uint64_t seed);
 
 } // namespace partita::interp

@@ -1,4 +1,4 @@
-//===- Lowering.h - what a kernel's lowering works with -----------------------------*- C++ -*-===//
+//===- Lowering.h - the context in which a kernel is lowered ------------------------*- C++ -*-===//
 //
 // One Lowering per function: it knows where every tensor is (from `plan-memory`) and provides the
 // pointers. The ops' models (KernelInterface, one file per theme) use it to build `rt` ops.
@@ -40,15 +40,15 @@ struct ModuleLowering {
   llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;
   llvm::StringSet<> kernelNames;
 
-  /// The kernel with this text, created if it is missing. `name` is a suggestion.
+  /// Returns the kernel with this text, created if it is missing. `name` is a suggestion.
   mlir::FlatSymbolRefAttr kernel(mlir::Operation *candidate, llvm::StringRef name);
-  /// An op's hyperparameter; null if the rank's table has the same value, so that the command line can
-  /// change it.
+  /// Returns an op's hyperparameter; null if the rank's table has the same value, so that the
+  /// command line can change it.
   mlir::FloatAttr unlessShared(llvm::StringRef name, mlir::FloatAttr value) const;
 };
 
-/// The field of the rank's table (program.h: Hyper) from which an op's hyperparameter `name` is read;
-/// "" if it is always the op's own.
+/// Returns the field of the rank's table (program.h: Hyper) from which an op's hyperparameter
+/// `name` is read; "" if it is always the op's own.
 llvm::StringRef hyperField(llvm::StringRef name);
 
 class Lowering {
@@ -71,30 +71,30 @@ public:
     return llvm::cast<mlir::RankedTensorType>(tensor.getType());
   }
   int64_t elements(mlir::Value tensor) const { return type(tensor).getNumElements(); }
-  /// A tensor's place and layout.
+  /// Return a tensor's place and layout.
   AtAttr at(mlir::Value tensor) const;
   View view(mlir::Value tensor) const;
   bool hasMemory(mlir::Value tensor) const { return at(tensor).getSpace() != Space::None; }
-  /// Do both have the same place and layout?
+  /// Returns true if both have the same place and layout.
   bool samePlace(mlir::Value a, mlir::Value b) const;
-  /// A splat constant's value, if it has no memory.
+  /// Returns a splat constant's value, if it has no memory.
   mlir::TypedAttr literal(mlir::Value tensor) const;
 
-  /// The pointer to a tensor's first element, named after it.
+  /// Returns the pointer to a tensor's first element, named after it.
   mlir::Value buffer(mlir::Value tensor);
   mlir::Value operand(unsigned i) { return buffer(op->getOperand(i)); }
   mlir::Value result(unsigned i) { return buffer(op->getResult(i)); }
-  /// Null for an unused result without memory.
+  /// Returns null for an unused result without memory.
   mlir::Value resultOrNull(unsigned i) {
     return hasMemory(op->getResult(i)) ? result(i) : mlir::Value();
   }
-  /// A pointer to a place without a tensor.
+  /// Returns a pointer to a place without a tensor.
   mlir::Value pointer(AtAttr at, mlir::Type element, llvm::ArrayRef<int64_t> shape,
                       llvm::StringRef name);
-  /// The op's scratch memory, from a float of it on.
+  /// Returns the op's scratch memory, from float number `first` on.
   mlir::Value scratch(int64_t first = 0, llvm::StringRef name = "scratch");
 
-  /// The buffers in which a sum over ranks is computed, with the operands' values in them.
+  /// Returns the buffers in which a sum over ranks is computed, with the operands' values in them.
   llvm::SmallVector<mlir::Value> summed();
 
   /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
@@ -102,25 +102,26 @@ public:
   /// Casts the elements at one pointer to another, with the kernel of a cast.
   void convert(mlir::Value destination, mlir::Value source, int64_t elements);
 
-  /// Inside a region of a loop over micro-batches: arguments are in batches, in running sums, or where
-  /// earlier regions have them. Forgets the loop's pointers at the end.
+  /// Enters a region of a loop over micro-batches: arguments are in batches, in running sums, or
+  /// where earlier regions have them. leaveLoop forgets the loop's pointers.
   void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
-  /// The number of the micro-batch in a region of a loop with an order; null elsewhere.
+  /// Returns the number of the micro-batch in a region of a loop with an order; null elsewhere.
   mlir::Value microBatch() const { return micro; }
 
-  /// Another value's name: unique in the function.
+  /// Returns a name for another value, unique in the function.
   std::string uniqueName(llvm::StringRef wish);
-  /// The variable by which an AsyncStartInterface is waited for; "" for any other op.
+  /// Returns the variable by which an AsyncStartInterface is waited for; "" for any other op.
   std::string pendingOf(mlir::Operation *start);
-  /// Gives it one that is declared already.
+  /// Sets it to a variable that is declared already.
   void setPending(mlir::Operation *start, llvm::StringRef variable) {
     pending[start] = variable.str();
   }
 
 private:
   std::string nameOf(mlir::Value tensor);
-  /// An argument of a later region as the region that saves it has it; null for a micro-batch and all else.
+  /// Returns an argument of a later region as the region that saves it has it; null for
+  /// micro-batches and other values.
   mlir::Value savedAs(mlir::Value tensor) const;
   mlir::Location named(llvm::StringRef name);
 
@@ -148,7 +149,7 @@ mlir::LogicalResult lowerWait(mlir::Operation *op, Lowering &lowering);
 /// Attaches KernelInterface to the ops of `tx`, `train`, `par`, `zero` and `offload`.
 void registerKernelModels(mlir::DialectRegistry &registry);
 
-/// One per theme.
+/// Attach the kernels of one theme each.
 void attachGemmKernels(mlir::MLIRContext *context);
 void attachFusedProducts(mlir::MLIRContext *context);
 void attachElementwiseKernels(mlir::MLIRContext *context);

@@ -1,5 +1,4 @@
-//===- Naming.h - what a value is called in the program -----------------------------*- C++ -*-===//
-// C++ -*-===//
+//===- Naming.h - names of values in the program ------------------------------------*- C++ -*-===//
 //
 // A value is named after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
 // parameter ("h.0.attn.c_attn.weight.grad"), anything else after its node in the model or, if that
@@ -21,9 +20,9 @@ class Naming {
 public:
   explicit Naming(mlir::func::FuncOp function);
 
-  /// A name, not yet an identifier.
+  /// Returns a name, not yet an identifier.
   std::string of(mlir::Value tensor) const;
-  /// The model's module that an op belongs to, "h.0.attn.c_attn"; "" if it is unknown.
+  /// Returns the model's module that an op belongs to, "h.0.attn.c_attn"; "" if it is unknown.
   std::string moduleOf(mlir::Operation *op) const;
 
 private:
@@ -31,7 +30,7 @@ private:
   void nameGradient(mlir::Value gradient, std::string name);
   void nameLoss(mlir::func::FuncOp function);
   void findModules(mlir::func::FuncOp function);
-  /// The parameter that an op reads, through views; "" if none.
+  /// Returns the parameter that an op reads, through views; "" if there is none.
   llvm::StringRef parameterOf(mlir::Operation *op) const;
   llvm::StringRef labelOf(mlir::Operation *op) const;
   void findSharedTables(mlir::func::FuncOp function);

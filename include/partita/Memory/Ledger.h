@@ -1,4 +1,4 @@
-//===- Ledger.h - what the memory of a rank holds, op by op -------------------------*- C++ -*-===//
+//===- Ledger.h - what a rank's memory is used for, op by op ------------------------*- C++ -*-===//
 //
 // `plan-memory` records every buffer of the arena on the module. The ledger is read from there, or
 // from the manifest of a compiled program, and adds up: by kind, by layer, at the peak and at every
@@ -17,15 +17,15 @@
 
 namespace partita::memory {
 
-/// What memory is used for: a case there, a row in `kinds()` here. A buffer is an activation
-/// unless the pass that makes or plans it says otherwise; the result of a sequence-parallel gather is
-/// an activation of its layer, since the next matmul reads it like any other. Communication is for
+/// What memory is used for: a case there, a row in `kinds()` here. A buffer is an activation unless
+/// the pass that makes or plans it says otherwise; the result of a sequence-parallel gather is an
+/// activation of its layer, since the next matmul reads it like any other. Communication is for
 /// buffers that exist only for collectives: copies that are summed in place.
 using Kind = rt::MemoryKind;
 constexpr size_t kKinds = rt::getMaxEnumValForMemoryKind() + 1;
 
 struct KindRow {
-  llvm::StringLiteral title; ///< of all of them
+  llvm::StringLiteral title; ///< for the kind as a whole
   llvm::StringLiteral color; ///< in the picture
   bool persistent;           ///< lives as long as the program
 };
@@ -33,8 +33,8 @@ struct KindRow {
 llvm::ArrayRef<KindRow> kinds();
 inline const KindRow &rowOf(Kind kind) { return kinds()[static_cast<size_t>(kind)]; }
 
-/// Every offset in the arena (and in pinned memory) is a multiple of this, for vector loads. All sums
-/// include this padding.
+/// Every offset in the arena (and in pinned memory) is a multiple of this, for vector loads. All
+/// sums include this padding.
 constexpr int64_t kAlignment = 64;
 inline int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -75,24 +75,24 @@ struct Ledger {
   std::string function;
   int64_t arena = 0, peak = 0, ops = 0;
   Moment at;                   ///< of the peak
-  Sums persistent{};           ///< beside the arena
+  Sums persistent{};           ///< outside the arena
   std::vector<Buffer> buffers; ///< of the arena
 
-  /// What lives at each op.
+  /// Returns the live bytes at each op.
   std::vector<Sums> live() const;
 
   struct KindUse {
     Kind kind;
     int64_t atPeak = 0, largest = 0, largestAt = 0;
   };
-  /// The kinds of which the arena has buffers.
+  /// Returns the kinds of which the arena has buffers.
   std::vector<KindUse> byKind() const;
   struct PlaceUse {
     int64_t place = 0, forward = 0, backward = 0, largest = 0; ///< at the peak; ever
   };
-  /// Activations by their layer, in the order of the model.
+  /// Returns activations by layer, in the order of the model.
   std::vector<PlaceUse> byPlace() const;
-  /// The largest buffers that live at the peak.
+  /// Returns the largest buffers that live at the peak.
   std::vector<const Buffer *> holders(size_t most) const;
 
   /// The function whose buffers are reported one by one: train_step, or forward if there is none.
@@ -100,7 +100,7 @@ struct Ledger {
                                   Side side = Side::Device);
   /// Reads what `describe` wrote, or its entry "host"; none if that is not a ledger.
   static std::optional<Ledger> fromJson(const llvm::json::Object &memory);
-  /// Without the buffers.
+  /// Omits the buffers.
   llvm::json::Object toJson() const;
 };
 
@@ -112,18 +112,18 @@ struct Part {
   bool always; ///< reported even if the entry is missing
 };
 llvm::ArrayRef<Part> deviceParts();
-/// Of what `describe` wrote.
+/// Returns the total of these entries.
 int64_t deviceBytes(const llvm::json::Object &memory);
-/// Only these entries, for a module after phase `memory`. The scratch memory of GPU kernels is known
-/// when they are chosen, in phase `lower`.
+/// Returns only these entries, for a module after phase `memory`. The scratch memory of GPU kernels
+/// is known once they are chosen, in phase `lower`.
 llvm::json::Object deviceSizes(mlir::ModuleOp module);
 
-/// All that is known of a module's memory after phase `memory`: the manifest's entry "memory"
-/// (tools/partita/Program.h). If something is offloaded, its entry "host" says the same of host
-/// memory, with pinned memory as "arena".
+/// Describes a module's memory after phase `memory`: the manifest's entry "memory"
+/// (tools/partita/Program.h). If anything is offloaded, its entry "host" describes host memory,
+/// with pinned memory as "arena".
 llvm::json::Object describe(mlir::ModuleOp module);
 
-/// The pipeline stage whose ranks need the most memory.
+/// Returns the pipeline stage whose ranks need the most memory.
 mlir::ModuleOp fullestOf(llvm::ArrayRef<mlir::ModuleOp> stages);
 
 } // namespace partita::memory

@@ -23,8 +23,9 @@ struct Storage {
   llvm::SmallVector<mlir::Value> values; // all values in it
 };
 
-/// The memory of micro-batches in flight: rings of equal blocks in the arena or in pinned memory, one in each for each
-/// lifetime of saved values. Values in them have Space::InFlight, and an offset as #rt.in_flight counts it.
+/// The memory of micro-batches in flight: rings of equal blocks in the arena or in pinned memory,
+/// one in each for each lifetime of saved values. Values in them have Space::InFlight, and an
+/// offset as #rt.in_flight counts it.
 struct InFlight {
   struct Ring {
     rt::Space space = rt::Space::Arena; // or Pinned
@@ -51,7 +52,8 @@ struct FunctionPlan {
   std::vector<Storage> storages;
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<mlir::Operation *, int> workspace; // scratch per op
-  /// Per operand of a collective: where it is summed; of @forward's return: where the host finds it.
+  /// Per operand of a collective: where it is summed; of @forward's return: where the host finds
+  /// it.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>> operandsInto;
   llvm::DenseMap<mlir::Operation *, int> number; // position of each op
   InFlight inFlight;
@@ -59,14 +61,16 @@ struct FunctionPlan {
   unsigned views = 0, copies = 0, inPlace = 0;
 };
 
-/// Decides which storage each value uses, without offsets in the arena. Reports an op without a kernel,
-/// and a parameter that is read after it was overwritten.
+/// Decides which storage each value uses, without offsets in the arena. Reports an op without a
+/// kernel, and a parameter that is read after it was overwritten.
 mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
                                            const llvm::StringMap<Persistent> &persistent);
 
-/// Gives the storages in `space` (the arena, pinned memory, a block of a ring) their offsets; returns its size.
+/// Assigns offsets to the storages in `space` (the arena, pinned memory, a block of a ring).
+/// Returns its size.
 int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space, unsigned ring = 0);
-/// Gives all storages of a function, and the saved values of its micro-batches in flight, their offsets.
+/// Assigns offsets to all storages of a function, and to the saved values of its micro-batches in
+/// flight.
 void assignOffsets(FunctionPlan &plan);
 
 /// If updates can be one launch, extends the lifetime of what they read to the last of them, unless
@@ -76,7 +80,8 @@ void keepForUpdates(mlir::func::FuncOp function, FunctionPlan &plan);
 /// Distinguishes gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
 
-/// The ledger of a function's use of the arena and, if it uses any, of pinned memory; `Ledger::of` reads them.
+/// Returns the ledger of a function's use of the arena and, if it uses any, of pinned memory;
+/// `Ledger::of` reads them.
 llvm::SmallVector<rt::LedgerAttr> ledgersOf(mlir::func::FuncOp function, const FunctionPlan &plan);
 
 } // namespace partita::memory

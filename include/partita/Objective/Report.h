@@ -1,4 +1,4 @@
-//===- Report.h - what would be minimized of a model, and why -----------------------*- C++ -*-===//
+//===- Report.h - what training a model would minimize, and why ---------------------*- C++ -*-===//
 
 #ifndef PARTITA_OBJECTIVE_REPORT_H
 #define PARTITA_OBJECTIVE_REPORT_H
@@ -19,7 +19,7 @@ struct ObjectiveReport {
   llvm::json::Object toJson() const;
 };
 
-/// Tries it on a copy of the module.
+/// Runs `--objective auto` on a copy of the module.
 ObjectiveReport reportObjective(mlir::ModuleOp module);
 
 } // namespace partita

@@ -1,4 +1,4 @@
-//===- PassesHelp.h - our passes, by phase, in running order ------------------------*- C++ -*-===//
+//===- PassesHelp.h - help for the passes, by phase, in running order ---------------*- C++ -*-===//
 
 #ifndef PARTITA_PHASES_PASSESHELP_H
 #define PARTITA_PHASES_PASSESHELP_H
@@ -6,7 +6,7 @@
 namespace partita {
 
 /// Prints every phase's pipeline, with the plan options that it reads, and its passes with their
-/// options, to the standard output. All must be registered.
+/// options, to standard output. All must be registered.
 void printPassesHelp();
 
 } // namespace partita

@@ -1,8 +1,8 @@
 //===- Phases.h - the phases, joined by name -------------------------------------*- C++ -*-===//
 //
-// A phase is a name, a list of passes and the reason for its position. A pass may read ${option}, the
-// value of that plan option (Plan.h). Any phase's output can be the next one's input: the attribute
-// `train.phase` of a module is the last phase that it went through.
+// A phase is a name, a list of passes and the reason for its position. A pass may read ${option},
+// the value of that plan option (Plan.h). Any phase's output can be the next one's input: the
+// attribute `train.phase` of a module is the last phase that it went through.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -22,15 +22,16 @@ struct Phase {
   llvm::StringLiteral reason;                 ///< for its position
 };
 
-/// All phases in running order.
+/// Returns all phases in running order.
 llvm::ArrayRef<Phase> phases();
 
-/// The phase's place in phases(), or -1.
+/// Returns the phase's index in phases(), or -1.
 int phaseIndex(llvm::StringRef name);
 
-/// Is it a module of pipeline stages, each a module? Then phases run on each of them.
+/// Returns true for a module of pipeline stages, each a module. Then phases run on each of them.
 bool isOfStages(mlir::ModuleOp module);
-/// The phase's pipeline with the plan's values in it; its last pass records the phase on the module.
+/// Returns the phase's pipeline with the plan's values; its last pass records the phase on the
+/// module.
 std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages = false);
 
 /// The pass that checks what holds after the phase, on the program as a whole.
@@ -38,17 +39,19 @@ llvm::StringRef contractOf(const Phase &phase);
 
 /// Does the phase's pipeline read the plan option?
 bool reads(const Phase &phase, llvm::StringRef option);
-/// The first phase that does, or -1.
+/// Returns the index of the first phase that reads it, or -1.
 int firstReader(llvm::StringRef option);
 
-/// Reads the module's `#train.plan` into `plan`, which stays as it is where there is none; an error if it is wrong.
+/// Reads the module's `#train.plan` into `plan`, which does not change if there is none. Fails if
+/// it is wrong.
 mlir::LogicalResult readModulePlan(mlir::ModuleOp module, Plan &plan);
-/// Gives the options of `plan` that are not set the values of `earlier`, the plan of a module that goes on with
-/// `nextPhase`. Returns what is wrong, "OPTION: ...": an option that a phase has already read cannot change any more.
+/// Sets unset options of `plan` from `earlier`, the plan of a module that continues with
+/// `nextPhase`. Returns what is wrong, "OPTION: ...": an option that a phase has already read
+/// cannot change any more.
 std::string joinPlans(Plan &plan, const Plan &earlier, int nextPhase);
 
-/// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options that it reads:
-/// `--partita-partition="mesh=dp=2"`. All others are those of the module's `#train.plan`.
+/// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options that
+/// it reads: `--partita-partition="mesh=dp=2"`. All others are those of the module's `#train.plan`.
 void registerPhases();
 
 /// Runs the phases from `first` to `last` (places in phases()) one by one and records each on the
@@ -56,10 +59,11 @@ void registerPhases();
 mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const Plan &plan,
                               llvm::function_ref<void(const Phase &)> begins = nullptr);
 
-/// The place of the first phase that the module has not gone through; -1 and a diagnostic if its
-/// train.phase is not a phase, or is missing where there is a plan.
+/// Returns the index of the first phase that the module has not been through; -1 after an error if
+/// its train.phase is not a phase, or is missing although there is a plan.
 int nextPhase(mlir::ModuleOp module);
-/// An error unless the module has been through the phase before phases()[index], or has no train.phase.
+/// Fails unless the module has been through the phase before phases()[index], or has no
+/// train.phase.
 mlir::LogicalResult expectPhaseBefore(mlir::ModuleOp module, int index);
 
 /// On the module: the name of the last phase that it went through.

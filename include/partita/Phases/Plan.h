@@ -1,7 +1,7 @@
-//===- Plan.h - the plan options: one table -----------------------------------------*- C++ -*-===//
+//===- Plan.h - the table of plan options -------------------------------------------*- C++ -*-===//
 //
-// A plan option is one row: the command line's option and its help, the key in `#train.plan` and the name
-// in a phase's pipeline text all come from it.
+// A plan option is one row: the command line's option and its help, the key in `#train.plan` and
+// the name in a phase's pipeline text all come from it.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ struct PlanOption {
     Mesh,     ///< axis=size,... ; empty is one rank
     Cuts,     ///< one of `values`, or cuts:LAYER,... in ascending order
     Integer,  ///< within [low, high]
-    Bytes,    ///< the same, perhaps with a unit (partita/Support/ParseBytes.h)
+    Bytes,    ///< like Integer, optionally with a unit (partita/Support/ParseBytes.h)
     Real,     ///< within [low, high]; or empty, if that is the initial value
     Rate,     ///< within [low, high), as runs read it (partita_rt/lr_schedule_text.h)
     Choice,   ///< one of `values`, separated by '|'
-    Named,    ///< one of `values`, optionally with ':' and a name of the model
-    Text,     ///< a name of the model
+    Named,    ///< one of `values`, optionally with ':' and a name in the model
+    Text,     ///< a name in the model
     List,     ///< words separated by commas; may be given several times
     Bindings, ///< NAME=WORD, as `value` has it, separated by commas; may be given several times
     Words,    ///< some of `values`, separated by commas
@@ -42,65 +42,67 @@ struct PlanOption {
   llvm::StringLiteral initial;
   double low, high;
   llvm::StringLiteral help;
-  /// Its value in the unpartitioned program, with which `partita verify` compares; null: the plan's, as it says
-  /// what is computed and not how.
+  /// Its value in the unpartitioned program, with which `partita verify` compares; null: the
+  /// plan's, since the option changes what is computed rather than how.
   const char *unpartitioned = nullptr;
-  /// Without effect on a program for inference: it decides the objective's, the gradients' or the updates' part.
+  /// Has no effect on a program for inference: it concerns the objective, the gradients or the
+  /// updates.
   bool ofTraining = false;
 };
 
 llvm::ArrayRef<PlanOption> planOptions();
 const PlanOption *findPlanOption(llvm::StringRef name);
 
-/// Do several values of the option add up (instead of the last one counting)?
+/// Returns true if several values of the option add up, false if the last one counts.
 inline bool addsUp(const PlanOption &option) {
   return option.kind == PlanOption::List || option.kind == PlanOption::Bindings ||
          option.kind == PlanOption::Groups ||
          option.kind == PlanOption::Words;
 }
 
-/// Empty if `text` is a value of the option, else what is wrong with it.
+/// Returns what is wrong with `text` as a value of the option, or "".
 std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);
 
-/// The canonical form of a value that checkPlanValue accepts: bytes without a unit, types by their full
-/// names.
+/// Returns the canonical form of a value that checkPlanValue accepts: bytes without a unit, types
+/// by their full names.
 std::string plainPlanValue(const PlanOption &option, llvm::StringRef text);
 
 /// An option without effect, and why: "has no effect without --zero-stage 3".
 struct Ineffective {
   llvm::StringRef option;
   std::string reason;
-  /// The sentence for the command line.
+  /// Returns the sentence for the command line.
   std::string text() const { return "--" + option.str() + ": " + reason; }
 };
 
 /// The values of the plan options, each as checked text in its canonical form.
 class Plan {
 public:
-  /// The value that was set, or the option's initial one.
+  /// Returns the value that was set, or the option's initial one.
   llvm::StringRef get(llvm::StringRef name) const;
   bool isSet(llvm::StringRef name) const { return values.contains(name); }
-  /// A value for a phase's pipeline text: an option's, or a part of the mesh, since the axis of pipeline
-  /// stages is not in the mesh of a stage's ranks:
+  /// Returns a value for a phase's pipeline text: an option's, or a part of the mesh, since the
+  /// axis of pipeline stages is not in the mesh of a stage's ranks:
   ///
   ///     mesh.stages   the size of pp, 1 if there is none
-  ///     mesh.axis     the number of axes in front of pp
+  ///     mesh.axis     the number of axes before pp
   ///     mesh.ranks    the other axes
   std::string textFor(llvm::StringRef placeholder) const;
-  /// Pipeline stages.
+  /// Returns the number of pipeline stages.
   int64_t stages() const;
   /// Sets a value that checkPlanValue accepts.
   void set(llvm::StringRef name, llvm::StringRef value);
   /// Makes it the plan of the unpartitioned program: one rank, float32, no recomputation.
   void setUnpartitioned();
 
-  /// An option that is set, to a value other than its initial one, and that another option leaves without
-  /// effect.
+  /// Returns an option that is set to a value other than its initial one, although another option
+  /// leaves it without effect.
   std::optional<Ineffective> findIneffective() const;
 
-  /// `#train.plan` with every option, set or not, so that the module records how it was made.
+  /// Returns `#train.plan` with every option, set or not, so that the module records how it was
+  /// made.
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
-  /// Reads a module's `#train.plan`; returns what is wrong with it, empty if nothing is.
+  /// Reads a module's `#train.plan`. Returns what is wrong with it, or "".
   std::string fromAttribute(mlir::Attribute attribute);
 
 private:

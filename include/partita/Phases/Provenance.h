@@ -1,4 +1,4 @@
-//===- Provenance.h - what ops know of where they come from, through passes ---------*- C++ -*-===//
+//===- Provenance.h - carries ops' provenance through passes ------------------------*- C++ -*-===//
 #ifndef PARTITA_PHASES_PROVENANCE_H
 #define PARTITA_PHASES_PROVENANCE_H
 
@@ -7,8 +7,8 @@
 namespace partita {
 
 /// Makes every pass of the manager carry provenance (dialects/Interfaces/Provenance.h) from the ops
-/// that it finds to those that it builds from them. Every manager that runs passes on a program needs
-/// it; add it after whatever prints IR.
+/// that it finds to those that it builds from them. Every manager that runs passes on a program
+/// needs it; add it after anything that prints IR.
 void carryProvenance(mlir::PassManager &manager);
 
 /// Until the manager ends, messages have a place in a file or none, but never a location's text.

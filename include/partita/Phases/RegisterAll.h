@@ -1,4 +1,4 @@
-//===- RegisterAll.h - everything that a tool of Partita knows ----------------------*- C++ -*-===//
+//===- RegisterAll.h - registers all dialects, passes and pipelines -----------------*- C++ -*-===//
 
 #ifndef PARTITA_PHASES_REGISTERALL_H
 #define PARTITA_PHASES_REGISTERALL_H
@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// All dialects into `registry`; all passes of all folders, upstream's transforms and the pipelines
-/// of Phases.h into MLIR's registries. May be called once per process.
+/// Registers all dialects in `registry`, and all passes of all folders, upstream's transforms and
+/// the pipelines of Phases.h with MLIR. May be called once per process.
 void registerEverything(mlir::DialectRegistry &registry);
 
 } // namespace partita

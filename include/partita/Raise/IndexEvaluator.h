@@ -1,4 +1,4 @@
-//===- IndexEvaluator.h - elements of values that depend on nothing, on demand ------*- C++ -*-===//
+//===- IndexEvaluator.h - evaluates single elements of constant graphs --------------*- C++ -*-===//
 //
 // A causal mask has as many elements as there are pairs of positions, and the program writes it as
 // a graph: comparisons of iotas, slices, broadcasts over batch and heads. This evaluates any
@@ -20,11 +20,11 @@ public:
   /// Assumes that every element of `value` is `element`: for the scores under a mask.
   void assume(mlir::Value value, double element) { assumed[value] = element; }
 
-  /// One element; none (see `obstacle`) if an op on the way is not understood.
+  /// Returns one element; nothing (see `obstacle`) if an op on the way is not understood.
   std::optional<double> element(mlir::Value value, llvm::ArrayRef<int64_t> index);
-  /// The elements along the last dimension at the given leading indices.
+  /// Returns the elements along the last dimension at the given leading indices.
   std::optional<std::vector<double>> row(mlir::Value value, llvm::ArrayRef<int64_t> leading);
-  /// May elements differ along dimension `dim`? False is certain.
+  /// Returns false only if elements certainly do not differ along dimension `dim`.
   bool variesAlong(mlir::Value value, int64_t dim);
 
   /// The op that was not understood, if any.

@@ -1,4 +1,4 @@
-//===- Products.h - the two products around attention's softmax ---------------------*- C++ -*-===//
+//===- Products.h - the two matmuls around attention's softmax ----------------------*- C++ -*-===//
 
 #ifndef PARTITA_RAISE_PRODUCTS_H
 #define PARTITA_RAISE_PRODUCTS_H
@@ -8,21 +8,24 @@
 
 namespace partita::raise {
 
-/// The ops that may be between the softmax and the matmuls: elementwise ops and reshapes.
+/// Returns true for ops that may be between the softmax and the matmuls: elementwise ops and
+/// reshapes.
 bool isBetween(mlir::Operation *op);
 
-/// The matmul from whose result `masked` is computed, through such ops; null if there is none.
+/// Returns the matmul from whose result `masked` is computed, through such ops; null if there is
+/// none.
 tx::BatchMatMulOp findScores(mlir::Value masked, const Independent &independent);
 
-/// The matmul whose left operand is all that the softmax is used for; null if there is none.
+/// Returns the matmul whose left operand is the only use of the softmax; null if there is none.
 tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior);
 
-/// Why a softmax between two matmuls is not attention, if it is not along the keys; else empty.
+/// Returns why a softmax between two matmuls is not attention, if it is not along the keys; else
+/// "".
 std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent);
 
-/// If a matmul's left operand is computed elementwise from another matmul's result, by more than sums
-/// and products, and both have computed right operands: the op in the place of attention's softmax;
-/// else null. (With weights on the right it would be an MLP.)
+/// If a matmul's left operand is computed elementwise from another matmul's result, by more than
+/// sums and products, and both have computed right operands, returns the op in the place of
+/// attention's softmax; else null. (With weights on the right it would be an MLP.)
 mlir::Operation *findOtherWeights(tx::BatchMatMulOp product, const Independent &independent);
 
 } // namespace partita::raise

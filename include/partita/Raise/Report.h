@@ -1,4 +1,4 @@
-//===- Report.h - what would be raised in a module, and what nearly would -----------*- C++ -*-===//
+//===- Report.h - what a module has to raise, and near misses -----------------------*- C++ -*-===//
 
 #ifndef PARTITA_RAISE_REPORT_H
 #define PARTITA_RAISE_REPORT_H
@@ -9,8 +9,8 @@
 
 namespace partita {
 
-/// The number of composites of an imported module raised to each op, and the near misses, by their ONNX
-/// node's name, with the reason.
+/// The number of composites of an imported module raised to each op, and the near misses, by their
+/// ONNX node's name, with the reason.
 struct RaiseReport {
   std::map<std::string, unsigned> raised;                  ///< by op
   std::vector<std::pair<std::string, std::string>> nearly; ///< node, reason

@@ -1,4 +1,4 @@
-//===- Balance.h - layers cut into contiguous ranges -----------------------------------*- C++ -*-===//
+//===- Balance.h - cuts layers into contiguous ranges ----------------------------------*- C++ -*-===//
 //
 // Compares all cuts by dynamic programming over the number of layers in the first ranges:
 // O(ranges x layers^2).
@@ -18,16 +18,16 @@ struct TooMuch {
   int64_t range, begin, end;
 };
 
-/// The cost of each layer, in FLOPs of both passes or in elements of parameters. Ops before the first layer and after the
-/// last one count with that layer.
+/// Returns the cost of each layer, in FLOPs of both passes or in elements of parameters. Ops before
+/// the first layer or after the last one count with that layer.
 llvm::SmallVector<double> costsOfLayers(llvm::ArrayRef<LayerWork> work, bool byParameters = false);
 
-/// The first layer of each range, with the least cost of the most expensive range and, among equals, the least sum of
-/// squared costs. Empty if in every cut some range has too much.
+/// Returns the first layer of each range. Minimizes the cost of the most expensive range and, among
+/// equals, the sum of squared costs. Empty if every cut has a range that is too much.
 llvm::SmallVector<int64_t> balance(llvm::ArrayRef<double> costs, int64_t ranges,
                                    llvm::ArrayRef<TooMuch> tooMuch = {});
 
-/// The cuts nearest to the given ones, in layers moved.
+/// Returns the cuts nearest to the given ones, in layers moved.
 llvm::SmallVector<int64_t> nearest(llvm::ArrayRef<int64_t> firsts, int64_t layers,
                                    llvm::ArrayRef<TooMuch> tooMuch);
 

@@ -1,4 +1,4 @@
-//===- NamePattern.h - what a user calls names by -----------------------------------*- C++ -*-===//
+//===- NamePattern.h - glob patterns for names --------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_SUPPORT_NAMEPATTERN_H
 #define PARTITA_SUPPORT_NAMEPATTERN_H
@@ -11,17 +11,18 @@
 
 namespace partita {
 
-/// A glob pattern for names of parameters or tensors, for --freeze, --trainable and --shard, with its
-/// error messages.
+/// A glob pattern for names of parameters or tensors, for --freeze, --trainable and --shard, with
+/// its error messages.
 class NamePattern {
 public:
-  /// An error reads "'[' is no glob pattern: REASON". The text must outlive the pattern.
+  /// Parses a pattern. An error reads "'[' is no glob pattern: REASON". The text must outlive the
+  /// pattern.
   static llvm::Expected<NamePattern> parse(llvm::StringRef text);
 
   bool match(llvm::StringRef name) const { return glob.match(name); }
-  /// Is it a name, without wildcards?
+  /// Returns true if it is a name, without wildcards.
   bool isName() const { return text.find_first_of("*?[]{}\\") == llvm::StringRef::npos; }
-  /// "no KIND matches 'h.2.*'", and the names that the user may have meant.
+  /// Returns "no KIND matches 'h.2.*'", and the names that the user may have meant.
   std::string unmatched(llvm::StringRef kind, llvm::ArrayRef<llvm::StringRef> names) const;
 
 private:

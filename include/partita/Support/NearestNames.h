@@ -1,4 +1,4 @@
-//===- NearestNames.h - what a user probably meant ----------------------------------*- C++ -*-===//
+//===- NearestNames.h - suggestions for misspelled names ----------------------------*- C++ -*-===//
 
 #ifndef PARTITA_SUPPORT_NEARESTNAMES_H
 #define PARTITA_SUPPORT_NEARESTNAMES_H
@@ -10,13 +10,13 @@
 
 namespace partita {
 
-/// The max edit distance of a typing error.
+/// Returns the max edit distance of a typo.
 inline unsigned farthestError(llvm::StringRef word) {
   return std::max<unsigned>(2, word.size() / 3);
 }
 
-/// The one of `known` that is nearest to `word`, ignoring case; "" if all are farther away. In the header,
-/// for libraries that link only LLVM's Support.
+/// Returns the one of `known` that is nearest to `word`, ignoring case; "" if all are farther away.
+/// Defined in the header for libraries that link only LLVM's Support.
 inline llvm::StringRef nearestName(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known,
                                    unsigned farthest) {
   llvm::StringRef best;
@@ -32,9 +32,9 @@ inline llvm::StringRef nearestName(llvm::StringRef word, llvm::ArrayRef<llvm::St
   return nearestName(word, known, farthestError(word));
 }
 
-/// "; 'x.h.*.w' matches 'x.h.0.w' and 3 more" for a glob pattern 'h.*.w', which lacks the beginning or
-/// the end of names; else "; the nearest names are 'a', 'b'": at most three names, by edit distance from
-/// the pattern without its stars. Empty if there are no names.
+/// Returns "; 'x.h.*.w' matches 'x.h.0.w' and 3 more" for a glob pattern 'h.*.w', which lacks the
+/// beginning or end of names; else "; the nearest names are 'a', 'b'": at most three names, by edit
+/// distance from the pattern without its stars. Empty if there are no names.
 std::string nearestNames(llvm::StringRef pattern, llvm::ArrayRef<llvm::StringRef> names);
 
 } // namespace partita

@@ -10,8 +10,9 @@
 
 namespace partita {
 
-/// "512", "64K", "1.5G" as bytes: a number, K, M, G or T for powers of 1024, and optionally B or iB
-/// ("2 MiB"). A fraction needs a unit. None, and `problem` set, if the text is not such a size.
+/// Parses "512", "64K", "1.5G" as bytes: a number, K, M, G or T for powers of 1024, and optionally
+/// B or iB ("2 MiB"). A fraction needs a unit. Returns none and sets `problem` if the text is not
+/// such a size.
 std::optional<int64_t> parseBytes(llvm::StringRef text, std::string *problem = nullptr);
 
 } // namespace partita

@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// llvm::json::parse, which recurses into arrays and objects, with a limit: text that nests deeper
-/// than any file of ours is an error instead of the end of the stack.
+/// Parses like llvm::json::parse, which recurses into arrays and objects, but with a limit: text
+/// that nests deeper than any of our files is an error rather than a stack overflow.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
 
 } // namespace partita

@@ -1,4 +1,4 @@
-//===- PassStatistic.h - counts of what passes change ------------------------------*- C++ -*-===//
+//===- PassStatistic.h - counts what passes change ---------------------------------*- C++ -*-===//
 //
 // MLIR's own statistics count nothing if LLVM was built without assertions, as Debian's is. So the
 // statistics of our Passes.td use this class (partita_passes in cmake/Partita.cmake), which always
@@ -14,7 +14,8 @@
 
 namespace partita {
 
-/// One count of one pass. When the pass is destroyed, the count joins those that printPassStatistics prints.
+/// One count of one pass. When the pass is destroyed, the count joins those that
+/// printPassStatistics prints.
 class PassStatistic {
 public:
   PassStatistic(mlir::Pass *owner, const char *name, const char *description)

@@ -1,7 +1,7 @@
 //===- StableSort.h - a sort that keeps the order of equal elements -----------------*- C++ -*-===//
 //
-// In place of llvm::stable_sort: libstdc++'s std::stable_sort instantiates std::get_temporary_buffer,
-// which C++17 deprecates, and clang warns of that in every file that does so.
+// Replaces llvm::stable_sort: libstdc++'s std::stable_sort instantiates std::get_temporary_buffer,
+// which C++17 deprecates, so clang warns in every file that uses it.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace partita {
 
-/// Sorts `range` by `less`; elements of which neither is less keep their order.
+/// Sorts `range` by `less`; equivalent elements keep their order.
 template <typename Range, typename Less> void stableSort(Range &range, Less less) {
   using Element = std::decay_t<decltype(range[0])>;
   auto order = llvm::to_vector(llvm::seq<size_t>(0, range.size()));

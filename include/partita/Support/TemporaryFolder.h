@@ -11,16 +11,16 @@
 
 namespace partita {
 
-/// A folder beside the one that it becomes. It disappears unless `becomeTarget` is called, even if
-/// SIGINT, SIGTERM or SIGHUP ends the process. One at a time. Functions that return text return what
-/// went wrong, after the path, or an empty text.
+/// A folder next to the target that it becomes. It is removed unless `becomeTarget` is called, even
+/// if SIGINT, SIGTERM or SIGHUP ends the process. Only one may exist at a time. Functions that
+/// return text return what went wrong, after the path, or "".
 ///
-/// What SIGKILL or a crash leaves, the next folder for the same target removes:
+/// If SIGKILL or a crash leaves a folder behind, the next one for the same target removes it:
 /// TARGET.partial-BOOT-xxxxxx of this boot of this machine, if no process holds a lock on it. The
 /// kernel drops a lock with its process, so a reused process ID causes no mistake. Folders of other
-/// machines that share the file system stay, since not every file system shows one machine's locks to
-/// another; so do those from before a restart. If the file system has no locks, the name has no BOOT,
-/// and nothing removes the folder.
+/// machines that share the file system stay, since not every file system shows one machine's locks
+/// to another; so do those from before a restart. If the file system has no locks, the name has no
+/// BOOT, and nothing removes the folder.
 class TemporaryFolder {
 public:
   explicit TemporaryFolder(llvm::StringRef target) : target(target) {}
@@ -31,7 +31,7 @@ public:
   /// Creates it, and the folders around the target.
   std::string create();
   std::string write(llvm::StringRef file, llvm::StringRef content);
-  /// The path of a file in it.
+  /// Returns the path of a file in it.
   std::string in(llvm::StringRef file) const;
   /// Takes the target's place, and removes what was there.
   std::string becomeTarget();

@@ -1,7 +1,7 @@
-//===- ActivationCheckpointing.cpp - which is recomputation -----------------------------------===//
+//===- ActivationCheckpointing.cpp - recomputation --------------------------------------------===//
 //
-// DeepSpeed's block says how checkpointed activations are kept; which they are is the model's code
-// to say there, and --recompute here.
+// DeepSpeed's block describes how checkpointed activations are kept. Which ones are checkpointed is
+// decided by the model's code there, and by --recompute here.
 //
 //===----------------------------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
 //===- Batch.cpp - the batch triple -----------------------------------------------------------===//
 //
 // train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel
-// ranks. What the file leaves out, or gives as "auto", comes from the command line and the model,
-// and from the equation. The data-parallel ranks are those of the mesh's axes dp and fsdp: the
-// world divided by the others.
+// ranks. What the file omits, or gives as "auto", comes from the command line and the model, and
+// from the equation. The data-parallel ranks are those of the mesh axes dp and fsdp: the world size
+// divided by the other axes.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ Section partita::config::batchKeys() { return {"Batch", kBatchRows}; }
 
 namespace {
 
-/// A member of the triple, and where it comes from.
+/// A member of the triple, and its origin.
 struct Size {
   std::optional<int64_t> value;
   std::string from; ///< empty: the file itself
@@ -52,7 +52,7 @@ public:
     if (!readFile() || !readCommandLine() || !readModel())
       return false;
     if (!train.value && !micro.value && !isAnyGiven())
-      return true; // the command line's --dim and --accumulate say it all
+      return true; // the command line's --dim and --accumulate determine everything
     if (!complete())
       return false;
     if (isOpen)
@@ -70,7 +70,7 @@ public:
   }
 
 private:
-  /// The product, unless it is more than a step may have.
+  /// Returns the product, unless it exceeds the samples that a step may have.
   static std::optional<int64_t> samples(int64_t micro, int64_t steps, int64_t dp) {
     int64_t all = 0;
     bool isMore = llvm::MulOverflow(micro, steps, all) || llvm::MulOverflow(all, dp, all) ||
@@ -106,7 +106,7 @@ private:
     std::string from;
     bool isModels; ///< else --dim's
   };
-  /// Of all ranks: what --dim binds, or what the model's file has.
+  /// Returns the batch of all ranks: as --dim sets it, or as in the model file.
   std::optional<Batch> wholeBatch() const {
     const auto &model = r.facts.model;
     for (const auto &[name, size] : r.facts.dims)
@@ -140,7 +140,7 @@ private:
     return true;
   }
 
-  /// Fills in what the equation gives. False after a message.
+  /// Computes what the equation determines. Returns false after an error.
   bool complete() {
     if (train.value && micro.value && !steps.value)
       return divide(steps, kSteps, *micro.value, kMicro);
@@ -161,7 +161,7 @@ private:
       steps = {1, "default"};
     if (!steps.from.empty())
       r.value(kSteps, std::to_string(*steps.value), steps.from);
-    // Accumulation alone: --dim gives the batch, which is not known here unless a model is.
+    // Only accumulation is given: --dim has the batch, which is unknown here without a model.
     if (!r.isAuto(kTrain) && !r.isAuto(kMicro)) {
       isOpen = true;
       return r.set(kSteps, "accumulate", std::to_string(*steps.value));
@@ -173,7 +173,7 @@ private:
     return true;
   }
 
-  /// train / (other x dp), which must be whole.
+  /// Computes train / (other x dp), which must be an integer.
   bool divide(Size &result, StringRef resultPath, int64_t other, StringRef otherPath) {
     int64_t divisor = other * dp;
     if (*train.value % divisor != 0)
@@ -188,7 +188,7 @@ private:
     return sign == "x" ? "micro-batch x accumulation x dp" : "by the equation";
   }
 
-  /// "dp 4", and what else there is: "dp 2 (8 ranks / tp 4)".
+  /// Returns "dp 4" or, with other axes, "dp 2 (8 ranks / tp 4)".
   std::string ranks() const {
     std::string text = "dp " + std::to_string(dp), others;
     for (const auto &[axis, size] : r.facts.mesh)
@@ -201,7 +201,7 @@ private:
                           : text + " (" + std::to_string(r.world()) + " ranks" + others + ")";
   }
 
-  /// The reason that most people look for.
+  /// Adds the most likely cause.
   std::string why() const {
     return r.facts.mesh.empty() ? "; dp is 1 because no --mesh is given" : "";
   }

@@ -71,7 +71,7 @@ static constexpr Key kMonitorsRows[] = {
 
 Section partita::config::monitorKeys() { return {"Monitoring", kMonitorsRows}; }
 
-/// A text that can be a run's option: no control characters.
+/// Checks that a text can be a run option: no control characters.
 static bool isPlain(Resolver &r, StringRef path) {
   std::string text = r.word(path);
   for (unsigned char c : text)
@@ -81,7 +81,7 @@ static bool isPlain(Resolver &r, StringRef path) {
   return true;
 }
 
-/// The name of one folder or file.
+/// Checks that a text is the name of one folder or file.
 static bool isName(Resolver &r, StringRef path) {
   std::string text = r.word(path);
   return isPlain(r, path) &&

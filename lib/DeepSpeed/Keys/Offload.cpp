@@ -1,4 +1,4 @@
-//===- Offload.cpp - what the host keeps ------------------------------------------------------===//
+//===- Offload.cpp - offloading to the host ---------------------------------------------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
 #include "llvm/ADT/StringExtras.h"
@@ -61,7 +61,7 @@ static bool saysOffload(const std::string *list, StringRef what) {
   return is_contained(words, what);
 }
 
-/// Does the file ask for `what` on the host? The path of the key that does; an error is `failed`.
+/// Returns the path of the key that offloads `what`, or "". Sets `failed` after an error.
 static StringRef asksFor(Resolver &r, StringRef block, ArrayRef<StringRef> older, StringRef what,
                          bool &failed) {
   static constexpr StringLiteral devices[] = {OPTIMIZER ".device", PARAMETERS ".device"};
@@ -82,7 +82,7 @@ static StringRef asksFor(Resolver &r, StringRef block, ArrayRef<StringRef> older
   for (StringRef key : older)
     if (r.flag(key) && asks.empty())
       asks = key;
-  // A list on the command line is the whole list.
+  // A list on the command line is complete.
   if (said && !asks.empty() != saysOffload(said, what) && (!asks.empty() || r.isGiven(path)))
     failed = !r.fail(
         asks.empty() ? path : asks,
@@ -92,7 +92,7 @@ static StringRef asksFor(Resolver &r, StringRef block, ArrayRef<StringRef> older
   return asks;
 }
 
-/// Has the optimizer states that the host can update?
+/// Checks that the optimizer has states that the host can update.
 static bool checkStates(Resolver &r, StringRef path) {
   std::string optimizer = r.planned("optimizer"), momentum = r.planned("momentum");
   double number = 0;

@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - which optimizer, and its parameters ------------------------------------===//
+//===- Optimizer.cpp - the optimizer and its parameters ---------------------------------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
 #include "partita/Support/NearestNames.h"
@@ -69,10 +69,10 @@ static constexpr Key kOptimizerRows[] = {
 Section partita::config::optimizerKeys() { return {"Optimizer", kOptimizerRows}; }
 
 namespace {
-/// An optimizer of DeepSpeed's, by its name in small letters.
+/// One of DeepSpeed's optimizers, with its name in lower case.
 struct Type {
-  StringLiteral name, option; ///< option empty: refused
-  StringLiteral params;       ///< separated by '|'; of a refused one the reason
+  StringLiteral name, option; ///< an empty option: refused
+  StringLiteral params;       ///< separated by '|'; for a refused one, the reason
   StringLiteral rate = "0.001", betas = "", eps = "";
 };
 } // namespace
@@ -101,7 +101,7 @@ static constexpr Type kTypes[] = {
     {"musgd", "", kMu},
 };
 
-/// By its name, in any case of letters; null for one that is not there or refused.
+/// Finds an optimizer by name, in upper or lower case; null if it is unknown or refused.
 static const Type *findType(StringRef name) {
   const Type *type = find_if(kTypes, [&](const Type &each) { return each.name == name.lower(); });
   return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
@@ -126,7 +126,7 @@ std::string partita::config::optimizerProblem(StringRef said) {
 
 static std::string paramPath(StringRef name) { return ("optimizer.params." + name).str(); }
 
-/// Every parameter that is given is one of the type's.
+/// Checks that every given parameter is one of the optimizer's.
 static bool checkParams(Resolver &r, ArrayRef<StringRef> known) {
   for (const Key &key : kOptimizerRows) {
     if (key.block() != "optimizer.params" || !r.isGiven(key.path) ||
@@ -158,7 +158,7 @@ static bool resolveBetas(Resolver &r, StringRef initial) {
   return r.set(path, "betas", text);
 }
 
-/// A number that the file gives, or whose default is not the plan option's.
+/// Sets a number that the file gives, or whose default differs from the plan option's.
 static bool resolveNumber(Resolver &r, StringRef name, StringRef option, StringRef initial,
                           StringRef usual) {
   std::string path = paramPath(name), text;
@@ -186,7 +186,7 @@ static bool resolveRate(Resolver &r, StringRef initial) {
   return true;
 }
 
-/// A switch that becomes a plan option where it is `sets`.
+/// Sets a plan option if the switch has the value `sets`.
 static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool sets) {
   if (r.flag(path) == sets)
     return r.set(path, option, "true");
@@ -208,7 +208,7 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return r.document.error(r.given["optimizer"].at,
                             r.name("optimizer") + " has no \"type\", such as \"AdamW\""),
            false;
-  const Type *type = findType(r.word(kType)); // the keys' check has looked
+  const Type *type = findType(r.word(kType)); // the keys are checked already
   if (!type)
     return r.fail(kType, optimizerProblem(r.word(kType)));
   SmallVector<StringRef> known;

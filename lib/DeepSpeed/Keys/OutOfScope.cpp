@@ -1,6 +1,6 @@
 //===- OutOfScope.cpp - blocks that change the training itself --------------------------------===//
 //
-// They are accepted where they are switched off, whatever stands in them.
+// Accepts these blocks if they are disabled, whatever they contain.
 //
 //===----------------------------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- Pipeline.cpp - pipeline parallelism ----------------------------------------------------===//
 //
-// The number of stages is the mesh's; a number in the file must equal it. Micro-batches are the
-// batch triple's gradient_accumulation_steps, and the order of their passes is DeepSpeed's by default
+// The mesh determines the number of stages; a number in the file must equal it. Micro-batches are
+// the batch triple's gradient_accumulation_steps. The default order of their passes is DeepSpeed's
 // (--schedule 1f1b).
 //
 //===----------------------------------------------------------------------------------------===//
@@ -42,7 +42,7 @@ static constexpr Key kPipelineRows[] = {
 
 Section partita::config::pipelineKeys() { return {"Pipeline parallelism", kPipelineRows}; }
 
-/// A number of stages is the mesh's. "auto" and an absent key ask for nothing.
+/// Checks that the number of stages is the mesh's. "auto" and an absent key request nothing.
 static bool checkStages(Resolver &r) {
   const Given *given = r.find(kStages);
   int64_t pp = r.size("pp");
@@ -93,7 +93,8 @@ static bool setPartition(Resolver &r) {
   return r.set(kPartition, "stages", option);
 }
 
-/// Every layer's input alone is kept by --recompute block; there is nothing for a larger interval.
+/// Sets recomputation: --recompute block keeps every layer's input; larger intervals are not
+/// supported.
 static bool setInterval(Resolver &r) {
   int64_t interval = r.whole(kInterval);
   if (interval == 0)

@@ -80,7 +80,7 @@ static Want wanted(Resolver &r, StringRef path) {
   return r.isAuto(path) ? Want::Auto : r.flag(path) ? Want::Yes : Want::No;
 }
 
-/// Is the command line's type what the file's word about that type allows?
+/// Checks that the command line's type agrees with what the file says about that type.
 static bool agrees(Resolver &r, StringRef path, StringRef type, Want want,
                    const std::string &precision) {
   bool isOn = precision == type;
@@ -91,8 +91,8 @@ static bool agrees(Resolver &r, StringRef path, StringRef type, Want want,
                           "; leave one of them out");
 }
 
-/// Which type, and why. An "auto" is what Hugging Face's Trainer makes of it: the command line's
-/// word (there --bf16 and --fp16), and without one, false.
+/// Chooses the type, with the reason. "auto" means what Hugging Face's Trainer makes of it: the
+/// command line's value (there --bf16 and --fp16), or else false.
 static bool choosePrecision(Resolver &r) {
   constexpr StringLiteral half = "fp16.enabled", brain = "bf16.enabled";
   Want fp16 = wanted(r, half), bf16 = wanted(r, brain);

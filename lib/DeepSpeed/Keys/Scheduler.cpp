@@ -1,6 +1,6 @@
-//===- Scheduler.cpp - the learning rate's schedule -------------------------------------------===//
+//===- Scheduler.cpp - the learning-rate schedule ---------------------------------------------===//
 //
-// The names and the parameters are DeepSpeed's own, so the plan option is the block as one text:
+// Names and parameters are DeepSpeed's own, so the plan option is the block as one text:
 // "WarmupLR,warmup_min_lr=0,warmup_max_lr=3e-05,warmup_num_steps=100,warmup_type=log".
 //
 //===----------------------------------------------------------------------------------------===//
@@ -114,7 +114,7 @@ static const Schedule *chooseSchedule(Resolver &r) {
   return nullptr;
 }
 
-/// The steps of a parameter that the command line gives.
+/// Returns the steps that the command line gives for a parameter.
 static std::optional<int64_t> stepsOf(const Resolver &r, StringRef name) {
   return name == "warmup_num_steps"  ? r.facts.warmupSteps
          : name == "total_num_steps" ? r.facts.totalSteps
@@ -136,7 +136,7 @@ static bool checkParams(Resolver &r, const Schedule &schedule) {
   return true;
 }
 
-/// What a schedule's "auto" is: the text, and where it comes from; nothing where nobody says.
+/// Returns the text for an "auto" of a schedule, and its origin; nothing if it is unknown.
 static std::optional<std::pair<std::string, std::string>> automatic(Resolver &r, StringRef name) {
   if (name == "warmup_min_lr")
     return std::pair("0", "default");
@@ -151,7 +151,7 @@ static std::optional<std::pair<std::string, std::string>> automatic(Resolver &r,
   return std::pair("2", "default: no warm-up, which DeepSpeed makes 2 steps of");
 }
 
-/// The steps that the command line gives and the file too.
+/// Checks steps that the command line and the file both give.
 static bool checkSteps(Resolver &r, const Schedule *schedule, StringRef name, StringRef option) {
   std::string path = paramPath(name);
   std::optional<int64_t> given = stepsOf(r, name);
@@ -174,7 +174,7 @@ static std::string textOf(const Value &value) {
   return value.kind == Value::Boolean ? (value.boolean ? "true" : "false") : numberText(value.real);
 }
 
-/// The block as the plan option's text; empty where an "auto" has no value.
+/// Returns the block as the plan option's text; empty if an "auto" has no value.
 static std::string scheduleText(Resolver &r, const Schedule &schedule) {
   std::string text = schedule.name.str();
   bool isWhole = true;
@@ -217,7 +217,7 @@ static bool checkOneCycle(Resolver &r) {
                           " has none; set \"cycle_momentum\": false");
 }
 
-/// The steps of the command line are the file's, and have an effect.
+/// Checks that the command line's steps agree with the file, and have an effect.
 static bool checkCommandLine(Resolver &r, const Schedule *schedule) {
   return checkSteps(r, schedule, "warmup_num_steps", "--warmup-steps") &&
          checkSteps(r, schedule, "total_num_steps", "--total-steps");

@@ -1,4 +1,4 @@
-//===- Step.cpp - gradients and what happens to them in a step --------------------------------===//
+//===- Step.cpp - gradients and their treatment in a step -------------------------------------===//
 
 #include "lib/DeepSpeed/Resolver.h"
 

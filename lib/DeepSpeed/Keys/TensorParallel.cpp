@@ -1,6 +1,6 @@
 //===- TensorParallel.cpp - tensor and sequence parallelism -----------------------------------===//
 //
-// The command line gives the mesh; sizes in the file must equal its.
+// The command line gives the mesh; sizes in the file must equal the mesh's.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static bool checkAxis(Resolver &r, StringRef path, int64_t size, StringRef axis,
                           "; give --mesh " + mesh);
 }
 
-/// 0 and 1 ask for nothing.
+/// Checks the size; 0 and 1 request nothing.
 static bool checkTensor(Resolver &r, StringRef path) {
   int64_t size = r.whole(path);
   return !r.has(path) || size <= 1 ||

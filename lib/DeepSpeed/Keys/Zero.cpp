@@ -1,6 +1,6 @@
-//===- Zero.cpp - ZeRO's stages and buckets ---------------------------------------------------===//
+//===- Zero.cpp - ZeRO stages and buckets -----------------------------------------------------===//
 //
-// DeepSpeed's buckets and thresholds are elements; the plan's buckets are bytes.
+// DeepSpeed counts buckets and thresholds in elements; the plan counts buckets in bytes.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -122,8 +122,8 @@ static constexpr Key kZeroRows[] = {
 
 Section partita::config::zeroKeys() { return {"ZeRO", kZeroRows}; }
 
-/// The stage as a plan option. On one data-parallel rank DeepSpeed runs any stage, and nothing is
-/// split.
+/// Sets the stage as a plan option. On one data-parallel rank DeepSpeed accepts any stage, and
+/// nothing is sharded.
 static bool setStage(Resolver &r, StringRef path) {
   if (r.stage > 0 && r.dataParallel() == 1 && !r.commandLine("zero-stage")) {
     r.idle(path, "one data-parallel rank keeps all");
@@ -156,7 +156,8 @@ static bool resolveStage(Resolver &r) {
   return true;
 }
 
-/// What "auto" makes of the model's hidden size: factor x hidden^power elements.
+/// Returns the value of "auto", which depends on the model's hidden size: factor x hidden^power
+/// elements.
 static std::optional<double> byHidden(const Resolver &r, double factor, int power) {
   if (!r.facts.model || !r.facts.model->hidden)
     return std::nullopt;
@@ -164,7 +165,7 @@ static std::optional<double> byHidden(const Resolver &r, double factor, int powe
   return std::floor(factor * (power == 2 ? hidden * hidden : hidden));
 }
 
-/// A number of elements as a plan option in units of `unit` bytes (1: elements).
+/// Sets a number of elements as a plan option in units of `unit` bytes (1: elements).
 static bool resolveElements(Resolver &r, StringRef path, StringRef option, int64_t unit,
                             double factor, int power) {
   if (!r.isAuto(path)) {

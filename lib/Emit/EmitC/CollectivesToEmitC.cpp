@@ -1,7 +1,7 @@
-//===- CollectivesToEmitC.cpp - collectives and copies as EmitC -------------------------------===//
+//===- CollectivesToEmitC.cpp - converts collectives and copies to EmitC ----------------------===//
 //
-// Buckets are aggregates, so every call is text. What begins one declares the variable to wait for,
-// unless a layer's function had it declared (rt.pending).
+// Buckets are aggregates, so every call is text. A start declares the variable to wait for, unless
+// it is declared already (rt.pending).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -11,15 +11,15 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-/// ", blocks, whole" of a transfer, as far as they are not what they usually are.
+/// Returns the arguments ", blocks, whole" of a transfer, without trailing defaults.
 static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
   if (whole)
     return ", " + std::to_string(blocks) + ", " + std::to_string(whole);
   return blocks == 1 ? "" : ", " + std::to_string(blocks);
 }
 
-/// call(communicator, {{buffer, count}}, why), or of transfers:
-/// call(communicator, {{from, to, count of the part[, blocks]}}, why).
+/// Emits call(communicator, {{buffer, count}}, why), or for transfers call(communicator, {{from,
+/// to, count of the part[, blocks]}}, why).
 void Converter::convertExchange(ExchangeInterface op) {
   const partita_rt::CollectiveRow &row = op.getRow();
   bool starts = op.isStart();
@@ -50,7 +50,7 @@ void Converter::emit(TakePartOp op) {
   kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
 }
 
-/// send(rank, channel, {{buffer, count}}, why); in a pass of a micro-batch with its number.
+/// Emits send(rank, channel, {{buffer, count}}, why), in a pass with the number of the micro-batch.
 template <typename Op> void Converter::message(Op op, StringRef function) {
   SmallVector<Value> operands = {mapped(op.getBuffer())};
   if (op.getMicro())

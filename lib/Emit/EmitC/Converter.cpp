@@ -1,12 +1,12 @@
-//===- Converter.cpp - ops of the exit dialect as EmitC ---------------------------------------===//
+//===- Converter.cpp - converts ops of the exit dialect to EmitC ------------------------------===//
 //
-// One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
-// with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
-// since EmitC has no such expression. Where work is queued, kernels get the rank's stream in front;
-// who is given the rank finds it there.
+// Converts op by op. Every function takes the rank as an argument. A pointer is a call of its
+// accessor. A call with an aggregate among its arguments (`{data, strides...}`) is verbatim text
+// with operands, since EmitC has no such expression. Where work is queued, kernels take the rank's
+// stream as their first argument; functions that take the rank find it there.
 //
-// Kernels are functions of plain loops (KernelsToEmitC.cpp), layers functions of a row of their
-// table (LayersToEmitC.cpp); collectives and copies are in CollectivesToEmitC.cpp.
+// Kernels become functions of plain loops (KernelsToEmitC.cpp), layers functions of a row of their
+// table (LayersToEmitC.cpp). Collectives and copies are in CollectivesToEmitC.cpp.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -79,10 +79,10 @@ static IntegerAttr lastMicroBatch(Operation *op) {
 
 LogicalResult Converter::convertOps(Block &block) {
   for (Block::iterator next = block.begin(); next != block.end();) {
-    // The ops of one branch, with the pointers and comments before and among them.
+    // The ops of one branch, including pointers and comments before and between them.
     SmallVector<Operation *> ops;
     IntegerAttr last;
-    size_t length = 0; // up to behind the last op of the branch
+    size_t length = 0; // up to the end of the branch
     for (; next != block.end(); ++next) {
       IntegerAttr own = lastMicroBatch(&*next);
       if (own ? last && own != last : !isPointer(&*next) && !isa<CommentOp>(*next))
@@ -102,7 +102,7 @@ LogicalResult Converter::convertOps(Block &block) {
   return success();
 }
 
-/// if (rank.slot.microBatch == 3) { ... }, behind what others need of `ops` too.
+/// Emits if (rank.slot.microBatch == 3) { ... }, after pointers in `ops` that others need, too.
 LogicalResult Converter::convertBranch(ArrayRef<Operation *> ops, int64_t microBatch) {
   llvm::SmallPtrSet<Operation *, 16> inside;
   const auto *first = llvm::find_if(ops, lastMicroBatch);
@@ -117,7 +117,7 @@ LogicalResult Converter::convertBranch(ArrayRef<Operation *> ops, int64_t microB
   for (Operation *op : ops)
     if (!inside.contains(op) && failed(convertOp(op)))
       return failure();
-  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
+  Location loc = b.getUnknownLoc(); // a location's name would name a variable
   auto text = [&](StringRef literal) {
     return emitc::LiteralOp::create(b, loc, b.getI64Type(), literal);
   };
@@ -162,7 +162,7 @@ LogicalResult Converter::convertOp(Operation *op) {
       });
 }
 
-/// A pointer variable: `callee<T>(arguments)`, with its shape for the reader.
+/// Emits a pointer variable: `callee<T>(arguments)`, with its shape as a comment.
 void Converter::pointer(Operation *op, StringRef callee, ArrayRef<Attribute> arguments,
                         ValueRange operands, ArrayRef<int64_t> shape, bool readOnly) {
   Value buffer = op->getResult(0);
@@ -227,9 +227,9 @@ std::string Converter::elementsText(TableOp op) {
   return llvm::join(numbers, ", ");
 }
 
-/// A loop over [first, end).
+/// Emits a loop over [first, end).
 emitc::ForOp Converter::count(StringRef name, uint64_t first, uint64_t end) {
-  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
+  Location loc = b.getUnknownLoc(); // a location's name would name a variable
   auto bound = [&](uint64_t value) -> Value {
     return emitc::LiteralOp::create(b, loc, b.getI64Type(), std::to_string(value));
   };
@@ -278,7 +278,7 @@ void Converter::emit(AwaitSentOp op) {
   verbatim(op.getLoc(), "awaitSent(rank, " + channelName(op.getChannel()) + ");");
 }
 
-/// kernel(buffers..., sizes..., strides...).
+/// Emits kernel(buffers..., sizes..., strides...).
 void Converter::emit(LaunchOp op) {
   SmallVector<Attribute> arguments;
   SmallVector<Value> operands;

@@ -1,6 +1,6 @@
-//===- Converter.h - ops of the exit dialect as EmitC -------------------------------*- C++ -*-===//
+//===- Converter.h - converts ops of the exit dialect to EmitC ----------------------*- C++ -*-===//
 //
-// What all targets have in common; a target's own spellings are in its subclass (lib/Emit/Targets).
+// Common to all targets; a subclass per target has its spellings (lib/Emit/Targets).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -16,38 +16,40 @@
 
 namespace partita::rt {
 
-/// Function by function, op by op (Converter.cpp, CollectivesToEmitC.cpp, LayersToEmitC.cpp).
+/// Converts function by function, op by op (Converter.cpp, CollectivesToEmitC.cpp,
+/// LayersToEmitC.cpp).
 class Converter {
 public:
   Converter(mlir::MLIRContext *context, const Target &target) : b(context), target(target) {}
   virtual ~Converter() = default;
 
   mlir::LogicalResult convert(mlir::func::FuncOp function);
-  /// A function of a row of its table, of buffers, and of what it begins or waits for.
+  /// Converts a layer to a function of a row of its table, buffers, and variables to wait for.
   mlir::LogicalResult convert(LayerOp layer);
-  /// An array of the program's text.
+  /// Converts a table of tensors to an array in the program's text.
   void convert(TensorsOp tensors);
 
 protected:
-  //===-- A target's own --------------------------------------------------------------------===//
+  //===-- Implemented by each target --------------------------------------------------------===//
 
-  /// What work is queued on: an argument in front of a kernel's; null where kernels run at once.
+  /// Creates the stream on which work is queued, a kernel's first argument; null if kernels run
+  /// immediately.
   virtual mlir::Value createStream(mlir::Location loc) = 0;
-  /// "&rank." in front of a field that the host sets before a step.
+  /// Returns "&rank.", the prefix of a field that the host sets before a step.
   virtual llvm::StringRef controlPrefix() const = 0;
-  /// A constant array.
+  /// Emits a constant array.
   virtual void emit(TableOp op) = 0;
-  /// A line of text behind a table of tensors; "" where none is needed.
+  /// Returns a line to append to a table of tensors, or "".
   virtual std::string behindTensors(llvm::StringRef /*table*/) const { return ""; }
   virtual void emit(ReportOp op) = 0;
   virtual void emit(IotaOp op) = 0;
   virtual void emit(CountLabelsOp op) = 0;
   virtual void emit(StepNumberOp op) = 0;
   virtual void emit(RandomKeyOp op) = 0;
-  /// An integer that depends on the rank alone.
+  /// Defines an integer that depends only on the rank.
   virtual void setNumber(mlir::Location loc, mlir::Value number, const std::string &value) = 0;
 
-  //===-- What they are made with -----------------------------------------------------------===//
+  //===-- Helpers ---------------------------------------------------------------------------===//
 
   mlir::emitc::OpaqueType opaque(llvm::StringRef text) {
     return mlir::emitc::OpaqueType::get(b.getContext(), text);
@@ -67,7 +69,7 @@ protected:
     return llvm::map_to_vector(range, [&](mlir::Value value) { return mapped(value); });
   }
 
-  /// `line` with `stream` in front of the arguments, whose first `(` is the call's.
+  /// Emits `line` with the stream as its first argument; the first `(` opens the arguments.
   void kernelLine(mlir::Location loc, const llvm::Twine &line,
                   llvm::ArrayRef<mlir::Value> operands = {}) {
     llvm::SmallVector<mlir::Value> all = {stream};
@@ -76,7 +78,7 @@ protected:
     text.insert(text.find('(') + 1, "{}, ");
     verbatim(loc, text, all);
   }
-  /// The same where there is a stream.
+  /// Adds the stream only if there is one.
   void kernel(mlir::Location loc, const std::string &line, llvm::ArrayRef<mlir::Value> operands) {
     stream ? kernelLine(loc, line, operands) : verbatim(loc, line, operands);
   }
@@ -84,9 +86,9 @@ protected:
     mlir::emitc::VerbatimOp::create(b, loc, b.getStringAttr(line), operands);
   }
 
-  /// "1.0f, 2.0f"
+  /// Returns "1.0f, 2.0f".
   static std::string elementsText(TableOp op);
-  /// Text for `emitc.verbatim`, in which an opening brace is written twice.
+  /// Escapes text for `emitc.verbatim`, where an opening brace is written twice.
   static std::string escaped(llvm::StringRef raw) {
     std::string result;
     for (char c : raw)
@@ -101,37 +103,38 @@ protected:
   unsigned tables = 0;
 
 private:
-  /// A function whose first argument is the rank, and the stream in it.
+  /// Begins a function whose first argument is the rank, and fetches the stream from it.
   mlir::emitc::FuncOp begin(mlir::Location loc, llvm::StringRef name,
                             llvm::ArrayRef<mlir::Type> types,
                             llvm::ArrayRef<llvm::StringRef> names);
   mlir::LogicalResult convertBody(mlir::Block &block);
 
-  /// A pointer variable: `callee<T>(arguments)`, with its shape for the reader.
+  /// Emits a pointer variable: `callee<T>(arguments)`, with its shape as a comment.
   void pointer(mlir::Operation *op, llvm::StringRef callee,
                llvm::ArrayRef<mlir::Attribute> arguments, mlir::ValueRange operands,
                llvm::ArrayRef<int64_t> shape, bool readOnly = false);
   template <typename Op> void place(Op op, llvm::StringRef accessor) {
     pointer(op, accessor, {number(op, "offset")}, {}, op.getShape());
   }
-  /// A call's argument: a number, or the column that it is in a layer's function.
+  /// Returns a call's argument: a number, or in a layer's function the column that has it.
   mlir::Attribute number(mlir::Operation *op, llvm::StringRef attribute) {
     std::string column = columnText(op, attribute);
     return column.empty() ? op->getAttr(attribute) : text(column);
   }
-  /// A string literal, or the column that it is in a layer's function.
+  /// Returns a string literal, or in a layer's function the column that has it.
   static std::string textOf(mlir::Operation *op, llvm::StringRef attribute) {
     std::string column = columnText(op, attribute);
     auto own = op->getAttrOfType<mlir::StringAttr>(attribute);
     return column.empty() ? escaped(stringLiteral(own.getValue())) : column;
   }
-  /// "Pending p = ", or "p = " where it is declared already.
+  /// Returns "Pending p = ", or "p = " if the variable is declared already.
   std::string begins(mlir::Operation *op, llvm::StringRef type) {
     mlir::StringAttr name = pendingName(op);
     return ((variables.contains(name) ? "" : type.str() + " ") + name.getValue() + " = ").str();
   }
 
-  /// A block's ops, one after the other; neighbours that run for one micro-batch alone are a branch.
+  /// Converts a block's ops in order; consecutive ops that run only for one micro-batch form a
+  /// branch.
   mlir::LogicalResult convertOps(mlir::Block &block);
   mlir::LogicalResult convertBranch(llvm::ArrayRef<mlir::Operation *> ops, int64_t microBatch);
   mlir::LogicalResult convertOp(mlir::Operation *op);
@@ -218,7 +221,7 @@ private:
   void emit(FirstElementOp op);
   void emit(rt::FirstIndexOp op);
 
-  /// What calls give a layer's function, some of it read only.
+  /// What calls pass to a layer's function, some of it read-only.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::Type>> bufferTypes;
   llvm::DenseSet<mlir::StringAttr> variables; ///< of collectives and copies, declared already
 };

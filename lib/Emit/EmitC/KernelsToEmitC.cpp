@@ -19,13 +19,13 @@ Type rt::cppPointer(Type element, bool readOnly) {
 
 namespace {
 
-/// The text of an expression with each `$name` as `name[index]`.
+/// The text of an expression, with `name[index]` for each `$name`.
 struct KernelText {
   SmallVector<StringRef> names;
   SmallVector<std::string> indices;
-  SmallVector<SmallVector<Value>> indexOperands; // of each index's `{}`
+  SmallVector<SmallVector<Value>> indexOperands; // for each index's `{}`
   SmallVector<Value> arguments;                  // pointers by name
-  SmallVector<Value> operands;                   // of the verbatim
+  SmallVector<Value> operands;                   // of the verbatim op
 
   std::string element(unsigned i) {
     operands.push_back(arguments[i]);
@@ -197,7 +197,7 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   if (byChance)
     line("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
   if (llvm::is_contained(names,
-                         "apply")) // `rounded` may stand elsewhere than the value that it was
+                         "apply")) // `rounded` may have another place than its value
     line(!rounds    ? "if (apply == 0) return;"
          : byChance ? "if (apply == 0) return rounding_key < 0 ? convert(rounded, p, n) : "
                       "convertStochastically(rounded, p, n, key, 0);"
@@ -207,7 +207,7 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())
     line("const float " + name + "_f = float(" + name + ");");
   int64_t count = squares ? static_cast<int64_t>(squares.size()) : 0;
-  for (int64_t sum = 0; sum < count; ++sum) // sixteen lanes in a fixed order, as vector.h has them
+  for (int64_t sum = 0; sum < count; ++sum) // sixteen lanes in a fixed order, as in vector.h
     line("double lanes" + Twine(sum) + "[16] = {0};");
   if (!squares)
     line("#pragma GCC ivdep");
@@ -244,8 +244,8 @@ Type rt::stepsType(UpdateKernelOp kernel) {
                                                          ">");
 }
 
-/// The struct of its scalars, and a function that calls the kernel for each row of a table: behind
-/// the kernel's own.
+/// Adds a struct of the kernel's scalars, and a function that calls the kernel for each row of a
+/// table, after the kernel's own function.
 static void addKernelOverTensors(UpdateKernelOp kernel) {
   OpBuilder b(kernel->getContext());
   b.setInsertionPointAfter(kernel);

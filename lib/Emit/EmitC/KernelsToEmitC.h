@@ -10,25 +10,26 @@
 
 namespace partita::rt {
 
-/// `float *`, `const float *`
+/// Returns `float *`, `const float *`.
 mlir::Type cppPointer(mlir::Type element, bool readOnly = false);
 
-/// Replaces all of the module's kernels with functions of loops.
+/// Replaces all of the module's kernels by functions with loops.
 void convertKernelsToLoops(mlir::ModuleOp module);
 
-/// One of an update.
+/// Replaces an update's kernel.
 void convertKernel(UpdateKernelOp kernel);
 
-/// The names of kernels that are called over tables of tensors.
+/// Returns the names of kernels that are called over tables of tensors.
 llvm::StringSet<> kernelsOverTensors(mlir::ModuleOp module);
-/// The type of a list of an update's scalars, as an argument: `std::initializer_list<adamw_step>`.
+/// Returns the type of the argument that lists an update's scalars:
+/// `std::initializer_list<adamw_step>`.
 mlir::Type stepsType(UpdateKernelOp kernel);
 
-/// `static void name(types...)` with an empty body; the arguments are called like this.
+/// Creates `static void name(types...)` with an empty body and these names of arguments.
 mlir::emitc::FuncOp makeKernelFunction(mlir::OpBuilder &b, mlir::Location loc,
                                        llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
                                        llvm::ArrayRef<std::string> names);
-/// A line of text in which words that are names of the function's arguments become operands.
+/// Adds a line of text, in which names of the function's arguments become operands.
 void addKernelLine(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef text,
                    llvm::ArrayRef<std::string> names, mlir::Block &body);
 

@@ -1,4 +1,4 @@
-//===- LayersToEmitC.cpp - layers as functions; tables of layers and tensors ------------------===//
+//===- LayersToEmitC.cpp - converts layers to functions, tables to arrays ---------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
 #include "lib/Emit/EmitC/Converter.h"
@@ -8,12 +8,12 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-/// The type of a row of the table that the function `h_forward` takes: "HForwardRow".
+/// Returns the type of a row of the table that the function `h_forward` takes: "HForwardRow".
 static std::string tableType(StringRef function) { return camelCase(function) + "Row"; }
 
 static bool isText(Attribute column) { return isa<ArrayAttr>(column); }
 
-/// Numbers stand in front of text, in the type as in its rows.
+/// Visits numbers before text, in the type as well as in its rows.
 template <typename F> static void forEachColumn(LayerOp layer, F visit) {
   for (bool ofText : {false, true})
     for (auto [name, column] :
@@ -22,7 +22,7 @@ template <typename F> static void forEachColumn(LayerOp layer, F visit) {
         visit(name.getValue(), column);
 }
 
-/// "  {64, 128, "wte"},"
+/// Returns "  {64, 128, "wte"},".
 static std::string rowText(LayerOp layer, size_t row) {
   std::string text;
   forEachColumn(layer, [&](StringRef, Attribute column) {
@@ -34,7 +34,7 @@ static std::string rowText(LayerOp layer, size_t row) {
   return text + "},";
 }
 
-/// "  int64_t ln_1, ln_1_mean;" and "  const char *why;", what there is of them.
+/// Returns "  int64_t ln_1, ln_1_mean;" and "  const char *why;", without empty lines.
 static SmallVector<std::string> memberLines(LayerOp layer) {
   std::string numbers, texts;
   forEachColumn(layer, [&](StringRef name, Attribute column) {
@@ -61,14 +61,14 @@ static bool hasLabels(LayerOp layer) {
                        [](StringRef label) { return label.empty(); });
 }
 
-/// "h.0 to h.3": the layers that a call is for; "" where they have no names.
+/// Returns the layers that a call is for, "h.0 to h.3"; "" if they have no names.
 static std::string labelText(rt::CallOp call, LayerOp layer) {
   uint64_t first = call.getRow();
   return hasLabels(layer) ? rangeText(layer, first, first + call.getTimes() - 1) : "";
 }
 
-/// Writes type and table as text in front of the insertion point; false where the layers differ in
-/// nothing and there is none.
+/// Writes type and table as text before the insertion point. Returns false if the layers do not
+/// differ, so that there is no table.
 static bool printTable(OpBuilder &b, LayerOp layer) {
   auto line = [&](const Twine &text) {
     auto made = emitc::VerbatimOp::create(b, layer.getLoc(), b.getStringAttr(text), ValueRange());
@@ -125,9 +125,11 @@ LogicalResult Converter::convert(LayerOp layer) {
   return success();
 }
 
-/// static constexpr TensorRow<2> kUpdates[] = {
-///   {{1024, 0}, 256, 0, 3}, // wte
-/// };
+/// Emits
+///
+///   static constexpr TensorRow<2> kUpdates[] = {
+///     {{1024, 0}, 256, 0, 3}, // wte
+///   };
 void Converter::convert(TensorsOp tensors) {
   b.setInsertionPoint(tensors);
   auto line = [&](const Twine &text, StringRef comment = "") {
@@ -154,7 +156,7 @@ void Converter::convert(TensorsOp tensors) {
   tensors.erase();
 }
 
-/// h_forward(rank, kHForward[3], buffers..., variables...); of several rows in a loop.
+/// Emits h_forward(rank, kHForward[3], buffers..., variables...); for several rows in a loop.
 void Converter::emit(rt::CallOp op) {
   auto layer = SymbolTable::lookupNearestSymbolFrom<LayerOp>(op, op.getCalleeAttr());
   bool loops = op.getTimes() > 1;

@@ -20,14 +20,14 @@ struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
     const emit::TargetEmitter &emitter = emit::emitterOf(Target::of(getOperation()));
     emitter.convertKernels(getOperation());
     std::unique_ptr<Converter> converter = emitter.createConverter(&getContext());
-    // Functions first: a call asks its layer how it is called.
+    // Functions first, since a call asks its layer for its name.
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (++functions; failed(converter->convert(function)))
         return signalPassFailure();
     for (auto layer : llvm::make_early_inc_range(getOperation().getOps<LayerOp>()))
       if (++functions; failed(converter->convert(layer)))
         return signalPassFailure();
-    // Calls ask their table what is in it.
+    // Tables last, since calls ask them for their contents.
     for (auto tensors : llvm::make_early_inc_range(getOperation().getOps<TensorsOp>()))
       converter->convert(tensors);
   }

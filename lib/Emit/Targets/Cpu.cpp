@@ -19,7 +19,7 @@ protected:
   Value createStream(Location) override { return {}; }
   StringRef controlPrefix() const override { return "&rank."; }
 
-  /// `static const` within the function.
+  /// Emits `static const` within the function.
   void emit(TableOp op) override {
     std::string name = "table" + std::to_string(tables++);
     Type element = cast<DenseElementsAttr>(op.getValue()).getElementType();

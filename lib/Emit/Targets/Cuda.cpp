@@ -16,7 +16,7 @@ using namespace partita::rt;
 
 namespace {
 
-/// Kernels get the rank's stream in front, and numbers stay on the GPU.
+/// Kernels take the rank's stream first, and numbers stay on the GPU.
 class CudaConverter final : public Converter {
 public:
   explicit CudaConverter(MLIRContext *context) : Converter(context, *Target::find("cuda")) {}
@@ -27,7 +27,7 @@ protected:
   }
   StringRef controlPrefix() const override { return "&rank.device->control->"; }
 
-  /// In front of the function.
+  /// Emits the array before the function.
   void emit(TableOp op) override {
     std::string name = "table" + std::to_string(tables++);
     Type element = cast<DenseElementsAttr>(op.getValue()).getElementType();
@@ -36,7 +36,7 @@ protected:
       b.setInsertionPoint(b.getBlock()->getParentOp());
       while (!isa<ModuleOp>(b.getBlock()->getParentOp()))
         b.setInsertionPoint(b.getBlock()->getParentOp());
-      verbatim(op.getLoc(), // text of the module, in which braces are braces
+      verbatim(op.getLoc(), // text of the module, where braces are not doubled
                "static __device__ const " + cppName(element).str() + " " + name + "[] = {" +
                    elementsText(op) + "};");
     }
@@ -102,7 +102,7 @@ public:
   }
 
   StringRef getCompiler() const override { return "nvcc"; }
-  /// The runtime's library is built with the first program.
+  /// Builds need nvcc; the runtime's library is built with the first program.
   std::string findObstacle(const EmitOptions &) const override {
     std::string problem = missingNvcc();
     return problem.empty() ? ""
@@ -112,12 +112,11 @@ public:
   }
 
 private:
-  /// Why a program's Makefile would find no nvcc (runtime/cuda/nvcc.mk), or "".
+  /// Returns why a program's Makefile would not find nvcc (runtime/cuda/nvcc.mk), or "".
   static std::string missingNvcc();
 };
 
-/// nvcc alone suffices: what it is linked with is built from the runtime's sources by their
-/// Makefile.
+/// Requires only nvcc: the runtime's Makefile builds the libraries to link with from source.
 void CudaEmitter::printMakefile(const EmitOptions &options, raw_ostream &os) const {
   std::string source = options.withRuntime ? "$(CURDIR)/runtime" : makeText(options.runtimeSource),
               library = options.withRuntime ? "$(CURDIR)/runtime/build"
@@ -151,7 +150,7 @@ void CudaEmitter::printMakefile(const EmitOptions &options, raw_ostream &os) con
 }
 
 std::string CudaEmitter::missingNvcc() {
-  if (std::getenv("NVCC")) // whatever it is, make says so
+  if (std::getenv("NVCC")) // make reports whether it works
     return {};
   StringRef home = std::getenv("CUDA_HOME") ? std::getenv("CUDA_HOME") : "";
   if (!home.empty())

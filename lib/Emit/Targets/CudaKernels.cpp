@@ -1,8 +1,8 @@
-//===- CudaKernels.cpp - kernels as the arithmetic of one element ---------------------------===//
+//===- CudaKernels.cpp - converts kernels to the arithmetic of one element ------------------===//
 //
 // A kernel becomes a struct with the arithmetic of one element, as text of the module, and a
-// function of the kernel's name that runs it over its operands: partita_rt/cuda/map.cuh and update.cuh
-// say what around it is the runtime's.
+// function with the kernel's name that runs it over its operands. The runtime has the rest:
+// partita_rt/cuda/map.cuh and update.cuh.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace partita::rt;
 
 namespace {
 
-/// A kernel's function and the lines in front of it.
+/// A kernel's function and the lines before it.
 class CudaKernel {
 public:
   explicit CudaKernel(Operation *kernel)
@@ -33,7 +33,7 @@ public:
     types.push_back(type);
     names.push_back(called.str());
   }
-  /// A function: one statement, in which words that are arguments become them.
+  /// Adds a function with one statement, in which names of arguments become operands.
   void addFunction(StringRef called, StringRef statement) {
     Block &body =
         makeKernelFunction(b, kernel->getLoc(), called, types, names).getBody().front();
@@ -59,13 +59,13 @@ private:
 
 } // namespace
 
-/// What an element is computed with.
+/// Returns the type in which an element is computed.
 static StringRef laneName(Type element) {
   return isa<FloatType>(element) && !element.isF64() ? "float" : cppName(element);
 }
 
-/// The expression with each `$name`, and of 16-bit floats `float($name)`, as `name`: these are
-/// floats already.
+/// Returns the expression with `name` for each `$name`, and for `float($name)` of 16-bit floats,
+/// since these are floats already.
 static std::string elementText(StringRef text, const llvm::StringSet<> &shortFloats) {
   constexpr StringLiteral widen = "float(";
   std::string result;
@@ -152,7 +152,7 @@ static void convertForCuda(KernelOp kernel) {
 
 namespace {
 
-/// The struct of an update and its function.
+/// The struct of an update, and its functions.
 class CudaUpdate {
 public:
   explicit CudaUpdate(UpdateKernelOp kernel)
@@ -165,7 +165,7 @@ public:
     rounds = llvm::any_of(values, [](auto &value) { return value.first == "rounded"; });
   }
 
-  /// With functions for one tensor, for all of a table, or both.
+  /// Adds functions for one tensor, for all tensors of a table, or both.
   void convert(bool ofOne, bool overTensors) {
     made.line("struct " + UpdateAllOp::stepOf(made.name) + " {");
     printScalars();
@@ -208,7 +208,7 @@ private:
       made.line(byChance ? "    bool applies, nearest;" : "    bool applies;");
   }
 
-  /// Does what is prepared speak of it?
+  /// Returns true if prepared statements use the scalar.
   bool isPrepared(StringRef scalar) const {
     if (scalar == "apply" || scalar.starts_with("rounding_") ||
         llvm::is_contained(kernel.getFactors().getAsValueRange<StringAttr>(), scalar))
@@ -223,7 +223,8 @@ private:
     return false;
   }
 
-  /// An element of an array is a float: what is stored in 16 bits is rounded when it is stored.
+  /// Returns the parameters: elements are floats, which are rounded to 16 bits when they are
+  /// stored.
   std::string parameters() const {
     std::string text = byChance ? "int64_t i" : "int64_t";
     if (squares)
@@ -233,7 +234,7 @@ private:
     return text;
   }
 
-  /// The loop's statements, of arrays' elements `p[i]` as `p`.
+  /// Returns the loop's statement with `p` for each element `p[i]`.
   static std::string statementText(StringRef text) {
     std::string result = text.str();
     for (size_t at; (at = result.find("[i]")) != std::string::npos;)
@@ -259,7 +260,7 @@ private:
                   ");");
   }
 
-  /// A power is one of a step's number: update.cuh has a short way to it.
+  /// Powers are of the step's number, for which update.cuh has a shortcut.
   static std::string preparedText(StringRef text) {
     std::string result = text.str();
     for (size_t at = 0; (at = result.find("pow(", at)) != std::string::npos; at += 6)
@@ -286,7 +287,7 @@ private:
     made.line("    return {" + result + "};");
   }
 
-  /// ", updated(p), each(g)", which become arguments.
+  /// Returns ", updated(p), each(g)" and adds the arguments.
   std::string addOperands() {
     std::string operands;
     for (auto [i, value] : llvm::enumerate(values)) {
@@ -335,7 +336,7 @@ private:
 
 } // namespace
 
-/// Of an update that the host makes the kernel is a loop, too.
+/// Adds a loop for kernels of updates that the host makes.
 static void addHostKernels(ModuleOp module) {
   llvm::StringSet<> onHost, onDevice;
   module.walk(

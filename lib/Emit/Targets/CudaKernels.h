@@ -1,4 +1,4 @@
-//===- CudaKernels.h - kernels as the arithmetic of one element ---------------------*- C++ -*-===//
+//===- CudaKernels.h - converts kernels to the arithmetic of one element ------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EMIT_CUDAKERNELS_H
 #define PARTITA_LIB_EMIT_CUDAKERNELS_H
@@ -7,8 +7,8 @@
 
 namespace partita::rt {
 
-/// Replaces all of the module's kernels with functions of one launch, behind the text of an
-/// element's arithmetic.
+/// Replaces all of the module's kernels by functions with one launch each, after the text with the
+/// arithmetic of one element.
 void convertKernelsToCuda(mlir::ModuleOp module);
 
 } // namespace partita::rt

@@ -1,7 +1,7 @@
-//===- TargetEmitter.h - how programs for one target are written --------------------*- C++ -*-===//
+//===- TargetEmitter.h - writes programs for one target -----------------------------*- C++ -*-===//
 //
-// The half of a target that writes text: the spelling of calls, the Makefile, the files. What passes
-// ask about a target is in dialects/Rt/Target.h.
+// The half of a target that writes text: the spelling of calls, the Makefile, the files. The half
+// that passes ask is in dialects/Rt/Target.h.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -26,36 +26,36 @@ public:
   //===-- From rt to EmitC ------------------------------------------------------------------===//
 
   virtual std::unique_ptr<rt::Converter> createConverter(mlir::MLIRContext *context) const = 0;
-  /// Replaces all of the module's kernels with functions.
+  /// Replaces all of the module's kernels by functions.
   virtual void convertKernels(mlir::ModuleOp module) const = 0;
 
   //===-- The program's folder --------------------------------------------------------------===//
 
-  /// "model.cpp"
+  /// Returns the name of the source, "model.cpp".
   virtual llvm::StringRef getSourceFile() const = 0;
-  /// What the source begins with: includes, namespaces.
+  /// Returns the beginning of the source: includes, namespaces.
   virtual llvm::StringRef getPrelude() const = 0;
   virtual void printMakefile(const EmitOptions &options, llvm::raw_ostream &os) const = 0;
-  /// Writes what else belongs into the folder; what went wrong, or "".
+  /// Writes the other files of the folder. Returns an error, or "".
   virtual std::string addFiles(const EmitOptions &, const TemporaryFolder &) const { return {}; }
-  /// Is a file or folder there one that an emission, a build or a tuning leaves?
+  /// Returns true if an emission, a build or a tuning run leaves this file or folder.
   virtual bool owns(llvm::StringRef path) const;
 
-  //===-- Its build -------------------------------------------------------------------------===//
+  //===-- Build -----------------------------------------------------------------------------===//
 
-  /// "g++"
+  /// Returns the compiler's name, "g++".
   virtual llvm::StringRef getCompiler() const = 0;
-  /// What a build would lack here, or "".
+  /// Returns what prevents a build here, or "".
   virtual std::string findObstacle(const EmitOptions &options) const = 0;
 };
 
-/// Every target has one.
+/// Returns the target's emitter; every target has one.
 const TargetEmitter &emitterOf(const rt::Target &target);
 
 const TargetEmitter &cpuEmitter();
 const TargetEmitter &cudaEmitter();
 
-/// A path within a Makefile's value: `$` doubled, a `#` escaped.
+/// Escapes a path for a Makefile: `$` is doubled, `#` gets a backslash.
 std::string makeText(llvm::StringRef text);
 
 } // namespace partita::emit
