@@ -1,4 +1,4 @@
-//===- BoundRegion.cpp - the syntax of ops whose region has one argument per operand ----------===//
+//===- BoundRegion.cpp - syntax of ops with one region argument per operand -------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 

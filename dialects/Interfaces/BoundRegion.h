@@ -1,4 +1,4 @@
-//===- BoundRegion.h - the syntax of ops whose region has one argument per operand --*- C++ -*-===//
+//===- BoundRegion.h - syntax of ops with one region argument per operand -----------*- C++ -*-===//
 //
 //     %r = train.accumulate (%a = %x, %b = %y) : (T, U) -> V { ... }
 //
@@ -11,10 +11,10 @@
 
 namespace partita {
 
-/// Parses the op except for a default terminator. `argumentType` gives the type of a region's argument
-/// from its operand's, or null after it has reported an error. `more` parses what is between the types
-/// and the region, and may add arguments to the region; `behind` parses what is between the region and
-/// the attributes.
+/// Parses the op except for a default terminator. `argumentType` returns the type of a region's
+/// argument for its operand's, or null after it has reported an error. `more` parses what comes
+/// between the types and the region, and may add arguments to the region; `behind` parses what
+/// comes between the region and the attributes.
 mlir::ParseResult parseBoundRegion(
     mlir::OpAsmParser &parser, mlir::OperationState &result,
     llvm::function_ref<mlir::Type(mlir::Type)> argumentType,

@@ -15,7 +15,7 @@ inline bool isShortFloat(mlir::Type type) {
   return element && element.getWidth() == 16;
 }
 
-/// The type with float32 in place of a shorter float.
+/// Returns the type with float32 in place of a shorter float.
 inline mlir::Type inSingleAtLeast(mlir::Type type) {
   if (!isShortFloat(type))
     return type;

@@ -13,25 +13,28 @@ namespace partita {
 using partita_rt::CollectiveKind;
 using partita_rt::CollectiveRow;
 
-/// What an op stores in 16 bits: PrecisionInterface.
+/// What an op stores in 16 bits; see PrecisionInterface.
 enum class Precision { Low, Follow, High, Exact };
 
-/// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp); reports why.
+/// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp). Reports why
+/// they do not fit.
 mlir::LogicalResult verifyShardRule(mlir::Operation *op);
 
-/// The region's value that a result hands out (HandsOutInterface); any other value itself.
+/// Returns the region's value that a result hands out (HandsOutInterface), or any other value
+/// itself.
 mlir::Value handedOut(mlir::Value value);
-/// The result that hands out a region's value, if that is the value's only use; any other value itself.
+/// Returns the result that hands out a region's value, if that is the value's only use, or any
+/// other value itself.
 mlir::Value behindRegion(mlir::Value value);
 
-/// Checks that one wait, in the start's block or behind the op that hands it out, takes its token
-/// and all that it fills.
+/// Checks that a single wait, in the start's block or after the op that hands it out, takes its
+/// token and all that it fills.
 mlir::LogicalResult verifyStart(mlir::Operation *start);
 /// Checks that the wait's token comes from a start, in its block or in a region that hands it out,
-/// and that it takes all that this fills.
+/// and that the wait takes all that the start fills.
 mlir::LogicalResult verifyWait(mlir::Operation *wait);
 
-/// Builds the wait of one class for the start of `op` (StartableInterface).
+/// Builds a wait of class `Wait` for the start of `op` (StartableInterface).
 template <typename Wait, typename Start>
 mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Start start) {
   llvm::SmallVector<mlir::Value> operands{start.getToken()};
@@ -39,7 +42,7 @@ mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Sta
   return Wait::create(builder, op->getLoc(), op->getResultTypes(), operands);
 }
 
-/// Bytes that a rank holds of tensors of these types.
+/// Returns the bytes that a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
 
 /// Bytes per rank of a collective over `ranks` ranks, as the runtime counts them (partita_rt/collectives.h).
@@ -47,7 +50,8 @@ int64_t wireBytesOf(mlir::Operation *collective, CollectiveKind kind, int64_t ra
 
 /// A member of a table's attribute: `true` or `false` (Tables.td).
 mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
-/// Does the op compute gradients: because differentiation built it, or a part that it was fused with?
+/// Returns true if the op computes gradients, since differentiation built it or an op that was
+/// fused into it.
 bool computesGradients(mlir::Operation *op);
 
 /// See Interfaces.td.

@@ -13,7 +13,7 @@ namespace {
 
 struct Fact {
   llvm::StringLiteral name;
-  /// Of an op with two sources.
+  /// Joins the facts of an op's two sources.
   Attribute (*join)(Attribute, Attribute);
 };
 
@@ -27,14 +27,14 @@ Attribute all(Attribute a, Attribute b) {
   return ArrayAttr::get(a.getContext(), members.getArrayRef());
 }
 
-/// In alphabetical order, as dictionaries have it.
+/// In alphabetical order, like dictionaries.
 constexpr Fact kFacts[] = {
     {provenance::kCauses, all},
     {provenance::kBackward, first},
     {provenance::kLayer, first},
 };
 
-/// The names of the attributes, looked up once for all ops of a walk.
+/// The attributes' names, looked up once per walk.
 struct Keys {
   explicit Keys(MLIRContext *context)
       : name(StringAttr::get(context, provenance::kName)),
@@ -51,7 +51,7 @@ struct Keys {
   StringAttr facts[std::size(kFacts)], name, argumentNames;
 };
 
-/// The facts of a location that carries them itself, null where it does not.
+/// Returns the facts that a location carries itself, or null.
 DictionaryAttr carriedBy(Location loc) {
   auto fused = dyn_cast<FusedLoc>(loc);
   return fused ? dyn_cast_or_null<DictionaryAttr>(fused.getMetadata()) : DictionaryAttr();
@@ -71,7 +71,7 @@ DictionaryAttr join(DictionaryAttr a, DictionaryAttr b) {
   return joined.getDictionary(a.getContext());
 }
 
-/// The facts of all that is fused in a location; null where nothing says any.
+/// Returns the facts of everything fused in a location, or null.
 DictionaryAttr factsOf(Location loc) {
   if (DictionaryAttr facts = carriedBy(loc))
     return facts;
@@ -86,7 +86,8 @@ DictionaryAttr factsOf(Location loc) {
   return facts;
 }
 
-/// The facts among an op's attributes, or null. Returns `likely` if it is equal, to avoid building another.
+/// Returns the facts among an op's attributes, or null. Returns `likely` if it is equal, to avoid
+/// building another one.
 DictionaryAttr factsInAttributes(Operation *op, const Keys &keys, DictionaryAttr likely) {
   SmallVector<NamedAttribute> facts;
   for (NamedAttribute each : op->getRawDictionaryAttrs())
@@ -99,7 +100,7 @@ DictionaryAttr factsInAttributes(Operation *op, const Keys &keys, DictionaryAttr
              : DictionaryAttr::getWithSorted(op->getContext(), facts);
 }
 
-/// The location as a message shows it.
+/// Returns the location as messages show it.
 Location withoutFacts(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
     return NameLoc::get(name.getName(), withoutFacts(name.getChildLoc()));
@@ -121,13 +122,13 @@ Location withFacts(Location loc, DictionaryAttr facts) {
   return FusedLoc::get({withoutFacts(loc)}, facts, loc.getContext());
 }
 
-/// Functions are no part of the model, terminators belong to the op around them.
+/// Functions are not part of the model, and terminators belong to the op around them.
 bool hasProvenance(Operation *op) {
   return !isa<ModuleOp>(op) && !op->hasTrait<OpTrait::IsTerminator>() &&
          (op->getNumRegions() == 0 || !isa<SymbolOpInterface>(op));
 }
 
-/// The attributes by which an op says where it comes from are replaced, if they are others.
+/// Replaces the provenance attributes of an op, if they differ.
 void replace(Operation *op, const Keys &keys, ArrayRef<NamedAttribute> provenance) {
   size_t same = 0, before = 0;
   for (NamedAttribute each : op->getRawDictionaryAttrs()) {
@@ -144,7 +145,7 @@ void replace(Operation *op, const Keys &keys, ArrayRef<NamedAttribute> provenanc
   op->setDiscardableAttrs(changed);
 }
 
-/// The arguments of an op's regions, one after the other, that may have names in their locations. A
+/// Returns the arguments of an op's regions, in order, that may have names in their locations. A
 /// function's inputs have attributes of their own.
 SmallVector<BlockArgument> namedArguments(Operation *op) {
   SmallVector<BlockArgument> arguments;
@@ -154,8 +155,9 @@ SmallVector<BlockArgument> namedArguments(Operation *op) {
   return arguments;
 }
 
-/// The names of the arguments, null where none has one. Where all are at the op's own place, they are called after it;
-/// where others have names, one there has the op's name on purpose.
+/// Returns the names of the arguments, or null if there are none. Arguments that are all located
+/// like the op are named after it; if others have names, an argument with the op's name has it on
+/// purpose.
 ArrayAttr argumentNames(Operation *op) {
   SmallVector<StringRef> names;
   SmallVector<BlockArgument> arguments = namedArguments(op);
@@ -181,7 +183,7 @@ void loadArgumentNames(Operation *op, const Keys &keys) {
       argument.setLoc(NameLoc::get(name, argument.getLoc()));
 }
 
-/// A parameter is called by its symbol, unless it says otherwise.
+/// Loads a name. A parameter is named after its symbol, unless it has another name.
 void loadName(Operation *op, const Keys &keys) {
   auto name = op->getRawDictionaryAttrs().getAs<StringAttr>(keys.name);
   if (auto symbol = name ? SymbolOpInterface() : dyn_cast<SymbolOpInterface>(op))
@@ -190,8 +192,7 @@ void loadName(Operation *op, const Keys &keys) {
     op->setLoc(NameLoc::get(name, op->getLoc()));
 }
 
-/// What an op is called, from now on by an attribute; null where it has no name. A symbol has its
-/// name already.
+/// Returns the name to store in an attribute, or null. A symbol has its name already.
 StringAttr nameToStore(Operation *op, const Keys &keys) {
   auto name = op->getRawDictionaryAttrs().getAs<StringAttr>(keys.name);
   StringRef called = provenance::nameIn(op->getLoc());
@@ -291,9 +292,9 @@ void provenance::store(Operation *root) {
       return;
     }
     DictionaryAttr facts = factsOf(op->getLoc());
-    if (facts && carriedBy(op->getLoc()) != facts) // as simple as it gets
+    if (facts && carriedBy(op->getLoc()) != facts) // in its simplest form
       op->setLoc(withFacts(op->getLoc(), facts));
-    if (!facts) // as it is, or nobody has said where it comes from
+    if (!facts) // unchanged, or of unknown origin
       facts = factsInAttributes(op, keys, {});
     SmallVector<NamedAttribute> all;
     if (facts)

@@ -1,8 +1,8 @@
 //===- Scalar.h - the functions in scalar expressions -------------------------------*- C++ -*-===//
 //
 // The interpreter evaluates the expressions of the op tables (elementwise ops, optimizers) with
-// these; the runtime has the same functions in float32 (partita_rt/math.h), vectorized, by the names
-// in lib/Lower/Kernels/ScalarText.cpp.
+// these functions. The runtime has the same functions in float32 (partita_rt/math.h), vectorized,
+// under the names in lib/Lower/Kernels/ScalarText.cpp.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -17,16 +17,16 @@ using std::abs, std::ceil, std::cos, std::erf, std::exp, std::floor, std::log, s
 inline double select(bool c, double a, double b) { return c ? a : b; }
 inline double max(double a, double b) { return a > b || a != a ? a : b; }
 inline double min(double a, double b) { return a < b || a != a ? a : b; }
-/// The nearest integer, halves to the even one.
+/// Returns the nearest integer; halves round to even.
 inline double round(double x) { return std::nearbyint(x); }
 inline double quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
 inline double modulo(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }
 inline double rest(double a, double b) { return std::fmod(a, b); }
-/// The derivative of gelu_tanh at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
+/// Returns the derivative of gelu_tanh at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
 inline double gelu_tanh_slope(double x, double t) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);
 }
-/// The derivative of x s at x, given s = sigmoid(x).
+/// Returns the derivative of x s at x, given s = sigmoid(x).
 inline double silu_slope(double x, double s) { return s * (1.0 + x * (1.0 - s)); }
 } // namespace partita::scalar
 

@@ -1,4 +1,4 @@
-//===- ShardRule.cpp - the text of an op's rule, parsed ---------------------------------------===//
+//===- ShardRule.cpp - parses an op's rule ----------------------------------------------------===//
 
 #include "dialects/Interfaces/ShardRule.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,7 +19,7 @@ int RulePattern::dimOf(unsigned letter) const {
 
 namespace {
 
-/// Parses one rule; `leading` is the number of dimensions that `*` stands for, settled by the first
+/// Parses one rule. `leading` is the number of dimensions that `*` stands for, set by the first
 /// pattern with a `*`.
 class Parser {
 public:
@@ -192,8 +192,8 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
                             ArrayRef<ArrayRef<int64_t>> resultShapes,
                             SmallVectorImpl<int64_t> &sizes, std::string &error) const {
   sizes.assign(letters.size(), -1);
-  // Single letters first, then groups: what is left of a group's size is its one unknown letter's,
-  // which another group may wait for.
+  // Single letters first, then groups: a group's size divided by those of its known letters is the
+  // size of its one unknown letter, which another group may need.
   bool found = true;
   for (bool groups = false; found || !groups; groups = true) {
     found = !groups;

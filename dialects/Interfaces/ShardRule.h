@@ -1,10 +1,9 @@
-//===- ShardRule.h - the text of an op's rule, parsed -------------------------------*- C++ -*-===//
+//===- ShardRule.h - parses an op's rule --------------------------------------------*- C++ -*-===//
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim} | "@" letter
-//   dim      := letter | letter "[" first "/" whole "]" | "(" letter letter+ ")" | "*" | "1" | "#"
-//   letter
-//               each letter, "*" with a mark
+//   dim      := letter | letter "[" first "/" whole "]" | "(" letter letter+ ")" | "*" | "1"
+//               | "#" letter; each letter and "*" may have a mark
 //   mark     := "+" | ">" | "^" | "!" | "^!" | "|"
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
@@ -34,7 +33,7 @@ namespace partita {
 struct RuleDim {
   llvm::SmallVector<unsigned, 2> letters;
   bool perPiece = false;        ///< one element per shard of its letter
-  int64_t first = 0, whole = 0; ///< of a slice: where the letter begins, and the dimension's size
+  int64_t first = 0, whole = 0; ///< for a slice: where the letter begins, and the dimension's size
   bool isPart() const { return whole != 0; }
 };
 
@@ -53,7 +52,7 @@ struct RulePattern {
 struct RuleLetter {
   std::string name;
   bool summed = false, max = false, never = false, byForm = false, unbroken = false;
-  /// Is the operand for its first index missing? Then the op cannot be split along it yet.
+  /// The operand for its first index is missing, so the op cannot be split along it yet.
   bool lacksFirstIndex = false;
 };
 
@@ -61,22 +60,23 @@ struct ShardRule {
   llvm::SmallVector<RulePattern> operands, results;
   llvm::SmallVector<RuleLetter> letters;
 
-  /// The rule `text` for an op whose operands and results have these ranks; null, with `error` set, if
-  /// the text is wrong or does not fit the ranks. Each rule is parsed once per thread and lives as
-  /// long as the thread: verification after every pass needs the same few rules again and again.
+  /// Returns the rule `text` for an op whose operands and results have these ranks. Returns null
+  /// and sets `error` if the text is wrong or does not fit the ranks. Each rule is parsed once per
+  /// thread and lives as long as the thread, since verification after every pass needs the same few
+  /// rules again and again.
   static const ShardRule *get(llvm::StringRef text, llvm::ArrayRef<int64_t> operandRanks,
                               llvm::ArrayRef<int64_t> resultRanks, std::string &error);
 
-  /// The size of each letter, from the full shapes of the operands (and results, if given); that of
-  /// a letter in a group is the group's size divided by the others. -1 if unknown. False, with
-  /// `error` set, on a contradiction.
+  /// Computes the size of each letter from the full shapes of the operands (and results, if given);
+  /// that of a letter in a group is the group's size divided by the others. -1 if unknown. Returns
+  /// false and sets `error` on a contradiction.
   bool letterSizes(llvm::ArrayRef<llvm::ArrayRef<int64_t>> operandShapes,
                    llvm::ArrayRef<llvm::ArrayRef<int64_t>> resultShapes,
                    llvm::SmallVectorImpl<int64_t> &sizes, std::string &error) const;
 
-  /// Is a letter summed away?
+  /// Returns true if a letter is summed away.
   bool reduces() const;
-  /// Is a letter of several operands summed away, as in a matmul?
+  /// Returns true if a letter of several operands is summed away, as in a matmul.
   bool contracts() const;
 };
 

@@ -1,4 +1,4 @@
-//===- Start.h - from an op to its start --------------------------------------------*- C++ -*-===//
+//===- Start.h - builds the start of an op ------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_INTERFACES_START_H
 #define PARTITA_DIALECTS_INTERFACES_START_H
@@ -7,7 +7,7 @@
 
 namespace partita {
 
-/// The op's start, with all attributes of the op: also those that only a plugin knows.
+/// Builds the op's start with all attributes of the op, including those that only a plugin knows.
 inline AsyncStartInterface buildStartOf(StartableInterface op, mlir::OpBuilder &builder) {
   mlir::Operation *start = op.buildStart(builder);
   start->setDiscardableAttrs(op->getDiscardableAttrDictionary());

@@ -1,4 +1,4 @@
-//===- Offload.cpp - what stands on the host --------------------------------------------------===//
+//===- Offload.cpp - what is on the host ------------------------------------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"
@@ -46,7 +46,7 @@ Operation *ToDeviceOp::buildWait(OpBuilder &builder, AsyncStartInterface start) 
 }
 
 LogicalResult WaitOp::verify() {
-  Operation *start = AsyncWaitInterface(*this).getStart(); // there is one, by verifyWait
+  Operation *start = AsyncWaitInterface(*this).getStart(); // verifyWait has found it
   if (!isa<CopyInterface>(start))
     return emitOpError() << "completes a copy, not '" << start->getName().getStringRef()
                          << "'; a collective has par.wait";

@@ -11,12 +11,12 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::offload {
-/// Is the parameter or state offloaded?
+/// Returns true if the parameter or state is offloaded.
 bool livesOnHost(mlir::Operation *symbol);
-/// Does the host make this update?
+/// Returns true if the host makes this update.
 bool isMadeOnHost(mlir::Operation *update);
-/// Is the value in host memory: read from an offloaded symbol, copied there, or the new value of one
-/// that is there?
+/// Returns true if the value is in host memory: read from an offloaded symbol, copied there, or the
+/// new value of one that is there.
 bool isOnHost(mlir::Value value);
 } // namespace partita::offload
 
@@ -29,7 +29,7 @@ bool isOnHost(mlir::Value value);
 #include "dialects/Offload/OffloadOps.h.inc"
 
 namespace partita::offload {
-/// The direction of a copy, or of the start of one; none for another op or null.
+/// Returns the direction of a copy, or of the start of one; none for other ops or null.
 std::optional<Direction> directionOf(mlir::Operation *op);
 } // namespace partita::offload
 

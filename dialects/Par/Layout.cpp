@@ -1,4 +1,4 @@
-//===- Layout.cpp - placements as passes edit them --------------------------------------------===//
+//===- Layout.cpp - editable placements -------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "llvm/Support/MathExtras.h"

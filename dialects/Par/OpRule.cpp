@@ -1,7 +1,7 @@
-//===- OpRule.cpp - an op against its rule ----------------------------------------------------===//
+//===- OpRule.cpp - checks an op against its rule ---------------------------------------------===//
 //
-// What a rule says of placements (PlacementRule.cpp), asked of an op: do its types agree, may its
-// dimensions be split unevenly, what are its result types?
+// Applies a rule of placements (PlacementRule.cpp) to an op: whether its types agree with it,
+// whether its dimensions may be split unevenly, and its result types.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
-/// The ranks of the full values: a flat shard has one dimension, whatever it is a shard of.
+/// Returns the ranks of the full values: a flat shard has one dimension, whatever it is a shard of.
 static SmallVector<int64_t> ranksOf(TypeRange types) {
   SmallVector<int64_t> ranks;
   for (Type type : types) {
@@ -56,19 +56,19 @@ bool partita::par::letterSizes(const ShardRule &rule, Operation *op,
 //===----------------------------------------------------------------------------------------------===//
 // Padding
 //
-// What lies beyond the full value's end in the last rank's shard is zero in every value, and an op
-// keeps it so where it
+// In the last rank's shard, elements past the end of the full value are zero in every value. An op
+// keeps them zero if it
 //
-//   - knows the first index of its shard, and with it where the full value ends;
-//   - is linear in all operands that have the letter;
+//   - knows the first index of its shard, and hence where the full value ends;
+//   - is linear in all operands that have the letter; or
 //   - is a function of one number that is zero at zero, and not too steep there for its gradient.
 //
-// A value that is repeated along the letter, or a splat, has in the padding what it has everywhere.
-// It may stand next to an operand in which the op is linear and that is zero there (logits that are
-// multiplied with a number, or divided by it), and nowhere else.
+// A value that is repeated along the letter, or a splat, has the same elements in the padding as
+// everywhere. It may only be combined with an operand in which the op is linear and that is zero
+// there (logits that are multiplied with or divided by a number).
 //===----------------------------------------------------------------------------------------------===//
 
-/// Does the op have the letter from no operand?
+/// Returns true if no operand has the letter.
 static bool repeats(const ShardRule &rule, unsigned letter) {
   return llvm::none_of(rule.operands,
                        [&](const RulePattern &pattern) {
@@ -78,7 +78,7 @@ static bool repeats(const ShardRule &rule, unsigned letter) {
          !rule.letters[letter].lacksFirstIndex && !rule.letters[letter].byForm;
 }
 
-/// Is it the same all along the dimension, whatever that is split into?
+/// Returns true if the value is constant along the dimension, however that is split.
 static bool isRepeatedAlong(Value value, unsigned dim) {
   while (auto f = value.getDefiningOp<FOp>())
     value = f.getValue();
@@ -90,7 +90,7 @@ static bool isRepeatedAlong(Value value, unsigned dim) {
                       [&](unsigned letter) { return repeats(*rule, letter); });
 }
 
-/// f(0) = 0, and f' is bounded there: 0 f'(0) = 0.
+/// Returns true if f(0) = 0, and f' is bounded there: 0 f'(0) = 0.
 static bool isFlatAtZero(Operation *op) {
   auto scalar = dyn_cast<ScalarInterface>(op);
   if (!scalar || op->getNumOperands() != 1 || scalar.evaluateScalar({0.0}) != 0.0)
@@ -106,7 +106,7 @@ static bool keepsPadding(Operation *op, const ShardRule &rule, unsigned letter) 
     DenseElementsAttr value;
     return (!matchPattern(op, m_Constant(&value)) || value.isSplat()) &&
            llvm::all_of(op->getUsers(),
-                        [](Operation *user) { // what leaves a loop is not looked into
+                        [](Operation *user) { // uses of what leaves a loop are unknown
                           return !user->hasTrait<OpTrait::IsTerminator>() ||
                                  isa<FunctionOpInterface>(user->getParentOp());
                         });
@@ -164,14 +164,14 @@ std::string partita::par::unevenProblem(Operation *op, const ShardRule &rule,
   return problem;
 }
 
-/// A constant all of whose elements are zero: also a partial sum of itself.
+/// Returns true for a constant whose elements are all zero, which is also a partial sum of itself.
 static bool isZero(Operation *op) {
   DenseElementsAttr value;
   return matchPattern(op, m_Constant(&value)) && value.isSplat() &&
          isa<FloatType>(value.getElementType()) && value.getSplatValue<APFloat>().isZero();
 }
 
-/// A split letter whose first index the op does not know: what to say of it.
+/// Describes a split letter whose first index the op does not know.
 static std::string missingFirstIndex(const ShardRule &rule, ArrayRef<Layout> operands,
                                      ArrayRef<Layout> results) {
   auto visit = [&](const RulePattern &pattern, const Layout &layout) -> std::string {
@@ -193,7 +193,8 @@ static std::string missingFirstIndex(const ShardRule &rule, ArrayRef<Layout> ope
   return text;
 }
 
-/// A result whose type says otherwise than the rule: over each axis that they differ on, why.
+/// Reports a result whose type contradicts the rule, with the reasons for each axis on which they
+/// differ.
 static LogicalResult refuseResult(Operation *op, unsigned index, const Layout &expected,
                                   const Layout &actual) {
   Type type = op->getResult(index).getType();
@@ -214,7 +215,7 @@ static bool isPlaced(Type type) {
   return tensor && tensor.getEncoding();
 }
 
-/// Of types without placement.
+/// Returns the shapes in the types, without placement.
 static SmallVector<ArrayRef<int64_t>> shapesOf(TypeRange types) {
   return llvm::map_to_vector(types, [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -260,7 +261,7 @@ LogicalResult partita::verifyShardRule(Operation *op) {
   SmallVector<Layout, 2> expected;
   for (const Layout &result : results) {
     Layout &layout = expected.emplace_back(result.shape);
-    layout.splits = result.splits; // letters that only results have
+    layout.splits = result.splits; // for letters that only results have
   }
   RuleProblem problem;
   if (!placeResults(*rule, operands, carries, expected, problem)) {
@@ -285,7 +286,7 @@ LogicalResult partita::verifyShardRule(Operation *op) {
   return success();
 }
 
-/// A dimension is the product of its letters' sizes.
+/// Returns a pattern's shape; each dimension is the product of its letters' sizes.
 static SmallVector<int64_t> shapeOf(const RulePattern &pattern, ArrayRef<int64_t> letterSizes) {
   SmallVector<int64_t> shape;
   for (const RuleDim &dim : pattern.dims) {
@@ -297,7 +298,7 @@ static SmallVector<int64_t> shapeOf(const RulePattern &pattern, ArrayRef<int64_t
   return shape;
 }
 
-/// A flat result's shard is as large as the operands' are.
+/// Returns the type of a flat result, whose shard is as large as the operands'.
 static RankedTensorType flatPieceLike(ValueRange operands, const Layout &result, Type element) {
   if (!result.flat.empty())
     for (Value operand : operands)
@@ -312,7 +313,7 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
                                           SmallVectorImpl<Type> &inferred) {
   std::string error;
   SmallVector<int64_t> ranks = ranksOf(operands.getTypes()), resultRanks;
-  // A result's rank is its pattern's: count its tokens, with `*` as long as in the operands.
+  // A result's rank is its pattern's: count its dimensions, with `*` as long as in the operands.
   StringRef operandText = text.split("->").first, resultText = text.split("->").second;
   auto count = [](StringRef pattern) {
     int64_t dims = 0;
@@ -361,14 +362,14 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
   SmallVector<bool> carries(layouts.size(), false);
   if (!placeResults(*rule, layouts, carries, results, problem))
     return emitOptionalError(loc, "rule '", text, "': ", problem.text);
-  // One rank's size of a letter: that of any operand's dimension that is this letter alone.
+  // A rank's size of a letter is that of any operand's dimension with only this letter.
   SmallVector<int64_t> local(rule->letters.size(), -1);
   for (auto [pattern, operand] : llvm::zip(rule->operands, operands))
     for (auto [dim, size] :
          llvm::zip(pattern.dims, cast<RankedTensorType>(operand.getType()).getShape()))
       if (dim.letters.size() == 1)
         local[dim.letters.front()] = size;
-  // An inner factor is on every rank what it is in the full value.
+  // An inner factor has its full size on every rank.
   for (auto [size, whole] : llvm::zip(local, sizes))
     size = size < 0 ? whole : size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {

@@ -266,14 +266,15 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
                     ArrayAttr::get(context, splits), replicated, partial, max, flat);
 }
 
-/// A dimension as its factors: `8 @dp x 16 @tp`, or as its unequal blocks: `32 + 16 + 16 @tp`.
+/// Prints a dimension as its factors, `8 @dp x 16 @tp`, or as its unequal blocks, `32 + 16 + 16
+/// @tp`.
 static void printDimension(AsmPrinter &printer, int64_t size, ArrayAttr axes) {
   if (auto sizes = axes.empty() ? DenseI64ArrayAttr() : dyn_cast<DenseI64ArrayAttr>(axes[0])) {
     llvm::interleave(sizes.asArrayRef(), printer.getStream(), " + ");
     printer << " ";
     return printer.printSymbolName(cast<StringAttr>(axes[1]).getValue());
   }
-  SmallVector<std::pair<int64_t, SmallVector<StringAttr>>> factors; // where it begins, its axes
+  SmallVector<std::pair<int64_t, SmallVector<StringAttr>>> factors; // where each begins, its axes
   factors.push_back({1, {}});
   for (Attribute entry : axes)
     if (auto number = dyn_cast<IntegerAttr>(entry)) {

@@ -1,7 +1,7 @@
-//===- ParMoves.cpp - from shards to full values and back -------------------------------------===//
+//===- ParMoves.cpp - moves between shards and full values ------------------------------------===//
 //
 // Placements of all_gather, reduce_scatter and narrow, their conjugates, and the algebra by which
-// they and the sums over ranks replace one another.
+// they and sums over ranks replace one another.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ Interleaving partita::par::interleaving(Operation *op, RankedTensorType piece, S
   MeshAttr mesh = MeshAttr::of(op);
   Layout layout = Layout::of(piece);
   Interleaving result;
-  // The blocks that one rank has, where other axes split what the blocks are parts of.
+  // A rank's number of blocks, if other axes split larger blocks.
   result.blocks = blocks;
   for (const AxisSplit &split : layout.splits[dim])
     if (split.blocks.count < blocks)
@@ -34,12 +34,12 @@ Interleaving partita::par::interleaving(Operation *op, RankedTensorType piece, S
   return result;
 }
 
-/// Nothing is placed yet: the op stands between seeds and types.
+/// Returns true before types have placements, between seeding and materialization.
 static bool isUnplaced(RankedTensorType a, RankedTensorType b) {
   return !a.getEncoding() && !b.getEncoding();
 }
 
-/// `whole`, which `kind`s allow over the axis, and the shard of it must agree.
+/// Checks that `whole`, whose kind over the axis must be one of `kinds`, and its shard agree.
 template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kinds) {
   RankedTensorType wholeType = op.getWhole(), pieceType = op.getPiece();
   StringAttr axis = op.getAxisAttr();
@@ -106,7 +106,7 @@ LogicalResult NarrowOp::verify() { return verifyMove(*this, {Kind::Invariant}); 
 // Conjugates
 //===----------------------------------------------------------------------------------------------===//
 
-/// The op that moves the cotangent of `op`'s result, along the same dimension.
+/// Moves the cotangent of `op`'s result back, along the same dimension.
 template <typename To, typename From>
 static SmallVector<Value> moveBack(From op, OpBuilder &builder, ValueRange cotangents) {
   return {To::create(builder, op.getLoc(), cotangentType(op.getValue().getType()), cotangents[0],
@@ -121,7 +121,7 @@ static AllGatherOp gather(OpBuilder &builder, Location loc, Type type, Value pie
                              /*again=*/UnitAttr());
 }
 
-/// What ranks that go on with different work bring back is the row's conjugate; where all go on
+/// If ranks continue with different work, the gradient is the row's conjugate; if all continue
 /// alike, each takes its shard.
 static_assert(partita_rt::rowOf(AllGatherOp::kKind).conjugate == ReduceScatterOp::kKind);
 SmallVector<Value> AllGatherOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
@@ -149,7 +149,7 @@ template <typename A, typename B> static bool sameCut(A a, B b) {
          a.getBlocks() == b.getBlocks();
 }
 
-/// f of what was gathered for it alone: a gather whose result is replicated.
+/// Folds f of a gather that is only for this f: the gather's result is replicated.
 LogicalResult FOp::canonicalize(FOp f, PatternRewriter &rewriter) {
   auto inner = f.getValue().getDefiningOp<AllGatherOp>();
   if (!inner || inner.getAxisAttr() != f.getAxisAttr() || !inner->hasOneUse())
@@ -162,7 +162,7 @@ LogicalResult FOp::canonicalize(FOp f, PatternRewriter &rewriter) {
   return success();
 }
 
-/// The operand of a sum of one value over all ranks of an axis; null for other ops.
+/// Returns the operand of a sum of one value over all ranks of an axis; null for other ops.
 static Value summedUp(Operation *op, StringAttr axis) {
   if (auto g = dyn_cast_or_null<GOp>(op); g && g.getAxisAttr() == axis)
     return g.getValue();
@@ -172,8 +172,9 @@ static Value summedUp(Operation *op, StringAttr axis) {
   return {};
 }
 
-/// Is a sum over ranks cut alone, and its shard used as one? Then it is a reduce-scatter's, and the
-/// full value, which is as many bytes again, is gathered where it is needed and not kept.
+/// Returns true if a sum over ranks is only used by this narrow, and its shard as a shard. Then it
+/// becomes a reduce-scatter, and the full value, with as many bytes again, is gathered where it is
+/// needed rather than kept.
 static bool isScattered(NarrowOp narrow) {
   return summedUp(narrow.getValue().getDefiningOp(), narrow.getAxisAttr()) &&
          narrow.getValue().hasOneUse() && llvm::any_of(narrow->getUsers(), [&](Operation *user) {
@@ -182,7 +183,7 @@ static bool isScattered(NarrowOp narrow) {
          });
 }
 
-/// A gather of what every rank cut out of the full value: that value.
+/// Folds a gather of the shards that every rank cut out of a full value: it is that value.
 LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewriter) {
   auto narrow = op.getValue().getDefiningOp<NarrowOp>();
   if (!narrow || !sameCut(op, narrow) || isScattered(narrow))
@@ -199,8 +200,8 @@ LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewrite
   return success();
 }
 
-/// The shard of what an op makes, element by element, of a sum over ranks that nothing else uses:
-/// the op on shards, so that the sum is a reduce-scatter.
+/// Moves a narrow before an elementwise op with a sum over ranks as an operand, if nothing else
+/// uses these: the op runs on shards, so that the sum becomes a reduce-scatter.
 static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
   Operation *definer = op.getValue().getDefiningOp();
   Type whole = op.getWhole();
@@ -234,8 +235,8 @@ static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Of a sum over ranks of which only shards are used: a reduce-scatter. Of what was gathered: the
-/// shard that was there.
+/// Folds a narrow: of a sum over ranks of which only shards are used, to a reduce-scatter; of a
+/// gathered value, to the shard that was there.
 LogicalResult NarrowOp::canonicalize(NarrowOp op, PatternRewriter &rewriter) {
   Operation *definer = op.getValue().getDefiningOp();
   if (auto gathered = dyn_cast_or_null<AllGatherOp>(definer))

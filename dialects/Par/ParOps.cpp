@@ -32,7 +32,7 @@ LogicalResult partita::par::verifyAxis(Operation *op, StringAttr axis) {
   return op->emitOpError() << "is over " << axis << ", which the mesh " << mesh << " does not have";
 }
 
-/// `from` with `axis` changed from one placement to another must be `to`.
+/// Checks that `to` is the type of `value` with `axis` changed from one placement to another.
 static LogicalResult verifyChange(Operation *op, Value value, Type to, StringAttr axis, Kind before,
                                   Kind after) {
   Type from = value.getType();
@@ -95,7 +95,7 @@ SmallVector<std::pair<StringAttr, int64_t>> FirstElementOp::strides() {
   int64_t inner = 1; // elements of the full value per step along the dimension
   for (int64_t dim = piece.getRank() - 1; dim >= 0; --dim) {
     int64_t step = inner * piece.getDimSize(dim);
-    for (const AxisSplit &split : llvm::reverse(layout.splits[dim])) { // the innermost axis first
+    for (const AxisSplit &split : llvm::reverse(layout.splits[dim])) { // innermost axis first
       result.emplace_back(split.axis, step);
       step *= mesh.sizeOf(split.axis);
     }
@@ -129,7 +129,7 @@ Operation *AllReduceOp::buildWait(OpBuilder &builder, AsyncStartInterface start)
 }
 
 LogicalResult WaitOp::verify() {
-  Operation *start = AsyncWaitInterface(*this).getStart(); // there is one, by verifyWait
+  Operation *start = AsyncWaitInterface(*this).getStart(); // verifyWait has found it
   auto collective = dyn_cast<CollectiveInterface>(start);
   if (!collective)
     return emitOpError() << "completes a collective, not '" << start->getName().getStringRef()
@@ -156,5 +156,5 @@ SmallVector<Value> GOp::buildGradient(OpBuilder &, ValueRange cotangents) {
   return {cotangents[0]};
 }
 
-/// No gradient flows through a maximum that the result does not depend on.
+/// No gradient flows through a max that the result does not depend on.
 SmallVector<Value> MaxOp::buildGradient(OpBuilder &, ValueRange) { return {Value()}; }

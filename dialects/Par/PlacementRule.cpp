@@ -1,15 +1,15 @@
-//===- PlacementRule.cpp - what a rule says of placements -------------------------------------===//
+//===- PlacementRule.cpp - applies a rule to placements ---------------------------------------===//
 //
-// Per mesh axis, independently. If the axis splits letter L in any operand (or, for letters that
+// Each mesh axis is independent. If the axis splits letter L in any operand (or, for letters that
 // only results have, in a result):
 //   - an operand with L must be sharded there; one without L must be replicated (its cotangent is
 //     then a partial sum: Megatron's f, data parallelism's all-reduce);
 //   - a result with L is sharded there; one without L, which the rule marks '+', is partial.
-// If it splits nothing here, every rank computes all of it:
-//   - a partial operand passes through an op that is linear in it; anything else is refused;
-//   - with any replicated operand the results are replicated and so must be all operands.
-// If it splits the elements of an operand flat, the op must treat each element alone: all operands
-// that have dimensions have the same ones by the rule, and are split flat too, as are the results.
+// If it splits nothing here, every rank computes everything:
+//   - a partial operand passes through an op that is linear in it; anything else is rejected;
+//   - if any operand is replicated, so are the results, and all operands must be.
+// If it splits the elements of an operand flat, the op must be elementwise: all operands with
+// dimensions have the same ones by the rule and are split flat, too, as are the results.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ public:
       for (const DimSplit &splits : result.splits)
         for (const AxisSplit &split : splits)
           axes.insert(split.axis);
-    // Results take their splits operand by operand, so that the order of several axes on one
-    // dimension is that of the operand.
+    // Results take their splits operand by operand, so several axes on one dimension keep the
+    // operand's order.
     for (StringAttr axis : axes)
       if (!(isFlat(axis) ? applyFlat(axis) : apply(axis)))
         return false;
@@ -76,7 +76,8 @@ private:
     return operand < 0 ? "a result" : llvm::formatv("operand {0}", operand).str();
   }
 
-  /// The letter that `axis` splits in one operand or result becomes `found`, if that agrees.
+  /// Sets `found` to the letter that `axis` splits in one operand or result, if that agrees with
+  /// others.
   bool consider(StringAttr axis, const RulePattern &pattern, const Layout &layout, int operand,
                 std::optional<LetterSplit> &found) {
     int dim = layout.dimOf(axis);
@@ -113,7 +114,7 @@ private:
                         [&](const Layout &layout) { return layout.kind(axis) == Kind::Flat; });
   }
 
-  /// Does the op treat each element of what it works on alone?
+  /// Returns true if the op is elementwise.
   bool isElementwise() const {
     const RulePattern *first = nullptr;
     auto same = [&](const RulePattern &pattern) {
@@ -191,7 +192,7 @@ private:
     return true;
   }
 
-  /// Do these blocks of the dimension split the letter so?
+  /// Returns true if these blocks of the dimension split the letter like this.
   bool splits(const RuleDim &dim, Blocks blocks, LetterSplit split) {
     auto found = splitLetter(dim, blocks, sizes);
     return found && *found == split;
@@ -283,7 +284,7 @@ private:
     return true;
   }
 
-  /// The axes on each letter of a split dimension, in order.
+  /// Returns the axes on each letter of a split dimension, in order.
   SmallVector<std::pair<unsigned, DimSplit>> lettersOf(const RuleDim &dim, const DimSplit &axes) {
     SmallVector<std::pair<unsigned, DimSplit>> found;
     for (const AxisSplit &axis : axes)
@@ -295,7 +296,8 @@ private:
     return found;
   }
 
-  /// Several axes on one letter must be in one order everywhere: the order decides who has what.
+  /// Checks that several axes on one letter are in the same order everywhere, since the order
+  /// determines who has what.
   bool sameOrder() {
     SmallVector<DimSplit> order(rule.letters.size());
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
@@ -313,7 +315,7 @@ private:
       for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits)) {
         DimSplit ordered;
         if (dim.isPart())
-          continue; // what is around it is nobody's letter
+          continue; // the rest of the dimension has no letter
         for (unsigned letter : dim.letters)
           for (const AxisSplit &split : order[letter])
             ordered.push_back({split.axis, blocksOfDim(dim, {letter, split.blocks}, sizes)});
@@ -334,7 +336,7 @@ private:
 
 } // namespace
 
-/// Of the blocks of the full dimension those that make up the part.
+/// Returns those blocks of the full dimension that make up the part.
 static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &blocks,
                                             int64_t size) {
   int64_t begin = 0;
@@ -356,7 +358,7 @@ std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks 
                                                      ArrayRef<int64_t> letterSizes) {
   if (dim.isPart())
     return splitPart(dim, split, letterSizes[dim.letters.front()]);
-  if (!split.sizes.empty() && !dim.letters.empty()) { // so many of all but the outermost factor
+  if (!split.sizes.empty() && !dim.letters.empty()) { // per element of the inner factors
     int64_t others = 1;
     for (unsigned letter : ArrayRef(dim.letters).drop_front())
       others *= letterSizes[letter];

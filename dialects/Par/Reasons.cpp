@@ -1,4 +1,4 @@
-//===- Reasons.cpp - how a value came by its placement ----------------------------------------===//
+//===- Reasons.cpp - explains how a value got its placement -----------------------------------===//
 
 #include "dialects/Par/Reasons.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -29,7 +29,7 @@ std::string partita::par::shardProblem(RankedTensorType type, MeshAttr mesh) {
 
 namespace {
 
-/// No way back is longer than this: a program that does not verify may have cycles.
+/// The longest trace: a program that does not verify may have cycles.
 constexpr size_t kMostSteps = 1 << 12;
 
 class Trace {
@@ -53,7 +53,7 @@ public:
 private:
   Kind kindOf(Value value) const { return Layout::of(value.getType()).kind(axis); }
 
-  /// Writes down how the value is placed; the value to go on with, if any.
+  /// Records how the value is placed. Returns the value to continue with, if any.
   Value step(Value value, Kind kind) {
     int operand = std::exchange(nextOperand, -1);
     if (auto argument = dyn_cast<BlockArgument>(value))
@@ -98,7 +98,7 @@ private:
     return index < end->getNumOperands() ? end->getOperand(index) : Value();
   }
 
-  /// What an op over an axis does to the placement over it.
+  /// Describes what an op over an axis does to the placement over it.
   static StringRef verbOf(Operation *op) {
     if (isa<MaxOp, AllReduceMaxOp>(op))
       return "completes the maximum";
@@ -110,7 +110,7 @@ private:
                                : "makes it so";
   }
 
-  /// A conjugate or collective over the axis has made the placement; over another one it has not.
+  /// A conjugate or collective over this axis made the placement; over another axis it did not.
   Value parStep(Operation *op, Value value, Kind kind, int operand) {
     auto wait = dyn_cast<AsyncWaitInterface>(op);
     Operation *collective = wait ? wait.getStart().getOperation() : op;
@@ -158,8 +158,8 @@ private:
     return {};
   }
 
-  /// The letter that the axis splits; `splitter` is the operand to go on with: one that nothing
-  /// computes (a parameter) before others.
+  /// Returns the letter that the axis splits. Sets `splitter` to the operand to continue with,
+  /// preferring operands that no op computes (parameters).
   int letterOf(Operation *op, const ShardRule &rule, ArrayRef<int64_t> sizes, int &splitter) {
     int letter = -1;
     auto find = [&](const RulePattern &pattern, Value value) {

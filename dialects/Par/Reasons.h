@@ -1,4 +1,4 @@
-//===- Reasons.h - how a value got its placement ------------------------------------*- C++ -*-===//
+//===- Reasons.h - explains how a value got its placement ---------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_PAR_REASONS_H
 #define PARTITA_DIALECTS_PAR_REASONS_H
@@ -16,28 +16,28 @@ struct ReasonStep {
   mlir::Value value;
   mlir::Operation *op = nullptr; ///< null for a function's argument
   Kind kind = Kind::Invariant;
-  int dim = -1;       ///< the one that the axis splits
-  int operand = -1;   ///< the operand of the previous step that the value is
+  int dim = -1;       ///< the dimension that the axis splits
+  int operand = -1;   ///< which operand of the previous step the value is
   int letter = -1;    ///< the letter of the op's rule that the axis splits; -1 if it splits none
   std::string how;    ///< in words
   mlir::Location loc; ///< where
 };
 
-/// Goes back from `value`, op by op, by the rules and `axis`: a shard comes from an operand with the
-/// same letter, a partial sum from the op whose letter is summed away and then from the operand that
-/// splits that letter, a replicated value from a replicated operand. Ends at a conjugate or collective
-/// over the axis, at a parameter, at an argument, or where every rank computes the same.
+/// Traces back from `value`, op by op, by the rules and `axis`: a shard comes from an operand with
+/// the same letter, a partial sum from the op whose letter is summed away and then from the operand
+/// that splits that letter, a replicated value from a replicated operand. Ends at a conjugate or
+/// collective over the axis, at a parameter, at an argument, or where every rank computes the same.
 /// Safe on programs that do not verify.
 llvm::SmallVector<ReasonStep> traceReasons(mlir::Value value, mlir::StringAttr axis);
-/// The same for a result whose type is wrong: it should be placed as `kind`.
+/// Traces a result whose type is wrong: it should be placed as `kind`.
 llvm::SmallVector<ReasonStep> traceReasons(mlir::OpResult result, Kind kind, mlir::StringAttr axis);
 
-/// Attaches the steps to an error, one note each; of many steps only the first and the last ones.
-/// `subject` is what the error calls the value: "operand 1".
+/// Attaches the steps to an error, one note each; if there are many, only the first and the last
+/// ones. `subject` is the error's name for the value: "operand 1".
 void attachReasons(mlir::InFlightDiagnostic &error, llvm::StringRef subject, mlir::StringAttr axis,
                    llvm::ArrayRef<ReasonStep> steps);
 
-/// Attaches to the error of an op that a rule refuses the reasons for the placements of the operand at
+/// Attaches reasons to the error of an op that a rule rejects: for the placements of the operand at
 /// fault and of the one that it contradicts.
 void attachReasons(mlir::InFlightDiagnostic &error, mlir::Operation *op,
                    const RuleProblem &problem);

@@ -1,4 +1,4 @@
-//===- Pipe.cpp - between pipeline stages -----------------------------------------------------===//
+//===- Pipe.cpp - communication between pipeline stages ---------------------------------------===//
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Par/Par.h"
@@ -54,12 +54,13 @@ static LogicalResult verifyNumberOfStages(Operation *op, NamedAttribute count) {
                          << PipeDialect::kMaxStages;
 }
 
-/// A channel number belongs to one move between two stages, and to the move that takes its gradient back.
+/// Checks that a channel number belongs to one move between two stages, and to the move that takes
+/// its gradient back.
 static LogicalResult verifyChannels(Operation *symbol, const Positions &positions) {
   std::map<std::tuple<int64_t, int64_t, int64_t>, SmallVector<MoveOp, 2>> byChannel;
   WalkResult result = symbol->walk([&](MoveOp move) -> WalkResult {
     ChannelAttr channel = move.getChannelAttr();
-    if (!channel) // the op's verifier follows
+    if (!channel) // reported by the op's verifier
       return WalkResult::advance();
     auto [from, to] =
         std::minmax({positions.stageOf(channel.getFrom()), positions.stageOf(channel.getTo())});
@@ -108,7 +109,8 @@ static LogicalResult verifyCount(Operation *op, NamedAttribute count) {
   return success();
 }
 
-/// One at least, ascending, each of the program's: stages within a stage, positions in the program of all stages.
+/// Checks that a list is ascending, not empty, and only has the program's stages (within a stage)
+/// or positions (in the program of all stages).
 static LogicalResult verifyPositions(Operation *op, ArrayRef<int64_t> list) {
   auto module = op->getParentOfType<ModuleOp>();
   Positions positions{PipeDialect::kMaxStages};
@@ -140,7 +142,7 @@ static LogicalResult verifyChunks(Operation *op, Attribute chunks) {
   return success();
 }
 
-/// The first layer of each position of the program.
+/// Checks the first layers of the program's positions.
 static LogicalResult verifyCuts(Operation *op, Attribute value) {
   auto cuts = dyn_cast<DenseI64ArrayAttr>(value);
   std::optional<Positions> positions = positionsOf(op);
@@ -285,7 +287,8 @@ SmallVector<std::pair<StringAttr, int64_t>> pipe::meshOf(ModuleOp program) {
   return axes;
 }
 
-/// Is the op of the stage at its end of the channel, and the other end another stage of the program?
+/// Checks that the op is on the stage at its end of the channel, and that the other end is another
+/// stage of the program.
 static LogicalResult verifyEnd(Operation *op, int64_t stage, int64_t peer, StringRef verb) {
   std::optional<int64_t> own = stageOf(op);
   if (!own)
@@ -308,7 +311,7 @@ LogicalResult RecvOp::verify() {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// One program of all stages
+// Programs of all stages
 //===----------------------------------------------------------------------------------------------===//
 
 LogicalResult MoveOp::verify() {

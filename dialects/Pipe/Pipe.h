@@ -1,4 +1,4 @@
-//===- Pipe.h - between pipeline stages ---------------------------------------------*- C++ -*-===//
+//===- Pipe.h - communication between pipeline stages -------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_PIPE_H
 #define PARTITA_DIALECTS_PIPE_H
@@ -22,30 +22,32 @@
 
 namespace partita::pipe {
 
-/// The number of the stage that an op is in, or is; none outside stages.
+/// Returns the number of the stage that an op is in, or is; none outside stages.
 std::optional<int64_t> stageOf(mlir::Operation *op);
 
-/// The number in the program's mesh of the axis that has `number` in the mesh of the op's stage; the same
-/// where there are no stages.
+/// Returns the number, in the program's mesh, of the axis that has `number` in the mesh of the op's
+/// stage; the same number if there are no stages.
 int64_t axisNumber(mlir::Operation *op, int64_t number);
 
-/// The positions of the op's program, before or after the cut; none for a program without stages.
+/// Returns the positions of the op's program, before or after the cut; none for a program without
+/// stages.
 std::optional<Positions> positionsOf(mlir::Operation *op);
 
-/// All positions, as ops list them.
+/// Returns all positions, as ops list them.
 llvm::SmallVector<int64_t> allOf(const Positions &positions);
 
-/// The number of stages of the op's program; none outside stages.
+/// Returns the number of stages of the op's program; none outside stages.
 std::optional<int64_t> stageCount(mlir::Operation *op);
 
-/// The location of a sum over stages, with a #par.cause of this role. It has no letter of a rule, since
-/// stages split no letters.
+/// Returns the location of a sum over stages, with a #par.cause of this role. It has no letter of a
+/// rule, since stages split no letters.
 mlir::Location withRole(mlir::Location loc, par::Role role);
 
-/// The stages of a program, in order; the program itself if it is not cut.
+/// Returns the stages of a program, in order; the program itself if it is not cut.
 llvm::SmallVector<mlir::ModuleOp> stagesOf(mlir::ModuleOp program);
 
-/// The axes of the program's mesh with their sizes, outermost first, including that of the stages.
+/// Returns the axes of the program's mesh with their sizes, outermost first, including that of the
+/// stages.
 llvm::SmallVector<std::pair<mlir::StringAttr, int64_t>> meshOf(mlir::ModuleOp program);
 
 } // namespace partita::pipe

@@ -7,9 +7,10 @@
 
 namespace partita::pipe {
 
-/// Each stage has one or several chunks, contiguous ranges of layers. Positions number the chunks of all stages in the
-/// order of the model: chunk c of stage s has position c * stages + s. In a wave every other row of positions runs
-/// backward, so that the last position of a row and the first one of the next are on the same stage.
+/// How stages and chunks are numbered. Each stage has one or several chunks, contiguous ranges of
+/// layers. Positions number the chunks of all stages in the order of the model: chunk c of stage s
+/// has position c * stages + s. In a wave every other row of positions runs backward, so that the
+/// last position of a row and the first one of the next are on the same stage.
 struct Positions {
   int64_t stages = 1, chunks = 1; ///< chunks per stage
   bool isWave = false;
@@ -24,7 +25,7 @@ struct Positions {
   bool operator!=(const Positions &other) const { return !(*this == other); }
 
 private:
-  /// A stage's place in a row, and the stage at a place.
+  /// Returns a stage's place in a row, or the stage at a place.
   int64_t inRow(int64_t place, int64_t row) const {
     return isWave && row % 2 == 1 ? stages - 1 - place : place;
   }

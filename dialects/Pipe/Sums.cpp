@@ -14,7 +14,7 @@ void pipe::numberSums(func::FuncOp function) {
   function.walk([&](SumOp sum) { sum->setAttr(kNumber, b.getI64IntegerAttr(number++)); });
 }
 
-/// "sum 3 of tensor<16xf32>"; written by hand, it may lack a number.
+/// Describes a sum: "sum 3 of tensor<16xf32>". A hand-written one may lack a number.
 static std::string text(SumOp sum) {
   std::string result = "sum";
   llvm::raw_string_ostream os(result);
@@ -29,8 +29,8 @@ static bool isSame(SumOp a, SumOp b) {
          a->getAttr(kNumber) == b->getAttr(kNumber);
 }
 
-/// The function's sums that both stages take part in. This runs before ops are verified: a sum without its stages or its
-/// result is reported there.
+/// Returns the function's sums in which both stages take part. Runs before ops are verified: their
+/// verifier reports a sum without stages or result.
 static SmallVector<SumOp> sumsWith(func::FuncOp function, int64_t a, int64_t b) {
   SmallVector<SumOp> sums;
   function.walk([&](SumOp sum) {
@@ -61,7 +61,7 @@ static LogicalResult verifyPair(func::FuncOp first, func::FuncOp second, int64_t
 LogicalResult pipe::verifySums(ModuleOp program) {
   for (auto each : program.getOps<ModuleOp>())
     if (each->hasAttr(PipeDialect::kStage) &&
-        !stageOf(each)) // what is wrong with it is reported there
+        !stageOf(each)) // its verifier reports the error
       return success();
   SmallVector<ModuleOp> stages = stagesOf(program);
   for (size_t i = 0; i < stages.size(); ++i)

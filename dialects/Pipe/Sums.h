@@ -1,8 +1,9 @@
-//===- Sums.h - which sums of different stages are one --------------------------------*- C++ -*-===//
+//===- Sums.h - matches sums of different stages --------------------------------------*- C++ -*-===//
 //
-// After the cut, only their order says which `pipe.sum` of one stage meets which of another. Each therefore
-// keeps the number that it had in the program of all stages: equal ops of one stage (sums of zeros, where
-// the stage has no term) stay apart, and what passes did to the stages one by one can be checked.
+// After the cut, only their order determines which `pipe.sum` of one stage matches which of
+// another. So each keeps the number that it had in the program of all stages: equal ops of one
+// stage (sums of zeros, if the stage has no term) stay distinct, and what passes did to the stages
+// one by one can be checked.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -17,10 +18,10 @@ namespace partita::pipe {
 /// On a `pipe.sum` of a stage: its number among those of the program's function, an i64.
 inline constexpr llvm::StringLiteral kNumber = "pipe.number";
 
-/// Numbers the sums of a function of all stages, in front of the cut.
+/// Numbers the sums of a function of all stages, before the cut.
 void numberSums(mlir::func::FuncOp function);
 
-/// Do any two stages of the program have the same sums with each other, in the same order?
+/// Checks that any two stages of the program share the same sums, in the same order.
 mlir::LogicalResult verifySums(mlir::ModuleOp program);
 
 } // namespace partita::pipe

@@ -1,4 +1,4 @@
-//===- Names.cpp - from names in the model to names in the program ----------------------------===//
+//===- Names.cpp - converts names in the model to names in the program ------------------------===//
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Interfaces/Provenance.h"
@@ -16,8 +16,8 @@ std::string rt::readableName(Operation *op) {
 
 static bool isWord(char c) { return isAlnum(c) || c == '_'; }
 
-/// What `identifier` gives a `_`, besides whole classes of names: dialects/Rt/README.md ("Names are
-/// untrusted") says which names of the runtime have to be here.
+/// Words to which `identifier` appends a `_`, in addition to general classes of names.
+/// dialects/Rt/README.md ("Names are untrusted") says which names of the runtime have to be here.
 static const llvm::StringSet<> &reservedWords() {
   static const llvm::StringSet<> words = {
       // C++17, and what C++20 adds
@@ -61,9 +61,9 @@ static const llvm::StringSet<> &reservedWords() {
   return words;
 }
 
-/// Letters and digits stay, every run of anything else becomes one `_`. A name that could be a
-/// macro (all capitals), a type or a function of the runtime (mixed case), a generated kernel
-/// (`map_`) or a reserved word gets a `_` behind it.
+/// Keeps letters and digits; every run of other characters becomes one `_`. Appends a `_` to a name
+/// that could be a macro (all capitals), a type or a function of the runtime (mixed case), a
+/// generated kernel (`map_`) or a reserved word.
 std::string rt::identifier(StringRef name) {
   std::string result;
   for (char c : name) {
@@ -78,7 +78,7 @@ std::string rt::identifier(StringRef name) {
   if (trimmed.empty())
     return "x";
   std::string word = trimmed.str();
-  // Two underscores in a row are the compiler's.
+  // Double underscores are reserved for the compiler.
   for (size_t at; (at = word.find("__")) != std::string::npos;)
     word.erase(at, 1);
   if (isDigit(word[0]))

@@ -1,4 +1,4 @@
-//===- Names.h - from names in the model to names in the program --------------------*- C++ -*-===//
+//===- Names.h - converts names in the model to names in the program ----------------*- C++ -*-===//
 //
 // Names in a model file are untrusted bytes: they reach emitted source only as identifiers, or as
 // comments and string literals through these functions.
@@ -13,29 +13,32 @@
 
 namespace partita::rt {
 
-/// For people: the name of the op's node in the model, else the kind of op.
+/// Returns, for people, the name of the op's node in the model, else the kind of op.
 std::string readableName(mlir::Operation *op);
 
-/// [A-Za-z_][A-Za-z0-9_]*, no keyword, at most 60 characters; "" becomes "x".
+/// Returns [A-Za-z_][A-Za-z0-9_]*, no keyword, at most 60 characters; "" becomes "x".
 std::string identifier(llvm::StringRef name);
-/// One line without `*/`, `\` and control characters, valid in a // comment; at most 200 bytes.
+/// Returns one line without `*/`, `\` and control characters, valid in a // comment; at most 200
+/// bytes.
 std::string commentText(llvm::StringRef name);
-/// With quotes, every byte outside printable ASCII as an octal escape, no trigraph.
+/// Returns a literal with quotes, every byte outside printable ASCII as an octal escape, no
+/// trigraph.
 std::string stringLiteral(llvm::StringRef bytes);
 
-/// The program's constant for a mesh axis: "dp" -> "kDp".
+/// Returns the program's constant for a mesh axis: "dp" -> "kDp".
 std::string axisName(llvm::StringRef axis);
 /// That for a communicator, a row of kGroups: "dp ahead" -> "kOverDpAhead".
 std::string communicatorName(llvm::StringRef communicator);
 /// That for a channel, a row of kChannels: "stage 0 to 1, value 2" -> "kStage0To1Value2".
 std::string channelName(llvm::StringRef channel);
 
-/// An array of the program's text that belongs to a symbol: "h_forward" -> "kHForward".
+/// Returns the name of an array that belongs to a symbol in the program's text: "h_forward" ->
+/// "kHForward".
 std::string tableName(llvm::StringRef symbol);
-/// "h_forward" -> "HForward".
+/// Returns "HForward" for "h_forward".
 std::string camelCase(llvm::StringRef symbol);
 
-/// The module path in an ONNX node's name: "/transformer/h.0/attn/MatMul" ->
+/// Returns the module path in an ONNX node's name: "/transformer/h.0/attn/MatMul" ->
 /// "transformer.h.0.attn"; "" if the name has no path.
 std::string modulePath(llvm::StringRef name);
 

@@ -19,22 +19,23 @@ namespace partita::rt {
 
 class Lowering; // partita/Lower/Lowering.h
 
-/// A memory space of a rank, see #rt.at.
+/// A memory space of a rank; see #rt.at.
 enum class Space { None, Arena, Persistent, Input, Control, Host, Pinned, InFlight };
 llvm::StringRef toString(Space space);
-/// Are its places byte offsets?
+/// Returns true if its places are byte offsets.
 inline bool hasOffsets(Space space) {
   return space == Space::Arena || space == Space::Persistent || space == Space::Host ||
          space == Space::Pinned || space == Space::InFlight;
 }
-/// Does memory in it live as long as the program?
+/// Returns true if memory in it lives as long as the program.
 inline bool isPersistent(Space space) { return space == Space::Persistent || space == Space::Host; }
 
-/// A parameter of the tables' attributes: a kind of collective by its row's name.
+/// Parses a parameter of the tables' attributes: a kind of collective, by its row's name.
 mlir::FailureOr<partita_rt::CollectiveKind> parseCollectiveKind(mlir::AsmParser &parser);
 
-/// One argument of a call: text in which each `{}` is one of `values`. Without text it is left out, for
-/// the function's default. Arguments that targets print differently come from the target (Target.h).
+/// One argument of a call: text in which each `{}` is one of `values`. An argument without text is
+/// omitted, for the function's default. Arguments that targets print differently come from the
+/// target (Target.h).
 struct CallArgument {
   std::string text;
   llvm::SmallVector<mlir::Value, 1> values;
@@ -48,11 +49,11 @@ struct CallArgument {
   bool isValue() const { return text == "{}" && values.size() == 1; }
 };
 
-/// The functions in the ops' `call` lists. An argument without text is left out.
+/// The functions in the ops' `call` lists. An argument without text is omitted.
 namespace argument {
 CallArgument trans(bool transposed);
 CallArgument write(bool add);
-/// Left out if there is none.
+/// Omitted if there is none.
 CallArgument number(std::optional<int64_t> number);
 /// As a float literal that reads back exactly.
 CallArgument real(const llvm::APFloat &value);
@@ -62,11 +63,11 @@ CallArgument element(mlir::Value buffer, const llvm::APFloat &value);
 CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
 /// An attribute's number, or its column (RtDialect::kColumns).
 std::string numbered(mlir::Operation *op, llvm::StringRef attribute);
-/// `{file, offset, type}`; left out if there is no file.
+/// `{file, offset, type}`; omitted if there is no file.
 CallArgument source(mlir::StringAttr file, const std::string &offset, mlir::TypeAttr type,
                     mlir::IntegerAttr varints, bool transposed);
 CallArgument orNull(mlir::Value value);
-/// `{0, 1}`; left out if the list is empty.
+/// `{0, 1}`; omitted if the list is empty.
 CallArgument listing(llvm::ArrayRef<int64_t> numbers);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 /// The `index`-th of `count` equal parts of `numbers`, as a shape.
@@ -79,7 +80,7 @@ CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
 CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
                        int64_t window, bool zeroHidden);
-/// `{data, batch stride, head stride, row stride, column stride}`; left out without a bias.
+/// `{data, batch stride, head stride, row stride, column stride}`; omitted without a bias.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
 CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
@@ -88,13 +89,13 @@ CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool conse
 CallArgument home(bool onHost);
 } // namespace argument
 
-/// A float32 literal: "1.0f", "1e-05f", "INFINITY".
+/// Returns a float32 literal: "1.0f", "1e-05f", "INFINITY".
 std::string floatLiteral(double value);
-/// A double literal with as many digits as it needs.
+/// Returns a double literal with as many digits as it needs.
 std::string doubleLiteral(double value);
-/// C++'s name of an element type in memory, "float".
+/// Returns C++'s name of an element type in memory, "float".
 llvm::StringRef cppName(mlir::Type element);
-/// The runtime's name of an element type, "DType::Float32".
+/// Returns the runtime's name of an element type, "DType::Float32".
 std::string dtypeName(mlir::Type element);
 
 } // namespace partita::rt
@@ -113,9 +114,10 @@ std::string dtypeName(mlir::Type element);
 
 namespace partita::rt {
 
-/// The ledgers that `plan-memory` recorded: of each function one, or two where it uses pinned memory.
+/// Returns the ledgers that `plan-memory` recorded: one per function, or two if it uses pinned
+/// memory.
 llvm::SmallVector<LedgerAttr> ledgersIn(mlir::ModuleOp module);
-/// The elements of a list of #rt.program; none where it is absent.
+/// Returns the elements of a list of #rt.program; none if it is absent.
 template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
   return llvm::map_range(list ? list.getValue() : llvm::ArrayRef<mlir::Attribute>(),
                          [](mlir::Attribute each) { return llvm::cast<Attr>(each); });
@@ -125,15 +127,16 @@ template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
 mlir::LogicalResult verifyConnections(mlir::ModuleOp module, ProgramAttr program);
 /// The column of an attribute of an op in a layer's function; null if it is not a column.
 ColumnAttr columnOf(mlir::Operation *op, llvm::StringRef attribute);
-/// How the function reads it: "at.ln_1", "at.persistent + 512"; "" if it is not a column.
+/// Returns how the function reads it: "at.ln_1", "at.persistent + 512"; "" if it is not a column.
 std::string columnText(mlir::Operation *op, llvm::StringRef attribute);
-/// Does it make a pointer, without reading or writing memory?
+/// Returns true if the op makes a pointer, without reading or writing memory.
 bool isPointer(mlir::Operation *op);
-/// The variable of the collective or copy that the op starts or awaits; null if it does neither.
+/// Returns the variable of the collective or copy that the op starts or awaits, or null.
 mlir::StringAttr pendingName(mlir::Operation *op);
-/// The view that `at` describes for a tensor of this type, with `offset` in elements from byte 0.
+/// Returns the view that `at` describes for a tensor of this type, with `offset` in elements from
+/// byte 0.
 View viewOf(AtAttr at, mlir::RankedTensorType type);
-/// Bytes of one element in memory (i1 is one byte).
+/// Returns the bytes of one element in memory (i1 is one byte).
 int64_t elementBytes(mlir::Type element);
 } // namespace partita::rt
 

@@ -42,7 +42,8 @@ void RtDialect::initialize() {
       >();
 }
 
-/// A branch makes no values, and only a pass is run on one micro-batch after another.
+/// Checks that an op limited to one micro-batch has no results, as a branch makes no values, and is
+/// in a pass, as only these run for one micro-batch after another.
 static LogicalResult verifyLast(Operation *op, Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
   if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
@@ -56,7 +57,8 @@ static LogicalResult verifyLast(Operation *op, Attribute value) {
   return success();
 }
 
-/// An EmitC function has the rank, and perhaps pendings, beside the number.
+/// Checks a pass's function. An EmitC function takes the rank, and perhaps pendings, in addition to
+/// the number.
 static LogicalResult verifyPassOf(Operation *op, Attribute value) {
   if (!isa<train::EntryPointAttr, UnitAttr>(value))
     return op->emitError() << RtDialect::kPassOf << " is " << value
@@ -197,7 +199,7 @@ std::pair<unsigned, int64_t> InFlightAttr::locate(int64_t offset) const {
     offset -= ring.bytes;
     ++number;
   }
-  return {number ? number - 1 : 0, offset}; // nothing, behind the last block
+  return {number ? number - 1 : 0, offset}; // past the last block: none
 }
 
 LogicalResult InFlightAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
@@ -353,7 +355,7 @@ CallArgument argument::source(StringAttr file, const std::string &offset, TypeAt
   if (!file)
     return "";
   std::string name;
-  for (char c : stringLiteral(file.getValue())) // a brace means something in an argument's text
+  for (char c : stringLiteral(file.getValue())) // braces have a meaning in an argument's text
     name += c == '{' ? "\\173" : c == '}' ? "\\175" : std::string(1, c);
   return "{{" + name + ", " + offset + ", " + dtypeName(type.getValue()) +
          (varints      ? ", " + std::to_string(varints.getInt())

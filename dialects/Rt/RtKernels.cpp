@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-/// The runtime's name of what a buffer has.
+/// Returns the runtime's type for a buffer's elements.
 static partita_rt::DType typeOf(Value buffer) {
   Type element = cast<BufferType>(buffer.getType()).getElement();
   return element.isF16()    ? partita_rt::DType::Float16
@@ -20,7 +20,7 @@ static partita_rt::DType typeOf(Value buffer) {
 #define GET_OP_CLASSES
 #include "dialects/Rt/RtKernels.cpp.inc"
 
-/// The kernel's scalars, each `{}` of them one of the pointers.
+/// Returns the kernel's scalars; each `{}` in them is one of the pointers.
 static SmallVector<CallArgument> scalarsOf(UpdateOp op) {
   SmallVector<CallArgument> arguments;
   ValueRange pointers = op.getPointers();
@@ -32,12 +32,12 @@ static SmallVector<CallArgument> scalarsOf(UpdateOp op) {
   return arguments;
 }
 
-/// What of a scalar's text says where a tile begins.
+/// The part of a scalar's text that says where a tile begins.
 static constexpr StringLiteral kFromTile = " + double(from)";
 
-/// The scalars as a tile's update passes them on: themselves, with what they stand for; where it is
-/// queued, and their places may hold other numbers when it is called, the numbers that it is called
-/// with.
+/// Adds the scalars that a tile's update passes on: their text and values or, if the update is
+/// queued, numbers copied when it was queued, since their places may hold other numbers by the time
+/// it runs.
 static void addTileScalars(UpdateOp op, bool queued, CallArgument &body) {
   for (auto [i, scalar] : llvm::enumerate(scalarsOf(op))) {
     if (!queued) {
@@ -50,7 +50,7 @@ static void addTileScalars(UpdateOp op, bool queued, CallArgument &body) {
   }
 }
 
-/// {rate, t, 0.9}: what these numbers are, when the update is made.
+/// Returns {rate, t, 0.9}: the scalars' numbers when the update is queued.
 static CallArgument tileScalars(UpdateOp op) {
   CallArgument list("{{");
   for (const CallArgument &scalar : scalarsOf(op)) {
@@ -63,11 +63,11 @@ static CallArgument tileScalars(UpdateOp op) {
   return list;
 }
 
-/// kernel(p, m, v, g, n, scalars...), or
-/// updateOnHost(rank, home, p, g, n, staging, tile, [&](float *p, const float *g, int64_t from,
-/// int64_t n) { kernel(p, m + from, v + from, g, n, scalars...); }); of a master, which the host
-/// has, `rounded` takes the home's place and stands behind the states. Where work is queued, the
-/// scalars stand in front of the function, which gets their numbers.
+/// Returns the arguments of kernel(p, m, v, g, n, scalars...), or of updateOnHost(rank, home, p, g,
+/// n, staging, tile, [&](float *p, const float *g, int64_t from, int64_t n) { kernel(p, m + from, v
+/// + from, g, n, scalars...); }). For a master, which is on the host, `rounded` takes the home's
+/// place and comes after the states. If work is queued, the scalars come before the function, which
+/// receives their numbers.
 SmallVector<CallArgument> UpdateOp::getCallArguments(const Target &target) {
   OperandRange values = getValues(), states = values.drop_front().drop_back(getRounds() ? 2 : 1);
   if (!getTile()) {
@@ -93,7 +93,8 @@ SmallVector<CallArgument> UpdateOp::getCallArguments(const Target &target) {
   body.text += rounded ? ", rounded, g, n" : ", g, n";
   addTileScalars(*this, queued, body);
   body.text += "); }";
-  // One argument with the rank: a stream's work stands in front of it.
+  // Joins the rank with what follows: an argument that is only the rank would omit the stream
+  // (Converter::convertCall).
   SmallVector<CallArgument> arguments;
   if (rounded)
     arguments.push_back(CallArgument("rank, {}", values.front()));
@@ -109,7 +110,7 @@ SmallVector<CallArgument> UpdateOp::getCallArguments(const Target &target) {
   return arguments;
 }
 
-/// {{a, 12}, {b, 6}}
+/// Returns {{a, 12}, {b, 6}}.
 static CallArgument withCounts(ValueRange buffers, ArrayRef<int64_t> counts) {
   std::string text = "{{";
   for (auto [i, count] : llvm::enumerate(counts))
@@ -117,24 +118,24 @@ static CallArgument withCounts(ValueRange buffers, ArrayRef<int64_t> counts) {
   return CallArgument(text + "}", SmallVector<Value>(buffers));
 }
 
-/// squareSum(sums, {{a, 12}, {b, 6}})
+/// Prints squareSum(sums, {{a, 12}, {b, 6}}).
 SmallVector<CallArgument> SquareSumOp::getCallArguments(const Target &) {
   return {getSum(), withCounts(getValues(), getCounts())};
 }
 
-/// rootOfSum(norm, {{a, 2}, {b, 1}})
+/// Prints rootOfSum(norm, {{a, 2}, {b, 1}}).
 SmallVector<CallArgument> NormOp::getCallArguments(const Target &) {
   return {getNorm(), withCounts(getSquares(), getCounts())};
 }
 
-/// firstNonfinite(rank, {{a, 2}, {b, 1}}, {0, 3, 2})
+/// Prints firstNonfinite(rank, {{a, 2}, {b, 1}}, {0, 3, 2}).
 SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &target) {
   return {target.reported("firstNonfinite"), withCounts(getSquares(), getCounts()),
           argument::listing(getParameters())};
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Scratch memory, on a GPU
+// Scratch memory on a GPU
 //===------------------------------------------------------------------------------------------===//
 
 int64_t SquareSumOp::getScratchBytes() {
@@ -144,7 +145,7 @@ int64_t SquareSumOp::getScratchBytes() {
   return bytes;
 }
 
-/// A kernel that sums up squares has partial sums.
+/// A kernel that sums squares has partial sums.
 int64_t UpdateOp::getScratchBytes() {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<UpdateKernelOp>(*this, getKernelAttr());
   auto squares = kernel ? kernel.getSquaresAttr() : ArrayAttr();

@@ -43,7 +43,8 @@ StringAttr rt::pendingName(Operation *op) {
   return call && !call.getPendingAttr().empty() ? call.getPendingAttr() : StringAttr();
 }
 
-/// What an op of a layer's function has of the table, is it there and of the attribute's type?
+/// Checks that the columns that an op of a layer's function reads exist and have the attributes'
+/// types.
 static LogicalResult verifyColumns(Operation *op, LayerOp layer) {
   Attribute attribute = op->getAttr(RtDialect::kColumns);
   if (!attribute)

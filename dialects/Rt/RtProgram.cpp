@@ -1,4 +1,4 @@
-//===- RtProgram.cpp - the program's tables: spelling and checks ------------------------------===//
+//===- RtProgram.cpp - syntax and checks of the program's tables ------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"
@@ -25,7 +25,7 @@ FailureOr<partita_rt::CollectiveKind> rt::parseCollectiveKind(AsmParser &parser)
   return failure();
 }
 
-/// Is every element of `list` one of these attributes? An absent list has none.
+/// Checks that every element of `list` is one of these attributes. The list may be absent.
 template <typename Attr>
 static LogicalResult check(EmitError emitError, ArrayAttr list, StringRef member, StringRef what) {
   for (Attribute each : list ? list.getValue() : ArrayRef<Attribute>())

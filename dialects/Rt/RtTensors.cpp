@@ -13,7 +13,7 @@ using namespace partita::rt;
 // The table
 //===------------------------------------------------------------------------------------------===//
 
-/// The rank's accessor of a memory space; "" of one that no column may be in.
+/// Returns the rank's accessor of a memory space; "" if no column may be in it.
 static StringRef accessorOf(StringRef home) {
   return home == toString(Space::Arena)        ? "rank.at"
          : home == toString(Space::Persistent) ? "rank.persistent"
@@ -47,20 +47,20 @@ std::string TensorsOp::getBase(int64_t column) {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Calls over rows of it
+// Calls over its rows
 //===------------------------------------------------------------------------------------------===//
 
 template <typename Op> static TensorsOp tensorsOf(Op op) {
   return SymbolTable::lookupNearestSymbolFrom<TensorsOp>(op, op.getTensorsAttr());
 }
 
-/// The call's rows: `tensorRows(kUpdates, 0, 148)`.
+/// Returns the call's rows: `tensorRows(kUpdates, 0, 148)`.
 template <typename Op> static CallArgument rowsOf(Op op, const Target &target) {
   return target.tensorRows(tableName(op.getTensors()), argument::numbered(op, "first"),
                            op.getCount());
 }
 
-/// Is the table there, and does it have the rows and, unless below 0, the column?
+/// Checks that the table exists and has the rows and, unless below 0, the column.
 template <typename Op>
 static LogicalResult verifyRows(Op op, SymbolTableCollection &symbols, int64_t column) {
   auto tensors = symbols.lookupNearestSymbolFrom<TensorsOp>(op, op.getTensorsAttr());
@@ -87,8 +87,8 @@ LogicalResult ExposeGradientsOp::verifySymbolUses(SymbolTableCollection &symbols
   return verifyRows(*this, symbols, getColumn());
 }
 
-/// The kernel has as many values as the table has columns, each row's step is there and has a text
-/// for each of the kernel's scalars.
+/// Checks that the kernel has as many values as the table has columns, and that each row's step
+/// exists and has a text for each of the kernel's scalars.
 LogicalResult UpdateAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyRows(*this, symbols, -1)))
     return failure();
@@ -130,8 +130,8 @@ StringRef UpdateAllOp::getCallee() {
   return StringAttr::get(getContext(), calleeOf(getKernel())).getValue();
 }
 
-/// adamw_all(rank.persistent(0), ..., rank.at(0), tensorRows(kUpdates, 0, 148),
-/// {adamw_step{rate, t, 0.9}, adamw_step{rate, t, 0.8}})
+/// Prints adamw_all(rank.persistent(0), ..., rank.at(0), tensorRows(kUpdates, 0, 148),
+/// {adamw_step{rate, t, 0.9}, adamw_step{rate, t, 0.8}}).
 SmallVector<CallArgument> UpdateAllOp::getCallArguments(const Target &target) {
   TensorsOp tensors = tensorsOf(*this);
   SmallVector<CallArgument> arguments;
@@ -151,18 +151,18 @@ SmallVector<CallArgument> UpdateAllOp::getCallArguments(const Target &target) {
   return arguments;
 }
 
-/// squareSum(sums, tensorRows(kUpdates, 0, 148), 4, rank.at(0))
+/// Prints squareSum(sums, tensorRows(kUpdates, 0, 148), 4, rank.at(0)).
 SmallVector<CallArgument> SquareSumAllOp::getCallArguments(const Target &target) {
   auto column = static_cast<int64_t>(getColumn());
   return {getSum(), rowsOf(*this, target), column, tensorsOf(*this).getBase(column)};
 }
 
-/// firstNonfinite(rank, sums, tensorRows(kUpdates, 0, 148))
+/// Prints firstNonfinite(rank, sums, tensorRows(kUpdates, 0, 148)).
 SmallVector<CallArgument> FirstNonfiniteAllOp::getCallArguments(const Target &target) {
   return {target.reported("firstNonfinite"), getSquares(), rowsOf(*this, target)};
 }
 
-/// exposeGradients(rank, tensorRows(kUpdates, 0, 148), 4, rank.at(0), {0, 1})
+/// Prints exposeGradients(rank, tensorRows(kUpdates, 0, 148), 4, rank.at(0), {0, 1}).
 SmallVector<CallArgument> ExposeGradientsOp::getCallArguments(const Target &target) {
   auto column = static_cast<int64_t>(getColumn());
   return {"rank", rowsOf(*this, target), column, tensorsOf(*this).getBase(column),

@@ -25,7 +25,7 @@ const Target &Target::of(Operation *op) {
   if (!module)
     module = op->getParentOfType<ModuleOp>();
   auto name = module ? module->getAttrOfType<StringAttr>(RtDialect::kTarget) : StringAttr();
-  const Target *named = name ? find(name.getValue()) : nullptr; // the dialect verifies the name
+  const Target *named = name ? find(name.getValue()) : nullptr; // verified by the dialect
   return named ? *named : *all().front();
 }
 

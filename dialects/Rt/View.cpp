@@ -1,4 +1,4 @@
-//===- View.cpp - how a tensor lies in memory -------------------------------------------------===//
+//===- View.cpp - the layout of a tensor in memory --------------------------------------------===//
 
 #include "dialects/Rt/View.h"
 #include "llvm/ADT/STLExtras.h"
@@ -41,9 +41,9 @@ int64_t View::elements() const {
   return n;
 }
 
-/// Walks both shapes from the left in groups of equal products; within a group of the old
-/// dimensions (those of size one aside) each stride must be the next one's times its size, and the
-/// group's innermost stride then generates the new ones.
+/// Walks both shapes from the left in groups of equal products. Within a group of old dimensions
+/// (ignoring those of size one) each stride must be the next one's times its size; the group's
+/// innermost stride then determines the new ones.
 std::optional<View> View::reshape(ArrayRef<int64_t> to) const {
   if (elements() == 0)
     return View::dense(to, offset);

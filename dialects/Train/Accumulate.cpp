@@ -22,7 +22,7 @@ RankedTensorType AccumulateOp::microBatchType(Type batch) {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Sums that a region makes
+// Running sums
 //===----------------------------------------------------------------------------------------------===//
 
 SmallVector<int64_t> train::grownIn(AccumulateOp op, Region &region) {
@@ -132,7 +132,8 @@ BlockArgument AccumulateOp::getSavedArgument(unsigned number, unsigned reader) {
   return (*this)->getRegion(reader).getArgument(getBatches().size() + number);
 }
 
-/// What an argument of a region is in an earlier one; null if it is a running sum, or of the first region.
+/// Returns an earlier region's value for an argument of a region; null for a running sum, or in the
+/// first region.
 static Value earlierOf(AccumulateOp loop, BlockArgument argument) {
   unsigned pass = loop.numberOf(*argument.getParentRegion()), number = argument.getArgNumber(),
            batches = loop.getBatches().size();
@@ -159,7 +160,7 @@ Value train::forwardOf(Value value) {
   return value;
 }
 
-/// How an argument of a region looks in a later one; null if it is a running sum.
+/// Returns a later region's argument for an argument of a region; null for a running sum.
 static BlockArgument handedOn(AccumulateOp loop, BlockArgument argument, unsigned reader) {
   unsigned pass = loop.numberOf(*argument.getParentRegion());
   if (argument.getArgNumber() >= loop.getBatches().size() + loop.countSavedBefore(pass))
@@ -183,7 +184,8 @@ BlockArgument AccumulateOp::save(Value value, unsigned reader) {
   return getSavedArgument(number, reader);
 }
 
-/// Replaces what a later region need not get from the list; is the argument of no use then?
+/// Replaces uses of a saved value that a later region can get otherwise. Returns true if the
+/// argument has no uses then.
 static bool isNeedless(AccumulateOp loop, Value saved, unsigned number, unsigned maker,
                        unsigned reader, const llvm::SmallDenseMap<Value, unsigned> &known) {
   BlockArgument argument = loop.getSavedArgument(number, reader);
@@ -200,11 +202,11 @@ static bool isNeedless(AccumulateOp loop, Value saved, unsigned number, unsigned
 bool AccumulateOp::simplifySaved() {
   unsigned passes = (*this)->getNumRegions();
   bool changed = false;
-  for (unsigned maker = passes; maker-- > 0;) { // later ones first: what they save may use an argument
+  for (unsigned maker = passes; maker-- > 0;) { // later ones first, as they may save an argument
     unsigned first = countSavedBefore(maker);
     SmallVector<Value> kept;
     llvm::BitVector dropped(getSaved(maker).size());
-    llvm::SmallDenseMap<Value, unsigned> known; // the number that it is saved as
+    llvm::SmallDenseMap<Value, unsigned> known; // the number under which it is saved
     for (auto [number, saved] : llvm::enumerate(getSaved(maker))) {
       bool isUsed = false;
       for (unsigned reader = maker + 1; reader < passes; ++reader)
@@ -241,7 +243,8 @@ LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter &rewri
 // Verification
 //===----------------------------------------------------------------------------------------------===//
 
-/// As many as a region must have: micro-batches, saved values, running sums.
+/// Checks that a region has the right number of arguments: micro-batches, saved values, running
+/// sums.
 static LogicalResult verifyArguments(AccumulateOp op, Region &region) {
   unsigned pass = op.numberOf(region);
   size_t batches = op.getBatches().size(), saved = op.countSavedBefore(pass),
@@ -257,7 +260,7 @@ static LogicalResult verifyArguments(AccumulateOp op, Region &region) {
                << " running sums), found " << found;
 }
 
-/// Each once, an argument of its type, and yielded in that type.
+/// Checks that running sums exist and occur once.
 static LogicalResult verifyGrown(AccumulateOp op) {
   if (op.isUnscheduled() && !grownOf(op).empty())
     return op.emitOpError() << "adds to running sums, but its passes are not scheduled";
@@ -272,7 +275,7 @@ static LogicalResult verifyGrown(AccumulateOp op) {
   return success();
 }
 
-/// The regions' arguments are there.
+/// Checks that a region receives and yields a running sum in the sum's type.
 static LogicalResult verifyGrownTypes(AccumulateOp op) {
   for (int64_t sum : grownOf(op)) {
     Type type = op.getSums()[sum].getType(), given = op.getSoFar(sum).getType(),
@@ -284,8 +287,8 @@ static LogicalResult verifyGrownTypes(AccumulateOp op) {
   return success();
 }
 
-/// The passes that must run before one with this number: those that it reads, and those of its chunk that
-/// come first by their nature.
+/// Returns the passes that must run before the pass with this number: those that it reads, and
+/// earlier kinds of passes of its chunk.
 static llvm::BitVector needs(AccumulateOp op, unsigned reader) {
   llvm::BitVector result(op->getNumRegions());
   PassName pass = op.getPass(reader);
@@ -304,13 +307,13 @@ static std::string textOf(OrderAttr::Slot slot) {
   return "'" + slot.pass.text(".") + " " + std::to_string(slot.microBatch) + "'";
 }
 
-/// Every micro-batch's passes once, each behind those that it needs.
+/// Checks that the order has every micro-batch's passes once, each after those that it needs.
 static LogicalResult verifyOrder(AccumulateOp op) {
   if (!op.getOrder())
     return success();
   unsigned passes = op->getNumRegions();
   std::vector<llvm::BitVector> needed,
-      done(op.getCount(), llvm::BitVector(passes)); // of each pass; of each micro-batch
+      done(op.getCount(), llvm::BitVector(passes)); // by pass; by micro-batch
   for (unsigned pass = 0; pass < passes; ++pass)
     needed.push_back(needs(op, pass));
   for (OrderAttr::Slot slot : op.getOrderAttr().getSlots()) {
@@ -338,7 +341,8 @@ static LogicalResult verifyOrder(AccumulateOp op) {
   return success();
 }
 
-/// Each pass once, a backward pass behind its forward pass and weights behind both.
+/// Checks that each pass occurs once, a backward pass after its forward pass, and weights after
+/// both.
 static LogicalResult verifyPasses(AccumulateOp op) {
   ArrayAttr passes = op.getLaterPassesAttr();
   if ((passes ? passes.size() : 0) != op.getLater().size())
@@ -363,7 +367,8 @@ static std::string whereOf(AccumulateOp op, Value value) {
                                     : "outside";
 }
 
-/// Their arguments are the micro-batches and what earlier regions save; the last region saves nothing.
+/// Checks later regions: their arguments are the micro-batches and what earlier regions save; the
+/// last region saves nothing.
 static LogicalResult verifyLater(AccumulateOp op) {
   for (Region &region : op.getLater()) {
     if (failed(verifyArguments(op, region)))
@@ -408,7 +413,7 @@ LogicalResult AccumulateOp::verify() {
       return emitOpError() << "needs regions that end in train.yield";
     llvm::append_range(parts, yield.getValues());
   }
-  auto addsUp = [](auto pair) { // in 32 bits what is yielded in 16
+  auto addsUp = [](auto pair) { // 16-bit parts may be added up in 32 bits
     auto part = cast<RankedTensorType>(std::get<0>(pair).getType()),
          sum = cast<RankedTensorType>(std::get<1>(pair).getType());
     return part == sum || inSingleAtLeast(part) == sum;

@@ -1,4 +1,4 @@
-//===- AccumulateSyntax.cpp - how train.accumulate is built, parsed and printed -----------------===//
+//===- AccumulateSyntax.cpp - builds, parses and prints train.accumulate ------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Train/RunningSums.h"
@@ -14,7 +14,7 @@ static ArrayAttr arrayOf(Builder builder, ArrayRef<PassName> passes) {
   }));
 }
 
-/// How many of the results are sums, and how many last values.
+/// Sets how many of the results are sums, and how many last values.
 static void addSegments(Builder builder, OperationState &state, size_t sums, size_t last) {
   state.addAttribute(
       AccumulateOp::getResultSegmentSizeAttr(),
@@ -35,7 +35,7 @@ void AccumulateOp::build(OpBuilder &builder, OperationState &state, TypeRange su
 
 using Arguments = SmallVectorImpl<OpAsmParser::Argument>;
 
-/// `onto (%so_far = 1)`: arguments that are sums, and their numbers.
+/// Parses `onto (%so_far = 1)`: arguments that are running sums, and the sums' numbers.
 static ParseResult parseOnto(OpAsmParser &parser, OperationState &result, Arguments &arguments,
                              SmallVectorImpl<int64_t> &grown) {
   if (failed(parser.parseOptionalKeyword("onto")))
@@ -54,7 +54,8 @@ static ParseResult parseOnto(OpAsmParser &parser, OperationState &result, Argume
   });
 }
 
-/// Of a region that is parsed, but not checked; null where it ends in something else.
+/// Returns the yield of a region that is parsed but not verified; null if it has another
+/// terminator.
 static YieldOp parsedYield(Region &region) {
   return region.empty() || region.front().empty() ? YieldOp()
                                                   : dyn_cast<YieldOp>(region.front().back());
@@ -65,8 +66,8 @@ static ValueRange savedIn(Region &region) {
   return yield ? ValueRange(yield.getSaved()) : ValueRange();
 }
 
-/// `backward (%ids, %h) { ... }`: the arguments' types are those of the micro-batches and of what earlier
-/// regions save.
+/// Parses `backward (%ids, %h) { ... }`: the arguments' types are those of the micro-batches and of
+/// what earlier regions save.
 static ParseResult parseLater(OpAsmParser &parser, OperationState &result,
                               SmallVectorImpl<PassName> &passes, SmallVectorImpl<int64_t> &grown) {
   StringRef keyword;

@@ -1,4 +1,4 @@
-//===- LastValues.cpp - what passes of train.accumulate compute in their last slots --------------===//
+//===- LastValues.cpp - what passes of train.accumulate compute in their last slot ---------------===//
 
 #include "dialects/Train/RunningSums.h"
 
@@ -8,10 +8,10 @@ using namespace partita::train;
 
 static YieldOp endOf(Region &region) { return cast<YieldOp>(region.front().getTerminator()); }
 
-/// The pass's last slot in the order, with its index there.
+/// Returns the position of the pass's last slot in the order, and its micro-batch.
 static std::pair<unsigned, int64_t> lastOf(OrderAttr order, PassName pass) {
   SmallVector<OrderAttr::Run> runs = order.getRuns();
-  unsigned end = 0; // behind the run
+  unsigned end = 0; // of the run
   for (const OrderAttr::Run &run : runs)
     end += run.times * run.slots.size();
   for (const OrderAttr::Run &run : llvm::reverse(runs)) {
@@ -89,7 +89,7 @@ AccumulateOp AccumulateOp::withLast(OpBuilder &builder, ArrayRef<SmallVector<Val
   return made;
 }
 
-/// What runs in the last slot alone is of no use to what runs in all of them.
+/// Checks that ops in every slot do not use results of ops that only run in the last one.
 static LogicalResult verifyUsers(Operation *op) {
   for (OpOperand &use : op->getUses()) {
     auto yield = dyn_cast<YieldOp>(use.getOwner());

@@ -51,7 +51,7 @@ LogicalResult train::verifyOptimizer(Operation *op) {
   return success();
 }
 
-/// One parameter for each of so many.
+/// Checks that there is one parameter name for each of `count` values.
 static LogicalResult checkNames(Operation *op, std::optional<ArrayAttr> parameters, int64_t count,
                                 StringRef what) {
   if (parameters && static_cast<int64_t>(parameters->size()) != count)

@@ -1,4 +1,4 @@
-//===- Order.cpp - #train.order: in which order the passes of micro-batches run ----------------===//
+//===- Order.cpp - #train.order: the order of micro-batches' passes ----------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "mlir/IR/OpImplementation.h"
@@ -10,15 +10,15 @@ using namespace partita::train;
 using Slot = OrderAttr::Slot;
 using Run = OrderAttr::Run;
 
-/// More slots than any schedule's period has.
+/// More slots than the period of any schedule.
 static constexpr size_t kMostSlots = 64;
-/// More runs than any schedule has; what is left of an order without any regularity is written slot by slot.
+/// More runs than any schedule has; the rest of an irregular order is written slot by slot.
 static constexpr unsigned kMostRuns = 1024;
 
 namespace {
 
-/// Finds an order's runs: the one that covers the most slots first (1F1B's steady state), then those in front of it
-/// and behind it.
+/// Finds an order's runs: first the one that covers the most slots (1F1B's steady state), then
+/// those before and after it.
 class Compressor {
 public:
   explicit Compressor(ArrayRef<Slot> slots) : slots(slots) {}
@@ -47,7 +47,8 @@ private:
     compress(best.at + best.covered(), end);
   }
 
-  /// Of several that cover as much the one with the fewest slots, then the first.
+  /// Returns the run that covers the most slots; ties go to the one with the fewest slots, then to
+  /// the first.
   Found longest(size_t begin, size_t end) const {
     Found best;
     for (size_t period = 1; period <= std::min(kMostSlots, (end - begin) / 2); ++period)
@@ -88,7 +89,7 @@ static bool isPass(int64_t kind, int64_t chunk) {
 
 LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> numbers) {
-  constexpr int64_t most = int64_t(1) << 32; // of all slots: no order is longer
+  constexpr int64_t most = int64_t(1) << 32; // more slots than any order has
   int64_t slots = 0;
   for (size_t at = 0; at < numbers.size();) {
     if (numbers.size() - at < 2 || numbers[at] < 1 || numbers[at + 1] < 1 ||

@@ -1,4 +1,4 @@
-//===- Roles.cpp - what fills an input of a program -------------------------------------------===//
+//===- Roles.cpp - what fills a program's inputs ----------------------------------------------===//
 
 #include "dialects/Train/Roles.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,6 +1,6 @@
-//===- Roles.h - what fills an input of a program ---------------------------------*- C++ -*-===//
+//===- Roles.h - what fills a program's inputs ------------------------------------*- C++ -*-===//
 //
-// The roles of `train.role`: one table, which --input, the objective, emission and verifiers read.
+// The table of roles (`train.role`), which --input, the objective, emission and verifiers read.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -15,18 +15,19 @@ namespace partita::train {
 struct Role {
   llvm::StringLiteral name;    ///< in `train.role` and --input
   llvm::StringLiteral runtime; ///< of partita_rt::InputRole, which says what each means
-  bool isFixed;                ///< the role alone says what the input holds; no data do
+  bool isFixed;                ///< the role alone determines what the input holds
 };
 
 llvm::ArrayRef<Role> roles();
-/// The role of that name; null where there is none.
+/// Returns the role with that name, or null.
 const Role *findRole(llvm::StringRef name);
-/// Does the role of that name say all that an input holds? Not where there is none.
+/// Returns true if the role with that name determines all that an input holds; false if there is
+/// none.
 bool isFixedRole(llvm::StringRef name);
-/// The names of all roles, for a message.
+/// Returns the names of all roles, for a message.
 std::string roleNames();
 
-/// Of an input that import leaves to the objective; no program has it.
+/// The role of an input that import leaves to the objective; no program has it.
 constexpr llvm::StringLiteral kUndecidedRole = "input";
 
 } // namespace partita::train

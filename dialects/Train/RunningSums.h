@@ -7,7 +7,7 @@
 
 namespace partita::train {
 
-/// The numbers of the sums to which a region adds itself, in the order of its arguments.
+/// Returns the numbers of the sums to which a region adds itself, in the order of its arguments.
 llvm::SmallVector<int64_t> grownIn(AccumulateOp op, mlir::Region &region);
 
 /// Checks that the loop's last values are those that its regions yield, and that ops outside last

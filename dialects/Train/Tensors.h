@@ -1,9 +1,10 @@
-//===- Tensors.h - which tensors of the model's file hold a parameter ---------------*- C++ -*-===//
+//===- Tensors.h - the tensors of the model file that hold a parameter --------------*- C++ -*-===//
 //
-// Exporters fold constants: the file may hold a parameter transposed, sliced or several times, under
-// generated names. The attribute `train.tensors` of a parameter (#train.stored) lists these tensors, beginning
-// with the one that `initial` names. Without it there is one tensor, with the parameter's name, unchanged. Import and
-// --tie create it; export writes trained values to all of these tensors.
+// Exporters fold constants: the file may hold a parameter transposed, sliced or several times,
+// under generated names. The attribute `train.tensors` of a parameter (#train.stored) lists these
+// tensors, beginning with the one that `initial` names. Without it there is one tensor, with the
+// parameter's name, unchanged. Import and --tie create it; export writes trained values to all of
+// these tensors.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_DIALECTS_TRAIN_TENSORS_H
@@ -13,8 +14,8 @@
 
 namespace partita::train {
 
-/// Are its elements a parameter's, unchanged? A file of the model's weights (--init) has at most the transpose of
-/// such a tensor, and nothing of a computed one.
+/// Returns true if the elements are a parameter's, unchanged. A file of the model's weights
+/// (--init) has at most the transpose of such a tensor, and nothing of a computed one.
 inline bool isMoved(Folded folded) { return folded == Folded::Moved || folded == Folded::Part; }
 
 /// The members of #train.stored, which explains them.
@@ -29,18 +30,18 @@ struct StoredTensor {
 
 mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors, mlir::MLIRContext *context);
 
-/// The tensors of a parameter, beginning with the one that `initial` names.
+/// Returns the tensors of a parameter, beginning with the one that `initial` names.
 llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter);
 
-/// What import had to guess; setting none removes the attribute.
+/// Return or set what import had to guess; setting none removes the attribute.
 llvm::SmallVector<NoteAttr> notesOf(mlir::ModuleOp module);
 void setNotes(mlir::ModuleOp module, llvm::ArrayRef<NoteAttr> notes);
 
-/// The files that `initial` values are in.
+/// Returns the files that have `initial` values.
 llvm::SmallVector<FileAttr> filesOf(mlir::ModuleOp module);
 
-/// Is it a name of the parameter: the model's, that of a tensor that holds it, or that of such a tensor's
-/// origin?
+/// Returns true if a name of the parameter is wanted: the model's, that of a tensor that holds it,
+/// or that of such a tensor's origin.
 template <typename Predicate> bool anyNameOf(ParameterOp parameter, Predicate isWanted) {
   return isWanted(parameter.getModelName()) ||
          llvm::any_of(tensorsOf(parameter), [&](const StoredTensor &each) {
@@ -48,7 +49,7 @@ template <typename Predicate> bool anyNameOf(ParameterOp parameter, Predicate is
          });
 }
 
-/// Does the file hold the transpose of the parameter where `initial` says?
+/// Returns true if the file has the transpose of the parameter where `initial` points.
 inline bool isStoredTransposed(ParameterOp parameter) {
   return tensorsOf(parameter).front().transposed;
 }

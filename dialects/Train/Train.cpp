@@ -195,7 +195,7 @@ void train::set(Operation *function, EntryPoint what) {
 }
 
 FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
-  // Through ops of one tensor: a shard that is taken, a copy, the wait for one (beside its token).
+  // Through ops on one tensor: a shard, a copy, or the wait for one (which also has a token).
   auto source = [](Operation *op) {
     SmallVector<Value> tensors = llvm::filter_to_vector(
         op->getOperands(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
@@ -203,7 +203,7 @@ FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
   };
   Operation *definer = forwardOf(value).getDefiningOp();
   while (definer &&
-         !isa<ReadOp, BarrierOp>(definer)) // behind one is what was kept of an activation
+         !isa<ReadOp, BarrierOp>(definer)) // after a barrier, it is a saved activation
     definer = source(definer);
   auto read = dyn_cast_or_null<ReadOp>(definer);
   return read ? read.getSymbolAttr() : FlatSymbolRefAttr();

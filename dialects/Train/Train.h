@@ -23,7 +23,8 @@ struct Hyperparameter {
 struct Assignment {
   llvm::StringRef target, expression;
 };
-/// The sharding rule of an optimizer with these numbers of states, operands and results: elementwise.
+/// Returns the sharding rule of an optimizer with these numbers of states, operands and results:
+/// elementwise.
 std::string optimizerRule(size_t states, unsigned operands, unsigned results);
 /// Checks the numbers of operands and results, and that hyperparameters are finite.
 llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
@@ -33,7 +34,8 @@ llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
 #include "dialects/Train/TrainEnums.h.inc"
 #include "dialects/Train/TrainInterfaces.h.inc"
 namespace partita::train {
-/// Which pass of a micro-batch: what it computes, and of which of the stage's chunks of layers.
+/// Identifies a pass of a micro-batch: what it computes, and for which of the stage's chunks of
+/// layers.
 struct PassName {
   PassKind kind = PassKind::Forward;
   int64_t chunk = 0;
@@ -41,7 +43,7 @@ struct PassName {
     return kind == other.kind && chunk == other.chunk;
   }
   bool operator!=(const PassName &other) const { return !(*this == other); }
-  /// "backward", and of a chunk that is not 0 "backward" + `separator` + "1".
+  /// Returns "backward" or, for a chunk other than 0, "backward" + `separator` + "1".
   std::string text(llvm::StringRef separator = " ") const {
     return stringifyPassKind(kind).str() + (chunk ? (separator + llvm::Twine(chunk)).str() : "");
   }
@@ -55,56 +57,56 @@ struct PassName {
 #include "dialects/Train/Optimizers.h.inc"
 
 namespace partita::train {
-/// The entry point that a function is: by its attribute or, for a hand-written function without one, by
-/// its name. None for all other functions.
+/// Returns the entry point that a function is: by its attribute or, for a hand-written function
+/// without one, by its name. None for all other functions.
 std::optional<EntryPoint> entryPointOf(mlir::Operation *function);
 inline bool is(mlir::Operation *function, EntryPoint what) {
   return entryPointOf(function) == what;
 }
-/// The module's function for this entry point; null if there is none.
+/// Returns the module's function for this entry point, or null.
 mlir::Operation *lookup(mlir::ModuleOp module, EntryPoint what);
 template <typename FunctionOp> FunctionOp lookup(mlir::ModuleOp module, EntryPoint what) {
   return llvm::dyn_cast_or_null<FunctionOp>(lookup(module, what));
 }
-/// "train_step": the name of a function that is created as this entry point.
+/// Returns the name of a function that is created as this entry point: "train_step".
 inline llvm::StringRef nameOf(EntryPoint what) { return stringifyEntryPoint(what); }
 void set(mlir::Operation *function, EntryPoint what);
 
-/// For an argument of a later pass of an `accumulate`, the value in the pass that made it; any other value
-/// itself.
+/// Returns, for an argument of a later pass of an `accumulate`, the value in the pass that made it;
+/// any other value itself.
 mlir::Value forwardOf(mlir::Value value);
 
-/// The parameter that a value is read from: itself, its shard, a copy, or gathered; null if it is
-/// something else.
+/// Returns the parameter that a value is read from: itself, its shard, a copy, or gathered; null
+/// for other values.
 mlir::FlatSymbolRefAttr parameterReadBy(mlir::Value value);
-/// The parameter that an optimizer op updates.
+/// Returns the parameter that an optimizer op updates.
 mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
-/// The states that an optimizer op changes, including the value if it is a master; only those that are
-/// read directly.
+/// Returns the states that an optimizer op changes, including the value if it is a master; only
+/// those that are read directly.
 llvm::SmallVector<StateOp> stateSymbols(OptimizerInterface update);
-/// The state that a value is read from; null if there is none.
+/// Returns the state that a value is read from, or null.
 StateOp stateReadBy(mlir::Value value);
-/// What train.clip computes (runtime: clipScale).
+/// Computes train.clip (runtime: clipScale).
 inline double clipScale(double norm, double maxNorm) {
   if (!(norm < INFINITY))
     return NAN;
   return maxNorm > 0 ? 1 / std::max(1.0, (norm + 1e-6) / maxNorm) : 1;
 }
-/// What train.ratio computes (runtime: trustRatio).
+/// Computes train.ratio (runtime: trustRatio).
 inline double trustRatio(double valueSquares, double directionSquares, double least, double most) {
   double ratio = std::sqrt(valueSquares) / std::sqrt(directionSquares);
   return valueSquares > 0 && directionSquares > 0 ? std::min(std::max(ratio, least), most) : 1;
 }
-/// What an optimizer's definition says (Optimizers.td), for those that have no context.
+/// The contents of an optimizer's definition (Optimizers.td), for code without a context.
 struct OptimizerRow {
   llvm::StringRef name;
   llvm::SmallVector<Hyperparameter> hyperparameters;
-  llvm::SmallVector<llvm::StringRef> scalars; ///< "ratio": of LAMB
+  llvm::SmallVector<llvm::StringRef> scalars; ///< "ratio": LAMB's
 };
-/// All optimizers, by name.
+/// Returns all optimizers, by name.
 llvm::ArrayRef<OptimizerRow> optimizers();
-/// The optimizer called `kind`: its op's name in a context, for an OperationState and for asking
-/// its interface; none where there is none.
+/// Returns the optimizer called `kind`: its op's name in a context, for an OperationState and for
+/// its interface; none if it is unknown.
 std::optional<mlir::RegisteredOperationName> findOptimizer(mlir::MLIRContext *context,
                                                            llvm::StringRef kind);
 } // namespace partita::train

@@ -1,4 +1,4 @@
-//===- TrainTables.cpp - checks of what import and analyses record --------------------------------===//
+//===- TrainTables.cpp - checks what import and analyses record -----------------------------------===//
 
 #include "dialects/Train/Tensors.h"
 
@@ -111,7 +111,7 @@ SmallVector<FileAttr> train::filesOf(ModuleOp module) {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Where they are
+// Checks by attribute
 //===------------------------------------------------------------------------------------------===//
 
 template <typename Row>

@@ -1,7 +1,7 @@
 //===- FusedProduct.h - the ops of a tx.fused_product -------------------------------*- C++ -*-===//
 //
-// TxFused.td lists the epilogues that a matmul's kernel has. The op's verifier refuses all others, so a
-// reader always finds one of them.
+// TxFused.td lists the epilogues that a matmul's kernel has. The op's verifier rejects all others,
+// so a reader always finds one of them.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -19,22 +19,22 @@ struct FusedProduct {
   GeluTanhGradOp slope; ///< times the matmul
   ReduceSumOp rowSums;  ///< of the matmul's operand that is a cotangent, or of the slope's result
 
-  /// The final values of the matmul and of the sums of rows, perhaps widened or added to a running sum.
+  /// The final values of the matmul and of the row sums, perhaps widened or added to a running sum.
   mlir::Value sum, rowSum;
   /// The arguments that they are added to, or null.
   mlir::Value soFar, rowsSoFar;
 
   static FusedProduct of(FusedProductOp op);
-  /// Reads the region; returns what is wrong with it, empty if nothing is.
+  /// Reads the region. Returns what is wrong with it, or "".
   std::string read(FusedProductOp op);
 
-  /// The op's operand for an argument of the region.
+  /// Returns the op's operand for an argument of the region.
   mlir::Value input(mlir::Value argument) const;
-  /// The op's operand to which result number `result` is added; null if there is none.
+  /// Returns the op's operand to which result number `result` is added, or null.
   mlir::Value addedTo(unsigned result) const;
-  /// Is it a gradient of a weight, perhaps with its bias's?
+  /// Returns true for a gradient of a weight, perhaps with its bias's.
   bool isWeightGradient() const { return mlir::isa<MatMulTNOp>(product); }
-  /// Are the summed rows those of the matmul's first operand?
+  /// Returns true if the summed rows are those of the matmul's first operand.
   bool sumsFirst() { return rowSums && rowSums.getX() == product->getOperand(0); }
 };
 

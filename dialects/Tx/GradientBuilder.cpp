@@ -1,4 +1,4 @@
-//===- GradientBuilder.cpp - what the gradients of the op table are written with --------------===//
+//===- GradientBuilder.cpp - helpers for the gradients of the op table ------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Interfaces/Floats.h"
@@ -11,7 +11,7 @@ Value GradientBuilder::splat(Type type, double value) {
   par::Layout placed = par::Layout::of(type);
   if (value != 0)
     placed.partial.clear();
-  // A kernel has constants in 32 bits, whatever it stores.
+  // Kernels have 32-bit constants, whatever they store.
   return createSplat(builder, loc, inSingleAtLeast(par::withLayout(type, placed)), value);
 }
 
@@ -19,7 +19,7 @@ Value GradientBuilder::sumTo(Value value, Type type) {
   RankedTensorType result = par::cotangentType(type);
   auto from = cast<RankedTensorType>(value.getType());
   int64_t added = from.getRank() - result.getRank();
-  // What is repeated has size one as a whole; a rank's shard of more may have size one too.
+  // A repeated dimension has full size one; a rank's shard of a larger one may have size one, too.
   par::Layout whole = par::Layout::of(result), kept;
   SmallVector<int64_t> dims;
   for (int64_t i = 0; i < from.getRank(); ++i)
@@ -47,11 +47,11 @@ Value GradientBuilder::sumTo(Value value, Type type) {
 }
 
 Value GradientBuilder::spread(Value value, Type type, ArrayRef<int64_t> dims) {
-  // The shards are those of `type`; a partial sum stays one.
+  // The shards are those of `type`; a partial sum stays partial.
   par::Layout placed = par::Layout::of(type).valueOnly();
   placed.partial = par::Layout::of(value.getType()).partial;
   RankedTensorType result = par::withLayout(type, placed);
-  // Put the missing dimensions back with size one, then repeat.
+  // Put the missing dimensions back with size one, then broadcast.
   par::Layout whole = par::Layout::of(result), kept = whole;
   SmallVector<int64_t> local(result.getShape());
   for (int64_t dim : dims) {

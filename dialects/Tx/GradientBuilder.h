@@ -8,29 +8,29 @@
 
 namespace partita::tx {
 
-/// Builds the ops of one vector-Jacobian product at the location of the op that is differentiated.
+/// Builds the ops of one vector-Jacobian product at the location of the differentiated op.
 class GradientBuilder {
 public:
   GradientBuilder(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange cotangents)
       : builder(builder), loc(op->getLoc()), cotangents(cotangents) {}
 
-  /// The cotangent of the first result.
+  /// Returns the cotangent of the first result.
   mlir::Value dy() const { return cotangents[0]; }
 
   template <typename Op, typename... Values> mlir::Value op(Values... values) {
     return Op::create(builder, loc, mlir::ValueRange{values...})->getResult(0);
   }
-  /// A constant with the shape and placement of `type`, in 32 bits or more. Only zero may be partial:
-  /// zeros add up to zero, but other numbers are not partial sums of themselves.
+  /// Creates a constant with the shape and placement of `type`, in 32 bits or more. Only zero may
+  /// be partial: zeros add up to zero, but other numbers are not partial sums of themselves.
   mlir::Value splat(mlir::Type type, double value);
-  /// Sums `value` over the dimensions that broadcasting `type` to its shape repeated: the cotangent of
-  /// `type`.
+  /// Sums `value` over the dimensions that broadcasting `type` to its shape repeated. Returns the
+  /// cotangent of `type`.
   mlir::Value sumTo(mlir::Value value, mlir::Type type);
-  /// Repeats `value` along `dims` of `type`, which it lacks.
+  /// Broadcasts `value` along `dims` of `type`, which it lacks.
   mlir::Value spread(mlir::Value value, mlir::Type type, llvm::ArrayRef<int64_t> dims);
-  /// Is `power` x, x x, (x x) x, ...?
+  /// Returns true if `power` is x, x x, (x x) x, ...
   static bool isPower(mlir::Value power, mlir::Value x);
-  /// The transpose of the last two dimensions.
+  /// Transposes the last two dimensions.
   mlir::Value swapLast(mlir::Value value);
 
   mlir::OpBuilder &builder;

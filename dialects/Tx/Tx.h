@@ -29,13 +29,13 @@
 #include "dialects/Tx/TxFused.h.inc"
 
 namespace partita::tx {
-/// A constant all of whose elements are `value`; `type` may carry a placement.
+/// Creates a constant whose elements all are `value`; `type` may carry a placement.
 mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
                         double value);
-/// The element type of an elementwise result: the operands' 16-bit float if one has it (a constant
-/// beside it may have 32 bits), else the first operand's type.
+/// Returns the element type of an elementwise result: the operands' 16-bit float if one has it (a
+/// constant operand may have 32 bits), else the first operand's type.
 mlir::Type storedElement(mlir::ValueRange operands);
-/// The element type of row statistics (means, logarithms of sums): at least 32 bits.
+/// Returns the element type of row statistics (means, logarithms of sums): at least 32 bits.
 mlir::Type statisticElement(mlir::Value operand);
 } // namespace partita::tx
 

@@ -9,7 +9,7 @@ using namespace partita::tx;
 
 namespace {
 
-/// Is every element of the constant `attribute` equal to `value`?
+/// Returns true if every element of the constant `attribute` equals `value`.
 bool isSplat(Attribute attribute, double value) {
   auto dense = dyn_cast_or_null<DenseElementsAttr>(attribute);
   if (!dense || !dense.isSplat())
@@ -20,7 +20,7 @@ bool isSplat(Attribute attribute, double value) {
          dense.getSplatValue<APInt>().getSExtValue() == static_cast<int64_t>(value);
 }
 
-/// A splat of `type`'s shape with the value of the splat `attribute`; null if it is none.
+/// Returns a splat of `type`'s shape with the value of the splat `attribute`; null if it is none.
 Attribute resplat(Attribute attribute, RankedTensorType type) {
   auto dense = dyn_cast_or_null<DenseElementsAttr>(attribute);
   if (!dense || !dense.isSplat() || dense.getElementType() != type.getElementType())
@@ -55,7 +55,7 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
-/// A float that is widened and cast back is what it was.
+/// Widening a float and casting it back gives the same float.
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getX().getType() == getType())
     return getX();
@@ -77,7 +77,7 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
-/// reshape(reshape(x)) = reshape(x), when the outer rule still allows what is split.
+/// reshape(reshape(x)) = reshape(x), if the outer rule still allows the splits.
 LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<ReshapeOp>();
   if (!inner || cast<RankedTensorType>(inner.getX().getType()).getEncoding() ||

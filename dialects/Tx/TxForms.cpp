@@ -1,6 +1,7 @@
-//===- TxForms.cpp - the ops to put in the place of ops that cannot be split as they are ------===//
+//===- TxForms.cpp - replacements for ops that cannot be split directly -----------------------===//
 //
-// splitForm of ShardInterface: full values, which partitioning places like all others.
+// Implements splitForm of ShardInterface with full values, which partitioning places like all
+// others.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -16,14 +17,14 @@ using namespace partita::tx;
 // Reductions over a split dimension
 //===------------------------------------------------------------------------------------------------===//
 
-/// What ranks communicate for an op has a name of its own in reports.
+/// Names what ranks communicate for an op in reports.
 static Location named(Location loc, StringRef otherwise, StringRef what) {
   auto name = loc->findInstanceOf<NameLoc>();
   std::string whole = (name ? name.getName().str() : otherwise.str()) + ", " + what.str();
   return NameLoc::get(StringAttr::get(loc.getContext(), whole), loc);
 }
 
-/// log(sum(exp(x))) over all parts is that over the parts' own.
+/// log(sum(exp(x))) over all parts is that of the parts' own.
 SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) {
   auto type = getLogits().getType();
   if (!par::pieceSize(type.getShape().back(), parts))
@@ -56,7 +57,8 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
 
 namespace {
 
-/// A norm's rows, written out: each rank sums its part of a row. In 32 bits, as the kernel does.
+/// The rows of a norm in primitive ops, so that each rank sums its part of a row. Computes in 32
+/// bits, as the kernel does.
 class Rows {
 public:
   Rows(OpBuilder &builder, Location loc, Value like)
@@ -73,21 +75,21 @@ public:
   }
   Value widen(Value value) { return convert(value, statisticElement(value)); }
   Value splat(Type of, double value) { return createSplat(builder, loc, of, value); }
-  /// The rest too that a constant of 32 bits lacks: a norm's epsilon has 64.
+  /// Also adds the remainder that a 32-bit constant lacks: a norm's epsilon has 64 bits.
   Value plus(Value rows, double value) {
     auto rounded = static_cast<double>(static_cast<float>(value));
     if (value != rounded)
       rows = op<AddOp>({rows, splat(rows.getType(), value - rounded)});
     return op<AddOp>({rows, splat(rows.getType(), rounded)});
   }
-  /// Of each row; `what` names what the ranks communicate for it.
+  /// Returns the mean of each row; `what` names the ranks' communication for it.
   Value mean(Value x, StringRef what) {
     auto of = RankedTensorType::get(row, type.getElementType());
     Value sum = ReduceSumOp::create(builder, named(loc, "norm", what), of, x,
                                     ArrayRef<int64_t>{static_cast<int64_t>(row.size())});
     return op<DivOp>({sum, splat(of, static_cast<double>(type.getShape().back()))});
   }
-  /// A number per row at each of its elements; each rank has a share of its gradient.
+  /// Broadcasts a number per row to its elements; each rank has a share of the gradient.
   Value spread(Value rows, StringRef what) {
     SmallVector<int64_t> one(row);
     one.push_back(1);
@@ -95,7 +97,7 @@ public:
     return BroadcastOp::create(builder, named(loc, "norm", what), type,
                                ReshapeOp::create(builder, loc, column, rows));
   }
-  /// A number per column at each row.
+  /// Broadcasts a number per column to all rows.
   Value repeat(Value columns) { return BroadcastOp::create(builder, loc, type, columns); }
 
 private:
@@ -135,12 +137,12 @@ SmallVector<Value> LayerNormOp::splitForm(OpBuilder &builder, int64_t parts) {
 }
 
 //===------------------------------------------------------------------------------------------------===//
-// Sizes that are in the way
+// Sizes that prevent a split
 //===------------------------------------------------------------------------------------------------===//
 
-/// What is repeated along a dimension of its own, which then joins the one in front (key heads,
-/// written out for all queries that share them): where `parts` divide the joint dimension and not
-/// the one in front, every rank has all of that and repeats what its own shard holds.
+/// Handles a broadcast along a dimension of its own, which is then merged with the one before (key
+/// heads, repeated for all queries that share them). If `parts` divides the merged dimension but
+/// not the one before, every rank has all of the latter and repeats what its own shard needs.
 SmallVector<Value> ReshapeOp::splitForm(OpBuilder &builder, int64_t parts) {
   auto spread = getX().getDefiningOp<BroadcastOp>();
   RankedTensorType type = getType();
@@ -164,8 +166,8 @@ SmallVector<Value> ReshapeOp::splitForm(OpBuilder &builder, int64_t parts) {
   return {RepeatOp::create(builder, getLoc(), type, distinct, /*first=*/Value(), dim - 1, count)};
 }
 
-/// Key heads that `parts` do not share evenly, but query heads do: as many key heads as both
-/// divide, each of the given ones several times, so that every rank has the key heads of its
+/// Handles key heads that `parts` does not divide although it divides the query heads: repeats each
+/// key head until `parts` divides their number, so that every rank has the key heads of its
 /// queries.
 SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
   int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);

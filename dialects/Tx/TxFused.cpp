@@ -77,7 +77,7 @@ LogicalResult FusedProductOp::verifyRegions() {
 
 namespace {
 
-/// Reads a region op by op; every function says what is wrong, or nothing.
+/// Reads a region op by op; every function returns what is wrong, or "".
 class RegionReader {
 public:
   RegionReader(FusedProductOp op, FusedProduct &parts) : op(op), parts(parts) {}
@@ -127,7 +127,7 @@ private:
     return cannot(inner);
   }
 
-  /// All rows of one of the matmul's operands, or of what the slope results in.
+  /// Reads sums over all rows of one of the matmul's operands, or of the GELU derivative's result.
   std::string readRowSums(ReduceSumOp rows) {
     Value x = rows.getX();
     bool fits = parts.slope ? x == parts.slope.getResult()
@@ -142,7 +142,7 @@ private:
     return {};
   }
 
-  /// A cast of the matmul or the sums of rows, or their addition to an argument.
+  /// Reads a cast of the matmul or of the row sums, or their addition to an argument.
   std::string readAddition(Operation *inner) {
     for (auto [sum, soFar] :
          {std::pair(&parts.sum, &parts.soFar), std::pair(&parts.rowSum, &parts.rowsSoFar)}) {
@@ -175,7 +175,7 @@ private:
       return "its region does nothing along with its matmul";
     if (!llvm::equal(results, made))
       return "its results are not what its region makes, in that order";
-    for (Value so : {parts.soFar, parts.rowsSoFar}) // is written while these are read
+    for (Value so : {parts.soFar, parts.rowsSoFar}) // it is written while these are read
       if (so && llvm::is_contained(parts.product->getOperands(), so))
         return "it adds to an operand of its matmul";
     if (parts.soFar && parts.soFar == parts.rowsSoFar)
@@ -187,7 +187,7 @@ private:
 
   static Type element(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-  /// One type of numbers for all, but sums of 16-bit matmuls may be of 32 bits.
+  /// Checks that all numbers have one type, except that sums of 16-bit matmuls may have 32 bits.
   std::string checkTypes() {
     Type one = element(parts.product->getOperand(0)), sum = element(parts.sum);
     auto isSum = [&](Value value) { return value == parts.soFar || value == parts.rowsSoFar; };

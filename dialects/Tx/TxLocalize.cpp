@@ -1,4 +1,4 @@
-//===- TxLocalize.cpp - what changes in ops whose types become those of one rank --------------===//
+//===- TxLocalize.cpp - adapts ops whose types become those of one rank -----------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
@@ -11,8 +11,8 @@ using namespace partita::tx;
 // First indices
 //===------------------------------------------------------------------------------------------------===//
 
-/// Gives the op the index at which this rank's shard of dimension `dim` of a value begins, if it is
-/// split.
+/// Gives the op the index at which this rank's shard of dimension `dim` of a value begins, if that
+/// is split.
 static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, unsigned dim) {
   par::Layout layout = par::Layout::of(type);
   if (layout.splits[dim].empty() || first.size() != 0)
@@ -50,7 +50,8 @@ void TokenLossOp::localize() {
 // Offsets within a rank's shard
 //===------------------------------------------------------------------------------------------------===//
 
-/// Every block shrinks alike, so an offset, a multiple of a block, shrinks with the dimension.
+/// Scales offsets: every block shrinks alike, so an offset, a multiple of a block, shrinks with the
+/// dimension.
 static SmallVector<int64_t> localOffsets(ArrayRef<int64_t> offsets, RankedTensorType cut) {
   par::Layout layout = par::Layout::of(cut);
   SmallVector<int64_t> local(offsets);
@@ -64,11 +65,11 @@ void SliceOp::localize() { setOffsets(localOffsets(getOffsets(), getX().getType(
 void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
 
 //===------------------------------------------------------------------------------------------------===//
-// Values of which a rank has a shard
+// Values of which a rank takes a shard
 //===------------------------------------------------------------------------------------------------===//
 
-/// A splat is a smaller splat. Of other values every rank has all, and takes its shard of them,
-/// axis by axis: which one is known when the program runs.
+/// A splat becomes a smaller splat. Every rank has other values in full, and takes its shard, axis
+/// by axis: which one is only known at run time.
 void ConstantOp::localize() {
   RankedTensorType piece = getType();
   auto dense = dyn_cast<DenseElementsAttr>(getValue());

@@ -1,7 +1,7 @@
 //===- TxRules.cpp - rules that depend on attributes or types ---------------------------------===//
 //
-// All of them, and nothing else: the ops of TxStructure.td, cast, attention and dropout. Each
-// writes the text that the other ops of the table state in ODS.
+// Has all such rules and nothing else: those of the ops of TxStructure.td, cast, attention and
+// dropout. Each function returns the text that the other ops of the table state in ODS.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ ArrayRef<int64_t> wholeShape(Type type) {
   return tensor.getShape();
 }
 
-/// Fresh letters for the dimensions of one rule.
+/// Creates new letters for the dimensions of one rule.
 class Letters {
 public:
   std::string next() {
@@ -36,9 +36,9 @@ private:
 
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
-/// The dimensions of a slice: `whole` is cut into `part`. One taken in full keeps its letter; one
-/// whose part is several neighbours is a part of it, and split where the full one is split within
-/// it; else there are two letters that are never split.
+/// Returns the dimensions of a slice that cuts `whole` into `part`. A dimension taken in full keeps
+/// its letter. A contiguous range of a dimension is a part of it, and split if the full one is
+/// split within it. Otherwise there are two letters that are never split.
 std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
                                             ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
   Letters letters;
@@ -53,7 +53,7 @@ std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
       continue;
     }
     std::string b = letters.next();
-    // Offsets are those of a rank's shard as soon as the result is one.
+    // Offsets are those of a rank's shard once the result is one.
     int64_t first = resultLocal > 0 ? offset * (resultWhole / resultLocal) : -1;
     bool isPart = stride == 1 && piece > 1 && first >= 0 && first + piece <= size;
     wholeDims.push_back(isPart ? (b + "[" + Twine(first) + "/" + Twine(size) + "]").str()
@@ -115,7 +115,7 @@ std::string BroadcastOp::getShardRule() {
   return "~" + join(operand) + " -> " + join(result);
 }
 
-/// The products of the first one, two, ... sizes of a group.
+/// Returns the products of the first one, two, ... sizes of a group.
 static SmallVector<int64_t> boundariesOf(ArrayRef<int64_t> sizes) {
   SmallVector<int64_t> products;
   for (int64_t size : sizes)
@@ -123,8 +123,8 @@ static SmallVector<int64_t> boundariesOf(ArrayRef<int64_t> sizes) {
   return products;
 }
 
-/// A group's dimensions, of which those of `bounds` begin new letters: each is the letters up to
-/// its own boundary. Ones are nobody's.
+/// Writes a group's dimensions; new letters begin at `bounds`. Each dimension has the letters up to
+/// its own boundary; those of size one have none.
 static void spellGroup(ArrayRef<int64_t> sizes, ArrayRef<int64_t> bounds,
                        ArrayRef<std::string> names, SmallVectorImpl<std::string> &out) {
   size_t next = 0;
@@ -136,9 +136,10 @@ static void spellGroup(ArrayRef<int64_t> sizes, ArrayRef<int64_t> bounds,
   }
 }
 
-/// Both shapes fall into the smallest groups of equal products. Within one, the dimensions of
-/// either side end where a letter does, and are written as their letters, any of which splits: `a
-/// (b c) -> (a b) c`; unless no sizes of letters fit both (4x6 to 6x4).
+/// Divides both shapes into the smallest groups of equal products. Within a group, letters end
+/// wherever a dimension of either side does, and each dimension is written as its letters, any of
+/// which may be split: `a (b c) -> (a b) c`. If no sizes of letters fit both (4x6 to 6x4), the
+/// group is never split.
 std::string ReshapeOp::getShardRule() {
   ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
   Letters letters;
@@ -203,14 +204,15 @@ std::string ConcatOp::getShardRule() {
   };
   if (llvm::all_of(getInputs(),
                    [&](Value input) { return sizeOf(input) == sizeOf(getInputs()[0]); })) {
-    // Equal operands are the blocks of the result, and split alike.
+    // Equal operands are blocks of the result, and split alike.
     common[getDim()] = "y";
     patterns.assign(getInputs().size(), "~~" + join(common));
     common[getDim()] = "(z^ y)";
     return llvm::join(patterns, ", ") + " -> " + join(common);
   }
   for (size_t k = 0; k < getInputs().size(); ++k) {
-    // The operands' sizes differ: each one's dimension is a letter of its own, never split.
+    // The operands have different sizes, so each one's dimension is a separate letter that is never
+    // split.
     common[getDim()] = std::string(1, static_cast<char>(k < 26 ? 'A' + k : 'Z')) + "^";
     patterns.push_back("~~" + join(common));
   }
@@ -218,7 +220,7 @@ std::string ConcatOp::getShardRule() {
   return llvm::join(patterns, ", ") + " -> " + join(common);
 }
 
-/// The rank's own part of what is repeated follows from where its shard begins.
+/// Where its shard begins determines a rank's own share of what is repeated.
 static std::string repeatRule(int64_t rank, int64_t dim, StringRef few, StringRef many,
                               bool isSum) {
   Letters letters;
@@ -245,15 +247,16 @@ std::string ReduceMeanOp::getShardRule() {
 }
 std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "", ">"); }
 
-/// `results` by name: forward "o" and the gradients of q, k, v and bias.
+/// The patterns by name: "o" in the forward pass, and the gradients of q, k, v and bias.
 namespace {
 struct AttentionPatterns {
   std::string q, k, v, out, lse, bias;
 };
 
-/// Heads: with as many key heads as query heads one letter; with fewer, query heads are key heads
-/// times a group, split by the key heads; with one key head, whose letter nobody could split, they
-/// are split by themselves. `summed` marks what the gradients of k, v and bias sum over.
+/// Returns the patterns for heads. If there are as many key heads as query heads, they share one
+/// letter. With fewer, query heads are key heads times a group, split by the key heads. A single
+/// key head cannot be split, so query heads are split alone. `summed` marks what the gradients of
+/// k, v and bias sum over.
 AttentionPatterns attentionPatterns(Type q, Type k, Type bias, bool summed) {
   int64_t heads = wholeShape(q)[2], keyHeads = wholeShape(k)[2];
   std::string mark = summed ? "+" : "";
@@ -333,7 +336,7 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
     return emitOptionalError(loc, "tx.attention_grad works on tensors of four dimensions");
   SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
   if (operands.size() > 6)
-    elements[3] = getElementTypeOrSelf(operands[6]); // the bias has a type of its own
+    elements[3] = getElementTypeOrSelf(operands[6]); // the bias has its own type
   return par::inferFromRule(attentionGradRule(operands.getTypes()), operands, elements, loc,
                             inferred);
 }
@@ -341,8 +344,8 @@ bool AttentionGradOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actu
   return par::sameValues(inferred, actual);
 }
 
-/// Localized, a split dimension is the shards times what is in one; `first` has one number per
-/// shard.
+/// In localized form, a split dimension is the number of shards times a shard's size; `first` has
+/// one number per shard.
 std::string DropoutOp::getShardRule() {
   Letters letters;
   std::string x, first;
@@ -352,7 +355,7 @@ std::string DropoutOp::getShardRule() {
     bool inPieces = getFirst() && !split.empty();
     if (inPieces)
       first += letter + " ";
-    // A shard's elements are numbered from its first one on.
+    // A shard's elements are numbered from its first one.
     x += (inPieces ? "(" + letter + " " + letters.next() + ")" : letter + (getKey() ? "|" : "")) +
          " ";
   }

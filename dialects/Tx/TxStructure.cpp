@@ -12,7 +12,7 @@ using namespace partita::tx;
 #include "dialects/Tx/TxStructure.cpp.inc"
 
 //===------------------------------------------------------------------------------------------------===//
-// Verifiers: on one rank's shapes; the rule checks the full ones
+// Verifiers of one rank's shapes; rules check the full ones
 //===------------------------------------------------------------------------------------------------===//
 
 static LogicalResult verifySameElement(Operation *op) {
@@ -33,7 +33,7 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
-/// `few` repeated is `many`, of which a rank may have a shard.
+/// Checks that repeating `few` gives `many`, of which a rank may have a shard.
 static LogicalResult verifyRepeat(Operation *op, RankedTensorType few, RankedTensorType many,
                                   int64_t dim, int64_t times) {
   SmallVector<int64_t> from = par::Layout::of(few).shape, to = par::Layout::of(many).shape;
@@ -86,7 +86,7 @@ LogicalResult BroadcastOp::verify() {
   return verifySameElement(*this);
 }
 
-/// Positions offsets + i * strides, i < small, must lie inside big.
+/// Checks that positions offsets + i * strides, i < small, lie inside big.
 static LogicalResult verifyCut(Operation *op, RankedTensorType big, RankedTensorType small,
                                ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
   int64_t rank = big.getRank();

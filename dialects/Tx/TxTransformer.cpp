@@ -34,7 +34,7 @@ LogicalResult LogSumExpOp::verify() {
   return success();
 }
 
-/// Do the rows of `type` consist of pairs?
+/// Checks that the rows of `type` consist of pairs.
 static LogicalResult verifyPairs(Operation *op, RankedTensorType type) {
   if (type.getRank() == 0 || type.getShape().back() % 2 != 0)
     return op->emitOpError() << "turns pairs of the last dimension, which " << type << " has not";
@@ -43,7 +43,7 @@ static LogicalResult verifyPairs(Operation *op, RankedTensorType type) {
 
 LogicalResult RotateHalfOp::verify() { return verifyPairs(*this, getX().getType()); }
 
-/// Angles are not rounded to 16 bits: no kernel reads such.
+/// Checks that angles are not rounded to 16 bits, which no kernel reads.
 LogicalResult RotaryOp::verify() {
   Type element = getX().getType().getElementType();
   Type angle = element.isF64() ? element : Float32Type::get(getContext());
@@ -73,7 +73,7 @@ LogicalResult DropoutOp::verify() {
   return success();
 }
 
-/// The numbers of a shard's elements follow from the first one's and the full shape.
+/// Computes the numbers of a shard's elements from the first one's and the full shape.
 void DropoutOp::localize() {
   par::Layout layout = par::Layout::of(getX().getType()), numbers;
   for (auto &split : layout.splits)

@@ -1,4 +1,4 @@
-//===- Algebra.cpp - what sums, shards and full values make of one another --------------------===//
+//===- Algebra.cpp - rewrites of sums, shards and full values ---------------------------------===//
 
 #include "dialects/Zero/Zero.h"
 
@@ -8,8 +8,8 @@ using namespace partita::zero;
 using par::Kind;
 using par::Layout;
 
-/// The single value that an all-reduce sums up over `axis`, or over another one if `other`, for one
-/// user alone; null where that is not what the value is.
+/// Returns the all-reduce of a single value, with one use, over `axis` (or over another axis if
+/// `other`) that defines the value; otherwise null.
 static par::AllReduceOp sumOf(Value value, StringAttr axis, bool other) {
   auto sum = value.getDefiningOp<par::AllReduceOp>();
   if (!sum || sum.getValues().size() != 1 || !sum->hasOneUse() ||
@@ -18,7 +18,7 @@ static par::AllReduceOp sumOf(Value value, StringAttr axis, bool other) {
   return sum;
 }
 
-/// The all-reduce `sum`, of `value`, which is a shard of what it summed up.
+/// Creates the all-reduce `sum` of `value`, a shard of its operand.
 static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value value) {
   Layout layout = Layout::of(value.getType());
   layout.set(sum.getAxisAttr(), Kind::Invariant);
@@ -27,15 +27,15 @@ static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value v
       .getResult(0);
 }
 
-/// The shard's type, with the placement that `whole` has over `axis`.
+/// Returns the shard's type, with the placement that `whole` has over `axis`.
 static Type withKindOf(Type piece, Type whole, StringAttr axis) {
   Layout layout = Layout::of(piece);
   layout.set(axis, Layout::of(whole).kind(axis));
   return par::withLayout(piece, layout);
 }
 
-/// The shard of a sum: a reduce-scatter. Of a sum over other ranks: the sum of the shards. Of what
-/// was gathered: the shard that was there.
+/// Folds a shard: of a sum, to a reduce-scatter; of a sum over another axis, to the sum of the
+/// shards; of a gathered value, to the shard that was there.
 LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   if (auto gather = op.getValue().getDefiningOp<GatherOp>();
       gather && gather.getAxisAttr() == op.getAxisAttr()) {
@@ -64,7 +64,7 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   return failure();
 }
 
-/// The full values of what every rank cut out of them.
+/// Folds a gather of shards that every rank took from a full value: it is that value.
 LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
   if (op.getPieces().size() != 1)
     return failure();
@@ -76,7 +76,8 @@ LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Of what is summed up over other ranks too: shards are summed up over them, not full values.
+/// Moves a sum over another axis after the reduce-scatter, so that it sums shards instead of full
+/// values.
 LogicalResult ReduceScatterOp::canonicalize(ReduceScatterOp op, PatternRewriter &rewriter) {
   if (op.getValues().size() != 1)
     return failure();

@@ -30,7 +30,7 @@ StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
 
 RankedTensorType partita::zero::pieceType(Type whole, StringAttr axis, par::MeshAttr mesh) {
   if (cast<RankedTensorType>(whole).getRank() == 0)
-    return {}; // one element, which a rule cannot tell from an update's scalars
+    return {}; // one element, indistinguishable by rules from an update's scalars
   Layout layout = Layout::of(whole);
   layout.set(axis, Kind::Flat);
   auto piece =
@@ -55,8 +55,8 @@ static bool hasCotangents(Operation *op) {
   return !function || !function->hasAttr(par::ParDialect::kNoCotangents);
 }
 
-/// `whole`, which is one of `kinds` over the axis, and the flat shard of it must agree. `given` is
-/// the one of the two that the op is given.
+/// Checks that `whole`, which must be one of `kinds` over the axis, and its flat shard agree.
+/// `given` is the op's operand among the two.
 static LogicalResult verifyPiece(Operation *op, StringAttr axis, Value given, Type wholeType,
                                  Type pieceType, ArrayRef<Kind> kinds) {
   Layout whole = Layout::of(wholeType), piece = Layout::of(pieceType);
@@ -88,7 +88,7 @@ static LogicalResult verifyPiece(Operation *op, StringAttr axis, Value given, Ty
   return error;
 }
 
-/// A bucket, from or to full values.
+/// Checks a bucket that gathers or reduce-scatters.
 static LogicalResult verifyBucket(Operation *op, StringAttr axis, ValueRange operands,
                                   ValueRange results, bool gathers) {
   if (operands.size() != results.size() || operands.empty())

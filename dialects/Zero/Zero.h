@@ -12,13 +12,15 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::zero {
-/// The mesh axis over which the model's state is sharded: `fsdp` if the mesh has it (hybrid sharding:
-/// each group of its ranks keeps the full state), else `dp`; null if neither has several ranks.
+/// Returns the mesh axis over which the model's state is sharded: `fsdp` if the mesh has it (hybrid
+/// sharding: each group of its ranks keeps the full state), else `dp`; null if neither has several
+/// ranks.
 mlir::StringAttr shardingAxis(par::MeshAttr mesh);
-/// The type of a rank's flat shard of a value that is full over `axis`; null if the value is split in
-/// a way that its size does not allow (an error that the value's own op reports), or a scalar.
+/// Returns the type of a rank's flat shard of a value that is full over `axis`; null for a scalar,
+/// or if the value's split does not fit its size (an error that the value's own op reports).
 mlir::RankedTensorType pieceType(mlir::Type whole, mlir::StringAttr axis, par::MeshAttr mesh);
-/// Padding elements of all ranks' shards: what is stored and moved for nothing.
+/// Returns the number of padding elements of all ranks' shards, which are stored and moved for
+/// nothing.
 int64_t paddingOf(mlir::Type piece, mlir::StringAttr axis, par::MeshAttr mesh);
 } // namespace partita::zero
 

@@ -1,7 +1,7 @@
 //===- Cpu.cpp - the target "cpu" -------------------------------------------------------------===//
 //
-// Plain loops and BLAS; ranks are threads, or processes of MPI. A call has done its work when it
-// returns, so the program's text reads numbers where they stand: `*{}`.
+// Plain loops and BLAS; ranks are threads, or processes of MPI. A call has finished its work when
+// it returns, so the program's text reads numbers in memory directly: `*{}`.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ class Cpu final : public Target {
 public:
   StringRef getName() const override { return "cpu"; }
 
-  /// As many tokens and columns as keep matmuls fast and a block in the cache, the tokens in even
-  /// parts.
+  /// Chooses as many tokens and columns as keep matmuls fast and a block in the cache, with the
+  /// tokens in even parts.
   ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
     constexpr uint64_t rows = 512;
     constexpr int64_t columns = 512;
@@ -29,7 +29,8 @@ public:
     return {{static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns}};
   }
 
-  /// At most twice as many tokens as fit the cache well are one block. A 16-bit dx is made in floats.
+  /// At most twice as many tokens as fit the cache well form one block. A 16-bit dx is computed in
+  /// float32.
   ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const override {
     return chooseClassifierGradient(sizes, getClassifierLoss(sizes).block, sizes.tokens,
                                     sizes.xElement.isF32() ? 0 : sizes.width,

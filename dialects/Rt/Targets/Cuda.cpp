@@ -21,8 +21,8 @@ class Cuda final : public Target {
 public:
   StringRef getName() const override { return "cuda"; }
 
-  /// Those that kernels are written for (bfloat16 in hardware, asynchronous copies) and that the
-  /// newest nvcc knows.
+  /// Architectures that kernels are written for (bfloat16 in hardware, asynchronous copies) and
+  /// that the newest nvcc knows.
   ArrayRef<StringLiteral> getArchitectures() const override {
     static constexpr StringLiteral known[] = {"sm_80",  "sm_86",  "sm_87",  "sm_88",
                                               "sm_89",  "sm_90",  "sm_100", "sm_103",
@@ -33,7 +33,7 @@ public:
   bool ranksAreProcesses() const override { return true; }
 
   bool fusesProducts() const override { return true; }
-  bool pollsCollectives() const override { return false; } // the GPU works on them by itself
+  bool pollsCollectives() const override { return false; } // the GPU makes progress by itself
   bool queuesWork() const override { return true; }
   bool tunesProducts() const override { return true; }
 
@@ -53,7 +53,7 @@ public:
     return partita_rt::attentionWorkspaceOnCuda(rows);
   }
 
-  /// The host counts the rows' blocks, the kernel reads its own copy of the table.
+  /// The host counts the rows' blocks; the kernel reads its own copy of the table.
   std::string tensorRows(const std::string &table, const std::string &first,
                          int64_t count) const override {
     return "tensorRows(" + table + ", " + table + "OnDevice, " + first + ", " +
@@ -80,14 +80,15 @@ protected:
   }
 
 private:
-  /// The rows of floats in whose memory the logits of all tokens are, in w's type, `copies` times
-  /// over: 1 of the loss alone, 2 with its gradients.
+  /// Returns how many float32 rows fit, `copies` times, into the memory of all tokens' logits in
+  /// w's type: 1 for the loss alone, 2 with its gradients.
   static int64_t rowsOfAllTokens(const ClassifierSizes &sizes, int64_t copies) {
     uint64_t bytes = static_cast<uint64_t>(sizes.tokens * elementBytes(sizes.wElement));
     return static_cast<int64_t>(llvm::divideCeil(bytes, static_cast<uint64_t>(4 * copies)));
   }
-  /// Full rows of logits, as many as the block's memory has room for. A thousand keep matmuls large,
-  /// of 16 bits they are two or four thousand, and the weight's gradient is rarely read again.
+  /// Chooses full rows of logits, as many as fit in the block's memory. A thousand keep matmuls
+  /// large; in 16 bits these are two or four thousand, so that the weight's gradient is rarely read
+  /// again.
   static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t all) {
     return {std::min<int64_t>(1024, all), partita_rt::cuda::classifierStride(sizes.vocabulary)};
   }

@@ -1,6 +1,6 @@
-//===- Targets.h - the targets that there are ---------------------------------------*- C++ -*-===//
+//===- Targets.h - the list of targets ----------------------------------------------*- C++ -*-===//
 //
-// A new one adds its line here and in Target::all.
+// A new target adds its line here and in Target::all.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@ namespace partita::rt {
 const Target &cpuTarget();
 const Target &cudaTarget();
 
-/// What both make of their blocks: `all` tokens become one block where that takes no more memory
-/// than the sums of several, and `mayBeOne`.
+/// Chooses the block of a classifier's gradient for either target: `all` tokens become one block if
+/// `mayBeOne` and if this takes no more memory than the sums of several blocks.
 ClassifierWork chooseClassifierGradient(const ClassifierSizes &sizes, std::array<int64_t, 2> block,
                                         int64_t all, int64_t extraPerRow, bool mayBeOne);
 
