@@ -1,5 +1,5 @@
-// Casts of whole arrays on the host (kernels.h): the CPU's, and those of an update that a host
-// makes for its GPU, whose skipped step rounds the parameters that it leaves.
+// Casts whole arrays on the host (kernels.h): for CPU kernels, and for updates that a host makes
+// for its GPU, where a skipped step also rounds the parameters that it leaves unchanged.
 
 #include "common/convert.h"
 #include "partita_rt/kernels.h"

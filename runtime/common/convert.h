@@ -1,5 +1,5 @@
-// Arrays between storage types, on the host of every target: the CPU's kernels, and updates that a
-// host makes for its GPU.
+// Converts arrays between storage types on the host of every target: for CPU kernels, and for
+// updates that a host makes for its GPU.
 
 #ifndef PARTITA_RT_COMMON_CONVERT_H
 #define PARTITA_RT_COMMON_CONVERT_H

@@ -1,4 +1,4 @@
-// Digits in groups of three (grouped.h).
+// Groups digits in threes (grouped.h).
 
 #include "common/grouped.h"
 

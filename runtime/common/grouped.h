@@ -1,4 +1,4 @@
-// Large numbers, for people.
+// Formats large numbers for people.
 
 #ifndef PARTITA_RT_COMMON_GROUPED_H
 #define PARTITA_RT_COMMON_GROUPED_H

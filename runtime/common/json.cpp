@@ -1,4 +1,4 @@
-// A strict reader for a part of JSON (json.h).
+// A strict reader for a subset of JSON (json.h).
 
 #include "common/json.h"
 

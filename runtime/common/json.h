@@ -1,4 +1,4 @@
-// The small part of JSON that safetensors headers use: objects, arrays, strings and integers.
+// The small subset of JSON that safetensors headers use: objects, arrays, strings and integers.
 
 #ifndef PARTITA_RT_COMMON_JSON_H
 #define PARTITA_RT_COMMON_JSON_H
@@ -19,11 +19,11 @@ struct Json {
   const Json *find(const std::string &key) const;
 };
 
-/// Throws Error with the byte position. Duplicate keys, other kinds of values and nesting deeper
-/// than 8 are errors.
+/// Parses JSON. Throws Error with the byte position. Duplicate keys, other kinds of values and
+/// nesting deeper than 8 are errors.
 Json parseJson(const std::string &text);
 
-/// "..." with quotes, backslashes and control characters escaped.
+/// Returns "..." with quotes, backslashes and control characters escaped.
 std::string quoteJson(const std::string &text);
 
 } // namespace partita_rt

@@ -1,4 +1,4 @@
-// The random numbers that parameters begin as, and are rounded by (init.h).
+// Random numbers for initial values of parameters and for their rounding (init.h).
 
 #include "partita_rt/random.h"
 #include "partita_rt/init.h"

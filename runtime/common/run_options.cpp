@@ -1,4 +1,4 @@
-// Files that the options lead to (run_options.h).
+// Paths of files that options refer to (run_options.h).
 
 #include "common/run_options.h"
 

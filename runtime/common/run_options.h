@@ -1,4 +1,4 @@
-// What the command line of a run says (run/options.h parses it).
+// The parsed command line of a run (run/options.h parses it).
 
 #ifndef PARTITA_RT_COMMON_RUN_OPTIONS_H
 #define PARTITA_RT_COMMON_RUN_OPTIONS_H
@@ -43,24 +43,24 @@ struct RunOptions {
   std::optional<double> minRateRatio;
 
   std::string log;
-  std::string tensorboard, jobName; ///< folder; of its subfolder
+  std::string tensorboard, jobName; ///< folder, and name of its subfolder
   bool breakdown = false;
   std::string checkpoint; ///< folder
   int64_t checkpointEvery = 0;
   bool resume = false;
   bool resumeIfThere = false; ///< --resume auto: sets `resume` if the folder has a checkpoint
-  bool newData = false;       ///< resume on other data than the checkpoint's
+  bool newData = false;       ///< resume on data other than the checkpoint's
   bool overwrite = false;     ///< replace the folder's checkpoint instead of resuming from it
   int64_t printEvery = 0;     ///< 0: ten lines in all
   std::string grads, dumpParameters, forward;
 
-  std::string programFolder; ///< relative paths of parameters' values start here
+  std::string programFolder; ///< base of the relative paths of parameters' values
 };
 
-/// Where a file of the model is, by its path in the program's tables and calls.
+/// Returns the path of a model file, given its path in the program's tables and calls.
 std::string modelPath(const Program &program, const RunOptions &options, const char *path);
 
-/// The file of --tune's choices: products.json beside the program.
+/// Returns the file of --tune's choices: products.json beside the program.
 std::string productsPath(const RunOptions &options);
 
 } // namespace partita_rt

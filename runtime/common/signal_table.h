@@ -1,5 +1,5 @@
-// A table that a signal's handler reads. A handler may look at plain memory and atomics only, so the table has a
-// fixed number of places.
+// A table that a signal handler reads. A handler may look at plain memory and atomics only, so the
+// table has a fixed number of slots.
 
 #ifndef PARTITA_RT_COMMON_SIGNAL_TABLE_H
 #define PARTITA_RT_COMMON_SIGNAL_TABLE_H
@@ -10,7 +10,7 @@ namespace partita_rt {
 
 template <typename Entry, int Places> class SignalTable {
 public:
-  /// Fills a place; returns its number, -1 when there is none left.
+  /// Fills a slot and returns its number, or -1 if none is free.
   template <typename Fill> int add(Fill fill) {
     for (int number = 0; number < Places; ++number)
       if (Place &place = places[number]; !place.taken.exchange(true)) {
@@ -21,7 +21,7 @@ public:
     return -1;
   }
 
-  /// Empties the place; -1 is none.
+  /// Empties a slot; ignores -1.
   void remove(int number) {
     if (number < 0)
       return;

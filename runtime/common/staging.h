@@ -1,4 +1,4 @@
-// Where an update by the host has its tiles on their way (partita_rt/transfer.h), on every target.
+// Lays out the tiles in transit of an update by the host (partita_rt/transfer.h), on every target.
 
 #ifndef PARTITA_RT_COMMON_STAGING_H
 #define PARTITA_RT_COMMON_STAGING_H
@@ -9,11 +9,12 @@ namespace partita_rt {
 
 /// One half of the staging memory: a tile of each of the arrays that live on the device.
 struct StagingHalf {
-  float *parameter; ///< null where the parameter lives on the host
+  float *parameter; ///< null if the parameter lives on the host
   char *gradient, *rounded;
 };
 
-/// Half number 0 or 1 of what stagingElements announces; the widest elements stand first.
+/// Returns half number 0 or 1 of the memory that stagingElements announces; the widest elements
+/// come first.
 inline StagingHalf stagingHalf(const HostUpdate &arrays, int number) {
   bool moves = arrays.home == Home::Device;
   int64_t floats =

@@ -1,8 +1,8 @@
-// What a target does for the common code beside kernels, collectives, copies and the launch:
-// implemented in cpu/target.cpp and cuda/launch/target.cpp.
+// The target's functions for the common code, other than kernels, collectives, copies and the
+// launch: implemented in cpu/target.cpp and cuda/launch/target.cpp.
 //
-// Common code is the host's. It touches a rank's memory through HostView and HostEdit alone, and
-// calls the program's functions through call(): on a GPU memory is elsewhere, and a step is
+// Common code runs on the host. It touches a rank's memory only through HostView and HostEdit, and
+// calls the program's functions through call(): on a GPU, memory is elsewhere, and a step is
 // launched, not run.
 
 #ifndef PARTITA_RT_COMMON_TARGET_H
@@ -21,39 +21,39 @@ struct RunOptions;
 /// Is a rank's device memory the host's, at the same addresses?
 bool deviceIsHost();
 
-/// Copies between a rank's memory and the host's, complete when they return, behind all that the
-/// rank has begun. Where deviceIsHost() they are plain copies.
+/// Copies between a rank's memory and the host's, after everything that the rank has started;
+/// returns when complete. If deviceIsHost() these are plain copies.
 void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes);
 void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes);
 
-/// Begins to write the numbers first, first + 1, ... of the normal sequence of `key` (random.h), times
-/// `std`, plus `mean`, to an array in a rank's memory: float, Half or BFloat16, rounded to float and
-/// from that to T.
+/// Starts writing the numbers first, first + 1, ... of the normal sequence of `key` (random.h),
+/// times `std`, plus `mean`, to an array in a rank's memory: float, Half or BFloat16, rounded to
+/// float and then to T.
 template <typename T>
 void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t first, double mean,
                 double std);
 
-/// Brings what was written to Rank::hostInputs, the first so many micro-batches, to Rank::inputs,
-/// behind all that the rank has begun. The next inputs are written to Rank::hostInputs as it is
-/// then: on a GPU other memory than these were.
+/// Copies the first `microBatches` micro-batches in Rank::hostInputs to Rank::inputs, after
+/// everything that the rank has started. Write the next inputs to the new value of
+/// Rank::hostInputs: on a GPU it is different memory.
 void sendInputs(Rank &rank, int64_t microBatches);
 
-/// Runs one of the program's functions; its report and all it computes are there when it returns.
-/// Throws Error when a kernel has found an error (an invalid token). `meanwhile`: what the host may
-/// do while the device computes; not called where the host is the device.
+/// Runs one of the program's functions; its report and results are complete when it returns. Throws
+/// Error if a kernel has found an error (an invalid token). `meanwhile` is work for the host while
+/// the device computes; not called if the host is the device.
 void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
 
-/// Rank::slot has changed: keeps it where reports of other ranks find it.
+/// Stores a changed Rank::slot where reports of other ranks find it.
 void noteSlot(const Rank &rank);
-/// Behind a function of the program: the rank is at no slot. For call().
+/// Marks that the rank is at no slot after a function of the program. For call().
 void endSlots(Rank &rank);
 
 /// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs are all zero,
 /// and writes the choices to `path`. All ranks call it; rank 0 chooses.
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
 
-/// What a rank takes of its device's memory, in bytes, and why: the sum that the compiler
-/// announces.
+/// An amount of device memory that a rank uses, in bytes, and its purpose: a term of the sum that
+/// the compiler announces.
 struct MemoryPart {
   const char *what;
   int64_t bytes;
@@ -61,13 +61,13 @@ struct MemoryPart {
 std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
                                     const RunOptions *options);
 
-/// Memory beside what is announced, for the summary: as the device reports it or, of host memory, as
-/// far as it can be counted.
+/// Reports memory beyond the announced amount, for the summary: as the device reports it or, for
+/// host memory, as far as it can be counted.
 std::string deviceMemoryText(const Rank &rank);
-/// Which kernels compute attention, if there is a choice; "" otherwise.
+/// Names the kernels that compute attention, if there is a choice; "" otherwise.
 std::string attentionText(const Rank &rank);
 
-/// Why programs for this target do not have the option; "" if they do.
+/// Returns why programs for this target lack the option; "" if they have it.
 std::string whyNotHere(const std::string &option);
 
 /// Bytes of a rank's memory as host code reads them: in place, or a copy.
@@ -89,8 +89,8 @@ private:
   const void *seen;
 };
 
-/// Bytes of a rank's memory that host code writes, all of them; undefined at first. They arrive with
-/// send().
+/// Bytes of a rank's memory that host code writes, all of them; initially undefined. send()
+/// delivers them.
 class HostEdit {
 public:
   HostEdit(const Rank &rank, void *device, int64_t bytes)

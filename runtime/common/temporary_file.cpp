@@ -23,16 +23,16 @@
 
 namespace partita_rt {
 
-//===-- What signals remove -----------------------------------------------------------------===//
+//===-- Removal by signal handlers ----------------------------------------------------------===//
 
 namespace {
 
 struct Doomed {
   char name[PATH_MAX];
 };
-SignalTable<Doomed, 64> doomed; // a file per rank of a large process
+SignalTable<Doomed, 64> doomed; // one file per rank of a large process
 
-/// The place of a file that signals remove; -1 when there is none left.
+/// Registers a file for removal by signals; returns its slot, or -1 if none is free.
 int doom(const std::string &name) {
   if (name.size() >= PATH_MAX)
     return -1;
@@ -52,14 +52,14 @@ void removeTemporaryFiles() {
   doomed.forEach([](const Doomed &each) { unlink(each.name); });
 }
 
-//===-- What processes leave that nobody could warn -----------------------------------------===//
+//===-- Files of killed processes -----------------------------------------------------------===//
 
 namespace {
 
 constexpr char kEnd[] = ".tmp";
-constexpr size_t kDrawn = 6; ///< letters and digits that mkostemps puts before it
+constexpr size_t kDrawn = 6; ///< letters and digits that mkostemps puts before kEnd
 
-/// ".BOOT-", or "." where the boot is unknown.
+/// Returns ".BOOT-", or "." if the boot is unknown.
 std::string ownersPrefix() {
   std::string boot = bootName();
   return boot.empty() ? "." : "." + boot + "-";
@@ -71,7 +71,7 @@ void removeAbandonedFiles(const std::string &path) {
   std::string prefix = ownersPrefix(), begin = path + prefix;
   if (prefix == ".")
     return;
-  std::error_code ignored; // what stays is found by the next one
+  std::error_code ignored; // the next one finds what remains
   std::string folder = folderOf(begin), first = begin.substr(begin.rfind('/') + 1);
   std::vector<std::string> found;
   for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
@@ -93,15 +93,15 @@ void removeAbandonedFiles(const std::string &path) {
 }
 
 bool isTemporarySuffix(const std::string &text) {
-  size_t drawn = text.size() == 28 && text[17] == '-' ? 18 : 1; // behind a boot
+  size_t drawn = text.size() == 28 && text[17] == '-' ? 18 : 1; // after the boot
   return text.size() == drawn + kDrawn + std::strlen(kEnd) && text[0] == '.' &&
          text.compare(drawn + kDrawn, std::string::npos, kEnd) == 0;
 }
 
 //===-- TemporaryFile -----------------------------------------------------------------------===//
 
-/// Makes the file with a lock. Who looks for abandoned ones between the two may remove it, and then
-/// it is made once more; where there are no locks it gets the name of nobody's.
+/// Makes the file and locks it. A process that looks for abandoned files may remove it in between;
+/// then it is made again. Without locks, it gets a name that contains no boot.
 void TemporaryFile::create() {
   removeAbandonedFiles(path);
   std::string prefix = ownersPrefix();

@@ -1,11 +1,11 @@
-// A file that appears complete or not at all: it is written under another name beside its own,
-// synced and renamed. A file that is not committed is removed, also by the handler of signals that
-// end a program (interruption.h).
+// A file that appears complete or not at all: it is written under a temporary name in the same
+// folder, synced and renamed. A file that is not committed is removed, also by the handler of
+// signals that end a program (interruption.h).
 //
-// Files that SIGKILL or a crash leaves are removed by the next TemporaryFile for the same path:
+// Files left after SIGKILL or a crash are removed by the next TemporaryFile for the same path:
 // those named PATH.BOOT-xxxxxx.tmp, with this boot of this machine, that no process has locked. The
-// kernel drops a lock with its process. Files of other machines that share the file system stay, as
-// do those from before a reboot. Where the file system has no locks the name has no BOOT.
+// kernel drops a lock with its process. Files of other machines that share the file system remain,
+// as do those from before a reboot. If the file system has no locks, the name has no BOOT.
 
 #ifndef PARTITA_RT_COMMON_TEMPORARY_FILE_H
 #define PARTITA_RT_COMMON_TEMPORARY_FILE_H
@@ -17,17 +17,18 @@ namespace partita_rt {
 
 class TemporaryFile {
 public:
-  /// For `path`, which must be a regular file or not exist. Throws Error, like all of these.
+  /// Opens a temporary file for `path`, which must be a regular file or not exist. Throws Error,
+  /// like all of these.
   explicit TemporaryFile(const std::string &path);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile &) = delete;
   TemporaryFile &operator=(const TemporaryFile &) = delete;
   void write(const void *data, int64_t bytes);
-  /// Overwrites bytes that have been written, from `at` on.
+  /// Overwrites bytes that have already been written, from `at` on.
   void rewrite(int64_t at, const void *data, int64_t bytes);
   /// Syncs the file, renames it to `path` and syncs the folder.
   void commit();
-  /// The same under another name in the folder, which must be a regular file or not exist.
+  /// Commits under another name in the folder, which must be a regular file or not exist.
   void commitAs(const std::string &other);
 
 private:
@@ -36,24 +37,24 @@ private:
   int descriptor = -1, slot = -1;
 };
 
-/// Is it what a temporary name adds to that of its file: ".xxxxxx.tmp" or ".BOOT-xxxxxx.tmp"?
+/// Is this the suffix of a temporary name: ".xxxxxx.tmp" or ".BOOT-xxxxxx.tmp"?
 bool isTemporarySuffix(const std::string &text);
 
-/// Removes temporary files for this path that ended processes have left.
+/// Removes temporary files for this path that processes left when they ended.
 void removeAbandonedFiles(const std::string &path);
 
-/// Removes the files that are not committed. For handlers of signals: it looks at plain memory.
+/// Removes the files that are not committed. For signal handlers: it reads plain memory only.
 void removeTemporaryFiles();
 
-/// Locks an open file or folder until it is closed; false where another process has the lock. Some network file systems
-/// have no locks; then nobody can be kept out.
+/// Locks an open file or folder until it is closed; returns false if another process has the lock.
+/// Some network file systems have no locks; then it returns true for everyone.
 bool tryLock(int descriptor);
 
 /// A lock on a folder, so that one process at a time writes into it; released by the destructor.
 class FolderClaim {
 public:
   ~FolderClaim();
-  /// Locks a folder that exists. Throws Error "<option>: ..." when another process has the lock.
+  /// Locks a folder that exists. Throws Error "<option>: ..." if another process has the lock.
   void take(const char *option, const std::string &folder);
 
 private:

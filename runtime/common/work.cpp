@@ -1,4 +1,4 @@
-// Names of what time is spent on (partita_rt/work.h).
+// Names of the kinds of work that time is spent on (partita_rt/work.h).
 
 #include "partita_rt/work.h"
 

@@ -1,4 +1,4 @@
-// What the forward and the backward pass of attention share: which keys a query sees, tiles,
+// Shared by the forward and the backward pass of attention: the keys that a query sees, tiles,
 // packing.
 
 #ifndef PARTITA_RT_CPU_ATTENTION_H
@@ -13,10 +13,10 @@
 
 namespace partita_rt {
 
-/// Queries of a tile: a multiple of kTileRows whose rows fit into the first-level cache.
+/// Queries per tile: a multiple of kTileRows whose rows fit into the L1 cache.
 constexpr int64_t kQueryTile = 48;
-/// Keys of a block: at most this many, fewer when heads are wide, so that a packed block has at
-/// most kBlockElements elements (64 KiB).
+/// Max keys per block; fewer if heads are wide, so that a packed block has at most kBlockElements
+/// elements (64 KiB).
 constexpr int64_t kKeyBlock = 256;
 constexpr int64_t kBlockElements = 16384;
 constexpr int64_t kLargestHead = kBlockElements / kPad;
@@ -43,7 +43,7 @@ inline int64_t firstKey(const AttentionShape &shape, int64_t query) {
   return shape.window ? std::max<int64_t>(0, visibleKeys(shape, query) - shape.window) : 0;
 }
 
-/// First query that sees key j, or a later one.
+/// Returns the first query that sees key j or a later one.
 inline int64_t firstQuery(const AttentionShape &shape, int64_t key) {
   return shape.causal
              ? std::clamp<int64_t>(key + shape.sequence - shape.keySequence, 0, shape.sequence)
@@ -61,7 +61,7 @@ inline void checkAttention(const AttentionShape &shape) {
          (long long)std::max(shape.headDim, shape.valueDim), (long long)kLargestHead);
 }
 
-/// out[rows, padded(width)] = rows of a head, zeros behind.
+/// Sets out[rows, padded(width)] to rows of a head, followed by zeros.
 template <typename T>
 inline void packRows(float *out, const HeadRows<T> &in, int64_t first, int64_t rows,
                      int64_t width) {
@@ -72,7 +72,7 @@ inline void packRows(float *out, const HeadRows<T> &in, int64_t first, int64_t r
   }
 }
 
-/// out[width, padded(rows)] = the transpose, zeros behind.
+/// Sets out[width, padded(rows)] to the transpose, followed by zeros.
 template <typename T>
 inline void packTransposed(float *out, const HeadRows<const T> &in, int64_t first, int64_t rows,
                            int64_t width) {
@@ -83,7 +83,7 @@ inline void packTransposed(float *out, const HeadRows<const T> &in, int64_t firs
         out[d * pitch + i] = i < rows ? float(in.row(first + i)[d]) : 0.0f;
 }
 
-/// A tile's rows in float: where they stand, or packed into `space` if they are stored in 16 bit.
+/// Returns a tile's rows in float: in place, or packed into `space` if they are stored in 16 bits.
 template <typename T>
 inline HeadRows<const float> tileRows(const HeadRows<const T> &in, int64_t first, int64_t rows,
                                       int64_t width, [[maybe_unused]] float *space) {
@@ -95,9 +95,9 @@ inline HeadRows<const float> tileRows(const HeadRows<const T> &in, int64_t first
   }
 }
 
-/// Zeros the part of a tile's row behind the `seen` keys that the matmuls read: a group of rows is
-/// read as far as its last row sees, less than kTileRows keys further than its first. Elements up
-/// to the next whole vector are left to the caller, who computes whole vectors.
+/// Zeros the elements of a tile's row after the `seen` keys that matmuls read: they read a group of
+/// rows as far as its last row sees, less than kTileRows keys further than its first. The caller
+/// computes full vectors, so elements up to the next full vector are left alone.
 inline void clearBehind(float *row, int64_t seen, int64_t keys) {
   int64_t end = std::min(padded(keys), padded(seen) + kPad);
   std::fill(row + padded(seen), row + end, 0.0f);
@@ -120,7 +120,7 @@ template <typename T> struct HeadScores {
   }
 };
 
-/// `data`: that of the scores, whose type is known by now.
+/// `data` is the scores' data, whose type is now known.
 template <typename T, typename S>
 HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t head) {
   if (!data)
@@ -129,19 +129,19 @@ HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t 
           scores.columnStride};
 }
 
-/// row[seen] = scale * row + bias, -inf for keys in front of the `hidden` first ones. B: const
-/// float, Half or BFloat16.
+/// row[seen] = scale * row + bias, with -inf for the first `hidden` keys. B: const float, Half or
+/// BFloat16.
 template <typename B>
 void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t seen);
 
-/// tile[queries, keys padded] = q[queries, width] * kT[width, keys], q's first row being that of
-/// number `query`: for each group of rows only the vectors that its last query sees.
+/// tile[queries, keys padded] = q[queries, width] * kT[width, keys], where q's first row is query
+/// number `query`. Computes, for each group of rows, only the vectors that its last query sees.
 void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
                const float *kT, int64_t key, int64_t keys, int64_t width,
                const AttentionShape &shape);
 
 /// out[queries, padded(width)] (+)= p[queries, keys] * v[keys, padded(width)], where p is zero, or
-/// not even read, behind the keys that a group of queries sees.
+/// not even read, after the keys that a group of queries sees.
 void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
                 int64_t key, int64_t keys, int64_t width, const AttentionShape &shape, bool add);
 

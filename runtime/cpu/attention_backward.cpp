@@ -6,8 +6,9 @@
 //     dS = P * (dP - delta),  dbias += dS
 //     dV += P^T dO,  dK += scale * dS^T Q,  dQ += scale * dS K
 //
-// Blocks of keys ascend, heads that share them and query tiles within: every sum has one order.
-// A 16-bit dQ has its sums in float in the workspace, and is rounded behind the last block.
+// Loops over blocks of keys, heads that share them and query tiles, each in ascending order, so
+// every sum has one order. A 16-bit dQ is summed in float in the workspace, and rounded after the
+// last block.
 
 #include "cpu/attention.h"
 #include "cpu/rows.h"
@@ -18,7 +19,7 @@ namespace {
 
 template <typename T, typename B> struct HeadGradients {
   HeadRows<T> dq;
-  float *dqSums; ///< [sequence, padded(headDim)] of a 16-bit dq
+  float *dqSums; ///< [sequence, padded(headDim)], for a 16-bit dq
   float *delta;
   HeadRows<const T> dout, out;
   const float *logSumExp;
@@ -48,11 +49,11 @@ void computeDelta(const HeadGradients<T, B> &head, const AttentionShape &shape) 
   }
 }
 
-/// Below this, a float holds no trace of scores (or of the logarithm of a count) that are added.
+/// Below this, adding scores (or the logarithm of a count) does not change a float.
 constexpr float kOnlyBias = -1e30f;
 
-/// 1, but for a query all of whose scores drown in a bias like the lowest float, so that logSumExp
-/// is that bias: one over the number of keys that have it.
+/// Returns 1, except for a query whose bias is so low (like the lowest float) that it absorbs all
+/// scores, and logSumExp is that bias: then one over the number of keys that have it.
 template <typename T, typename B>
 float shareOf(const HeadGradients<T, B> &head, const AttentionShape &shape, int64_t query) {
   float shift = head.logSumExp[query];
@@ -65,7 +66,7 @@ float shareOf(const HeadGradients<T, B> &head, const AttentionShape &shape, int6
   return 1.0f / float(std::max<int64_t>(count, 1));
 }
 
-/// dbias[key + j] += ds[j]; one sum where the bias is one number per row.
+/// dbias[key + j] += ds[j]; a single sum if the bias is one number per row.
 void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
   if (!dbias.stride) {
     *dbias.data += rowSum(ds, seen);
@@ -76,7 +77,7 @@ void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
   });
 }
 
-/// scores -> P, dP -> dS * scale, both 0 where a query does not see the key.
+/// Turns scores into P, and dP into dS * scale, both 0 if a query does not see the key.
 template <typename T, typename B>
 void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head,
                        const AttentionShape &shape, int64_t query, int64_t queries, int64_t key,
@@ -87,7 +88,7 @@ void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head,
     int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
     float shift = head.logSumExp[query + i];
     if (shift == -std::numeric_limits<float>::infinity())
-      seen = 0; // the query saw nothing but masked keys: its output is constant
+      seen = 0; // the query saw only masked keys: its output is constant
     if (!plain && seen > 0)
       maskRow(pRow, shape.scale, head.bias.row(query + i).from(key),
               firstKey(shape, query + i) - key, seen);
@@ -121,7 +122,7 @@ void addTransposed(float *sums, const float *tile, const float *rows, const Atte
   }
 }
 
-/// Rows of packed sums to a head.
+/// Copies rows of packed sums to a head.
 template <typename T>
 void writeRows(const HeadRows<T> &out, const float *rows, int64_t first, int64_t count,
                int64_t width) {
@@ -145,7 +146,7 @@ void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const Attent
     scoreTile(ds, tileRows(head.dout, query, queries, shape.valueDim, rows), query, queries,
               block.vT, key, block.count, shape.valueDim, shape);
     differentiateTile(p, ds, head, shape, query, queries, key, block.count);
-    if (kIsFloat<T>) // else they are there
+    if (kIsFloat<T>) // else the rows already hold dout
       packRows(rows, head.dout, query, queries, shape.valueDim);
     addTransposed(block.dv, p, rows, shape, query, queries, key, keys, shape.valueDim);
     packRows(rows, head.q, query, queries, shape.headDim);
@@ -172,7 +173,7 @@ void clear(const Scores &dbias, const AttentionShape &shape) {
   fill(dbias.data, 0.0f, elements);
 }
 
-/// One call's operands.
+/// The operands of one call.
 template <typename T, typename B> struct Backward {
   HeadsOf<T> dq, dk, dv;
   float *workspace;
@@ -220,7 +221,7 @@ template <typename T, typename B> void backwardHeads(const Backward<T, B> &call)
         for (int64_t h = firstHead; h < lastHead; ++h)
           for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
             int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
-            // The first block also writes queries that see nothing of it.
+            // The first block also writes queries that see none of its keys.
             if (key == 0 || (key < end && key + block.count > firstKey(shape, query)))
               backwardTile(call.head(b, h), block, shape, query);
           }

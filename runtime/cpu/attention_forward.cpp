@@ -1,14 +1,14 @@
 // Attention forward, in tiles with a running maximum and sum per query (the "online softmax" of
 // flash attention). For a block of keys and every tile of queries that see some of them:
 //
-//     S = Q K^T  (+ bias / scale, -inf in front of a window)
+//     S = Q K^T  (+ bias / scale, -inf before a window)
 //     m' = max(m, scale * max(S)),  P = exp(scale * S - m'),  l = l * exp(m - m') + sum(P)
 //     O = O * exp(m - m') + P V
 //
 // and after a query's last block O / l, logSumExp = m + log(l). K is packed transposed and V in
 // rows, once per block for all queries of all heads that share them.
 //
-// A 16-bit O is rounded when it is complete. Until then it is in float beside it, for some hundred
+// A 16-bit O is rounded when it is complete. Until then its float sums are kept for a few hundred
 // queries of one head at a time (256 KiB), which see all their blocks before the next ones do.
 
 #include "cpu/attention.h"
@@ -25,7 +25,7 @@ void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64
                const float *kT, int64_t key, int64_t keys, int64_t width,
                const AttentionShape &shape) {
   int64_t pitch = padded(keys), panel = kTileVectors * kWide;
-  for (int64_t j = 0; j < pitch; j += panel) // a panel of K^T stays in the first-level cache
+  for (int64_t j = 0; j < pitch; j += panel) // a panel of K^T stays in the L1 cache
     for (int64_t i = 0; i < queries; i += kTileRows) {
       int64_t rows = std::min<int64_t>(kTileRows, queries - i);
       int64_t seen = padded(std::min(keys, visibleKeys(shape, query + i + rows - 1) - key));
@@ -38,7 +38,7 @@ void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64
 
 void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
                 int64_t key, int64_t keys, int64_t width, const AttentionShape &shape, bool add) {
-  constexpr int64_t kPanel = 64; // keys whose rows of V stay in the first-level cache
+  constexpr int64_t kPanel = 64; // keys whose rows of V stay in the L1 cache
   int64_t pitch = padded(width);
   for (int64_t j = 0; j < keys; j += kPanel)
     for (int64_t i = 0; i < queries; i += kTileRows) {
@@ -58,7 +58,7 @@ void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t 
     Lanes score = load(row + j) * splat(scale);
     if (bias)
       score += bias.stride ? loadUpTo(bias.data + j, n) : splat(*bias.data);
-    store(row + j, score); // a row of a tile continues to a whole vector
+    store(row + j, score); // a tile's row extends to a full vector
   }
   std::fill(row, row + std::clamp<int64_t>(hidden, 0, seen),
             -std::numeric_limits<float>::infinity());
@@ -74,7 +74,7 @@ namespace {
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// Running maximum (of scale * S) and sum per query of one head.
+/// The running maximum (of scale * S) and sum per query of one head.
 struct Running {
   std::vector<float> largest, sum;
   explicit Running(int64_t n) : largest(size_t(n), kNone), sum(size_t(n), 0.0f) {}
@@ -86,8 +86,8 @@ struct KeyBlock {
   alignas(64) float v[kBlockElements];
 };
 
-/// Turns a tile of scores into probabilities relative to the running maximum, zero where a query
-/// does not see the key, and rescales what has been accumulated in `out`.
+/// Turns a tile of scores into probabilities relative to the running maximum, zero if a query does
+/// not see the key, and rescales the sums in `out`.
 template <typename B>
 void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float *sumOf,
                  const AttentionShape &shape, const HeadScores<B> &bias, int64_t query,
@@ -106,11 +106,11 @@ void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float
     float before = largestOf[query + i], largest = before;
     if (scale >= 0)
       largest = std::max(before, scale * tileMax(row, seen));
-    else // the largest of scale * S is at the smallest S
+    else // with a negative scale, the max of scale * S is at the min of S
       for (int64_t j = 0; j < seen; ++j)
         largest = std::max(largest, scale * row[j]);
     float correction = before == kNone ? 0.0f : std::exp(before - largest);
-    // A row of -inf scores alone: keep exp(-inf - 0) = 0 instead of NaN.
+    // For a row of only -inf scores, keep exp(-inf - 0) = 0 instead of NaN.
     float sum = tileExp(row, scale, largest == kNone ? 0.0f : largest, seen);
     sumOf[query + i] = sumOf[query + i] * correction + sum;
     largestOf[query + i] = largest;
@@ -126,12 +126,13 @@ template <typename T, typename B> struct HeadForward {
   HeadScores<B> bias;
 };
 
-/// One tile of queries of one head against one block of keys. `sums`: a 16-bit out so far.
+/// Computes one tile of queries of one head against one block of keys. `sums`: the sums so far of a
+/// 16-bit out.
 template <typename T, typename B>
 void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &running,
                  const AttentionShape &shape, int64_t query, [[maybe_unused]] float *sums) {
   alignas(64) float tile[kQueryTile * kKeyBlock];
-  alignas(64) float space[kQueryTile * kLargestHead]; // out, or 16-bit queries widened
+  alignas(64) float space[kQueryTile * kLargestHead]; // out, or widened 16-bit queries
   float *out = space;
   int64_t queries = std::min(kQueryTile, shape.sequence - query), width = shape.valueDim;
   int64_t end = visibleKeys(shape, query + queries - 1), key = block.first, pitch = padded(width);
@@ -141,7 +142,7 @@ void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &
   else if (key > 0)
     packRows(out, head.out, query, queries, width);
   if (keys > 0) {
-    // K^T was packed for the whole block: its pitch is the block's.
+    // K^T was packed for the full block, so its pitch is the block's.
     scoreTile(tile, tileRows(head.q, query, queries, shape.headDim, space), query, queries,
               block.kT, key, block.count, shape.headDim, shape);
     softmaxTile(tile, out, pitch, running.largest.data(), running.sum.data(), shape, head.bias,
@@ -154,7 +155,7 @@ void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &
   for (int64_t i = 0; i < queries; ++i) {
     float sum = running.sum[size_t(query + i)];
     T *row = head.out.row(query + i);
-    // Every score is -inf; a query that sees no key at all is not asked for by any program.
+    // Every score is -inf. (No program asks for a query that sees no key at all.)
     bool hidden = sum == 0.0f, undefined = hidden && head.bias.data && !shape.zeroHidden;
     if (last && hidden)
       fill(row, undefined ? kNaN : 0.0f, width);
@@ -168,7 +169,7 @@ void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &
   }
 }
 
-/// One call's operands.
+/// The operands of one call.
 template <typename T, typename B> struct Forward {
   HeadsOf<T> out;
   float *logSumExp;
@@ -188,8 +189,8 @@ template <typename T, typename B> struct Forward {
     packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
     packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
   }
-  /// The tiles of queries [first, last). The first block also writes queries that see nothing of
-  /// it.
+  /// Computes the tiles of queries [first, last). The first block also writes queries that see none
+  /// of its keys.
   void tiles(const KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first,
              int64_t last, float *sums) const {
     HeadForward<T, B> of = head(b, h);
@@ -203,7 +204,7 @@ template <typename T, typename B> struct Forward {
   }
 };
 
-/// Blocks of keys outside, packed once.
+/// Loops over blocks of keys outside, so each is packed once.
 template <typename B> void forwardHeads(const Forward<float, B> &call) {
   const AttentionShape &shape = call.shape;
   KeyBlock block;
@@ -220,7 +221,8 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
     }
 }
 
-/// As many queries outside as have their sums in float: key blocks are packed once for these.
+/// Loops outside over groups of as many queries as have their sums in float; key blocks are packed
+/// once per group.
 template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
   constexpr int64_t kSums = 64 << 10;
   const AttentionShape &shape = call.shape;

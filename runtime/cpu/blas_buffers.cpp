@@ -1,4 +1,4 @@
-// Taking OpenBLAS's buffers (blas_buffers.h).
+// Reserves OpenBLAS's buffers (blas_buffers.h).
 
 #include "cpu/blas_buffers.h"
 
@@ -16,19 +16,19 @@
 #include <unistd.h>
 #include <vector>
 
-// What OpenBLAS's own matmuls call. A library that exports neither (another build, another BLAS)
-// takes its memory by itself.
+// OpenBLAS's own matmuls call these. A library that exports neither (another build, another BLAS)
+// manages its memory by itself.
 extern "C" __attribute__((weak)) void *blas_memory_alloc(int);
 extern "C" __attribute__((weak)) void blas_memory_free(void *);
 
 namespace partita_rt {
 
-/// What OpenBLAS 0.3 maps for one on x86-64 and 64-bit ARM.
+/// The size that OpenBLAS 0.3 maps for one buffer on x86-64 and 64-bit ARM.
 static constexpr size_t kBufferBytes = size_t(128) << 20;
-/// It remembers at least so many; more threads than that at a time are rare.
+/// OpenBLAS remembers at least this many; more threads at a time are rare.
 static constexpr int kMostBuffers = 64;
 
-/// Where they are: OpenBLAS's are the process's too. Written before there are ranks.
+/// The buffers' addresses: like OpenBLAS's, per process. Written before there are ranks.
 static std::vector<void *> buffers;
 
 void startWithoutBlasThreads() {
@@ -42,7 +42,7 @@ void startWithoutBlasThreads() {
   argv.push_back(nullptr);
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   if (argv.size() > 1)
-    execv("/proc/self/exe", argv.data()); // where that is not possible, it goes on as it is
+    execv("/proc/self/exe", argv.data()); // if this fails, the process continues as it is
 }
 
 /// Could OpenBLAS map another buffer now?
@@ -58,14 +58,14 @@ static bool fitsOne() {
 void takeBlasBuffers(int ranks, int threads) {
   if (!blas_memory_alloc || !blas_memory_free)
     return;
-  int needed = ranks + threads - 1; // the threads are those of the process
+  int needed = ranks + threads - 1; // threads are per process
   std::vector<void *> taken;
   while (int(taken.size()) < std::min(needed, kMostBuffers) && fitsOne())
     taken.push_back(blas_memory_alloc(0));
   int error = errno;
   buffers = taken;
   for (void *buffer : taken)
-    blas_memory_free(buffer); // it stays mapped, for whoever needs one
+    blas_memory_free(buffer); // it remains mapped, for any thread that needs one
   if (int(taken.size()) < std::min(needed, kMostBuffers))
     fail("matmuls need %s bytes of address space for OpenBLAS's packing buffers, %s for "
          "each of %d %s, and only %zu of these could be mapped: %s%s; %s",

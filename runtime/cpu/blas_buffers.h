@@ -1,6 +1,6 @@
-// OpenBLAS's packing buffers. OpenBLAS maps one for every thread that is inside of a matmul, the
-// first time that there are so many, and tries again for ever where the system refuses: a run with
-// too little address space would stand still without a word.
+// OpenBLAS's packing buffers. OpenBLAS maps one per thread inside a matmul, whenever there are more
+// such threads than before, and retries forever if the system refuses: without this, a run with too
+// little address space would hang silently.
 
 #ifndef PARTITA_RT_CPU_BLAS_BUFFERS_H
 #define PARTITA_RT_CPU_BLAS_BUFFERS_H
@@ -9,16 +9,17 @@
 
 namespace partita_rt {
 
-/// OpenBLAS starts a thread per core as soon as it is loaded, each with a buffer, of which a rank
-/// needs none. Where address space is limited the process starts itself again without them. To be
-/// called before anything else.
+/// Restarts the process without OpenBLAS's threads if address space is limited. OpenBLAS starts a
+/// thread per core as soon as it is loaded, each with a buffer, and ranks need none of them. Call
+/// this before anything else.
 void startWithoutBlasThreads();
 
-/// Has OpenBLAS map a buffer for each of these ranks and for each further thread of the process, and
-/// keep them. Throws Error where they do not fit.
+/// Has OpenBLAS map a buffer for each of these ranks and each further thread of the process, and
+/// keep them. Throws Error if they do not fit.
 void takeBlasBuffers(int ranks, int threads);
 
-/// Bytes of these buffers that are in memory: what matmuls have packed into them so far.
+/// Returns the bytes of these buffers that are in memory: those that matmuls have packed into so
+/// far.
 int64_t blasBuffersResident();
 
 } // namespace partita_rt

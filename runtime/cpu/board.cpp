@@ -40,8 +40,9 @@ uint64_t Board::least(BoardSlot::Counter BoardSlot::*counter) const {
 }
 
 int Board::awaitedRank(const Signature &mine) const {
-  // Whoever has not started it holds up all. Else it is about a segment, which a rank fills, reduces
-  // and reads, each step once all others have done the one before; threads count reductions only.
+  // A rank that has not started the collective blocks all others. If all have, one lags in a
+  // segment, which each rank fills, reduces and reads, every step after all others have done the
+  // previous one; threads count reductions only.
   const BoardSlot &own = *slots[size_t(rank)];
   BoardSlot::Counter BoardSlot::*lacks = own.reduced > own.read     ? &BoardSlot::reduced
                                          : own.filled > own.reduced ? &BoardSlot::filled

@@ -1,5 +1,5 @@
-// Where ranks that see each other's memory, threads of one process or processes with a shared
-// window, say what they have started and how far they are.
+// A board on which ranks that see each other's memory (threads of one process, or processes with a
+// shared window) post the collectives they have started and their progress.
 
 #ifndef PARTITA_RT_CPU_BOARD_H
 #define PARTITA_RT_CPU_BOARD_H
@@ -8,17 +8,17 @@
 
 namespace partita_rt {
 
-/// One rank's entry on the board; written by that rank alone. Plain memory and lock-free atomics,
-/// so it may lie in a window shared by processes.
+/// One rank's entry on the board; only that rank writes it. Plain memory and lock-free atomics, so
+/// it may lie in a window shared by processes.
 struct alignas(64) BoardSlot {
-  /// Twice the collectives that may be under way: a rank can overwrite an entry only after the
+  /// Twice the max number of pending collectives: a rank can overwrite an entry only after the
   /// others have started collectives that they start after reading it.
   static constexpr uint64_t kRing = 128;
   using Counter = std::atomic<uint64_t>;
   Counter started;             ///< collectives published
   alignas(64) Counter filled;  ///< segments staged (window)
   alignas(64) Counter reduced; ///< shares computed: of collectives (threads), of segments (window)
-  alignas(64) Counter read;    ///< segments that need the others' staging no more (window)
+  alignas(64) Counter read;    ///< segments that no longer need the others' staging memory (window)
   alignas(64) Signature ring[kRing];
 };
 
@@ -28,15 +28,15 @@ public:
       : axis(axis), rank(rank), slots(slots, slots + size) {}
 
   void publish(const Signature &signature);
-  /// Has every rank started collective `mine.number`? Throws Error where one of those that have
-  /// has started another one.
+  /// Has every rank started collective `mine.number`? Throws Error if a rank has started a
+  /// different one.
   bool agree(const Signature &mine);
-  /// What all ranks have reached.
+  /// Returns the counter's minimum over all ranks.
   uint64_t least(BoardSlot::Counter BoardSlot::*counter) const;
   void set(BoardSlot::Counter BoardSlot::*counter, uint64_t value) {
     (slots[size_t(rank)]->*counter).store(value, std::memory_order_release);
   }
-  /// Of the others, a rank without which this one cannot go on with its oldest collective, `mine`.
+  /// Returns another rank that blocks this one's oldest collective, `mine`.
   int awaitedRank(const Signature &mine) const;
   /// "all_reduce #214 (...) for NAME, which has started 213 collectives"; `name`: awaitedRank()'s.
   std::string awaited(const Signature &mine, const std::string &name) const;
@@ -45,7 +45,7 @@ private:
   std::string axis;
   int rank;
   std::vector<BoardSlot *> slots;
-  uint64_t agreed = 0; ///< collectives that all are known to have started alike
+  uint64_t agreed = 0; ///< collectives known to have been started alike by all
 };
 
 } // namespace partita_rt

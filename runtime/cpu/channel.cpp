@@ -1,4 +1,4 @@
-// Numbers and waits of messages (channel.h).
+// Numbers messages and waits for them (channel.h).
 
 #include "cpu/channel.h"
 

@@ -1,5 +1,5 @@
-// What the CPU's transports of messages have in common: the messages of an end are numbered,
-// remembered from start to wait, and awaited by name.
+// Common to the CPU's message transports: an end's messages are numbered, remembered from start to
+// wait, and awaited by name.
 
 #ifndef PARTITA_RT_CPU_CHANNEL_H
 #define PARTITA_RT_CPU_CHANNEL_H
@@ -26,10 +26,10 @@ public:
   int outstanding() const override { return int(open.size()); }
 
 protected:
-  /// More may be under way; a start then waits for the oldest.
+  /// Max pending messages; beyond it a start waits for the oldest.
   static constexpr uint64_t kRing = 64;
 
-  /// Gives the message, which has its number, to the transport. Does not block.
+  /// Hands the message, which has its number, to the transport. Does not block.
   virtual void post(Message message) = 0;
 
   const ChannelPlace place;
@@ -44,7 +44,7 @@ private:
   std::array<MessageSignature, kRing> signatures;
 };
 
-/// What one rank waits for, and its ends of channels.
+/// A rank's waits and its ends of channels.
 struct RankChannels {
   std::unique_ptr<RankWaits> waits;
   std::vector<std::unique_ptr<ChannelEnd>> ends;
@@ -54,10 +54,10 @@ struct RankChannels {
   void take(Rank &rank, const std::function<std::unique_ptr<ChannelEnd>(ChannelPlace)> &make);
 };
 
-/// Of all ranks, threads of this process. A program without channels has waits alone, and one rank
-/// not even those.
+/// Makes the channels of all ranks, which are threads of this process. A program without channels
+/// gets waits only, and one with a single rank not even those.
 std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const FailureFlag &failure);
-/// Of the rank that this MPI process is; all of them call it together.
+/// Makes the channels of this MPI process's rank; all processes call it together.
 RankChannels makeProcessChannels(Rank &rank);
 
 } // namespace partita_rt

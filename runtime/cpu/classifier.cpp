@@ -1,11 +1,11 @@
 // A classifier's loss without its logits (kernels.h): cross-entropy of x w^T.
 //
-// Rows are taken some hundreds at a time. A first sweep over the vocabulary makes their logits
-// block by block, [rows, block.columns] each, and keeps every row's running maximum and sum
-// while the block is in the cache. A second one turns each block into the logits' cotangent and
-// multiplies it into dx and dw there and then: only the logits of the rows at work ever exist, and
-// what is made of them never leaves the cache. Sums over blocks are float: 16-bit results are
-// rounded of them when they are complete.
+// Works on a few hundred rows at a time. A first sweep over the vocabulary computes their logits
+// block by block, [rows, block.columns] each, and keeps every row's running maximum and sum while
+// the block is in the cache. A second sweep turns each block into the logits' cotangent and
+// multiplies it into dx and dw at once: only the logits of the current rows ever exist, and their
+// cotangents never leave the cache. Sums over blocks are float; 16-bit results are rounded when
+// they are complete.
 
 #include "partita_rt/kernels.h"
 
@@ -18,14 +18,14 @@ namespace partita_rt {
 
 namespace {
 
-/// At most so many rows at work that their statistics fit on the stack.
+/// Max rows at a time, so that their statistics fit on the stack.
 constexpr int64_t kMostRows = 4096;
 
 template <typename T> struct Classifier {
   const T *x, *w;
   const int64_t *labels;
   int64_t width, vocabulary, ignoreIndex;
-  int64_t stride; ///< between the rows of a block of logits: its columns
+  int64_t stride; ///< between rows of a block of logits: its columns
 
   int64_t columnsAt(int64_t first) const { return std::min(stride, vocabulary - first); }
 };
@@ -42,11 +42,11 @@ template <typename T> void checkLabels(const Classifier<T> &c, int64_t rows) {
            (long long)row, (long long)c.vocabulary - 1);
 }
 
-/// Takes one block of a row's logits into its maximum, sum of exponentials and label's logit.
+/// Adds one block of a row's logits to its maximum, sum of exponentials and label's logit.
 void addBlock(RowStatistics &s, int64_t row, const float *logits, int64_t columns, int64_t label) {
   constexpr float low = -std::numeric_limits<float>::infinity();
   float largest = std::max(s.largest[row], rowMax(logits, columns));
-  if (largest != low) { // else nothing but masked columns so far
+  if (largest != low) { // else all columns so far are masked
     float kept = s.largest[row] == low ? 0.0f : s.sum[row] * std::exp(s.largest[row] - largest);
     s.sum[row] = kept + rowExpSum(logits, largest, columns);
   }
@@ -55,7 +55,7 @@ void addBlock(RowStatistics &s, int64_t row, const float *logits, int64_t column
     s.ofLabel[row] = logits[label];
 }
 
-/// The first sweep over rows [first, first + rows). Blocks are `blockStride` apart (0: none is
+/// Runs the first sweep over rows [first, first + rows). Blocks are `blockStride` apart (0: none is
 /// kept). Leaves the logarithm of the softmax's denominator in s.sum.
 template <typename T>
 void forwardSweep(const Classifier<T> &c, RowStatistics &s, float *loss, float *logits,
@@ -78,7 +78,7 @@ void forwardSweep(const Classifier<T> &c, RowStatistics &s, float *loss, float *
   }
 }
 
-/// One row of a block of the logits' cotangent: seed (softmax - onehot).
+/// Computes one row of a block of the logits' cotangent: seed (softmax - onehot).
 void cotangentRow(float *d, const float *logits, int64_t columns, float logSumExp, float seed,
                   int64_t label) {
   Lanes shift = splat(logSumExp), factor = splat(seed);

@@ -34,7 +34,7 @@ int collapse(Loop *loops, const Shape &dstStrides, const Shape &srcStrides, cons
   return count;
 }
 
-/// Two loops in square blocks, so that both tensors are walked by whole cache lines in a transpose.
+/// Copies two loops in square blocks, so that a transpose walks both tensors by full cache lines.
 template <typename T> void copyPlane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
   if (inner.dst == 1 && inner.src == 1) {
     for (int64_t i = 0; i < outer.size; ++i)
@@ -60,7 +60,7 @@ template <typename T> void copyLoops(T *dst, const T *src, const Loop *loops, in
     copyLoops(dst + i * loops[0].dst, src + i * loops[0].src, loops + 1, count - 1);
 }
 
-/// Brings the source's fastest loop next to the destination's, where blocking can see both.
+/// Moves the source's fastest loop next to the destination's, where blocking can see both.
 void orderLoops(Loop *loops, int count) {
   if (count < 3 || loops[count - 1].src == 1)
     return;
@@ -118,7 +118,7 @@ void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times
                int64_t inner) {
   fill(dx, 0.0f, outer * indices * inner);
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0, next; i < piece.count; i = next) { // those of one index follow one another
+    for (int64_t i = 0, next; i < piece.count; i = next) { // one source index per step
       int64_t index = (piece.first + i) / times;
       next = std::min(piece.count, (index + 1) * times - piece.first);
       throughFloat(dx + (o * indices + index) * inner, inner, true,

@@ -1,4 +1,4 @@
-// Dropout by counter-based random numbers.
+// Dropout with counter-based random numbers.
 
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
@@ -16,7 +16,7 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
   uint64_t key = mix64(uint64_t(dropout.key) + uint64_t(dropout.id));
   double bound = dropout.ratio * 4294967296.0;
   float scale = float(1.0 / (1.0 - dropout.ratio));
-  // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
+  // Numbers are consecutive from the outermost of the trailing dimensions that may be cut.
   int outer = shape.rank;
   int64_t run = 1, strides[kMaxDims] = {}, index[kMaxDims] = {};
   for (bool same = true; same && outer > 0;) {

@@ -1,7 +1,7 @@
 // Matmuls on OpenBLAS.
 //
-// It knows float alone (and sums of bfloat16 in another order): 16-bit operands are widened panel
-// by panel into 6 MiB that a thread keeps for it, a 16-bit result is rounded from there:
+// OpenBLAS multiplies only float (and sums bfloat16 in another order), so 16-bit operands are
+// widened panel by panel into 6 MiB per thread, and a 16-bit result is rounded from there:
 //
 //     for a panel of op(B)'s columns      [k, nb] -> float, once
 //       for a panel of op(A)'s rows       [mb, k] -> float
@@ -9,9 +9,9 @@
 //
 // The bits are those of the float matmul of the same numbers, rounded once, as long as B's columns
 // are one panel (any 585 are; more of them if k is below 1344): rows are cut at multiples of 48,
-// where OpenBLAS's register tiles end, and k where its own blocks end. Where columns are cut, the
-// last ones of a panel are summed by another of OpenBLAS's kernels than those in the middle of a
-// matrix, so their float sums may differ by a rounding.
+// where OpenBLAS's register tiles end, and k where its own blocks end. If columns are cut, OpenBLAS
+// sums the last ones of a panel with a different kernel than those in the middle of a matrix, so
+// their float sums may differ by a rounding.
 
 #include "partita_rt/kernels.h"
 
@@ -62,7 +62,7 @@ static void floatGemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t 
 
 namespace {
 
-/// A matrix as it is stored, of any storage type.
+/// A matrix as stored, of any storage type.
 struct Stored {
   const void *data;
   DType type;
@@ -77,7 +77,7 @@ struct Stored {
     for (int64_t r = 0; r < rows; ++r)
       convertArray(to + r * pitch, from + r * ld, columns);
   }
-  /// Rows and columns of the stored matrix, to rows `pitch` apart.
+  /// Copies rows and columns of the stored matrix to rows `pitch` apart.
   void read(float *to, int64_t pitch, int64_t row, int64_t rows, int64_t column,
             int64_t columns) const {
     if (type == DType::Float16)
@@ -93,11 +93,11 @@ template <typename T> Stored stored(const T *data, int64_t ld, Trans trans = Tra
   return {data, kDTypeOf<T>, ld, trans};
 }
 
-/// A part of op(X) in float: where it stands if it is float, else widened into `space`.
+/// A block of op(X) in float: in place if X is float, else widened into `space`.
 class Panel {
 public:
   Panel(const Stored &of, float *space) : of(of), space(space) {}
-  /// Rows and columns of op(X).
+  /// Selects these rows and columns of op(X).
   void move(int64_t row, int64_t rows, int64_t column, int64_t columns) {
     if (of.trans == Trans::Yes) {
       std::swap(row, column);
@@ -108,7 +108,7 @@ public:
       ld = of.ld;
       return;
     }
-    // sgemv sums a vector with a stride in another order than one without.
+    // sgemv sums a vector with a stride in a different order than one without.
     int64_t pitch = columns > 1 || of.ld == 1 ? std::max<int64_t>(1, columns) : 2;
     bool there = data && row == at[0] && rows == at[1] && column == at[2] && columns == at[3];
     if (!there)
@@ -129,11 +129,12 @@ private:
 
 // The workspace, in floats: 6 MiB.
 constexpr int64_t kPanelA = 512 << 10, kPanelB = 768 << 10, kResult = 256 << 10;
-/// OpenBLAS sums over k in blocks, the last two of equal size: where an even number of blocks ends, a
-/// sum may be cut. A block has 448 elements in its kernels for AVX-512 without bfloat16 and 320 in
-/// those for other x86 processors with AVX2. (On another processor a cut costs no more than a rounding.)
+/// Returns OpenBLAS's block size along k. It sums in blocks, the last two of equal size; the sum
+/// may be cut after an even number of blocks. A block has 448 elements in its kernels for AVX-512
+/// without bfloat16 and 320 in those for other x86 processors with AVX2. (On another processor a
+/// cut costs no more than a rounding.)
 int64_t blockSize() {
-#ifdef OPENBLAS_VERSION // another CBLAS, as the one beside the GPU tests, says nothing of its kernels
+#ifdef OPENBLAS_VERSION // another CBLAS, such as the one for the GPU tests, does not name its kernels
   static const bool isLong = std::string_view(openblas_get_corename()) == "SkylakeX";
   if (isLong)
     return 448;
@@ -146,7 +147,8 @@ float *workspace() {
   return space.get();
 }
 
-/// [0, n) in about equal parts of at most `most` elements (48 at least), cut at multiples of 48.
+/// Returns the size of about equal ranges of [0, n): at most `most` elements (48 at least),
+/// multiples of 48.
 int64_t partOf(int64_t n, int64_t most) {
   if (n <= most)
     return n;
@@ -155,15 +157,16 @@ int64_t partOf(int64_t n, int64_t most) {
   return ((n + parts - 1) / parts + 47) / 48 * 48;
 }
 
-/// The 16-bit result, if it is one: what a matmul starts with, and where it goes.
+/// The result of a matmul: its initial value and destination, with float sums if C has 16 bits.
 template <typename C> struct Result {
   C *c;
   int64_t ldc;
   float beta;
-  Stored start; ///< C itself or a bias (of ld 0): times beta it is added
+  Stored start; ///< added, times beta: C itself, or a bias (with ld 0)
   float *space;
 
-  /// Where to compute elements [row, row + rows) x [column, column + columns), and their ld.
+  /// Returns where to compute elements [row, row + rows) x [column, column + columns), and their
+  /// ld.
   float *begin(int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t &ld) const {
     if constexpr (kIsFloat<C>) {
       ld = ldc;
@@ -182,7 +185,7 @@ template <typename C> struct Result {
   }
 };
 
-/// `body(first, count)` for the pieces that a sum over k is made in.
+/// Calls `body(first, count)` for the ranges in which a sum over k is computed.
 template <typename Body> void forPieces(int64_t k, Body body) {
   const int64_t block = blockSize();
   int64_t first = 0;
@@ -197,7 +200,7 @@ template <typename C>
 void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, const Stored &b,
              const Result<C> &result) {
   float *space = workspace();
-  int64_t depth = std::clamp<int64_t>(k, 2, 3 * blockSize()); // a single column takes two
+  int64_t depth = std::clamp<int64_t>(k, 2, 3 * blockSize()); // a single column has pitch 2
   int64_t mostColumns = b.isFloat() ? n : kPanelB / depth;
   if (!kIsFloat<C>)
     mostColumns = std::min(mostColumns, kResult / 64);
@@ -221,8 +224,9 @@ void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, cons
     }
 }
 
-/// One row of C, y[n] = alpha op(B)^T x + beta y, or one column, which is one of the transposes:
-/// `vector` is [1, k], `matrix` [k, n]. Sums over more than 16384 elements are made in pieces.
+/// Computes one row of C, y[n] = alpha op(B)^T x + beta y, or one column, which is one row of the
+/// transpose: `vector` is [1, k], `matrix` [k, n]. Sums over more than 16384 elements are computed
+/// in ranges.
 template <typename C>
 void vectorProduct(int64_t n, int64_t k, float alpha, const Stored &vector, const Stored &matrix,
                    const Result<C> &result, bool row) {
@@ -291,7 +295,7 @@ void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const
   if constexpr (!kIsFloat<C>)
     return narrowGemm(m, n, k, 1.0f, stored(a, lda, transA), stored(b, ldb, transB), 1.0f,
                       stored(bias, 0), c, ldc);
-  // The bias is written first and added by the matmul itself, while its tile is in registers.
+  // Write the bias first, so that the matmul itself adds it while its tile is in registers.
   for (int64_t row = 0; row < m; ++row)
     convertArray(c + row * ldc, bias, n);
   gemm(transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 1.0f, c, ldc);

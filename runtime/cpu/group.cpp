@@ -1,4 +1,4 @@
-// Order, bookkeeping and waiting (group.h).
+// Orders collectives, keeps their records and waits for them (group.h).
 
 #include "cpu/group.h"
 #include "common/mesh/launch.h"
@@ -12,8 +12,8 @@
 namespace partita_rt {
 
 Pending OrderedGroup::start(Request request) {
-  // First the oldest: until it is done its entry in the rings is not free, and while it is worked on,
-  // advance() goes on to later ones, up to `started`, whose entries must be their own.
+  // Complete the oldest first: until then its entry in the rings is in use, and meanwhile advance()
+  // moves on to later collectives, up to `started`, which need entries of their own.
   uint64_t number = started + 1;
   if (number > kRing)
     completeThrough(number - kRing);
@@ -59,7 +59,7 @@ void OrderedGroup::completeThrough(uint64_t number) {
         failureFlag(), [&] { return awaited(); }, waits,
         [&] {
           int rank = awaitedRank();
-          return rank < 0 ? -1 : ranksHere[size_t(rank)]; // asked only where there are waits
+          return rank < 0 ? -1 : ranksHere[size_t(rank)]; // called only if there are waits
         });
 }
 
@@ -104,8 +104,8 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
     __builtin_ia32_pause();
 #endif
   }
-  // By the clock and not by turns, which take long where ranks are more than cores.
-  // Whom it waits for may change while it waits: it is noted again, less and less often.
+  // Go by the clock, not by iterations, which take long if there are more ranks than cores. The
+  // awaited rank may change during the wait: note it again, less and less often.
   double noteAt = 0.02;
   auto begin = std::chrono::steady_clock::now();
   for (int64_t turn = 0; !ready(); ++turn) {

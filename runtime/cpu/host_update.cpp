@@ -23,7 +23,7 @@ void updateOnHost(Rank &rank, const HostUpdate &arrays, const TileUpdate &update
   auto fetch = [&](int64_t index) {
     Staging &half = halves[index % 2];
     int64_t offset = index * tile, count = std::min(tile, n - offset);
-    wait(rank, half.out); // its half is free when the tile before the last has gone
+    wait(rank, half.out); // frees its half: the copy out of the tile before the last
     half.in = toHostStart(rank, half.gradient, gradient + offset * arrays.gradientWidth,
                           count * arrays.gradientWidth);
     if (moves)
@@ -36,7 +36,7 @@ void updateOnHost(Rank &rank, const HostUpdate &arrays, const TileUpdate &update
     Staging &half = halves[index % 2];
     if (index + 1 < tiles)
       fetch(index + 1);
-    wait(rank, half.in); // with all that began before it
+    wait(rank, half.in); // and for all that started before it
     int64_t offset = index * tile, count = std::min(tile, n - offset);
     update(moves ? half.parameter : arrays.parameter + offset, half.rounded, half.gradient, offset,
            count);

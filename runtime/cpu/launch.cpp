@@ -1,4 +1,4 @@
-// Launching ranks on CPUs (common/mesh/launch.h).
+// Launches ranks on CPUs (common/mesh/launch.h).
 
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
@@ -36,7 +36,7 @@ extern "C" void openblas_set_num_threads(int);
 
 namespace partita_rt {
 
-/// Of the ranks that are in this process.
+/// Prepares matmuls for the ranks of this process.
 static void prepareProducts(int ranks, const RunOptions *options) {
   int threads = options ? int(options->threads) : 1;
   takeBlasBuffers(ranks, threads);
@@ -47,7 +47,7 @@ static void prepareProducts(int ranks, const RunOptions *options) {
 
 namespace {
 
-/// Zeroed pages, huge where the system has them (attention and GEMM walk over many rows at once).
+/// Zeroed pages, huge if the system has them (attention and GEMM walk over many rows at once).
 class Pages {
 public:
   Pages(int64_t bytes, const char *what, int rank) : bytes(bytes) {
@@ -76,7 +76,7 @@ private:
   int64_t bytes;
 };
 
-/// All memory of a rank.
+/// The memory of a rank.
 struct RankMemory {
   explicit RankMemory(const Rank &rank)
       : persistent(rank.stage->persistentBytes, "persistent memory", rank.rank),
@@ -86,11 +86,11 @@ struct RankMemory {
         inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
   Pages persistent, arena, host, pinned, inputs;
   TransferEngine transfers;
-  std::vector<void *> inputAt; ///< where each input begins
+  std::vector<void *> inputAt; ///< start of each input
 };
 
-/// Gives the rank its memory, runs the body, and checks that nothing is left under way. The memory
-/// is the caller's to keep until no other rank can be looking into it.
+/// Gives the rank its memory, runs the body, and checks that nothing is left pending. The caller
+/// keeps the memory until no other rank can be accessing it.
 void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
              const std::function<void(Rank &)> &body) {
   const Program &program = *rank.program;
@@ -106,9 +106,9 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
   body(rank);
-  // The last collective of every group and a mark behind the last message of every channel, started
-  // everywhere before they are waited for anywhere: a rank that waits in one more collective or one
-  // more message learns of it.
+  // End with one more collective per group and a mark after the last message of every channel. All
+  // are started before any is waited for, so a rank that waits in a surplus collective or message
+  // learns of it.
   std::vector<Pending> ends;
   std::vector<PendingMessage> messages;
   rank.forChannels(
@@ -132,9 +132,9 @@ static std::string textOf(const std::exception &error) {
 
 namespace {
 
-/// Where ranks that are threads end. A rank that fails waits here for the others, which stop at their
-/// next wait. One that never comes to it, because its read of a file hangs, must not keep the
-/// message back: the process then ends without it.
+/// The end of ranks that are threads. A rank that fails waits here for the others, which stop at
+/// their next wait. A rank that never arrives, for example because its read of a file hangs, must
+/// not hold the message back: the process then ends without it.
 class Ending {
 public:
   Ending(const Program &program, const FailureFlag &failure, int ranks)
@@ -148,7 +148,7 @@ public:
     if (failed && !all.wait_for(lock, patience, [this] { return running <= 0; }))
       end();
   }
-  /// Ranks whose threads could not be started.
+  /// Excludes ranks whose threads could not be started.
   void leaveOut(int ranks) {
     std::unique_lock<std::mutex> lock(mutex);
     running -= ranks;
@@ -177,7 +177,7 @@ static std::string runThreads(const Program &program, const RunOptions *options,
                               const std::function<void(Rank &)> &body) {
   int ranks = rankCount(program);
   FailureFlag failure;
-  // By the groups' row and first rank.
+  // Keyed by the groups' row and first rank.
   std::map<std::pair<int, int>, std::shared_ptr<ThreadGroup::Shared>> shared;
   std::vector<std::unique_ptr<Communicator>> groups;
   std::vector<Rank> all(static_cast<size_t>(ranks));
@@ -241,8 +241,8 @@ static std::string runThreads(const Program &program, const RunOptions *options,
 
 namespace {
 
-/// Collectives of the processes of `comm`, which becomes the group's: a shared window when they are
-/// on one node, else messages. PARTITA_RT_TRANSPORT=messages forces messages.
+/// Makes the group of the processes of `comm`, which it takes over: a shared window if they are on
+/// one node, else messages. PARTITA_RT_TRANSPORT=messages forces messages.
 std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size, MPI_Comm comm,
                                             int64_t placeBytes) {
   if (size == 1)
@@ -251,7 +251,7 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
   MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
   int nodeSize = 0;
   MPI_Comm_size(node, &nodeSize);
-  // Ranks of one node may disagree with those of another: use messages when any needs them.
+  // Ranks of one node may disagree with those of another: use messages if any needs them.
   int needed = asksForMessages() || nodeSize != size, any = 0;
   MPI_Allreduce(&needed, &any, 1, MPI_INT, MPI_MAX, comm);
   if (any)
@@ -267,7 +267,7 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
     staging.push_back(place + slotBytes);
   }
   new (slots[size_t(rank)]) BoardSlot();
-  MPI_Barrier(node); // every slot is constructed before anybody looks at it
+  MPI_Barrier(node); // every slot is constructed before others look at it
   return std::make_unique<WindowGroup>(name, rank, size, slots.data(), staging.data(), placeBytes,
                                        std::move(window.owner));
 }
@@ -301,7 +301,8 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     prepareProducts(1, options);
     runRank(rank, memory, body);
   } catch (const std::exception &error) {
-    // Several ranks may see one mistake: the lowest speaks first, and its abort silences the rest.
+    // Several ranks may see the same error: the lowest prints first, and its abort silences the
+    // rest.
     usleep(useconds_t(200'000) * useconds_t(std::min(number, 20)));
     std::fflush(stdout);
     std::fprintf(stderr, "%s: error: %s: %s\n", program.name, rankText(program, number).c_str(),
@@ -313,14 +314,14 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
 
 //===-- World -------------------------------------------------------------------------------===//
 
-/// Is there for processes that mpirun made; without it the program's ranks are threads.
+/// Empty; exists for processes that mpirun started. Without it the program's ranks are threads.
 struct World::Launch {};
 
 namespace {
 
-/// The launcher that has started the process as one of several without joining them by MPI, so that
-/// each would train the full model; null where none has. What Open MPI's mpirun starts it has joined,
-/// whatever is around mpirun.
+/// Returns the launcher that started the process as one of several without joining them by MPI, so
+/// that each would train the full model; null if none did. Processes started by Open MPI's mpirun
+/// are joined, whatever is around mpirun.
 const Launcher *foreignLauncher() {
   if (std::getenv(kOpenMpi.ranks))
     return nullptr;
@@ -330,15 +331,15 @@ const Launcher *foreignLauncher() {
   return nullptr;
 }
 
-/// Has something started the process that MPI can ask for its place?
+/// Was the process started by a launcher that MPI can ask for its place?
 bool isMpiProcess() {
   if (std::getenv(kOpenMpi.ranks))
     return true;
-  // Slurm offers PMI to steps of one task as well, where all ranks are to be threads of that.
+  // Slurm offers PMI to steps of one task as well, in which all ranks should be threads.
   return !isOnlyProcess() && (std::getenv(kPmi.ranks) || std::getenv(kPmix.rank));
 }
 
-/// " ./gpt2 --data 'my tokens.bin' ...": the words that this process was started with, for a shell.
+/// Returns this process's arguments, quoted for a shell: " ./gpt2 --data 'my tokens.bin' ...".
 std::string ownCommand() {
   std::string text;
   for (const std::string &word : commandLine()) {
@@ -365,7 +366,7 @@ World::World(const Program &) {
   startWithoutBlasThreads();
   if (!isMpiProcess()) {
     if (const Launcher *launcher = foreignLauncher())
-      processRank = launchNumber(launcher->rank); // for what it says of itself
+      processRank = launchNumber(launcher->rank); // for messages about itself
     return;
   }
   launch = std::make_unique<Launch>();
@@ -383,7 +384,7 @@ World::~World() {
 bool World::isFirstStarted() {
   if (const Launcher *launcher = foreignLauncher())
     return launchNumber(launcher->rank) == 0;
-  // MPI's own, 0 where there is none.
+  // The number that MPI itself uses; 0 if there is none.
   return launchNumber(std::getenv(kOpenMpi.ranks) ? kOpenMpi.rank : kPmix.rank) == 0;
 }
 

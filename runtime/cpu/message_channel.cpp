@@ -1,5 +1,5 @@
 // Messages between processes (message_channel.h). MPI's default error handler ends the job with
-// MPI's own message, so return codes are not checked here.
+// MPI's own message, so return codes are not checked.
 
 #include "cpu/message_channel.h"
 
@@ -22,7 +22,7 @@ void MessageChannel::receive(void *data, int64_t bytes, int tag, UnderWay &entry
 }
 
 void MessageChannel::post(Message message) {
-  UnderWay &entry = underWay.emplace_back(); // which stays where it is until it is complete
+  UnderWay &entry = underWay.emplace_back(); // its address must not change until it is complete
   entry.message = std::move(message);
   if (place.sends) {
     send(&entry.message.signature, sizeof(MessageSignature), signatureTag(), entry);
@@ -45,8 +45,8 @@ void MessageChannel::moveData(UnderWay &entry) {
     }
 }
 
-/// Data are asked for in the order of their messages, as messages of one tag arrive in the order in
-/// which they were sent.
+/// Receives data in the order of their messages: messages of one tag arrive in the order in which
+/// they were sent.
 void MessageChannel::advance() {
   for (UnderWay &entry : underWay) {
     int done = 0;

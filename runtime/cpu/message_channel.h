@@ -1,7 +1,7 @@
-// Messages between processes, as messages of MPI: also within a node, where MPI copies through
-// memory of its own in pieces. A signature goes ahead, and the receiver asks for the data when it
-// agrees: data of another size would end the job with MPI's words. MPI moves messages while its
-// functions are called: in starts, polls and waits.
+// Messages between processes over MPI, also within a node, where MPI copies through its own memory
+// in chunks. A signature goes ahead, and the receiver asks for the data if it agrees: data of
+// another size would end the job with MPI's error message. MPI moves messages while its functions
+// are called: in starts, polls and waits.
 
 #ifndef PARTITA_RT_CPU_MESSAGE_CHANNEL_H
 #define PARTITA_RT_CPU_MESSAGE_CHANNEL_H
@@ -15,21 +15,21 @@ namespace partita_rt {
 
 class MessageChannel final : public OrderedEnd {
 public:
-  /// `comm` has the ranks of the program, and only channels use it. `synchronous`: a send is
-  /// complete only when its receive has started.
+  /// `comm` has the ranks of the program, and only channels use it. `synchronous`: a send completes
+  /// only when its receive has started.
   MessageChannel(ChannelPlace place, RankWaits &waits, MPI_Comm comm, bool synchronous)
       : OrderedEnd(std::move(place), waits, nullptr), comm(comm), synchronous(synchronous) {}
 
-  /// In order: a message can move only if those before it can.
+  /// Compares numbers: a message can move only if those before it can.
   bool isComplete(uint64_t number) const override { return number <= completed; }
   void advance() override;
 
 private:
   struct UnderWay {
     Message message;
-    MessageSignature theirs;           ///< of a message that is received
-    std::vector<MPI_Request> requests; ///< first the signature's
-    bool agreed = false;               ///< the data are on their way as well
+    MessageSignature theirs;           ///< of a received message
+    std::vector<MPI_Request> requests; ///< the signature's first
+    bool agreed = false;               ///< the data are in transit too
   };
   void post(Message message) override;
   void send(const void *data, int64_t bytes, int tag, UnderWay &entry);

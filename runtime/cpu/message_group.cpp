@@ -1,6 +1,6 @@
-// Collectives by messages (message_group.h). MPI's default error handler ends the job with MPI's
-// own message, so return codes are not checked here. Messages of one tag between two ranks arrive
-// in the order in which they were sent, which is that of the segments on all ranks.
+// Collectives over messages (message_group.h). MPI's default error handler ends the job with MPI's
+// own message, so return codes are not checked. Messages of one tag between two ranks arrive in the
+// order in which they were sent, which is that of the segments on all ranks.
 
 #include "cpu/message_group.h"
 
@@ -8,7 +8,7 @@ namespace partita_rt {
 
 namespace {
 constexpr int kSignatureTag = 1, kDataTag = 2, kResultTag = 3;
-constexpr int64_t kLeastMessageBytes = 64 << 10; ///< below, latency is most of a message's time
+constexpr int64_t kLeastMessageBytes = 64 << 10; ///< below this, latency dominates a message's time
 } // namespace
 
 //===-- Messages ----------------------------------------------------------------------------===//
@@ -82,7 +82,7 @@ std::set<int> MessageGroup::awaitedRanks() const {
     announcements[(completed + 1) % kRing].messages.addPeers(missing);
   for (uint64_t i = 0; isAnnounced() && i < kPlaces && missing.empty(); ++i)
     places[(oldestSegment() + i) % kPlaces].messages.addPeers(missing);
-  missing.erase(groupRank); // the root of a broadcast does not know who lacks it
+  missing.erase(groupRank); // the root of a broadcast does not know which ranks lack it
   return missing;
 }
 
@@ -126,7 +126,7 @@ bool MessageGroup::mayFill(const Segment &segment) { return agree(segment.collec
 void MessageGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
   Place &place = placeOf(segment);
-  if (request.kind == CollectiveKind::Barrier) // the signatures were the barrier
+  if (request.kind == CollectiveKind::Barrier) // the signatures were already the barrier
     return;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
@@ -143,7 +143,7 @@ void MessageGroup::fill(const Segment &segment) {
   worked += int64_t(place.outgoing.size());
 }
 
-/// Every rank's values of share c to rank c.
+/// Sends every rank's values of share c to rank c.
 void MessageGroup::exchangeShares(const Segment &segment, Place &place) {
   Range mine = shareOfRank(segment, groupRank);
   int64_t bytes = (mine.end - mine.begin) * segment.width;
@@ -158,7 +158,7 @@ void MessageGroup::exchangeShares(const Segment &segment, Place &place) {
   }
 }
 
-/// This rank's share, over its own values in `outgoing`.
+/// Sums this rank's share, over its own values in `outgoing`.
 void MessageGroup::sumShare(const Segment &segment, Place &place) {
   Range mine = shareOfRank(segment, groupRank);
   char *sum = place.outgoing.data() + mine.begin * segment.width;
@@ -195,7 +195,7 @@ void MessageGroup::reduce(const Segment &segment) {
   }
 }
 
-/// This rank's share of the sums to all others, and theirs to it.
+/// Sends this rank's share of the sums to all others, and receives theirs.
 void MessageGroup::exchangeSums(const Segment &segment, Place &place) {
   Range mine = shareOfRank(segment, groupRank);
   for (int r = 0; r < groupSize; ++r) {

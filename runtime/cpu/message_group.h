@@ -1,6 +1,6 @@
-// Collectives by point-to-point messages: ranks as MPI processes of several nodes. Each rank sums
-// its share in rank order and sends it to the others, so the bits are those of shared memory. MPI
-// moves messages while its functions are called: in polls and waits.
+// Collectives over point-to-point messages, for ranks that are MPI processes on several nodes. Each
+// rank sums its share in rank order and sends it to the others, so the bits are those of shared
+// memory. MPI moves messages while its functions are called: in polls and waits.
 
 #ifndef PARTITA_RT_CPU_MESSAGE_GROUP_H
 #define PARTITA_RT_CPU_MESSAGE_GROUP_H
@@ -14,7 +14,7 @@ namespace partita_rt {
 
 class MessageGroup final : public SegmentedGroup {
 public:
-  /// `communicator` has `size` ranks, in group order, and is this object's alone.
+  /// `communicator` has `size` ranks, in group order, and belongs to this object alone.
   MessageGroup(std::string axis, int rank, int size, MPI_Comm communicator)
       : SegmentedGroup(std::move(axis), rank, size), comm(communicator) {}
 
@@ -25,15 +25,15 @@ public:
   }
 
 private:
-  /// Messages under way.
+  /// Pending messages.
   class Messages {
   public:
     void send(const void *data, int64_t bytes, int to, int tag, MPI_Comm comm);
     void receive(void *data, int64_t bytes, int from, int tag, MPI_Comm comm);
     void broadcast(void *data, int64_t bytes, int root, MPI_Comm comm);
-    /// Have all arrived? Gives MPI the time to move them.
+    /// Have all arrived? Gives MPI time to move them.
     bool test();
-    /// Adds the ranks with which messages are under way.
+    /// Adds the ranks with which messages are pending.
     void addPeers(std::set<int> &peers) const;
 
   private:
@@ -50,15 +50,15 @@ private:
     Messages messages;
   };
 
-  /// Sends the signature ahead, so that a rank that waits in another collective learns of it.
+  /// Sends the signature ahead, so that a rank waiting in a different collective learns of it.
   void publish(uint64_t number) override;
   std::string awaited() const override;
   int awaitedRank() const override;
-  /// The ranks without which the oldest collective cannot go on.
+  /// Returns the ranks that block the oldest collective.
   std::set<int> awaitedRanks() const;
   bool isAnnounced() const { return agreed > completed; }
   int64_t segmentElements(const Request &request) const override;
-  /// Not before the signatures are known to agree: messages of another size would end the job.
+  /// False until the signatures are known to agree: messages of another size would end the job.
   bool mayFill(const Segment &segment) override;
   void fill(const Segment &segment) override;
   bool mayReduce(const Segment &segment) override { return placeOf(segment).messages.test(); }
@@ -67,7 +67,7 @@ private:
   void read(const Segment &segment) override;
 
   bool agree(uint64_t number);
-  /// What rank c reduces or gets, as elements of what is packed for the segment.
+  /// Returns the range that rank c reduces or gets, in elements of the segment's packed data.
   Range shareOfRank(const Segment &segment, int c) const;
   void exchangeShares(const Segment &segment, Place &place);
   void sumShare(const Segment &segment, Place &place);

@@ -1,11 +1,10 @@
-// Small matmuls for attention's tiles, whose operands are packed anyway: BLAS spends as
-// much time on packing and dispatch here as on the matmul (about 100 of 160 GFLOP/s at 64 x 256 x
-// 64).
+// Small matmuls for attention's tiles, whose operands are packed anyway. For these BLAS spends as
+// much time on packing and dispatch as on the matmul (about 100 of 160 GFLOP/s at 64 x 256 x 64).
 //
 //     C[m, n] (+)= A[m, k] * B[k, n]
 //
-// A may be read in any strides (P and its transpose), B and C are row-major with rows of whole
-// vectors. A register tile is 6 rows x 4 vectors with AVX-512, 6 x 2 otherwise.
+// A may have any strides (P and its transpose); B and C are row-major with rows of full vectors. A
+// register tile is 6 rows x 4 vectors with AVX-512, 6 x 2 otherwise.
 
 #ifndef PARTITA_RT_CPU_MICRO_GEMM_H
 #define PARTITA_RT_CPU_MICRO_GEMM_H
@@ -37,7 +36,7 @@ inline Wide splatWide(float x) {
 #endif
 }
 
-/// Rows of packed operands have a multiple of this many elements.
+/// The rows of packed operands have a multiple of this many elements.
 constexpr int64_t kPad = kHeadPad;
 constexpr int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 
@@ -76,7 +75,7 @@ inline void microTile(MatrixA a, const float *b, int64_t ldb, float *c, int64_t 
       *reinterpret_cast<LooseWide *>(c + i * ldc + j * kWide) = sum[i][j];
 }
 
-/// Up to kTileRows rows, n a multiple of kWide.
+/// Computes up to kTileRows rows; n is a multiple of kWide.
 template <int Rows>
 inline void microRows(MatrixA a, const float *b, int64_t ldb, float *c, int64_t ldc, int64_t n,
                       int64_t k, bool add) {

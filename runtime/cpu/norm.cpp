@@ -13,7 +13,8 @@ namespace partita_rt {
 
 namespace {
 
-/// Is there a weight? Known when a kernel on 16-bit rows is compiled, which is twice as fast.
+/// Calls `body` with the presence of a weight as a constant, which makes kernels on 16-bit rows
+/// twice as fast.
 template <typename T, typename Body> void withPresence(FloatOr<const T> weight, Body body) {
   if constexpr (kIsFloat<T>)
     body(weight, bool(weight));
@@ -31,7 +32,7 @@ void layerNormRows(T *y, float *mean, float *rstd, const T *x, const W *weight, 
     T *out = y + row * width;
     float m = rowSum(in, width) / float(width);
     Lanes squares{};
-    forLanes(width, [&](int64_t i, int64_t n) { // missing lanes hold m: difference 0
+    forLanes(width, [&](int64_t i, int64_t n) { // missing lanes hold m, so their difference is 0
       Lanes d = loadUpTo(in + i, n, m) - splat(m);
       squares += d * d;
     });
@@ -51,7 +52,7 @@ void layerNormRows(T *y, float *mean, float *rstd, const T *x, const W *weight, 
   }
 }
 
-/// Null `mean`: the norm subtracts none (RMSNorm).
+/// A block of rows. Null `mean`: the norm subtracts none (RMSNorm).
 template <typename T> struct NormRows {
   const T *dy, *x;
   const float *mean, *rstd;
@@ -96,8 +97,8 @@ void addColumns(float *sums, const T *dx, int64_t rows, int64_t width, int64_t f
   });
 }
 
-/// dx = rstd * (dy w - mean(dy w) - xhat * mean(dy w xhat)), without the middle term where no mean
-/// was subtracted.
+/// dx = rstd * (dy w - mean(dy w) - xhat * mean(dy w xhat)), without the middle term if no mean was
+/// subtracted.
 template <typename T, typename W, typename HasW>
 void inputGradient(T *dx, const NormRows<T> &block, const W *weight, HasW hasWeight, Write write) {
   int64_t width = block.width;
@@ -128,14 +129,15 @@ void inputGradient(T *dx, const NormRows<T> &block, const W *weight, HasW hasWei
   }
 }
 
-/// Calls body(block) for the blocks of rows that are handled together: their dy and x stay in the cache
-/// for all three passes.
+/// Calls body(block) for blocks of rows small enough that their dy and x stay in the cache for all
+/// three passes.
 template <typename T, typename Body> void forBlocks(const NormRows<T> &all, Body body) {
   for (int64_t row = 0; row < all.rows; row += kSumRows)
     body(all.from(row, std::min(kSumRows, all.rows - row)), row);
 }
 
-/// The sums of one parameter's gradient over all rows, in float: `add(sums, block, first, n)`.
+/// Computes the sums of one parameter's gradient over all rows, in float: `add(sums, block, first,
+/// n)`.
 template <typename G, typename T, typename Add>
 void parameterGradient(G *gradient, const NormRows<T> &all, Write write, Add add) {
   throughFloat(
@@ -260,7 +262,7 @@ template <typename T> void softmaxForward(T *y, const T *x, int64_t rows, int64_
     if constexpr (kIsFloat<T>) {
       float sum = rowExp(out, in, 1.0f, largest, width);
       rowScale(out, sum == 0.0f ? 0.0f : 1.0f / sum, width);
-    } else { // exponentials have no place between the sweeps but rounded: they are made twice
+    } else { // exponentials could only be stored rounded between the sweeps: compute them twice
       float sum = rowExpSum(in, largest, width);
       Lanes factor = splat(sum == 0.0f ? 0.0f : 1.0f / sum);
       forLanes(width, [&](int64_t i, int64_t n) {

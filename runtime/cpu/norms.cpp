@@ -1,4 +1,4 @@
-// The norm of all gradients, and what follows from it: clipping, the loss scale (kernels.h).
+// The norm of all gradients, and its uses: clipping, the loss scale (kernels.h).
 
 #include "partita_rt/kernels.h"
 #include "partita_rt/program.h"
@@ -60,7 +60,7 @@ void updateScale(Rank &rank, float *scale, int64_t *steps, int64_t *lastOverflow
       updateLossScale({double(*scale), *steps, *lastOverflow, *hysteresis}, options, overflow);
   rank.report.lossScale = *scale;
   rank.report.scaleExhausted = next.stop;
-  *scale = float(std::min(next.state.scale, 0x1p127)); // twice as much is no float
+  *scale = float(std::min(next.state.scale, 0x1p127)); // twice as much overflows float
   *steps = next.state.step;
   *lastOverflow = next.state.lastOverflow;
   *hysteresis = next.state.hysteresis;

@@ -1,4 +1,4 @@
-// The process as the system sees it (process.h).
+// Queries the system about the process (process.h).
 
 #include "cpu/process.h"
 
@@ -31,12 +31,12 @@ std::string addressSpaceText() {
 }
 
 int64_t residentBytes(const void *begin, int64_t bytes) {
-  constexpr uint64_t kPresent = uint64_t(1) << 63; // of a page's entry
+  constexpr uint64_t kPresent = uint64_t(1) << 63; // in a page's entry
   const auto page = uint64_t(sysconf(_SC_PAGESIZE));
   auto address = reinterpret_cast<uint64_t>(begin);
   std::vector<uint64_t> entries((address + uint64_t(bytes) + page - 1) / page - address / page);
   const size_t size = entries.size() * sizeof(uint64_t);
-  int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); // which is read in whole entries
+  int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); // must be read in full entries
   ssize_t read = pread(map, entries.data(), size, off_t(address / page * sizeof(uint64_t)));
   close(map);
   if (read != ssize_t(size))

@@ -1,4 +1,4 @@
-// What a process knows of itself.
+// A process's information about itself.
 
 #ifndef PARTITA_RT_CPU_PROCESS_H
 #define PARTITA_RT_CPU_PROCESS_H
@@ -9,14 +9,15 @@
 
 namespace partita_rt {
 
-/// The words that the process was started with.
+/// Returns the arguments that the process was started with.
 std::vector<std::string> commandLine();
 
-/// Bytes of a range that are in this process's memory; 0 where the system does not tell.
+/// Returns the bytes of a range that are in this process's memory; 0 if the system does not report
+/// it.
 int64_t residentBytes(const void *begin, int64_t bytes);
 
-/// " (ulimit -v allows ... bytes of address space, ... are in use)", or "" where nothing is
-/// limited.
+/// Returns " (ulimit -v allows ... bytes of address space, ... are in use)", or "" if it is
+/// unlimited.
 std::string addressSpaceText();
 
 } // namespace partita_rt

@@ -1,4 +1,4 @@
-// The channels of MPI processes (channel.h), and the window in which those of one node see each
+// Channels between MPI processes (channel.h), and the window in which those of one node see each
 // other's places (waits.h).
 
 #include "common/mesh/message.h"
@@ -9,7 +9,7 @@
 
 namespace partita_rt {
 
-/// By rank; null for those of other nodes.
+/// Returns places by rank; null for those of other nodes.
 static std::vector<RankPlace *> sharePlaces(const Rank &rank, std::shared_ptr<void> &owner) {
   MPI_Comm node;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank.rank, MPI_INFO_NULL, &node);
@@ -23,7 +23,7 @@ static std::vector<RankPlace *> sharePlaces(const Rank &rank, std::shared_ptr<vo
   for (int r = 0; r < size; ++r)
     places[size_t(ranks[size_t(r)])] = reinterpret_cast<RankPlace *>(window.places[size_t(r)]);
   new (places[size_t(rank.rank)]) RankPlace();
-  MPI_Barrier(node); // every place is constructed before anybody looks at it
+  MPI_Barrier(node); // every place is constructed before others look at it
   return places;
 }
 

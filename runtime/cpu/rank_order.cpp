@@ -1,4 +1,4 @@
-// The sum in rank order (rank_order.h).
+// Sums in rank order (rank_order.h).
 
 #include "cpu/rank_order.h"
 #include "cpu/vector.h"
@@ -7,10 +7,10 @@ namespace partita_rt {
 
 namespace {
 
-/// S: what is added in, T itself or, for 16-bit elements, float.
+/// S: the type of additions, T itself or, for 16-bit elements, float.
 template <typename T, typename S = T>
 void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, Reduce reduce) {
-  // Blocks that stay in the first-level cache while the ranks' contributions are added.
+  // Blocks that stay in the L1 cache while the ranks' contributions are added.
   constexpr int64_t kBlock = 2048;
   alignas(64) S sum[kBlock];
   for (int64_t begin = 0; begin < count; begin += kBlock) {
@@ -24,7 +24,7 @@ void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, R
           sum[i] += x[i];
         break;
       case Reduce::Max:
-        for (int64_t i = 0; i < n; ++i) // NaN wins, whichever side it stands on
+        for (int64_t i = 0; i < n; ++i) // NaN wins, on either side
           sum[i] = (sum[i] > x[i] || sum[i] != sum[i]) ? sum[i] : S(x[i]);
         break;
       }

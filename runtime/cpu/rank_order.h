@@ -1,4 +1,4 @@
-// The sum in rank order, which all transports of the CPU share, and how they share it out.
+// Sums in rank order, for all transports of the CPU, and the ranks' shares of them.
 
 #ifndef PARTITA_RT_CPU_RANK_ORDER_H
 #define PARTITA_RT_CPU_RANK_ORDER_H
@@ -12,8 +12,8 @@ namespace partita_rt {
 void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t count, DType dtype,
                        Reduce reduce);
 
-/// [begin, end) of the share of `part` when n elements are divided among `parts`, in multiples of
-/// 16 elements (a cache line of float32) where possible.
+/// The elements [begin, end) of share number `part` if n elements are divided among `parts`, in
+/// multiples of 16 elements (a cache line of float32) if possible.
 struct Range {
   int64_t begin, end;
 };

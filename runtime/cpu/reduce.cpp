@@ -9,7 +9,7 @@ namespace partita_rt {
 
 namespace {
 
-constexpr int64_t kElementBlock = 4096; ///< elements of a row whose sum is kept apart
+constexpr int64_t kElementBlock = 4096; ///< elements of a row that are summed separately
 
 template <typename T> float blockedSum(const T *x, int64_t n) {
   float sum = 0.0f;
@@ -70,7 +70,7 @@ void addColumns(float *y, const T *x, int64_t rows, int64_t width, int64_t strid
   }
 }
 
-/// Column sums that `finish(sums, n)` works on before they are rounded.
+/// Computes column sums, and calls `finish(sums, n)` before they are rounded.
 template <typename Y, typename T, typename Finish>
 void columns(Y *y, const T *x, int64_t rows, int64_t width, int64_t stride, Write write,
              Finish finish) {

@@ -1,4 +1,4 @@
-// Rotary position embedding, and its quarter turn alone.
+// Rotary position embedding, and its quarter turn by itself.
 
 #include "partita_rt/kernels.h"
 
@@ -25,11 +25,11 @@ template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t wi
 
 namespace {
 
-/// `half` pairs: x's firsts `apart` elements in front of its seconds, pairs `step` apart. y may be
+/// Turns `half` pairs `step` apart; x's first elements are `apart` before its second ones. y may be
 /// x.
 void turnRow(float *y, const float *x, const float *cos, const float *sin, int64_t half,
              int64_t apart, int64_t step, Turn turn) {
-  // Forth, each of a pair meets its own sine; back, the other's.
+  // Forward, each result uses the sine of its own position; backward, of the other one.
   const float *sinA = sin, *sinB = sin + apart;
   float sign = 1;
   if (turn == Turn::Back) {
@@ -66,7 +66,7 @@ void rotary(T *y, const Shape &yStrides, const T *x, const Shape &xStrides, cons
       convertArray(y + yAt, row.data(), width);
     }
     for (int d = shape.rank - 2; d >= 0; --d) {
-      int64_t steps = 1; // back to the first where the last has been
+      int64_t steps = 1; // at the end of a dimension, back to its start
       if (++index[d] == shape[d]) {
         steps -= shape[d];
         index[d] = 0;

@@ -9,12 +9,12 @@
 
 namespace partita_rt {
 
-/// Rows whose column sums are added up before they join the sum of all. One number for all kernels, so
-/// that the gradient of a bias has the same bits whichever kernel makes it: in one program the norm whose
-/// cotangent it is the sum of, in another, where a pipeline stage begins there, a reduction.
+/// Rows whose column sums are added up before they join the total. The same for all kernels, so
+/// that a bias's gradient has the same bits whichever kernel computes it: in one program the norm
+/// whose cotangent it sums; in another, whose pipeline stage begins there, a reduction.
 constexpr int64_t kSumRows = 16;
 
-/// Calls body(i, n) for i = 0, 16, 32, ...: n is 16 but for the last call, where it may be less.
+/// Calls body(i, n) for i = 0, 16, 32, ...: n is 16, or less in the last call.
 template <typename Body> inline void forLanes(int64_t width, Body body) {
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes)
@@ -54,7 +54,7 @@ template <typename T> inline float rowMax(const T *x, int64_t width) {
   return maxLanes(a);
 }
 
-/// y = exp(scale * x - shift), returns the sum. In place is allowed.
+/// Computes y = exp(scale * x - shift) and returns the sum. In place is allowed.
 inline float rowExp(float *y, const float *x, float scale, float shift, int64_t width) {
   Lanes sum{}, more{};
   int64_t i = 0;
@@ -75,8 +75,8 @@ inline float rowExp(float *y, const float *x, float scale, float shift, int64_t 
   return sumLanes(sum);
 }
 
-/// rowMax and rowExp for rows of tiles, which continue in memory to a whole vector: no partial
-/// loads. Elements behind `width` are ignored; tileExp makes them 0 up to the next vector.
+/// Variants of rowMax and rowExp for rows of tiles, which extend in memory to a full vector: no
+/// partial loads. Elements after `width` are ignored; tileExp sets them to 0 up to the next vector.
 inline float tileMax(const float *x, int64_t width) {
   constexpr float low = -std::numeric_limits<float>::infinity();
   Lanes a = splat(low), b = a;
@@ -110,7 +110,7 @@ inline float tileExp(float *x, float scale, float shift, int64_t width) {
   return sumLanes(sum + more);
 }
 
-/// Sum of exp(x - shift) alone.
+/// Returns the sum of exp(x - shift).
 template <typename T> inline float rowExpSum(const T *x, float shift, int64_t width) {
   Lanes sum{}, more{};
   int64_t i = 0;

@@ -4,7 +4,8 @@
 
 namespace partita_rt {
 
-/// The oldest segment first: what completes a collective, then what others wait for.
+/// Works on the oldest segment first: on steps that complete a collective, then on those that
+/// others wait for.
 bool SegmentedGroup::advance() {
   if (reading.segment < reducing.segment) {
     Segment segment = at(reading);

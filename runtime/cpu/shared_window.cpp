@@ -1,4 +1,4 @@
-// Memory that the processes of one node share (shared_window.h).
+// Allocates memory that the processes of one node share (shared_window.h).
 
 #include "cpu/shared_window.h"
 

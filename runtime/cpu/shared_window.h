@@ -12,11 +12,11 @@ namespace partita_rt {
 
 struct SharedWindow {
   std::vector<char *> places;  ///< by rank of the node, each at a multiple of 64 bytes
-  std::shared_ptr<void> owner; ///< of the memory, which ends with it, for all processes at once
+  std::shared_ptr<void> owner; ///< owns the memory; freeing it is collective
 };
 
-/// `bytes` for each process of `node`, all of which call this. What is in a place is not defined: its
-/// rank constructs it, and a barrier must follow before others look.
+/// Allocates `bytes` for each process of `node`, all of which must call this. The contents of a place
+/// are undefined: its rank constructs them, and a barrier must follow before others look.
 SharedWindow shareMemory(MPI_Comm node, int64_t bytes);
 
 } // namespace partita_rt

@@ -1,5 +1,5 @@
-// Kernels over several storage types: which are instantiated, and sums that a 16-bit result takes
-// part in once.
+// Kernels over several storage types: the instantiated ones, and sums that are added to a 16-bit
+// result only once.
 
 #ifndef PARTITA_RT_CPU_STORAGE_H
 #define PARTITA_RT_CPU_STORAGE_H
@@ -9,9 +9,9 @@
 
 #include <algorithm>
 
-/// FOR_STORAGE(F): F(T) for the types that activations are stored in.
+/// FOR_STORAGE(F): F(T) for each type that activations are stored in.
 #define FOR_STORAGE(F) F(float) F(Half) F(BFloat16)
-/// FOR_RESULTS(F): F(Y, X) for results of their operands' type and for float results.
+/// FOR_RESULTS(F): F(Y, X) for results in their operands' type and for float results.
 #define FOR_RESULTS(F)                                                                             \
   F(float, float) F(float, Half) F(Half, Half) F(float, BFloat16) F(BFloat16, BFloat16)
 
@@ -19,12 +19,12 @@ namespace partita_rt {
 
 template <typename T> constexpr bool kIsFloat = std::is_same_v<T, float>;
 
-/// Elements of a result that are in float at a time, on the stack: a multiple of all unrolling.
+/// Elements of a result held in float at a time, on the stack: a multiple of all unrolling factors.
 constexpr int64_t kChunk = 1024;
 
-/// `body(sums, first, n)` makes elements [first, first + n) of y in float. A float y is made in
-/// place and at once, another one by chunks, each rounded when it is complete. `reads`: the body
-/// adds to what y holds.
+/// Calls `body(sums, first, n)` to compute elements [first, first + n) of y in float: a float y in
+/// place and at once, a 16-bit y in chunks, each rounded when it is complete. `reads`: the body
+/// adds to the previous value of y.
 template <typename Y, typename Body>
 inline void throughFloat(Y *y, int64_t n, bool reads, Body body) {
   if constexpr (kIsFloat<Y>) {

@@ -1,4 +1,4 @@
-// The host and its device are one (common/target.h).
+// The CPU target: host and device are one (common/target.h).
 
 #include "common/target.h"
 

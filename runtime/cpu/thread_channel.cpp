@@ -33,12 +33,12 @@ std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const Fai
   std::vector<RankChannels> all;
   if (ranks.size() == 1)
     return all;
-  // Found by all of the ranks' waits, which keep them.
+  // The waits of all ranks share and own the places.
   auto places = std::make_shared<std::vector<RankPlace>>(ranks.size());
   std::vector<RankPlace *> byRank;
   for (RankPlace &place : *places)
     byRank.push_back(&place);
-  std::map<std::pair<int, int>, std::shared_ptr<ThreadChannel::Shared>> shared; // row and sender
+  std::map<std::pair<int, int>, std::shared_ptr<ThreadChannel::Shared>> shared; // by row and sender
   for (Rank &rank : ranks) {
     RankChannels &own = all.emplace_back();
     own.waits = std::make_unique<RankWaits>(rank, byRank, places);

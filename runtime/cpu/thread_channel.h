@@ -1,4 +1,4 @@
-// Messages between threads of one process: the end that comes second copies straight from the
+// Messages between threads of one process: the end that starts second copies straight from the
 // sender's buffers to the receiver's, so a message needs no polls and nothing is staged.
 
 #ifndef PARTITA_RT_CPU_THREAD_CHANNEL_H
@@ -12,15 +12,15 @@ namespace partita_rt {
 
 class ThreadChannel final : public OrderedEnd {
 public:
-  /// What the two ends share. An entry of the ring is used again kRing messages later, which an end
-  /// starts only when the earlier message is complete.
+  /// State shared by the two ends. An entry of the ring is reused kRing messages later; an end
+  /// starts that message only after the earlier one is complete.
   struct Shared {
     struct Entry {
-      Message message; ///< of the end that came first
+      Message message; ///< from the end that started first
       std::atomic<uint64_t> complete{0};
     };
     std::mutex mutex;
-    uint64_t started[2] = {}; ///< by the receiver, by the sender
+    uint64_t started[2] = {}; ///< by the receiver and the sender
     std::array<Entry, kRing> ring;
   };
   ThreadChannel(ChannelPlace place, RankWaits &waits, const FailureFlag *failure,

@@ -12,8 +12,8 @@ ThreadGroup::ThreadGroup(std::string axis, int rank, std::shared_ptr<Shared> sha
   shared->members[size_t(rank)] = this;
 }
 
-/// A collective is complete when all have done their shares of it. Meanwhile this rank's shares of
-/// later ones, which need nothing but that all have started them.
+/// Completes a collective once all ranks have done their shares of it. Meanwhile works on this
+/// rank's shares of later ones, which only requires that all have started them.
 bool ThreadGroup::advance() {
   if (completed < shares && board.least(&BoardSlot::reduced) > completed) {
     ++completed;
@@ -34,7 +34,7 @@ bool ThreadGroup::advance() {
   return true;
 }
 
-/// The elements that this rank works on.
+/// Returns the range of elements that this rank works on.
 Range ThreadGroup::shareOfMine(const Request &request) const {
   const CollectiveRow &row = rowOf(request.kind);
   if (row.inPlace && row.reduces)
@@ -43,8 +43,8 @@ Range ThreadGroup::shareOfMine(const Request &request) const {
   return {0, nothing ? 0 : request.elements()};
 }
 
-/// Elements [begin, begin + count) of the concatenated items, in blocks that are still in the cache
-/// when their sums are copied to the other ranks.
+/// Works on elements [begin, begin + count) of the concatenated items, in blocks small enough that
+/// sums are still in the cache when they are copied to the other ranks.
 void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int64_t count) {
   constexpr int64_t kBlock = 16384;
   int64_t width = sizeOf(mine.dtype);
@@ -63,7 +63,7 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
     };
     char *to = item.to + offset * width;
     if (!row.inPlace) {
-      // What the others have for this rank: of a whole its part.
+      // Start of the others' data for this rank: its shard, if they have full tensors.
       int64_t first = offset + (row.from == Extent::Full ? groupRank * item.count : 0);
       if (row.reduces) {
         int64_t inside = item.inside(groupRank, offset, n);

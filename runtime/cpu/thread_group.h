@@ -1,5 +1,5 @@
-// Collectives between threads of one process: every rank reduces its share straight out of the
-// others' buffers and writes the result straight into them; nothing is staged.
+// Collectives between threads of one process: every rank reduces its share directly from the
+// others' buffers and writes the result directly into them; nothing is staged.
 
 #ifndef PARTITA_RT_CPU_THREAD_GROUP_H
 #define PARTITA_RT_CPU_THREAD_GROUP_H
@@ -11,7 +11,7 @@ namespace partita_rt {
 
 class ThreadGroup final : public OrderedGroup {
 public:
-  /// What the members of one group share.
+  /// State shared by the members of one group.
   struct Shared {
     explicit Shared(int size) : board(size), members(size) {
       for (BoardSlot &slot : board)
@@ -41,7 +41,7 @@ private:
   Board board;
   uint64_t shares =
       0; ///< collectives whose share this rank has done; it may be ahead of `completed`
-  int64_t position = 0; ///< elements of the next one's share that are done
+  int64_t position = 0; ///< finished elements of the next one's share
 };
 
 } // namespace partita_rt

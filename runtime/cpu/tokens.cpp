@@ -20,7 +20,7 @@ template <typename Id> void checkId(Id id, int64_t position, const TokenRows &ro
          (long long)position, (long long)rows.whole - 1);
 }
 
-/// Row rowOf(i) (-1: none) of dst gets from[i] of n rows added, in the order of i.
+/// Adds from[i], for n rows in the order of i, to row rowOf(i) of dst (-1: none).
 template <typename T, typename RowOf>
 void addRows(float *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
   for (int64_t i = 0; i < n; ++i, from += width) {
@@ -34,8 +34,8 @@ void addRows(float *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
   }
 }
 
-/// The same for rows that are rounded when they are complete: their additions are brought together
-/// by sorting, which takes eight bytes per row added.
+/// Does the same for rows that are rounded when they are complete: sorting groups their additions,
+/// which takes eight bytes per row added.
 template <typename T, typename RowOf>
 void addSortedRows(T *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
   struct Addition {
@@ -224,7 +224,7 @@ void crossEntropyBackward(T *dlogits, const float *dloss, int64_t dlossStride, c
       });
       if (label >= 0)
         dx[label] -= seed;
-    } else { // the label's element is rounded after the subtraction
+    } else { // round the label's element after the subtraction
       alignas(64) float lanes[kLanes];
       forLanes(inside, [&](int64_t i, int64_t n) {
         store(lanes, factor * expLanes(loadUpTo(x + i, n) - shift));

@@ -1,4 +1,4 @@
-// Copies by a thread of their own (transfer.h).
+// Copies on a thread of their own (transfer.h).
 
 #include "cpu/transfer.h"
 #include "partita_rt/work.h"

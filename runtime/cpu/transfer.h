@@ -36,9 +36,9 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Job> jobs;
-  int64_t started = 0, waited = 0, done = 0; ///< copies; `done` by the thread
+  int64_t started = 0, waited = 0, done = 0; ///< copies; the thread writes `done`
   bool ends = false;
-  std::thread thread; ///< from the first copy on
+  std::thread thread; ///< started by the first copy
 };
 
 } // namespace partita_rt

@@ -2,8 +2,8 @@
 // SSE. Sums use sixteen accumulators in a fixed tree on every processor, because g++ does not
 // reorder float additions by itself (and must not: results are part of the contract).
 //
-// 16-bit elements are lanes of float too: a load widens, a store rounds (half.h), so a kernel is
-// one text for all storage types and differs by its last rounding alone.
+// 16-bit elements are lanes of float too: a load widens, a store rounds (half.h), so a kernel has
+// one source for all storage types, which differ only in the last rounding.
 
 #ifndef PARTITA_RT_CPU_VECTOR_H
 #define PARTITA_RT_CPU_VECTOR_H
@@ -103,11 +103,11 @@ template <typename T> inline void store(T *p, Lanes x) {
 }
 #endif
 
-/// Not `Lanes{} + x`: that is an addition (of -0.0 too), this one instruction from memory.
+/// Not `Lanes{} + x`: that is an addition (also for -0.0); this is one instruction from memory.
 inline Lanes splat(float x) { return Lanes{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 inline Lanes maximum(Lanes a, Lanes b) { return a > b ? a : b; }
 
-/// The first n (< 16) elements; `rest` in the other lanes.
+/// Loads the first n (< 16) elements; the other lanes are `rest`.
 inline Lanes loadPart(const float *p, int64_t n, float rest) {
   Lanes x = splat(rest);
   std::memcpy(&x, p, size_t(n) * sizeof(float));
@@ -128,7 +128,7 @@ template <typename T> inline void storePart(T *p, Lanes x, int64_t n) {
     p[i] = x[i];
 }
 
-/// Lane i meets lane i + 8, then i + 4, i + 2, i + 1: the same tree on every processor.
+/// Adds lane i + 8 to lane i, then i + 4, i + 2, i + 1: the same tree on every processor.
 inline Lanes foldLanes8(Lanes x) {
   return __builtin_shuffle(x, IntLanes{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
 }
@@ -158,15 +158,15 @@ inline float maxLanes(Lanes x) {
   return x[0];
 }
 
-/// The first n lanes of x, `rest` in the others.
+/// Returns the first n lanes of x, and `rest` in the others.
 inline Lanes firstLanes(Lanes x, int64_t n, float rest) {
   const IntLanes lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return lane < IntLanes{} + int32_t(n) ? x : splat(rest);
 }
 
-/// exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf above
-/// 88.37 (a third of a unit of x early: nothing here exponentiates large positive numbers).
-/// n = round(x / ln 2), r = x - n ln 2 in two parts, exp(r) by Cephes' minimax polynomial.
+/// Returns exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf
+/// above 88.37 (a third of a unit of x early: nothing here exponentiates large positive numbers). n
+/// = round(x / ln 2), r = x - n ln 2 in two parts, exp(r) by Cephes' minimax polynomial.
 inline Lanes expLanes(Lanes x) {
   const Lanes magic = splat(12582912.0f); // 1.5 * 2^23: adding it rounds to an integer
   Lanes clipped = x < splat(-87.3f) ? splat(-87.3f) : x; // keeps NaN

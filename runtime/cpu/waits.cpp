@@ -1,4 +1,4 @@
-// Chains of waits (waits.h).
+// Follows chains of waits (waits.h).
 
 #include "cpu/waits.h"
 #include "common/mesh/mesh.h"
@@ -51,7 +51,7 @@ void RankWaits::noteWaitEnds() {
   waiting = false;
 }
 
-/// "; rank 3 waits for no other" for each rank of this node that does not wait.
+/// Returns "; rank 3 waits for no other" for each rank of this node that does not wait.
 std::string RankWaits::textOfRunning() const {
   std::string text;
   for (int r = 0; r < ranks(); ++r)

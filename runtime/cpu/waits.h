@@ -1,6 +1,6 @@
-// What a rank waits for, where the other ranks see it. If one rank stalls, all others soon wait, many
-// of them for ranks that only wait themselves, and the report must name the rank at which the chain of
-// waits ends.
+// Publishes a rank's waits to the other ranks. If one rank stalls, all others soon wait, many of
+// them for ranks that are only waiting themselves, and the report must name the rank at which the
+// chain of waits ends.
 
 #ifndef PARTITA_RT_CPU_WAITS_H
 #define PARTITA_RT_CPU_WAITS_H
@@ -16,8 +16,8 @@
 
 namespace partita_rt {
 
-/// Where a rank is; written by that rank alone. Lock-free atomics, so it may lie in a window shared
-/// by processes. A text that changes while it is read may come out as a mixture: it is for people.
+/// A rank's current wait; only that rank writes it. Lock-free atomics, so it may lie in a window
+/// shared by processes. A text that changes while it is read may come out mixed: it is for people.
 struct alignas(64) RankPlace {
   static constexpr int32_t kNobody = -1, kNoWait = -2;
   using Text = std::array<std::atomic<uint64_t>, 32>;
@@ -27,10 +27,10 @@ struct alignas(64) RankPlace {
 
 class RankWaits {
 public:
-  /// `places`: by rank, null where another node has it; `memory` is what they lie in.
+  /// `places`: by rank, null for those on another node; `memory` owns them.
   RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::shared_ptr<void> memory);
 
-  /// What moves the rank's messages while it waits for whatever it is.
+  /// Sets the function that moves the rank's messages during any wait.
   void setMoveMessages(std::function<void()> move) { moves = std::move(move); }
   void moveMessages() const {
     if (moves)
@@ -40,9 +40,9 @@ public:
   void noteSlot(const Slot &slot);
   void noteWait(int peer, const std::string &what);
   void noteWaitEnds();
-  /// Why `peer` does not come: "; rank 2 of stage 1 waits in receive #2 ... from rank 4 of stage 2;
-  /// rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". Where it is not known for whom a
-  /// rank waits, those that do not wait are named. -1: nothing but those.
+  /// Explains why `peer` does not arrive: "; rank 2 of stage 1 waits in receive #2 ... from rank 4
+  /// of stage 2; rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". If it is unknown
+  /// whom a rank waits for, names the ranks that do not wait. -1: names only those.
   std::string whyOf(int peer) const;
 
 private:

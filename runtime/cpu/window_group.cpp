@@ -34,11 +34,12 @@ void WindowGroup::reduce(const Segment &segment) {
   const Request &request = segment.request;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t width = segment.width;
-  // Where in a rank's place that stands which is for this rank.
+  // Offset, in every rank's place, of the data for this rank.
   int64_t mine = row.from == Extent::Full ? groupRank * segment.count : 0;
   std::vector<const char *> sources(static_cast<size_t>(groupSize));
   if (row.inPlace && row.reduces) {
-    // Nobody but this rank reads its share of any place before `reduced`: the sums may replace it.
+    // Other ranks do not read this rank's share of any place before `reduced`, so the sums may
+    // replace it.
     Range share = shareOf(segment.count, groupRank, groupSize);
     for (int r = 0; r < groupSize; ++r)
       sources[size_t(r)] = place(r, segment) + share.begin * width;

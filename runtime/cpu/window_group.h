@@ -1,4 +1,4 @@
-// Collectives between processes of one node: the staging memory is a shared window, which all ranks
+// Collectives between processes of one node: the staging memory is a shared window that all ranks
 // read directly.
 
 #ifndef PARTITA_RT_CPU_WINDOW_GROUP_H
@@ -11,14 +11,14 @@ namespace partita_rt {
 
 class WindowGroup final : public SegmentedGroup {
 public:
-  /// staging[r]: kPlaces * placeBytes bytes of rank r, visible to all, as are the slots.
+  /// staging[r]: kPlaces * placeBytes bytes of rank r, which all ranks see, as they do the slots.
   WindowGroup(std::string axis, int rank, int size, BoardSlot *const *slots, char *const *staging,
               int64_t placeBytes, std::shared_ptr<void> window)
       : SegmentedGroup(std::move(axis), rank, size), board(axisName, rank, size, slots),
         staging(staging, staging + size), placeBytes(placeBytes), window(std::move(window)) {}
 
   void forStaging(const Visit &visit) const override {
-    for (const char *each : staging) // the others' pages that it reads are in its memory too
+    for (const char *each : staging) // the others' pages that it reads count as its memory too
       visit(each, placeBytes * int64_t(kPlaces));
   }
 

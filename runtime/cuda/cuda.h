@@ -1,4 +1,4 @@
-// CUDA's runtime for the host code of this folder.
+// CUDA's runtime API for the host code of this folder.
 
 #ifndef PARTITA_RT_CUDA_CUDA_H
 #define PARTITA_RT_CUDA_CUDA_H
@@ -9,7 +9,7 @@
 
 namespace partita_rt::cuda {
 
-/// Throws Error with what was tried and what CUDA says of it: "cudaMalloc: out of memory".
+/// Throws Error with the failed call and CUDA's message: "cudaMalloc: out of memory".
 inline void checkCuda(cudaError_t error, const char *what) {
   if (error != cudaSuccess)
     fail("%s: %s", what, cudaGetErrorString(error));

@@ -1,6 +1,6 @@
-# Which nvcc, for what, linked with what: included by the Makefiles of the runtime and of emitted programs.
+# The choice of nvcc, its flags and libraries: included by the Makefiles of the runtime and of emitted programs.
 ARCH ?= sm_90
-# A CUDA that is asked for is that one, or none.
+# If a CUDA is requested, only that one is used.
 ifneq ($(CUDA_HOME),)
 NVCC ?= $(or $(wildcard $(CUDA_HOME)/bin/nvcc),$(error CUDA_HOME is $(CUDA_HOME), which has no bin/nvcc; set it to CUDA's folder, or leave it unset for the nvcc of the PATH))
 else
@@ -9,17 +9,17 @@ endif
 ifeq ($(NVCC),)
 $(error nvcc is neither in the PATH nor in /usr/local/cuda; set CUDA_HOME, or NVCC)
 endif
-# Sources with instructions that only Hopper has are compiled for sm_90a; for other GPUs they compile to nothing. Nothing else
-# says so: whatever needs these kernels builds them by this file.
+# Sources with Hopper-only instructions are compiled for sm_90a; for other GPUs they compile to nothing. This is stated only
+# here: everything that needs these kernels builds them with this file.
 comma := ,
 TARGET = $(if $(and $(filter sm_90,$(ARCH)),$(findstring _wgmma_,$<)),-gencode arch=compute_90a$(comma)code=sm_90a -DPARTITA_RT_SM90A,-arch=$(ARCH))
-# 1675: a pragma for g++ alone (GCC optimize)
+# 1675: a pragma for g++ only (GCC optimize)
 NVCCFLAGS = -std=c++17 -O3 $(TARGET) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas $(LIBRARY_INCLUDES)
 CUDA_LIBS = $(CUBLAS_LIBS) $(NCCL_LIBS) $(CUDNN_LIBS) -lpthread -ldl
 
 # cuBLASLt, NCCL and cuDNN are where nvcc looks, or in CUBLAS_HOME, NCCL_HOME and CUDNN_HOME: folders with include/ and lib/, as
-# Python's wheels have them (nvidia/cu13, nvidia/nccl, nvidia/cudnn: libraries by their version's name alone). Programs find
-# them there again. The wheel of cuBLASLt has all of CUDA's headers: nvcc's own come first.
+# The libraries are in Python's wheels (nvidia/cu13, nvidia/nccl, nvidia/cudnn, only under versioned names). Programs find
+# them there again. The wheel of cuBLASLt has all of CUDA's headers, so nvcc's own come first.
 library = $(firstword $(wildcard $(foreach lib,lib lib64,$1/$(lib)/$2.so $1/$(lib)/$2.so.*)))
 home = $(or $(and $(wildcard $($1)/include/$2),$(call library,$($1),$3)),$(error $1 is $($1), which has no include/$2 or no lib/$3.so; set it to a folder with both, or leave it unset for where nvcc looks))
 LIBRARY_INCLUDES = $(addprefix -I,$(addsuffix /include,$(NCCL_HOME) $(CUDNN_HOME))) $(addprefix -isystem ,$(addsuffix /include,$(CUBLAS_HOME)))
@@ -33,7 +33,7 @@ ifneq ($(NCCL_HOME),)
 NCCL_FILE := $(call home,NCCL_HOME,nccl.h,libnccl)
 NCCL_LIBS = -L$(dir $(NCCL_FILE)) -l:$(notdir $(NCCL_FILE)) -Xlinker -rpath=$(dir $(NCCL_FILE))
 endif
-# cuDNN is loaded by the program itself, if it wants it.
+# The program itself loads cuDNN, if it wants it.
 ifneq ($(CUDNN_HOME),)
 CUDNN_LIBS = -Xlinker -rpath=$(dir $(call home,CUDNN_HOME,cudnn_graph.h,libcudnn))
 endif

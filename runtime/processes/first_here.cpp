@@ -1,4 +1,4 @@
-// Names that one process has (first_here.h).
+// Names that only one process can hold (first_here.h).
 
 #include "processes/first_here.h"
 #include "partita_rt/fingerprint.h"
@@ -43,13 +43,13 @@ FirstHere::FirstHere(const std::string &occasion) : name(unixSocket()) {
     isFirst = errno != EADDRINUSE;
 }
 
-/// One that is silent gives the other time to speak: launchers end all when one has ended.
+/// A silent process gives the other one time to print: launchers end all when one has ended.
 void FirstHere::linger() const { usleep(isFirst ? 1'000'000 : 200'000); }
 
 bool FirstHere::hasSpoken(const std::string &occasion) {
   Address address(occasion);
   Socket asks = unixSocket();
-  // Nobody accepts: of many that ask, some find the queue full.
+  // Connections are never accepted, so with many callers some find the queue full.
   return asks.isOpen() &&
          (connect(asks.get(), address.get(), address.length) == 0 || errno == EAGAIN);
 }

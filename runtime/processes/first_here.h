@@ -1,4 +1,5 @@
-// Who speaks among the processes of one machine that fail before they know each other.
+// Chooses which of a machine's processes prints the reason if they fail before they know each
+// other.
 
 #ifndef PARTITA_RT_PROCESSES_FIRST_HERE_H
 #define PARTITA_RT_PROCESSES_FIRST_HERE_H
@@ -7,18 +8,18 @@
 
 namespace partita_rt::processes {
 
-/// The first process of a user on this machine that fails on an occasion is the one to say why, the
-/// others are silent, as long as the object lives. (A Unix socket of an abstract name: the system
-/// gives a name to one process, and takes it back whatever becomes of that.)
+/// The first process of a user on this machine to fail on an occasion prints the reason; the others
+/// are silent while the object lives. (The name is that of a Unix socket with an abstract name: the
+/// system gives it to one process, and releases it however that process ends.)
 class FirstHere {
 public:
   explicit FirstHere(const std::string &occasion);
-  /// Also where the system has no such names: better twice than not at all.
+  /// Also true if the system has no such names: printing twice is better than not at all.
   bool speaks() const { return isFirst; }
-  /// Keeps the name until the others have failed as well.
+  /// Keeps the name until the others have failed too.
   void linger() const;
 
-  /// Has a process spoken on the occasion, just now?
+  /// Has a process just printed for this occasion?
   static bool hasSpoken(const std::string &occasion);
 
 private:

@@ -1,4 +1,4 @@
-// Gathers of the host's memory in pieces (host_group.h).
+// Gathers host memory in chunks (host_group.h).
 
 #include "processes/host_group.h"
 
@@ -9,7 +9,7 @@
 
 namespace partita_rt::processes {
 
-/// What one rank gives at a time.
+/// Bytes that one rank contributes at a time.
 constexpr int64_t kPieceBytes = 512 << 10;
 
 Pending HostGroup::start(Request request) {

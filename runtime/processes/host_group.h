@@ -1,4 +1,4 @@
-// The world of a program whose ranks have met, for what lies in the host's memory: checkpoints, summaries.
+// A communicator of all ranks for data in host memory: checkpoints, summaries.
 
 #ifndef PARTITA_RT_PROCESSES_HOST_GROUP_H
 #define PARTITA_RT_PROCESSES_HOST_GROUP_H

@@ -1,4 +1,4 @@
-// Gathers and the end of all ranks (hub.h).
+// Gathers, and ends all ranks (hub.h).
 
 #include "processes/hub.h"
 #include "partita_rt/types.h"
@@ -53,7 +53,7 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
     for (size_t r = 0; r < peers.size(); ++r)
       send(int(r), {FrameKind::Farewell, 0, ""});
     return;
-  case FrameKind::Over: // rank 0 was away for longer than the others wait
+  case FrameKind::Over: // rank 0 was unresponsive for longer than the others wait
     return ended ? void() : end("", kNobody);
   default:
     break;
@@ -95,7 +95,7 @@ void Hub::closed(int rank, Clock::time_point now) {
     report(rank, Cause::Death, nameOf(rank) + " died", "", now);
 }
 
-/// Waits a moment for a better reason: several ranks may see one mistake, or one's end.
+/// Waits briefly for a better reason: several ranks may see the same error, or one rank's end.
 void Hub::report(int rank, Cause cause, std::string message, std::string question,
                  Clock::time_point now) {
   if (ended || !answers.empty())
@@ -161,7 +161,7 @@ void Hub::ask(Clock::time_point now) {
 
 void Hub::end(const std::string &message, uint32_t speaker) {
   ended = true;
-  for (size_t r = 0; r < peers.size(); ++r) // itself last: it ends with that
+  for (size_t r = 0; r < peers.size(); ++r) // rank 0 itself last: the frame ends it
     if (size_t other = peers.size() - 1 - r; states[other] != State::Dead)
       send(int(other), {FrameKind::End, speaker, message});
 }

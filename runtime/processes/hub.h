@@ -1,5 +1,5 @@
-// What rank 0 decides for all ranks (rendezvous.h): when a gather is complete, and why and how all
-// end. No sockets, no thread: frames and the time go in, frames come out.
+// Rank 0's decisions for all ranks (rendezvous.h): when a gather is complete, and why and how all
+// ranks end. No sockets, no thread: frames and the time go in, frames come out.
 
 #ifndef PARTITA_RT_PROCESSES_HUB_H
 #define PARTITA_RT_PROCESSES_HUB_H
@@ -13,7 +13,7 @@
 
 namespace partita_rt::processes {
 
-/// Frames of the rendezvous. Texts of several fields are packed (wire.h).
+/// Frames of the rendezvous. Several fields are packed into one text (wire.h).
 constexpr uint32_t kNobody = ~uint32_t(0);
 enum FrameKind : uint8_t {
   // From a rank to rank 0:
@@ -24,23 +24,23 @@ enum FrameKind : uint8_t {
   Goodbye,
   // From rank 0 to a rank:
   Accepted,
-  Refused,  ///< why
+  Refused,  ///< the reason
   Welcome,  ///< all peers
   Gathered, ///< number; by rank, text
   Question, ///< number; text
-  End,      ///< number: the rank that speaks, or none; message
+  End,      ///< number: the rank that prints, or kNobody; message
   Farewell, ///< all have said goodbye
-  Beat,     ///< rank 0 lives
-  // Between ranks that have lost rank 0 (succession.h), at a rank's own port; the run's name,
+  Beat,     ///< rank 0 is alive
+  // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
-  Lost, ///< of one that will not speak if there is an answer
+  Lost, ///< from a rank that stays silent if it gets an answer
   Here, ///< the answer
-  Over, ///< all end, it has been said why; also to rank 0, in case it goes on after all
+  Over, ///< all end, the reason has been printed; also sent to rank 0, in case it resumes
 };
 
 using Clock = std::chrono::steady_clock;
 
-/// How often rank 0 is heard of, whatever it waits for.
+/// How often rank 0 sends a sign of life, whatever it is waiting for.
 inline Clock::duration beatEvery(double timeout) {
   return std::chrono::milliseconds(int64_t(std::min(timeout * 250, 1000.0)));
 }
@@ -54,11 +54,11 @@ public:
   /// `send` is also called for rank 0 itself.
   Hub(std::vector<Peer> peers, double timeout, Send send);
 
-  /// Throws Error for a frame that no rank sends.
+  /// Throws Error for a frame that ranks never send.
   void handle(int rank, const Frame &frame, Clock::time_point now);
   /// The rank's connection has ended.
   void closed(int rank, Clock::time_point now);
-  /// To be called every few hundredths of a second.
+  /// Call this every few hundredths of a second.
   void tick(Clock::time_point now);
 
 private:
@@ -69,7 +69,7 @@ private:
               Clock::time_point now);
   void ask(Clock::time_point now);
   void end(const std::string &message, uint32_t speaker = 0);
-  /// "ranks 1, 3", or one of them with its host.
+  /// Returns "ranks 1, 3", or a single one with its host.
   std::string namesOf(const std::vector<int> &ranks) const;
 
   struct Failure {
@@ -83,18 +83,18 @@ private:
   std::vector<State> states;
   double timeout;
   Send send;
-  Clock::time_point nextBeat; ///< at once, the first time
+  Clock::time_point nextBeat; ///< the first one is sent at once
 
-  // The gather under way: a rank begins no other one before it is complete.
+  // The pending gather: a rank starts no other before it is complete.
   uint32_t number = 0;
   std::string what;
-  std::vector<std::optional<std::string>> texts; ///< empty: none is under way
+  std::vector<std::optional<std::string>> texts; ///< empty: no gather is pending
   Clock::time_point since;
   int first = 0; ///< the rank that began it
 
   std::optional<Failure> failure;                  ///< the one that counts so far
-  Clock::time_point decideAt;                      ///< when it is what all end with
-  std::vector<std::optional<std::string>> answers; ///< empty: nothing was asked
+  Clock::time_point decideAt;                      ///< when the failure becomes final
+  std::vector<std::optional<std::string>> answers; ///< empty: no question was asked
   bool ended = false;
 };
 

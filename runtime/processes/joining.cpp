@@ -96,7 +96,7 @@ std::string meetingOf(const LaunchEnvironment &environment) {
   return text;
 }
 
-/// Silently, where another rank of this machine has given up.
+/// Fails silently if another rank of this machine has given up.
 static void checkNobodyGaveUp(const LaunchEnvironment &environment) {
   if (FirstHere::hasSpoken(meetingOf(environment)))
     throw JoiningFailed{"", Speaker::Another};
@@ -110,7 +110,7 @@ std::string textOf(const Peer &peer) {
   return "host " + peer.host + ", process " + std::to_string(peer.process);
 }
 
-/// Waits for greetings, and sorts out who is no rank of this run.
+/// Rank 0's wait for greetings, in which it rejects processes that are not ranks of this run.
 class Reception {
 public:
   Reception(const LaunchEnvironment &environment, const Greeting &own)
@@ -139,14 +139,14 @@ public:
   }
 
 private:
-  /// Somebody who has not said who it is.
+  /// A connection that has not identified itself yet.
   struct Stranger {
     std::unique_ptr<Connection> connection;
     Clock::time_point came = Clock::now();
     bool refused = false;
   };
 
-  /// Those that have come hear that rank 0 lives.
+  /// Tells the ranks that have arrived that rank 0 is alive.
   void beat(double seconds) {
     if (Clock::now() < nextBeat)
       return;
@@ -171,7 +171,7 @@ private:
       ports += (ports.empty() ? "" : ", ") + std::to_string(port);
     throw JoiningFailed{"rank 0 cannot listen on port " + ports + ": " + std::strerror(errno) +
                             "; another run may have it: choose another MASTER_PORT",
-                        Speaker::This}; // no name is taken: that run may meet under the same one
+                        Speaker::This}; // takes no name: the other run may meet under the same one
   }
 
   int missing() const { return int(std::count(greetings.begin(), greetings.end(), std::nullopt)); }
@@ -188,8 +188,8 @@ private:
            greetings[0]->peer.host + " within " + std::to_string(int64_t(seconds)) + " s";
   }
 
-  /// Tells all that have come, and those that come a little later: they would look for rank 0 in
-  /// vain.
+  /// Tells all ranks that have arrived, and those that arrive a little later, which would otherwise
+  /// look for rank 0 in vain.
   [[noreturn]] void end() {
     for (auto &connection : joined.connections)
       if (connection)
@@ -197,7 +197,7 @@ private:
     auto deadline = Clock::now() + std::chrono::milliseconds(1500);
     while (Clock::now() < deadline && missing() > 0)
       serve();
-    usleep(20'000); // a connection that is closed with unread bytes in it loses what was sent
+    usleep(20'000); // closing a connection with unread bytes in it discards what was sent
     throw JoiningFailed{ending, Speaker::This};
   }
 
@@ -230,8 +230,8 @@ private:
                     strangers.end());
   }
 
-  /// A rank that has come says nothing more, unless it was not answered in time: then it goes, and
-  /// comes again.
+  /// A rank that has arrived sends nothing more, unless it was not answered in time: then it closes
+  /// the connection and tries again.
   void hear(int rank) {
     auto &connection = joined.connections[size_t(rank)];
     bool open = connection->receive();
@@ -240,7 +240,7 @@ private:
         greetings[size_t(rank)].reset();
       else if (open)
         return;
-    } catch (const Error &) { // no frame: it is none of ours any more
+    } catch (const Error &) { // not a frame: the peer is not one of ours
     }
     connection.reset();
     if (ending.empty() && greetings[size_t(rank)])
@@ -248,7 +248,7 @@ private:
                ") died before all ranks had come";
   }
 
-  /// Leaves the stranger without a connection when it is none any more.
+  /// Resets the stranger's connection once it has closed, been too slow, or become a rank's.
   void listenTo(Stranger &stranger) {
     bool open = stranger.connection->receive();
     try {
@@ -263,7 +263,7 @@ private:
       stranger.connection->flush();
       stranger.refused = true;
     }
-    // One that is refused closes its end when it has read why.
+    // A refused peer closes its end when it has read the reason.
     bool late = Clock::now() > stranger.came + std::chrono::seconds(10);
     if (stranger.connection && (!open || late))
       stranger.connection.reset();
@@ -297,7 +297,7 @@ private:
     joined.connections[size_t(greeting.rank)] = std::move(stranger.connection);
   }
 
-  /// Where a launcher has not counted the ranks of a host.
+  /// Numbers a host's ranks if the launcher has not.
   void fillPeers() {
     std::map<std::string, int> known;
     for (std::optional<Greeting> &greeting : greetings) {
@@ -312,8 +312,8 @@ private:
   Socket listener;
   std::vector<std::optional<Greeting>> greetings; ///< by rank
   std::vector<Stranger> strangers;
-  std::string ending;         ///< why all ranks end, once they do
-  Clock::time_point nextBeat; ///< at once, the first time
+  std::string ending;         ///< why all ranks end; empty while they do not
+  Clock::time_point nextBeat; ///< the first one is sent at once
   Joined joined;
 };
 
@@ -323,11 +323,11 @@ Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, do
   return Reception(environment, own).run(seconds);
 }
 
-//===-- The others --------------------------------------------------------------------------===//
+//===-- The other ranks ---------------------------------------------------------------------===//
 
 namespace {
 
-/// Looks for rank 0, and waits until it has found all others.
+/// Another rank's search for rank 0, and its wait until rank 0 has found all others.
 class Arrival {
 public:
   Arrival(const LaunchEnvironment &environment, const Greeting &own, double seconds)
@@ -335,7 +335,7 @@ public:
 
   Joined run() {
     find();
-    // Rank 0 gives up by itself, and says so. It may have begun later than this rank.
+    // Rank 0 gives up on its own, and says so. It may have started later than this rank.
     std::optional<Frame> frame;
     do
       frame = waitForFrame(seconds);
@@ -361,7 +361,7 @@ private:
                         Speaker::First};
   }
 
-  /// The next frame, or none when the connection is no longer `open`, or the seconds pass.
+  /// Returns the next frame; none if the connection is no longer `open` or the time is up.
   std::optional<Frame> waitForFrame(double most) {
     auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(most * 1000));
     for (open = true;;) {
@@ -399,7 +399,7 @@ private:
     }
   }
 
-  /// Leaves a connection that rank 0 has accepted, or says why there is none.
+  /// Sets `connection` if rank 0 accepts it; else returns why not.
   std::string tryPort(int port) {
     std::string problem;
     Socket socket;
@@ -439,7 +439,7 @@ private:
   const Greeting &own;
   const double seconds;
   std::unique_ptr<Connection> connection; ///< to rank 0, once it is found
-  std::string where;                      ///< it is looked for, or has been found
+  std::string where;                      ///< where it is looked for, or was found
   bool open = false;
 };
 
@@ -448,7 +448,7 @@ private:
 Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
   try {
     return Arrival(environment, own, seconds).run();
-  } catch (const Error &error) { // of a message that is none
+  } catch (const Error &error) { // from a malformed message
     throw JoiningFailed{error.what(), Speaker::First};
   }
 }

@@ -1,4 +1,4 @@
-// How the ranks of a run find rank 0, and how it knows them (rendezvous.h).
+// How the ranks of a run find rank 0, and how rank 0 identifies them (rendezvous.h).
 
 #ifndef PARTITA_RT_PROCESSES_JOINING_H
 #define PARTITA_RT_PROCESSES_JOINING_H
@@ -7,43 +7,43 @@
 
 namespace partita_rt::processes {
 
-/// What a rank says when it comes.
+/// A rank's first message to rank 0.
 struct Greeting {
   std::string run;
   int rank = 0, ranks = 0;
   Peer peer;
-  std::string machine; ///< host and boot: whose ranks are counted together
+  std::string machine; ///< host and boot, by which local ranks are counted
 };
 std::string textOf(const Greeting &greeting);
-/// Throws Error for what is none.
+/// Throws Error for a malformed greeting.
 Greeting greetingFrom(const std::string &text);
-/// This process's; `port` is where it listens for those that have lost rank 0.
+/// Returns this process's greeting; it listens on `port` for ranks that have lost rank 0.
 Greeting greetingOf(const LaunchEnvironment &environment, int port);
 
 std::string textOf(const std::vector<Peer> &peers);
 std::vector<Peer> peersFrom(const std::string &text, size_t count);
 
-/// All ranks as they are known when all have come: by rank, and on rank 0 a connection to each
-/// other one, on the others one, to rank 0.
+/// All ranks by number, once all have arrived, and connections: on rank 0 one to each other rank,
+/// on the others a single one to rank 0.
 struct Joined {
   std::vector<Peer> peers;
   std::vector<std::unique_ptr<Connection>> connections;
 };
 
-/// All ranks fail for one reason. Who says it?
+/// Which process prints a failure that all ranks share.
 enum class Speaker : uint8_t {
-  This,    ///< it has told the others that it does
-  Another, ///< which has told this one
-  First,   ///< of those on this machine that notice it: nobody knows the others (first_here.h)
+  This,    ///< this one, and the others know
+  Another, ///< another one, which has told this one
+  First,   ///< the first on this machine to notice: processes do not know each other (first_here.h)
 };
 struct JoiningFailed {
   std::string message;
   Speaker speaker;
 };
-/// What names the run's occasion of FirstHere.
+/// Returns the name of the run's occasion for FirstHere.
 std::string meetingOf(const LaunchEnvironment &environment);
 
-/// Waits at most so many seconds. Throws JoiningFailed.
+/// Waits at most this many seconds. Throws JoiningFailed.
 Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);
 Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);
 

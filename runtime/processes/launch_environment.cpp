@@ -1,4 +1,4 @@
-// Launchers' variables (launch_environment.h).
+// Reads launchers' variables (launch_environment.h).
 
 #include "processes/launch_environment.h"
 #include "partita_rt/fingerprint.h"
@@ -19,7 +19,7 @@ std::string textOf(const char *name) {
 
 bool isSet(const char *name) { return !textOf(name).empty(); }
 
-/// The variable's number. Throws Error unless it is one of 0 .. most.
+/// Returns the variable's number. Throws Error unless it is in 0 .. most.
 int numberOf(const char *name, int most) {
   std::string text = textOf(name);
   if (text.empty())
@@ -44,7 +44,7 @@ LaunchEnvironment readPlace(const Launcher &names) {
          result.ranks);
   if (isSet(names.localRank))
     result.localRank = numberOf(names.localRank, kMostRanks);
-  if (result.localRank > result.rank) // each of them is a rank, those of a host in their order
+  if (result.localRank > result.rank) // local ranks are numbered in the order of ranks
     fail("%s=%d, but %s=%d: a rank cannot come later on its host than among all", names.localRank,
          result.localRank, names.rank, result.rank);
   if (names.localRanks && isSet(names.localRanks)) {
@@ -56,8 +56,8 @@ LaunchEnvironment readPlace(const Launcher &names) {
   return result;
 }
 
-/// Two launchers whose variables are both there must agree, unless the inner one says by a variable
-/// of its own that it started the process.
+/// Checks that two launchers whose variables are both set agree, unless a variable of the inner one
+/// shows that it started the process.
 void checkSame(const LaunchEnvironment &inner, const Launcher &innerNames,
                const Launcher &outerNames) {
   LaunchEnvironment outer = readPlace(outerNames);
@@ -67,7 +67,7 @@ void checkSame(const LaunchEnvironment &inner, const Launcher &innerNames,
          outerNames.ranks, outer.ranks);
 }
 
-/// Below the ports that systems give to whoever asks for any.
+/// Returns ports below the system's range of ephemeral ports.
 std::vector<int> portsFrom(const std::string &run) {
   uint64_t hash = fingerprint(reinterpret_cast<const unsigned char *>(run.data()),
                               int64_t(run.size()), int64_t(run.size()));
@@ -77,7 +77,7 @@ std::vector<int> portsFrom(const std::string &run) {
   return ports;
 }
 
-/// MASTER_ADDR and MASTER_PORT. `taken`: the port is the launcher's own.
+/// Reads MASTER_ADDR and MASTER_PORT. `taken`: the launcher uses the port itself.
 void readAddress(LaunchEnvironment &environment, bool taken) {
   if (isSet("MASTER_ADDR"))
     environment.address = textOf("MASTER_ADDR");
@@ -108,7 +108,7 @@ static LaunchEnvironment readTorchrun() {
   for (const char *name : {"MASTER_ADDR", "MASTER_PORT"})
     if (!isSet(name))
       fail("RANK and WORLD_SIZE are set, %s is not: where is rank 0?", name);
-  // torchrun's agent listens on MASTER_PORT itself.
+  // torchrun's agent itself listens on MASTER_PORT.
   readAddress(result, !elastic.empty() && textOf("TORCHELASTIC_USE_AGENT_STORE") != "False");
   result.run = own + " " + elastic + " " + textOf("TORCHELASTIC_RESTART_COUNT") + " " +
                textOf("MASTER_ADDR") + " " + textOf("MASTER_PORT");
@@ -163,10 +163,10 @@ static LaunchEnvironment readSlurm() {
 LaunchEnvironment readEnvironment() {
   if (isSet(kTorchrun.rank) && isSet(kTorchrun.ranks))
     return readTorchrun();
-  // One of the two alone is what other systems set as well, unless it says that there are several.
+  // Other systems set one of the two as well: alone, it matters only without another launcher.
   if (isSet(kOpenMpi.rank))
     return readOpenMpi();
-  // A batch script has SLURM_PROCID as well, the tasks of a step alone have its number of tasks.
+  // A batch script has SLURM_PROCID too, but only the tasks of a step have SLURM_STEP_NUM_TASKS.
   if (isSet(kSlurm.rank) && isSet(kSlurm.ranks))
     return readSlurm();
   if (isSet(kTorchrun.rank) || (isSet(kTorchrun.ranks) && textOf(kTorchrun.ranks) != "1"))

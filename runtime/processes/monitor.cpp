@@ -15,7 +15,7 @@ namespace partita_rt::processes {
 //===-- The end of a process ----------------------------------------------------------------===//
 
 void endProcess(const Ending &ending, const std::string &message, bool speaks) {
-  // Another thread may be inside a write to the standard output, and never come out.
+  // Another thread may be stuck in a write to standard output.
   if (ftrylockfile(stdout) == 0) {
     std::fflush(stdout);
     funlockfile(stdout);
@@ -46,10 +46,10 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
     std::unique_lock<std::mutex> lock(state->mutex);
     state->changed.wait_for(lock, std::chrono::seconds(3), [&] { return state->done; });
   }
-  _exit(1); // what other threads are at must not hold it up
+  _exit(1); // without waiting for other threads
 }
 
-//===-- The process's side ------------------------------------------------------------------===//
+//===-- Functions for the process -----------------------------------------------------------===//
 
 Monitor::Monitor(int rank, Joined joined, double timeout, std::string itsRun, Socket listener,
                  Ending itsEnding)
@@ -84,14 +84,14 @@ void Monitor::send(Frame frame) {
     outgoing.push_back(std::move(frame));
   }
   char byte = 0;
-  (void)!write(wakeWrite.get(), &byte, 1); // a full pipe wakes as well
+  (void)!write(wakeWrite.get(), &byte, 1); // a full pipe wakes the thread too
 }
 
 std::vector<std::string> Monitor::gather(const std::string &what, const std::string &text) {
   uint32_t number = ++gathers;
   send({FrameKind::Gather, number, pack({what, text})});
   std::unique_lock<std::mutex> lock(mutex);
-  // Rank 0 says who is late; if it says nothing at all, that is noticed.
+  // Rank 0 reports who is late; the thread notices if rank 0 is silent.
   news.wait(lock, [&] { return gathered.count(number) > 0; });
   std::vector<std::string> result = std::move(gathered[number]);
   gathered.erase(number);
@@ -123,7 +123,7 @@ void Monitor::setAbort(std::function<void()> value) {
   ending.abort = std::move(value);
 }
 
-//===-- The thread's side -------------------------------------------------------------------===//
+//===-- Functions of the thread -------------------------------------------------------------===//
 
 void Monitor::loop() {
   try {
@@ -131,7 +131,7 @@ void Monitor::loop() {
       waitForNews();
       exchange();
     }
-    // What is said last must arrive.
+    // The last frames must arrive.
     for (auto &connection : connections)
       for (int i = 0; connection && connection->hasUnsent() && i < 100 && connection->flush(); ++i)
         usleep(10'000);
@@ -230,9 +230,9 @@ void Monitor::received(const Frame &frame) {
   }
 }
 
-/// Has rank 0 not been heard of, or another rank not? Who has reported something waits a moment for
-/// what becomes of it; the others a second longer than a collective may take, whose report says
-/// more.
+/// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported
+/// something waits briefly for the outcome; the others wait a second longer than a collective's
+/// time-out, whose report is more specific.
 void Monitor::checkSilence() {
   std::string mine;
   {
@@ -251,8 +251,8 @@ void Monitor::checkSilence() {
   }
 }
 
-/// Rank 0 is lost. The thread goes on answering others that ask, so another one asks. Where rank 0
-/// was only slow, and has said farewell by then, nobody says anything.
+/// Handles the loss of rank 0, on another thread: this one keeps answering other ranks that ask.
+/// Nothing is printed if rank 0 was only slow and has said farewell in the meantime.
 void Monitor::succeed(const std::string &message) {
   if (succeeding)
     return;
@@ -260,7 +260,7 @@ void Monitor::succeed(const std::string &message) {
   successor = std::thread([this, message] {
     bool another = anotherSpeaks(known, rank, run, message);
     for (int i = 0; another && !farewell && i < 100; ++i)
-      usleep(100'000); // until it has said so: launchers end all ranks when one has ended
+      usleep(100'000); // until it has printed: launchers end all ranks when one has ended
     if (farewell)
       return;
     if (another)
@@ -273,7 +273,7 @@ void Monitor::succeed(const std::string &message) {
     last.abort = [this, abort = std::move(last.abort)] {
       send({FrameKind::Over, 0, ""}); // to rank 0
       tellOver(known, rank, run);
-      usleep(500'000); // for those that ask still
+      usleep(500'000); // for ranks that are still asking
       if (abort)
         abort();
     };
@@ -282,7 +282,7 @@ void Monitor::succeed(const std::string &message) {
 }
 
 void Monitor::end(const std::string &message, bool speaks) {
-  for (int i = 0; hub && i < 100; ++i) { // the others are told
+  for (int i = 0; hub && i < 100; ++i) { // let the others be told
     bool unsent = false;
     for (auto &connection : connections)
       unsent = (connection && connection->flush() && connection->hasUnsent()) || unsent;

@@ -16,24 +16,24 @@
 
 namespace partita_rt::processes {
 
-/// What the process says and does when it ends because of a failure.
+/// How the process ends because of a failure.
 struct Ending {
-  std::string name;            ///< what the message begins with
-  std::function<void()> abort; ///< given a few seconds
+  std::string name;            ///< the beginning of the message
+  std::function<void()> abort; ///< limited to a few seconds
 };
-/// Prints "NAME: error: MESSAGE" if this is the one to speak, aborts, and exits with code 1.
+/// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with code 1.
 [[noreturn]] void endProcess(const Ending &ending, const std::string &message, bool speaks);
 
 class Monitor {
 public:
-  /// Waits so many seconds for other ranks. `run`: its name; `listener`: at its port this process
-  /// is seen to live.
+  /// Waits this many seconds for other ranks. `run`: its name. Ranks that have lost rank 0 reach
+  /// this process through `listener`.
   Monitor(int rank, Joined joined, double timeout, std::string run, Socket listener, Ending ending);
-  /// Says goodbye, and waits until all have.
+  /// Says goodbye, and waits until all ranks have.
   ~Monitor();
 
   const std::vector<Peer> &peers() const { return known; }
-  /// All ranks' texts.
+  /// Returns all ranks' texts.
   std::vector<std::string> gather(const std::string &what, const std::string &text);
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
@@ -42,7 +42,7 @@ public:
   void setAbort(std::function<void()> value);
 
 private:
-  void send(Frame frame); ///< to rank 0, by the thread
+  void send(Frame frame); ///< to rank 0, through the thread
   void loop();
   void waitForNews();
   void exchange();
@@ -55,25 +55,25 @@ private:
   const double timeout;
   const std::string run;
   std::vector<Peer> known;
-  std::vector<std::unique_ptr<Connection>> connections; ///< on rank 0 by rank, else one
-  std::unique_ptr<Hub> hub;                             ///< of rank 0
+  std::vector<std::unique_ptr<Connection>> connections; ///< on rank 0 by rank; else one
+  std::unique_ptr<Hub> hub;                             ///< on rank 0
   std::deque<Frame> toSelf;                             ///< from the hub
   OwnPort port;
-  Clock::time_point heard; ///< of rank 0
+  Clock::time_point heard; ///< the last sign of life of rank 0
   bool succeeding = false;
   Socket wakeRead, wakeWrite;
 
   std::mutex mutex;
   std::condition_variable news;
   std::deque<Frame> outgoing;
-  uint32_t gathers = 0; ///< begun
+  uint32_t gathers = 0; ///< started
   std::map<uint32_t, std::vector<std::string>> gathered;
-  std::string reported; ///< what this process ends with, if rank 0 does not say otherwise
+  std::string reported; ///< the process's last words, unless rank 0 says otherwise
   std::atomic<bool> farewell{false};
   Ending ending;
   std::function<std::string(const std::string &)> answer;
 
-  std::thread successor; ///< begun by `thread` where rank 0 is lost
+  std::thread successor; ///< started by `thread` if rank 0 is lost
   std::thread thread;    ///< the last member: it uses all others
 };
 

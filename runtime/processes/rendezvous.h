@@ -1,23 +1,23 @@
-// Where the processes of a run meet before they have communicators, and learn of each other's end.
+// Connects the processes of a run before they have communicators, and tells them of each other's
+// end.
 //
 // Rank 0 listens; every other rank keeps a TCP connection to it. A thread of each process reads the
-// connections, whatever the process itself does meanwhile: a rank that fails, dies (its connection
-// ends without a goodbye), hangs or was started for another number of ranks ends all of them: each
-// exits with code 1, and one, the lowest that lives, says why. Nobody waits for those that are
-// gone.
+// connections, whatever the process itself is doing. If a rank fails, dies (its connection ends
+// without a goodbye), hangs or was started for another number of ranks, all ranks end: each exits
+// with code 1, and the lowest that is alive prints the reason. None waits for ranks that are gone.
 //
 //     Rendezvous rendezvous(readEnvironment(), program.name);    // "gpt2: error: rank 2 ... died"
 //     std::vector<std::string> ids = rendezvous.allGather(id, "NCCL ids");
 //     ...
 //     rendezvous.fail("cudaMalloc: out of memory");              // all ranks end here
 //
-// Contract: all ranks call allGather, broadcast, agree and barrier in one order with the same
-// `what`; else, and when PARTITA_RT_TIMEOUT seconds pass, all ranks fail with who is where. That
-// rank 0 lives the others hear about every second; of one that is silent for as long (a process
-// that is stopped, a host that is gone) those that live say so by themselves (succession.h).
+// Contract: all ranks call allGather, broadcast, agree and barrier in the same order with the same
+// `what`. Otherwise, or after PARTITA_RT_TIMEOUT seconds, all ranks fail, and the error says where
+// each is. Rank 0 sends a sign of life about every second; if it is silent for that time-out (a
+// stopped process, a host that is gone), the surviving ranks report so on their own (succession.h).
 //
-// Before they have met ranks know of rank 0 alone. If that is not there, or their environment is
-// wrong, one of each machine says so (first_here.h).
+// Before they have met, ranks know only of rank 0. If it is missing, or their environment is wrong,
+// one process of each machine prints so (first_here.h).
 
 #ifndef PARTITA_RT_PROCESSES_RENDEZVOUS_H
 #define PARTITA_RT_PROCESSES_RENDEZVOUS_H
@@ -38,17 +38,17 @@ struct Peer {
   int process = 0;
   int localRank = 0; ///< among the ranks of its host
   std::string address;
-  int port = 0;          ///< where it can be seen to live, by ranks that have lost rank 0
+  int port = 0;          ///< where ranks that have lost rank 0 can reach it
   std::string name = {}; ///< "rank 2 of stage 1"
 };
 
-/// Why all ranks end. Of failures that are reported at about the same time the first kind counts,
-/// and of one kind the lowest rank's.
+/// Why all ranks end. Among failures reported at about the same time, the first kind wins; within a
+/// kind, the lowest rank's.
 enum class Cause : uint8_t {
-  Error,   ///< what a rank says itself
-  Death,   ///< a connection that ended
-  Timeout, ///< what a rank waits for in vain
-  Sequel,  ///< an error that another rank's end leads to: those of NCCL
+  Error,   ///< a rank's own error
+  Death,   ///< a connection ended
+  Timeout, ///< a rank waited in vain
+  Sequel,  ///< an error caused by another rank's end, such as NCCL's
 };
 
 class Monitor;
@@ -56,13 +56,13 @@ struct Ending;
 
 class Rendezvous {
 public:
-  /// Meets the other ranks. Ends the process with a message, as fail does, when they do not come
-  /// within `timeout` (at most 300) seconds or contradict each other. `name`: what messages begin
-  /// with; `rankName`: what they call a rank, if not "rank 2".
+  /// Meets the other ranks. Ends the process with a message, as fail does, if they do not arrive
+  /// within `timeout` (at most 300) seconds or contradict each other. `name`: the beginning of
+  /// messages; `rankName`: the name of a rank in messages, if not "rank 2".
   explicit Rendezvous(const LaunchEnvironment &environment, const std::string &name = "",
                       double timeout = timeoutSeconds(),
                       const std::function<std::string(int rank)> &rankName = {});
-  /// Says goodbye, and waits until all have.
+  /// Says goodbye, and waits until all ranks have.
   ~Rendezvous();
   Rendezvous(const Rendezvous &) = delete;
   Rendezvous &operator=(const Rendezvous &) = delete;
@@ -71,37 +71,37 @@ public:
   int ranks() const { return environment.ranks; }
   int localRank() const { return peers()[size_t(rank())].localRank; }
   const std::string &launcher() const { return environment.launcher; }
-  /// By rank.
+  /// Returns all ranks' processes, by rank.
   const std::vector<Peer> &peers() const;
 
-  /// What every rank gives, by rank. At most 1 MiB each. `what` names the occasion.
+  /// Returns every rank's text, by rank; at most 1 MiB each. `what` names the occasion.
   std::vector<std::string> allGather(const std::string &mine, const std::string &what);
-  /// Rank `root`'s text.
+  /// Returns rank `root`'s text.
   std::string broadcast(const std::string &text, const std::string &what, int root = 0);
-  /// The first rank's text that is not empty: of an error that some ranks see, on all of them.
+  /// Returns, on all ranks, the first non-empty text by rank: an error that some ranks see.
   std::string agree(const std::string &error);
   void barrier(const std::string &what) { allGather("", what); }
 
   /// Ends all ranks with exit code 1 and this message, "rank R: MESSAGE".
   [[noreturn]] void fail(const std::string &message) { report(Cause::Error, message, ""); }
-  /// Likewise of a watchdog. `question`: given to every rank's `answer`; what they say stands
-  /// behind the message.
+  /// Does the same for a watchdog. `question` is passed to every rank's `answer`; the answers are
+  /// appended to the message.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
-  /// What messages begin with.
+  /// Sets the beginning of messages.
   void setName(const std::string &name);
-  /// Answers questions of other ranks' reports, on a thread of the rendezvous; "" where it has
-  /// nothing to say.
+  /// Sets the function that answers questions of other ranks' reports, on a thread of the
+  /// rendezvous; it returns "" if it has nothing to add.
   void setAnswer(std::function<std::string(const std::string &question)> answer);
-  /// Called before the process ends because of a failure, on a thread of its own that is given a
-  /// few seconds.
+  /// Sets a function that is called before the process ends because of a failure, on a thread of
+  /// its own that is limited to a few seconds.
   void setAbort(std::function<void()> abort);
 
 private:
   LaunchEnvironment environment;
-  std::vector<Peer> alone;          ///< of a run of one rank
+  std::vector<Peer> alone;          ///< if the run has one rank
   std::unique_ptr<Ending> ending;   ///< likewise
-  std::unique_ptr<Monitor> monitor; ///< of several
+  std::unique_ptr<Monitor> monitor; ///< if it has several
 };
 
 } // namespace partita_rt::processes

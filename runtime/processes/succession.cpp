@@ -1,4 +1,4 @@
-// Ranks that ask each other who speaks (succession.h).
+// Ranks ask each other which one prints (succession.h).
 
 #include "processes/succession.h"
 #include "partita_rt/types.h"
@@ -7,7 +7,7 @@
 
 namespace partita_rt::processes {
 
-//===-- Who is asked ------------------------------------------------------------------------===//
+//===-- Answering ---------------------------------------------------------------------------===//
 
 void OwnPort::addTo(std::vector<pollfd> &waits) const {
   if (listener.isOpen())
@@ -49,12 +49,12 @@ std::vector<Frame> OwnPort::serve() {
   return said;
 }
 
-//===-- Who asks ----------------------------------------------------------------------------===//
+//===-- Asking ------------------------------------------------------------------------------===//
 
-/// How long a process that lives takes to answer, at most, in seconds.
+/// Max seconds that a live process takes to answer.
 constexpr double kAnswers = 0.5;
 
-/// A connection to the rank over which it has been sent the frame; null if it cannot be reached.
+/// Sends the rank a frame over a new connection and returns that; null if it cannot be reached.
 static std::unique_ptr<Connection> send(const Peer &peer, FrameKind kind, const std::string &run,
                                         const std::string &message) {
   std::string problem;
@@ -63,7 +63,7 @@ static std::unique_ptr<Connection> send(const Peer &peer, FrameKind kind, const 
     if (!socket.isOpen())
       return nullptr;
     auto connection = std::make_unique<Connection>(std::move(socket));
-    // What does not fit into a stranger's message is cut.
+    // Cut the message to what a stranger may send.
     connection->send({kind, 0, pack({run, message.substr(0, Connection::kGreetingBytes / 2)})});
     return connection->flush() ? std::move(connection) : nullptr;
   } catch (const Error &) {

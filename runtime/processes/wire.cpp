@@ -1,4 +1,5 @@
-// Sockets and frames (wire.h). A frame is its text's length, kind, number (little-endian), text.
+// Sockets and frames (wire.h). A frame consists of its text's length, kind, number (all
+// little-endian) and text.
 
 #include "processes/wire.h"
 #include "partita_rt/types.h"
@@ -41,7 +42,7 @@ static void set(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof(value));
 }
 
-/// A host that is gone without a word is noticed after about a minute.
+/// Detects a host that vanished silently after about a minute.
 static void watchPeer(int socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -66,7 +67,7 @@ Socket listenOn(int port) {
     if (errno == EADDRINUSE || errno == EACCES)
       return Socket();
   }
-  // A machine without IPv6.
+  // The machine may have no IPv6.
   listener = Socket(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener.isOpen())
     return listener;
@@ -95,7 +96,7 @@ Socket acceptFrom(const Socket &listener) {
   return result;
 }
 
-/// One address.
+/// Connects to one address.
 static Socket connectTo(const addrinfo &address, double seconds, std::string &problem) {
   Socket result(
       socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));

@@ -1,6 +1,6 @@
-// Framed messages over TCP, for the rendezvous. What comes from the network is untrusted: a frame's
-// length is checked before it is believed, and memory grows with what has arrived, not with what
-// was announced.
+// Framed messages over TCP, for the rendezvous. Data from the network are untrusted: a frame's
+// length is checked before it is used, and memory grows with what has arrived, not with what was
+// announced.
 
 #ifndef PARTITA_RT_PROCESSES_WIRE_H
 #define PARTITA_RT_PROCESSES_WIRE_H
@@ -18,7 +18,7 @@ struct Frame {
   std::string text;
 };
 
-/// A descriptor that is closed with its owner.
+/// A descriptor that its owner closes.
 class Socket {
 public:
   explicit Socket(int descriptor = -1) : descriptor(descriptor) {}
@@ -37,45 +37,46 @@ private:
 /// One end of a TCP connection; never blocks.
 class Connection {
 public:
-  /// A peer that has not said who it is may send no frame longer than this.
+  /// Max frame length of a peer that has not identified itself.
   static constexpr uint32_t kGreetingBytes = 4096;
   static constexpr uint32_t kMostBytes = 1u << 28;
 
   explicit Connection(Socket socket);
   int descriptor() const { return socket.get(); }
   void allowLongFrames() { limit = kMostBytes; }
-  /// Queues a frame; flush sends what the network takes.
+  /// Queues a frame; flush sends as much as the network takes.
   void send(const Frame &frame);
   bool hasUnsent() const { return sent < out.size(); }
-  /// False: the connection is broken.
+  /// Returns false if the connection is broken.
   bool flush();
-  /// Takes what has arrived. False: the other end has closed, or the connection is broken.
+  /// Receives what has arrived. Returns false if the other end has closed, or the connection is
+  /// broken.
   bool receive();
-  /// The next complete frame. Throws Error for one that is longer than allowed.
+  /// Returns the next complete frame. Throws Error for one that is longer than allowed.
   std::optional<Frame> next();
 
 private:
   Socket socket;
   std::string in, out;
-  size_t taken = 0, sent = 0; ///< of `in`, of `out`
+  size_t taken = 0, sent = 0; ///< bytes of `in` and `out`
   uint32_t limit = kGreetingBytes;
 };
 
-/// Listens on all addresses, IPv6 and IPv4. `port` 0: any, which portOf says. Not open: errno says
-/// why.
+/// Listens on all addresses, IPv6 and IPv4. `port` 0 chooses any; portOf returns it. If the result
+/// is not open, errno says why.
 Socket listenOn(int port);
 int portOf(const Socket &socket);
-/// The next connection that waits to be accepted; not open: none does.
+/// Accepts the next waiting connection; not open if there is none.
 Socket acceptFrom(const Socket &listener);
-/// Tries all addresses of the host. Not open: `problem` says why. Throws Error for a host that has
-/// no address.
+/// Tries all addresses of the host. If the result is not open, `problem` says why. Throws Error for
+/// a host without an address.
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem);
-/// The numeric address of the connection's other end.
+/// Returns the numeric address of the connection's other end.
 std::string peerOf(int descriptor);
 
-/// Strings as one, each with its length before it.
+/// Packs strings into one, each preceded by its length.
 std::string pack(const std::vector<std::string> &texts);
-/// Throws Error unless `text` is what pack makes of so many.
+/// Throws Error unless `text` is the result of packing `count` strings.
 std::vector<std::string> unpack(const std::string &text, size_t count);
 
 } // namespace partita_rt::processes

@@ -1,4 +1,4 @@
-// Writing and reading the tensors of a run (checkpoint.h).
+// Writes and reads the tensors of a run (checkpoint.h).
 
 #include "common/checkpoint/checkpoint.h"
 
@@ -43,7 +43,7 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
   barrier(*rank.world, "the end of writing a file"); // no rank continues before the file exists
 }
 
-/// The metadata's "order" of data that are not shuffled.
+/// The value of "order" in the metadata for data that are not shuffled.
 constexpr char kFileOrder[] = "file";
 
 uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
@@ -56,8 +56,9 @@ uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
   return value;
 }
 
-/// What a step reads: "16 samples of 128 tokens". The data order is a function of the seed and of
-/// the number of samples taken so far, so a run can continue only with steps of this size.
+/// Describes what a step reads: "16 samples of 128 tokens". The data order is a function of the
+/// seed and of the number of samples taken so far, so a run can continue only with steps of this
+/// size.
 std::string stepOf(const Program &program) {
   for (const Input &input : program.inputs)
     if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
@@ -69,8 +70,8 @@ std::string stepOf(const Program &program) {
   return "";
 }
 
-/// A parameter in the file that the program does not have: a tensor that is neither the program's
-/// nor a state of another tensor in the file. "" if there is none.
+/// Finds a parameter in the file that the program lacks: a tensor that is neither the program's nor
+/// a state of another tensor in the file. Returns "" if there is none.
 std::string otherParameter(const Program &program, const CheckpointFiles &file) {
   std::set<std::string> own;
   for (const Parameter &parameter : program.parameters)
@@ -116,11 +117,11 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;
   if (auto order = file.metadata().find("order"); order != file.metadata().end())
-    info.shuffle = order->second != kFileOrder; // older checkpoints have no order: shuffled
+    info.shuffle = order->second != kFileOrder; // older checkpoints have no order and were shuffled
   return info;
 }
 
-/// Compares parameters only: their states differ with the optimizer and the precision.
+/// Compares parameters only: their states depend on the optimizer and the precision.
 void checkSameModel(const Program &program, const std::string &folder) {
   CheckpointFiles file(findCheckpoint(folder));
   int64_t differ = 0;
@@ -182,7 +183,8 @@ void printCheckpointNote(const std::string &note) {
 
 namespace {
 
-/// Another run may have saved into the folder since the step was read, or between two ranks' reads.
+/// Fails if another run has saved into the folder since the step was read, or between two ranks'
+/// reads.
 void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
   uint64_t hash = 0;
   for (const auto &[key, value] : file.metadata())
@@ -210,7 +212,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
          "would not continue",
          before.empty() ? "an unknown number of samples" : before.c_str(),
          now.empty() ? "none" : now.c_str());
-  auto optimizer = file.metadata().find("optimizer"); // not in older checkpoints
+  auto optimizer = file.metadata().find("optimizer"); // absent from older checkpoints
   if (optimizer != file.metadata().end() && optimizer->second != rank.program->optimizer)
     fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "
          "with its folder starts anew from its parameters",
@@ -218,7 +220,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   std::vector<TensorPiece> pieces = heldPieces(rank);
   std::vector<std::vector<Run>> runs;
   for (const TensorPiece &piece :
-       pieces) { // all errors but damage are found before anything is changed
+       pieces) { // all errors but damage are found before anything changes
     file.get(piece.name, piece.dtype, piece.global);
     runs.push_back(runsOf(rank, piece.global, piece.splits));
     file.openParts(piece.name, runs.back());
@@ -237,7 +239,8 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
 
 namespace {
 
-/// Makes a folder and its missing parents; removes what it made unless keep() is called.
+/// A folder and its missing parents. The destructor removes those that were made unless keep() is
+/// called.
 class NewFolders {
 public:
   void make(const std::string &path) {
@@ -266,11 +269,11 @@ private:
 
 void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
                      FolderClaim &claim) {
-  NewFolders folders; // made with the first checkpoint, not before
+  NewFolders folders; // folders are made with the first checkpoint, not before
   if (rank.rank == 0) {
     folders.make(folder);
     claim.take("--checkpoint", folder);
-    removeUnnamedShards(folder); // they may take the space that this one needs
+    removeUnnamedShards(folder); // they may take space that this one needs
   }
   std::map<std::string, std::string> metadata = {{"program", rank.program->name},
                                                  {"optimizer", rank.program->optimizer},
@@ -285,7 +288,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
     metadata["format"] = kWholeFormat;
     writePieces(rank, wholePath(folder), persistentPieces(rank), metadata);
     if (rank.rank == 0) {
-      unlink(indexPath(folder).c_str()); // an earlier save's
+      unlink(indexPath(folder).c_str()); // from an earlier save
       removeOtherShards(folder, {});
     }
     barrier(*rank.world, "the end of a checkpoint");

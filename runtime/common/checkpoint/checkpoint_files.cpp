@@ -1,4 +1,4 @@
-// Reading checkpoints of either form, naming their files (checkpoint_files.h).
+// Reads checkpoints of either form and names their files (checkpoint_files.h).
 
 #include "common/checkpoint/checkpoint_files.h"
 
@@ -18,7 +18,8 @@ namespace partita_rt {
 std::string wholePath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
 std::string indexPath(const std::string &folder) { return wholePath(folder) + ".index.json"; }
 
-/// Is it the name of a shard, or (`temporary`) of a checkpoint's file while it is being written?
+/// Is this the name of a shard, or (`temporary`) of a checkpoint's file that is still being
+/// written?
 static bool isShard(const std::string &name, bool &temporary) {
   int length = 0;
   std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
@@ -30,9 +31,9 @@ static bool isShard(const std::string &name, bool &temporary) {
   return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
 }
 
-/// Names of the folder's shards, with `unfinished` also of temporary files that killed runs left.
+/// Lists the folder's shards; with `unfinished`, also temporary files that killed runs left.
 static std::vector<std::string> shardsIn(const std::string &folder, bool unfinished) {
-  std::error_code ignored; // what is not seen now is found by the next save
+  std::error_code ignored; // the next save finds what this one misses
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
@@ -45,9 +46,9 @@ static std::vector<std::string> shardsIn(const std::string &folder, bool unfinis
   return names;
 }
 
-/// Shards get their names before the index does. So shards without an index belong to a checkpoint
-/// that has lost it, or to a first save that was killed in between: nothing tells the two apart, and
-/// the next save would delete them. Temporary files are no reason to stop.
+/// Shards get their names before the index does, so shards without an index belong to a checkpoint
+/// that has lost it, or to a first save that was killed in between. The two cannot be told apart,
+/// and the next save would delete the shards. Temporary files are no reason to stop.
 static void checkNoIndexIsLost(const std::string &folder) {
   std::vector<std::string> shards = shardsIn(folder, /*unfinished=*/false);
   bool one = shards.size() == 1;
@@ -58,7 +59,8 @@ static void checkNoIndexIsLost(const std::string &folder) {
          indexPath(folder).c_str(), one ? "" : "s");
 }
 
-/// A folder of Hugging Face's has its weights under another name: "; DIR/model.safetensors is, ..."
+/// Names the weights in a Hugging Face folder, which have another file name: ";
+/// DIR/model.safetensors is, ..."
 static std::string otherWeights(const std::string &folder) {
   for (const char *name : {"model.safetensors.index.json", "model.safetensors"}) {
     struct stat status;
@@ -106,7 +108,7 @@ std::string shardName(const std::string &save, int number, int count) {
 }
 
 void removeOtherShards(const std::string &folder, const std::vector<std::string> &names) {
-  std::error_code ignored; // what stays is found by the next save
+  std::error_code ignored; // the next save removes what remains
   for (const std::string &name : shardsIn(folder, /*unfinished=*/true))
     if (std::find(names.begin(), names.end(), name) == names.end())
       std::filesystem::remove(std::filesystem::path(folder) / name, ignored);
@@ -148,7 +150,7 @@ LogicalTensor::Piece parsePiece(const Json &entry, const std::vector<int64_t> &s
   if (file < 1 || file > int64_t(files))
     fail("a shard is in file %lld of %zu", (long long)file, files);
   piece.file = size_t(file - 1);
-  Slices all = piece.slices; // ranges are checked before their elements are counted
+  Slices all = piece.slices; // check the ranges before counting their elements
   all.last = 1;
   if (std::string problem = problemOf(shape, all); !problem.empty())
     fail("%s", problem.c_str());
@@ -180,7 +182,7 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   std::vector<bool> seen(files);
   for (const Json &piece : member(entry, "pieces", Json::Array).items) {
     LogicalTensor::Piece next = parsePiece(piece, sizesOf(tensor.shape), files);
-    if (seen[next.file]) // a file has one shard under a name
+    if (seen[next.file]) // a file has one shard per name
       fail("two of its shards are in file %zu", next.file + 1);
     seen[next.file] = true;
     tensor.pieces.push_back(std::move(next));
@@ -195,10 +197,10 @@ std::string_view textOf(const MappedFile &file) {
   return {reinterpret_cast<const char *>(file.data()), size_t(file.size())};
 }
 
-/// The text of a file as JSON.
+/// Parses a file's text as JSON.
 Json parseFileAsJson(const MappedFile &file) { return parseJson(std::string(textOf(file))); }
 
-/// A file beside the index, as it was when that was written.
+/// A file beside the index, as it was when the index was written.
 std::string parseFile(const Json &entry, const std::string &folder) {
   const std::string &file = member(entry, "name", Json::String).string;
   const std::string end = ".safetensors";
@@ -364,7 +366,7 @@ const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype
   return logical;
 }
 
-/// Fails unless the file is the one that the index means; the file that it is gets named.
+/// Fails unless the file is the one that the index lists; an error about swapped files names both.
 void CheckpointFiles::checkFile(const File &file, const SafetensorsFile &opened) const {
   auto save = opened.metadata().find("save"), own = meta.find("save");
   if (save == opened.metadata().end() || own == meta.end() || save->second != own->second)
@@ -384,7 +386,7 @@ void CheckpointFiles::checkFile(const File &file, const SafetensorsFile &opened)
        name.c_str(), file.path.c_str(), found.c_str(), file.headerChecksum.c_str());
 }
 
-/// A shard in its file, if the file's header agrees with the index.
+/// Returns a shard in its file, if the file's header agrees with the index.
 const StoredTensor &CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
                                           const LogicalTensor::Piece &piece) const {
   File &file = files[piece.file];
@@ -405,8 +407,8 @@ const StoredTensor &CheckpointFiles::open(const std::string &tensor, const Logic
   return *stored;
 }
 
-/// Calls visit(stored, byte, run) for the parts of the runs; each begins at this byte of the tensor
-/// as a file has it.
+/// Calls visit(stored, byte, run) for the subranges of the runs, each within one shard. `byte` is
+/// the position in the tensor as its file stores it.
 template <typename VisitPart>
 void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &runs,
                            VisitPart visit) const {
@@ -415,7 +417,7 @@ void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &ru
     const StoredTensor *stored = nullptr;
     int64_t before = 0, width = sizeOf(logical.dtype);
     size_t run = 0;
-    // Both ascend, so one pass over the two finds what they have in common.
+    // Both ascend, so one pass over the two finds the overlaps.
     forSlices(sizesOf(logical.shape), piece.slices, [&](int64_t index, int64_t n) {
       while (run < runs.size() && runs[run].global + runs[run].count <= index)
         ++run;

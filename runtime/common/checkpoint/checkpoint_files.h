@@ -1,5 +1,5 @@
-// A checkpoint on disk: logical tensors, and where their elements are. A reader need not know how it
-// was written. Either DIR/checkpoint.safetensors has every tensor in full, or
+// A checkpoint on disk: logical tensors, and the locations of their elements. A reader need not
+// know how it was written. Either DIR/checkpoint.safetensors has every tensor in full, or
 //
 //     DIR/checkpoint.safetensors.index.json
 //     {"metadata": {"format": "partita sharded checkpoint 3", "crc32c": "0e3f...", "step": "12",
@@ -10,16 +10,16 @@
 //       "wte": {"dtype": "F32", "shape": [256, 64], "pieces": [
 //        {"file": 1, "slices": [[0, 256], [0, 32]], "elements": [0, 4096]}, ...]}, ...}}
 //
-// says which file (from 1) has which of a tensor's elements, under the tensor's name: ranges [begin,
-// end, begin, end, ...] per dimension, and of the elements in all of them either all or the range
-// "elements" (partita_rt/slices.h). In the file a shard has the shape of its ranges, or [n] when it
+// maps a tensor's elements to files (numbered from 1), under the tensor's name: ranges [begin, end,
+// begin, end, ...] per dimension, and of the elements in all of them either all or the range
+// "elements" (partita_rt/slices.h). In its file a shard has the shape of its ranges, or [n] if it
 // has "elements". Every file's metadata names the save that it belongs to, so shards of two saves
-// never make one checkpoint. The index has the checksum of each file's header, which contains those
-// of the data: a file that lies under another's name is refused.
+// never form one checkpoint. The index has the checksum of each file's header, which contains those
+// of the data: a file under another's name is refused.
 //
-// Files are untrusted: the shards of a tensor must cover its elements, each once; files lie in the
-// index's folder and have the recorded size and header. A reader compares the checksums of the blocks that it
-// takes elements from (partita_rt/checksum.h) and of no others.
+// Files are untrusted: the shards of a tensor must cover its elements exactly once; files must be
+// in the index's folder and have the recorded size and header. A reader checks the checksums of the
+// blocks that it takes elements from (partita_rt/checksum.h), and no others.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FILES_H
 #define PARTITA_RT_COMMON_CHECKPOINT_FILES_H
@@ -32,12 +32,12 @@
 
 namespace partita_rt {
 
-/// The metadata key of a file that a program wrote and that is not a checkpoint; its value:
+/// The metadata key of a file that a program wrote but that is not a checkpoint; its value is
 /// "parameters".
 constexpr char kHolds[] = "holds";
 
-/// A note for the user about a file whose format lacks checksums; "" for all others. Throws Error
-/// when the file's format has checksums and they are missing.
+/// Returns a note for the user about a file whose format lacks checksums; "" for all others. Throws
+/// Error if the file's format has checksums and they are missing.
 std::string formatNote(const std::map<std::string, std::string> &metadata, bool hasChecksums,
                        const std::string &path);
 
@@ -53,38 +53,37 @@ struct LogicalTensor {
 
 std::string wholePath(const std::string &folder); ///< DIR/checkpoint.safetensors
 std::string indexPath(const std::string &folder); ///< DIR/checkpoint.safetensors.index.json
-/// The one of the two that exists. If both do, because a save was interrupted or files were copied,
-/// the one written last.
+/// Returns whichever of the two exists. If both do, because a save was interrupted or files were
+/// copied, returns the one written last.
 std::string findCheckpoint(const std::string &folder);
 
-/// Has a save into the folder ever completed? Throws Error where that cannot be known, for example
-/// where there are shards without an index.
+/// Has a save into the folder ever completed? Throws Error if that cannot be known, for example if
+/// there are shards without an index.
 bool hasCheckpoint(const std::string &folder);
 
 /// "checkpoint-SAVE-00001-of-00004.safetensors".
 std::string shardName(const std::string &save, int number, int count);
 /// Removes the folder's other shards, and temporary files that killed runs left.
 void removeOtherShards(const std::string &folder, const std::vector<std::string> &names);
-/// Removes the shards that the index does not list: they are of saves that failed or were
-/// interrupted.
+/// Removes the shards that the index does not list, which failed or interrupted saves left.
 void removeUnnamedShards(const std::string &folder);
 
 class CheckpointFiles {
 public:
-  /// Either form: an index when the name ends in ".json". Like all of these, throws Error.
+  /// Opens either form: an index if the name ends in ".json". Like all of these, throws Error.
   explicit CheckpointFiles(const std::string &path);
   const std::string &path() const { return name; }
   const std::map<std::string, std::string> &metadata() const { return meta; }
   const std::map<std::string, LogicalTensor> &tensors() const { return table; }
-  /// A tensor; throws Error unless it has this type and shape.
+  /// Returns a tensor; throws Error unless it has this type and shape.
   const LogicalTensor &get(const std::string &tensor, DType dtype, const Shape &shape) const;
-  /// Calls visit(bytes, run) for the parts of these runs, which ascend, each part within one shard.
-  /// Opens only the files that have them, and compares the checksums of what it passes on.
+  /// Calls visit(bytes, run) for the subranges of these runs, which ascend, each within one shard.
+  /// Opens only the files that have them, and checks the checksums of what it passes on.
   using Visit = std::function<void(const unsigned char *bytes, const Run &run)>;
   void forParts(const std::string &tensor, const std::vector<Run> &runs, const Visit &visit) const;
   /// Throws Error unless the files with these runs exist and match the index; reads no elements.
   void openParts(const std::string &tensor, const std::vector<Run> &runs) const;
-  /// A note for the user about the checkpoint's format; "" when there is none.
+  /// Returns a note for the user about the checkpoint's format; "" if there is none.
   const std::string &note() const { return said; }
 
 private:
@@ -96,7 +95,7 @@ private:
   void walk(const std::string &tensor, const std::vector<Run> &runs, VisitPart visit) const;
   struct File {
     std::string path;
-    std::string headerChecksum; ///< "": its format has none
+    std::string headerChecksum; ///< "": the format has none
     std::unique_ptr<SafetensorsFile> opened;
   };
   void checkFile(const File &file, const SafetensorsFile &opened) const;
@@ -106,14 +105,14 @@ private:
   std::map<std::string, std::string> meta;
 };
 
-/// What an index says of a file.
+/// An index's entry for a file.
 struct ShardFile {
   std::string name;
   int64_t bytes;
   std::string headerChecksum;
 };
 
-/// The text of an index.
+/// Returns the text of an index.
 std::string indexText(std::map<std::string, std::string> metadata,
                       const std::vector<ShardFile> &files,
                       const std::vector<std::pair<std::string, LogicalTensor>> &tensors);

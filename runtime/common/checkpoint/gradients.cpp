@@ -33,7 +33,7 @@ void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
   expose(rank, parameter, gradient, flatOver);
 }
 
-/// A rank's shard of a gradient: like its parameter's, or a flat shard of that over axes.
+/// Describes a rank's shard of a gradient: like its parameter's, or a flat shard of that over axes.
 static TensorPiece gradientPiece(const Rank &rank, const Parameter &parameter, DType dtype,
                                  const std::vector<int> &flatOver) {
   TensorPiece piece{parameter.name,   dtype,   parameter.globalShape, parameter.localShape,
@@ -57,7 +57,8 @@ void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dt
 
 namespace {
 
-/// A format's base: the lowest digit is the type, the others are the axes, the innermost first.
+/// The base of formats as numbers: the lowest digit is the type, the others are the axes, innermost
+/// first.
 constexpr int64_t kDigit = 16;
 
 std::vector<int> axesIn(int64_t format) {
@@ -68,7 +69,7 @@ std::vector<int> axesIn(int64_t format) {
 }
 DType typeIn(int64_t format) { return DType(format % kDigit - 1); }
 
-/// The elements divided by the loss scale.
+/// Divides the elements by the loss scale.
 std::vector<float> unscaled(const void *elements, int64_t count, DType dtype, float scale) {
   std::vector<float> result;
   result.reserve(size_t(count));

@@ -12,14 +12,14 @@
 
 namespace partita_rt {
 
-/// Collects what train_step passes to exposeGradient.
+/// The gradients that train_step has passed to exposeGradient.
 class GradientSink {
 public:
   /// Keeps a copy of this rank's shard.
   void add(Rank &rank, int parameter, const void *gradient, DType dtype,
            std::initializer_list<int> flatOver);
-  /// All ranks; throws Error when a trainable parameter's gradient was not exposed by a rank of a
-  /// stage that holds it.
+  /// Writes the gradients. All ranks call it. Throws Error if a rank has not exposed the gradient
+  /// of a trainable parameter that its stage holds.
   void write(Rank &rank, const std::string &path) const;
 
 private:
@@ -28,10 +28,10 @@ private:
     std::vector<int> flatOver; ///< mesh axes
     std::vector<char> bytes;
   };
-  /// Type and flat axes of each parameter's gradient as one number, for ranks of other stages; 0 for
-  /// those that this rank has not exposed.
+  /// Encodes type and flat axes of each parameter's gradient as one number, for ranks of other
+  /// stages; 0 for gradients that this rank has not exposed.
   std::vector<int64_t> formats(const Program &program) const;
-  /// The same for all parameters, from the ranks that hold them.
+  /// Returns the formats of all parameters' gradients, from the ranks that hold them.
   std::vector<int64_t> formatsOfAll(Rank &rank) const;
 
   std::map<int, Exposed> exposed; ///< by parameter

@@ -26,11 +26,11 @@ uint64_t mixText(uint64_t hash, const std::string &text) {
 
 namespace {
 
-/// What a rank writes of a shard.
+/// The data of one shard that a rank writes.
 struct Part {
   const TensorPiece *piece;
   Slices slices;
-  std::vector<Run> runs; ///< where it has padding; else none: it is written as it is in memory
+  std::vector<Run> runs; ///< set only if it has padding; else it is written as it is in memory
 };
 
 std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
@@ -62,10 +62,10 @@ template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visi
   visit(packed.data(), int64_t(packed.size()));
 }
 
-/// Stands for the save's name, and is as long, until all contents are known.
+/// Placeholder for the save's name, of equal length, until all contents are known.
 const std::string kUnknownSave(16, '0');
 
-/// A rank's file, under a temporary name of the save.
+/// Opens a rank's file, under a temporary name of the save.
 std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
                                               const std::vector<Part> &parts,
                                               const std::map<std::string, std::string> &metadata) {
@@ -79,7 +79,7 @@ std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
   return std::make_unique<SafetensorsWriter>(path, entries, metadata);
 }
 
-/// Writes the parts, which on a GPU are read from there once, and returns a hash of them.
+/// Writes the parts, reading each once from a GPU, and returns their hash.
 uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, SafetensorsWriter *writer) {
   uint64_t hash = 0;
   for (const Part &part : parts) {
@@ -93,7 +93,7 @@ uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, Safetensor
   return hash;
 }
 
-/// The save's name: a hash of what all ranks write. Equal contents have equal names.
+/// Names the save: a hash of what all ranks write. Equal contents have equal names.
 std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::string> &metadata) {
   auto mine = int64_t(own);
   std::vector<int64_t> all(size_t(rank.ranks));
@@ -105,7 +105,7 @@ std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::st
   return fingerprintText(hash);
 }
 
-/// What all ranks' files hold, which every rank can compute.
+/// The contents of all ranks' files, which every rank can compute.
 struct Contents {
   std::vector<int> writers; ///< ranks with a file, in the order of the files
   std::vector<std::pair<std::string, LogicalTensor>> tensors;
@@ -134,7 +134,7 @@ Contents contentsOf(const Program &program, const std::vector<TensorPiece> &piec
   return contents;
 }
 
-/// On rank 0, when all files exist.
+/// Writes the index, on rank 0, when all files exist.
 void writeIndex(const std::string &folder, const std::vector<std::string> &names,
                 const std::vector<int64_t> &checksums, const Contents &contents,
                 const std::map<std::string, std::string> &metadata) {
@@ -167,7 +167,7 @@ void writeShards(Rank &rank, const std::string &folder,
   auto own = std::find(contents.writers.begin(), contents.writers.end(), rank.rank);
   int number = int(own - contents.writers.begin()) + 1;
   std::vector<std::string> names;
-  barrier(*rank.world, "a checkpoint"); // the folder is there
+  barrier(*rank.world, "a checkpoint"); // the folder exists now
   try {
     std::map<std::string, std::string> withSave = metadata;
     withSave["format"] = kShardedFormat;
@@ -192,7 +192,7 @@ void writeShards(Rank &rank, const std::string &folder,
     throw;
   }
   if (rank.rank == 0) {
-    unlink(wholePath(folder).c_str()); // an earlier save's
+    unlink(wholePath(folder).c_str()); // from an earlier save
     removeOtherShards(folder, names);
   }
   barrier(*rank.world, "the end of a checkpoint");

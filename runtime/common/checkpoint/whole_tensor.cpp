@@ -19,14 +19,14 @@ const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece) {
 
 const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece, const void *own) {
   int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
-  if (piece.splits.count == 0 && piece.stages.contains(0)) // rank 0 is of stage 0
+  if (piece.splits.count == 0 && piece.stages.contains(0)) // rank 0 belongs to stage 0
     return rank.rank == 0 ? own : nullptr;
   if (!own) {
     none.assign(size_t(bytes), 0);
     own = none.data();
   }
   std::vector<char> all(size_t(bytes * rank.ranks));
-  auto gatherAs = [&](auto type) { // any type of this size: elements are only moved
+  auto gatherAs = [&](auto type) { // any type of this size will do: elements are only moved
     using T = decltype(type);
     allGather(*rank.world,
               {{static_cast<const T *>(own), reinterpret_cast<T *>(all.data()),

@@ -1,4 +1,4 @@
-// A sharded tensor in full, as rank 0 writes it to a file.
+// Gathers a sharded tensor in full, for rank 0 to write to a file.
 
 #ifndef PARTITA_RT_COMMON_WHOLE_TENSOR_H
 #define PARTITA_RT_COMMON_WHOLE_TENSOR_H
@@ -11,13 +11,13 @@
 
 namespace partita_rt {
 
-/// Gathers tensors, one after the other, in memory that it keeps for the next.
+/// A buffer in which tensors are gathered one after the other.
 class WholeTensor {
 public:
-  /// The full tensor on rank 0, valid until the next call; null elsewhere. All ranks call it: they
-  /// communicate unless rank 0 has all of it.
+  /// Returns the full tensor on rank 0, valid until the next call; null elsewhere. All ranks call
+  /// it: they communicate unless rank 0 has all of it.
   const void *gather(Rank &rank, const TensorPiece &piece);
-  /// The same for a shard at `own`, in host memory; null where the rank's stage holds none.
+  /// Does the same for a shard at `own`, in host memory; null if the rank's stage holds none.
   const void *gather(Rank &rank, const TensorPiece &piece, const void *own);
 
 private:

@@ -26,7 +26,7 @@ std::string dataPath(const std::string &argument) {
 
 namespace {
 
-/// Files up to this size are checked whole when they are opened.
+/// Files up to this size are scanned completely when they are opened.
 constexpr int64_t kScanBytes = int64_t(1) << 30;
 
 struct Header {
@@ -36,7 +36,7 @@ struct Header {
 constexpr Header kHeaders[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 constexpr int64_t kHeaderBytes = 1024;
 
-/// What looks like a prefix is named where it is none and no file is called so.
+/// Returns dataPath(argument); fails on an unknown prefix, unless a file of that name exists.
 std::string checkedPath(const std::string &argument, const char *option) {
   std::string path = dataPath(argument);
   size_t colon = path.find(':');
@@ -171,7 +171,7 @@ Batches::Batches(const Samples &samples, const char *option, const Program &prog
       sequence = input.globalShape[1];
   }
   if (batch == 0)
-    batch = 1; // no input carries one: all of them are one sample
+    batch = 1; // no input has a batch dimension: all inputs are one sample
   if (sampleCount < batch * perStep)
     fail("%s: %s, one step needs %lld", option, samples.text().c_str(),
          (long long)(batch * perStep));
@@ -182,7 +182,7 @@ int64_t Batches::sampleAt(int64_t position) const {
   return shuffle ? permute(mix64(mix64(seed) ^ uint64_t(epoch)), index, sampleCount) : index;
 }
 
-/// What needs no data: all one, all zero, or 0, 1, 2, ... along the last dimension.
+/// Fills an input that needs no data: with ones, zeros, or 0, 1, 2, ... along the last dimension.
 template <typename T> static void fillConstant(T *out, const Input &input, const Shape &start) {
   int64_t n = input.localShape.elements();
   if (input.role != InputRole::PositionIds) {
@@ -209,7 +209,7 @@ void Batches::fillInput(char *out, const Rank &rank, const Input &input,
       return fillConstant(reinterpret_cast<uint8_t *>(out), input, start);
     }
   }
-  // Of an input without a batch the whole is one row.
+  // An input without a batch dimension is a single row.
   int64_t rows = input.batched ? input.localShape[0] : 1;
   Shape global = input.globalShape, local = input.localShape, from = start;
   if (input.batched)

@@ -8,13 +8,13 @@
 //     text:FILE    the bytes of any file as tokens, vocabulary 256
 // all little-endian.
 //
-// A sample of one is a window of sequence + 1 tokens: the first `sequence` are the input, the last
-// `sequence` the labels. Window w starts at token w * sequence, so every token but the first is
-// predicted once. (Other data: samples.h.) In epoch e the samples come in the order permute(w)
-// below, a function of (seed, e) alone; with --shuffle off, in evaluation and with --forward, in the
-// file's. Samples are numbered through all epochs: micro-batch a of step t (from 0) holds samples
-// ((t * accumulate + a) * batch) .. + batch - 1, and each rank reads its own rows of it; so the
-// global batch of a step is a function of (seed, t) and not of the ranks.
+// A sample of a token file is a window of sequence + 1 tokens: the first `sequence` are the input,
+// the last `sequence` the labels. Window w starts at token w * sequence, so every token but the
+// first is predicted once. (Other data: samples.h.) In epoch e the samples come in the order
+// permute(w) below, a function of (seed, e) alone; with --shuffle off, in evaluation and with
+// --forward, in the file's order. Samples are numbered through all epochs: micro-batch a of step t
+// (from 0) holds samples ((t * accumulate + a) * batch) .. + batch - 1, and each rank reads its own
+// rows of it; so the global batch of a step is a function of (seed, t) and not of the ranks.
 
 #ifndef PARTITA_RT_COMMON_DATA_H
 #define PARTITA_RT_COMMON_DATA_H
@@ -26,20 +26,21 @@ namespace partita_rt {
 
 class Samples;
 
-/// The file of --data's argument, without what says how its tokens are stored.
+/// Returns the file of --data's argument, without the prefix for how its tokens are stored.
 std::string dataPath(const std::string &argument);
 
 /// A token file, mapped. Read-only, shared by rank threads.
 class TokenFile {
 public:
-  /// `option` ("--data") begins the messages. Throws Error: missing, empty or truncated file,
-  /// unknown version, a token of at least `vocabulary` (its position and value).
+  /// `option` ("--data") begins the messages. Throws Error on a missing, empty or truncated file,
+  /// an unknown version, or a token of at least `vocabulary` (with its position and value).
   TokenFile(const std::string &argument, const char *option, int64_t vocabulary);
   int64_t tokens() const { return count; }
-  /// By what the data are known again: "35149 tokens of 1 byte with fingerprint 1f2e...".
+  /// Identifies the data, so that a later run recognizes them: "35149 tokens of 1 byte with
+  /// fingerprint 1f2e...".
   std::string identity() const;
-  /// Throws Error when the token is not below the vocabulary (files above 1 GiB are not scanned
-  /// when they are opened).
+  /// Returns a token. Throws Error if it is not below the vocabulary (files above 1 GiB are not
+  /// scanned when they are opened).
   int64_t token(int64_t position) const {
     int64_t value = raw(position);
     if (value >= vocabulary)
@@ -60,28 +61,28 @@ private:
   int64_t count = 0;
 };
 
-/// Position of `index` in a pseudo-random permutation of 0 .. n-1: a four-round Feistel network on
-/// the smallest even number of bits (at least 2) that holds n - 1, walked until it lands below n.
-/// With h = bits / 2 and (L, R) the high and low halves, round r = 0 .. 3 maps (L, R) to
+/// Returns the position of `index` in a pseudo-random permutation of 0 .. n-1: a four-round Feistel
+/// network on the smallest even number of bits (at least 2) that holds n - 1, walked until it lands
+/// below n. With h = bits / 2 and (L, R) the high and low halves, round r = 0 .. 3 maps (L, R) to
 /// (R, L ^ (mix64(key + r << 32 ^ R) mod 2^h)); here + binds before ^, and r << 32 before both.
 int64_t permute(uint64_t key, int64_t index, int64_t n);
 
-/// Fills the inputs of ranks with the samples of steps.
+/// A data loader, which fills the inputs of ranks with the samples of steps.
 class Batches {
 public:
-  /// The batch is the first dimension of the inputs that carry it. `shuffle` off: samples in order.
-  /// Throws Error when there are fewer samples than `perStep` micro-batches need.
+  /// The batch is the first dimension of batched inputs. With `shuffle` off, samples come in order.
+  /// Throws Error if there are fewer samples than `perStep` micro-batches need.
   Batches(const Samples &samples, const char *option, const Program &program, uint64_t seed,
           bool shuffle, int64_t perStep);
 
-  /// Micro-batches of step `step` (from 0) into all inputs of the rank.
+  /// Fills all inputs of the rank with the micro-batches of step `step` (from 0).
   void fill(Rank &rank, int64_t step, int64_t microBatches) const;
 
   int64_t samplesInFile() const { return sampleCount; }
-  /// Whole micro-batches in the file.
+  /// The number of complete micro-batches in the file.
   int64_t microBatches() const { return sampleCount / batch; }
   int64_t samplesPerMicroBatch() const { return batch; }
-  /// What speed is measured in: tokens, where the program has some, else samples.
+  /// The unit of speed: tokens if the program has some, else samples.
   int64_t unitsPerMicroBatch() const { return batch * sequence; }
   const char *unit() const { return sequence > 1 ? "tokens" : "samples"; }
 
@@ -95,7 +96,7 @@ private:
   int64_t batch = 0, sequence = 1, sampleCount = 0;
 };
 
-/// Smallest vocabulary among the program's token inputs; fails when it has no TokenIds.
+/// Returns the smallest vocabulary among the program's token inputs; fails if it has no TokenIds.
 int64_t vocabularyOf(const Program &program);
 
 } // namespace partita_rt

@@ -43,7 +43,7 @@ std::string suggestionFor(const std::string &name, const std::vector<std::string
   return isClose ? " (did you mean '" + nearest + "'?)" : "";
 }
 
-/// Writes numbers, of which `next` gives one after the other, as `dtype`.
+/// Writes the numbers that successive calls of `next` return, as `dtype`.
 template <typename Next> void write(void *out, DType dtype, int64_t n, Next next) {
   auto all = [&](auto *to) {
     for (int64_t i = 0; i < n; ++i)
@@ -73,7 +73,7 @@ public:
     windows = (file.tokens() - 1) / sequence;
   }
 
-  /// Tokens fill ids and the tokens after them, and nothing else.
+  /// Fails if the program needs more than tokens: a token file fills ids and labels only.
   static int64_t checkedVocabulary(const std::string &argument, const char *option,
                                    const Program &program) {
     std::string missing, columns, hint;
@@ -83,7 +83,7 @@ public:
     int64_t vocabulary = vocabularyOf(program);
     for (const Input &input : program.inputs) {
       if (isConstant(input.role) || input.role == InputRole::Shifted)
-        continue; // made of nothing or of the tokens
+        continue; // filled without data, or from the tokens
       append(columns, input.name);
       bool isData = input.role == InputRole::Data;
       if (isData || input.role == InputRole::Targets)
@@ -108,8 +108,8 @@ public:
     return input.role == InputRole::TokenIds || input.role == InputRole::Labels ||
            input.role == InputRole::Shifted;
   }
-  /// Labels are the tokens after those of the window; moved by one, those are the window's again,
-  /// with the filler in place of the first.
+  /// Labels start one token later than ids. Labels shifted by one are the window itself again, with
+  /// the filler in place of the first token.
   void read(const Input &input, int64_t sample, int64_t first, int64_t n,
             void *out) const override {
     int64_t start = sample * sequence + first + (input.role == InputRole::Labels ? 1 : 0);
@@ -137,7 +137,7 @@ public:
     if (!targets)
       targets = inputOf(program, InputRole::Labels);
     if (const Input *shifted = inputOf(program, InputRole::Shifted); shifted && !targets) {
-      implied = *shifted; // a program that only infers
+      implied = *shifted; // a program without targets, for inference only
       implied.name = "labels";
       implied.role = InputRole::Targets;
       implied.filler = -100;
@@ -158,7 +158,7 @@ public:
     if (rows == 0)
       fail("%s: %s has no samples", option, path.c_str());
     if (rows < 0)
-      rows = 1; // no column carries the batch
+      rows = 1; // no column has a batch dimension
   }
 
   int64_t count() const override { return rows; }
@@ -203,7 +203,7 @@ public:
     if (file.find(input.name))
       return write(out, input.dtype, n,
                    [&](int64_t i) { return number(input, sample, first + i); });
-    // The tokens after those of `ids`; the targets after a first token.
+    // Labels are the next elements of `ids`; shifted inputs are the previous ones of `targets`.
     const Input &from = input.role == InputRole::Labels ? *ids : *targets;
     int64_t step = input.role == InputRole::Labels ? 1 : -1, size = from.globalShape[1];
     write(out, input.dtype, n, [&](int64_t i) {
@@ -232,7 +232,7 @@ private:
     return text.empty() ? "none" : text;
   }
 
-  /// A row per sample, or, of an input that does not carry the batch, the whole input.
+  /// Checks for one row per sample or, for an input without a batch dimension, for the full input.
   void checkColumn(const Input &input) {
     const StoredTensor &column = *file.find(input.name);
     Shape wanted = input.globalShape;
@@ -253,7 +253,7 @@ private:
     rows = wanted[0];
   }
 
-  /// Element `at` of a sample's row. Tokens and labels are checked: files are untrusted.
+  /// Returns element `at` of a sample's row. Tokens and labels are checked: files are untrusted.
   double number(const Input &input, int64_t sample, int64_t at) const {
     const StoredTensor &column = *file.find(input.name);
     int64_t width = 1;
@@ -298,7 +298,7 @@ private:
   const Input *ids, *targets;
   Input implied{};
   int64_t rows = -1;
-  std::vector<std::string> columns, absent; ///< names of inputs: in the file, and not
+  std::vector<std::string> columns, absent; ///< names of inputs that the file has, and lacks
   std::vector<const Input *> constants;     ///< inputs that are filled by their role
 };
 

@@ -19,7 +19,7 @@
 
 namespace partita_rt {
 
-/// The files that initial values come from, each opened once, and counts of values that are not finite.
+/// The files that initial values come from, each opened once, and counts of non-finite values.
 class InitialFiles {
 public:
   explicit InitialFiles(const Rank &rank) : found(size_t(rank.program->parameters.size())) {
@@ -37,7 +37,8 @@ public:
   std::unique_ptr<WeightsFile> given; ///< --init FILE
   std::vector<WeightMatch> matches;   ///< of each parameter, in `given`
 
-  /// Counts of a parameter's values, without those that another rank has too and counts.
+  /// Counts of a parameter's non-finite values, excluding those that another rank also has and
+  /// counts.
   struct NotFinite {
     int64_t nan = 0, infinite = 0;
   };
@@ -49,13 +50,14 @@ private:
 
 namespace {
 
-/// forRuns over this rank's shard of a parameter.
+/// Calls forRuns on this rank's shard of a parameter.
 template <typename Visit> void forPiece(const Rank &rank, const Parameter &parameter, Visit visit) {
   forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }
 
 /// A parameter's memory. `put(local, count, make)` sets elements from `local` on: make(to, first,
-/// n) writes numbers first ... first + n - 1 of them as floats, which are rounded if it is 16-bit.
+/// n) writes numbers first ... first + n - 1 of them as floats; a 16-bit parameter's are then
+/// rounded.
 template <typename T> struct Values {
   T *data;
   template <typename Make> void put(int64_t local, int64_t count, Make make) const {
@@ -73,14 +75,14 @@ template <typename T> struct Values {
   }
 };
 
-/// Does this rank's shard have padding? It is zero, and remains so.
+/// Does this rank's shard have padding? Padding is zero, and remains so.
 bool hasPadding(const Rank &rank, const Parameter &parameter) {
   int64_t inside = 0;
   forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
   return inside != parameter.localShape.elements();
 }
 
-/// On the device: a GPU draws faster than the host draws and copies.
+/// Draws on the device: a GPU draws faster than the host draws and copies.
 template <typename T>
 void fillFromRule(const Rank &rank, const Parameter &parameter, T *values, Fill rule,
                   uint64_t seed) {
@@ -106,7 +108,7 @@ void fillFromBytes(const Rank &rank, const Parameter &parameter, Values<T> value
   });
 }
 
-/// The runs come in the order of the full tensor, so one pass over the numbers finds them all.
+/// Reads varints. The runs come in the order of the full tensor, so one pass finds them all.
 template <typename T>
 void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> values,
                      const unsigned char *bytes, const FileSource &source) {
@@ -132,7 +134,7 @@ void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> val
   }
 }
 
-/// The columns of the stored matrix are the parameter's rows.
+/// Fills from a transposed matrix: the columns of the stored matrix are the parameter's rows.
 template <typename T>
 void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> values,
                     const unsigned char *bytes, DType dtype) {
@@ -147,7 +149,7 @@ void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> valu
   });
 }
 
-/// From a weights file; rank 0 prints which parameters were matched by shape only.
+/// Fills from a weights file; rank 0 prints which parameters matched by shape only.
 template <typename T>
 void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values, int index) {
   const WeightMatch &match = rank.initialFiles->matches[size_t(index)];
@@ -160,7 +162,7 @@ void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> val
     fillTransposed(rank, parameter, values, bytes, match.tensor->dtype);
   else
     fillFromBytes(rank, parameter, values, bytes, match.tensor->dtype);
-  // A parameter with a master is filled twice, as both.
+  // A parameter with a master is filled twice, once in each type.
   if (rank.rank == 0 && match.byShape && parameter.dtype == rank.program->parameters[index].dtype)
     std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
                 printable(parameter.name).c_str(), printable(*match.name).c_str(),
@@ -189,8 +191,8 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> value
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
-/// Counts the values of a file that nothing can be computed with: each once, on the first of the
-/// ranks that hold it.
+/// Counts a file's non-finite values, which make any result meaningless. Each is counted once, on
+/// the first of the ranks that hold it.
 template <typename T>
 void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Values<T> values) {
   if (!isFirstOwner(*rank.program, rank.coordinates, parameter.splits, parameter.stages))
@@ -205,7 +207,7 @@ void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Valu
   rank.initialFiles->found[size_t(index)] = found;
 }
 
-/// Fills `data`, a shard as `parameter` describes it: of parameter number `index` or of its master.
+/// Fills `data`, a shard that `parameter` describes, of parameter number `index` or its master.
 template <typename T>
 void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data, Fill fill,
                      const FileSource &source) {
@@ -249,7 +251,7 @@ void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource s
   setInitialValue(rank, piece, master.parameter, values, fill, source);
 }
 
-/// Each process has looked into the folder by itself; all must have found the same.
+/// Each process has looked into the folder by itself, so they must agree.
 static void checkAllResume(Rank &rank) {
   int64_t mine = rank.options->resume;
   std::vector<int64_t> all(size_t(rank.ranks));
@@ -263,7 +265,7 @@ static void checkAllResume(Rank &rank) {
 
 using NotFinite = InitialFiles::NotFinite;
 
-/// What all ranks have found, of each parameter.
+/// Combines the counts of all ranks, per parameter.
 static std::vector<NotFinite> foundByAll(const Rank &rank) {
   const std::vector<NotFinite> &found = rank.initialFiles->found;
   std::vector<int64_t> mine, all(size_t(rank.ranks) * found.size() * 2);
@@ -292,8 +294,8 @@ static std::vector<NotFinite> foundByAll(const Rank &rank) {
        what.c_str(), given ? rank.options->initFile.c_str() : "the model's file", more.c_str());
 }
 
-/// A run that starts from NaN computes NaN, and so does nearly every one that trains an infinite value.
-/// What one rank has found is an error on all.
+/// A run that starts from NaN computes NaN, and so does nearly every run that trains an infinite
+/// value. A value found by one rank is an error on all.
 static void checkAllFinite(const Rank &rank) {
   const Program &program = *rank.program;
   if (program.parameters.size() == 0)
@@ -313,7 +315,7 @@ static void checkAllFinite(const Rank &rank) {
                   int64_t(bad.size()) - 1);
   };
   check([](const NotFinite &count, const Parameter &) { return count.nan; }, "NaN");
-  bool trains = rank.options->steps.value_or(0) > 0; // what is not trained may be infinite: a mask
+  bool trains = rank.options->steps.value_or(0) > 0; // untrained values may be infinite: a mask
   check(
       [&](const NotFinite &count, const Parameter &parameter) {
         return trains && parameter.trainable ? count.infinite : 0;

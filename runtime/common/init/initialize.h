@@ -1,4 +1,4 @@
-// The parameters and optimizer states that a rank starts with.
+// Initializes a rank's parameters and optimizer states.
 
 #ifndef PARTITA_RT_COMMON_INITIALIZE_H
 #define PARTITA_RT_COMMON_INITIALIZE_H

@@ -1,4 +1,4 @@
-// Matching by name and shape (weights.h).
+// Matches tensors to parameters by name and shape (weights.h).
 
 #include "common/init/weights.h"
 
@@ -13,7 +13,7 @@ namespace partita_rt {
 
 namespace {
 
-/// How to export so that names are kept.
+/// Advice on how to export so that names are kept.
 constexpr char kKeepNames[] = "exporters that fold constants lose names; torch.onnx.export keeps "
                               "them with optimize=False (dynamo) or do_constant_folding=False";
 
@@ -22,7 +22,7 @@ bool endsInName(const std::string &text, const std::string &end) {
          text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// The length of the name in which the other one ends, 0 if neither does.
+/// Returns the length of the shorter name if the longer one ends in it, else 0.
 size_t commonEnd(const std::string &a, const std::string &b) {
   return endsInName(a, b) ? b.size() : endsInName(b, a) ? a.size() : 0;
 }
@@ -57,8 +57,8 @@ private:
     const std::string *name; ///< of a tensor
   };
 
-  /// A computed parameter must not match by accident: it may have the name or the shape of one of the
-  /// model's.
+  /// Fails for a computed parameter unless the file is a program's own and has its name. A tensor of
+  /// the model with the same name or shape would match by accident.
   void checkComputed(const Parameter &parameter) const {
     if (!file.isOfProgram() || !file.find(parameter.name))
       fail(
@@ -89,7 +89,8 @@ private:
         entry->second.shape != program.parameters[parameter].globalShape;
   }
 
-  /// The name of the master, where a checkpoint has one for this 16-bit tensor; else the name.
+  /// Returns the name of the master, if a checkpoint has one for this 16-bit tensor; else the name
+  /// itself.
   std::string unrounded(const std::string &name) {
     std::string masterName =
         masterIn(name, [&](const std::string &each) { return file.find(each); });
@@ -131,7 +132,7 @@ private:
          program.parameters[i].name, program.parameters[j].name, kKeepNames);
   }
 
-  /// The names with the longest common end first: 'model.encoder.norm' is 'encoder.norm' and not 'norm'.
+  /// Matches the longest common ends first: 'model.encoder.norm' is 'encoder.norm', not 'norm'.
   void matchSuffixes() {
     std::map<size_t, std::vector<Pair>, std::greater<>> byLength;
     for (int64_t i = 0; i < program.parameters.size(); ++i)
@@ -152,7 +153,7 @@ private:
     }
   }
 
-  /// Pairs are in the order of parameters.
+  /// Fails if a pair is ambiguous. Pairs are in the order of parameters.
   void checkUnique(const std::vector<Pair> &pairs) const {
     for (size_t first = 0, next; first < pairs.size(); first = next) {
       Names candidates;

@@ -1,4 +1,4 @@
-// Comparing what was issued with what was announced (census.h).
+// Compares issued collectives with announced ones (census.h).
 
 #include "common/mesh/census.h"
 

@@ -14,36 +14,36 @@
 
 namespace partita_rt {
 
-/// Calls and bytes of collectives by group and kind, messages by channel, copied bytes: since the
-/// start, or since another point.
+/// Calls and bytes of collectives by group and kind, messages by channel, and copied bytes: since
+/// the start, or since an earlier point.
 struct Issued {
   struct OfName {
-    int ranks = 0; ///< of the group that the rank is in; 0 where it is in none
+    int ranks = 0; ///< in the rank's group; 0 if it is in none
     CollectiveCount counts[kCollectiveKinds];
   };
   std::vector<std::pair<std::string, OfName>> groups; ///< in the order of their first rows
-  std::vector<MessageCount> messages; ///< by row; zero where the rank is at neither end
+  std::vector<MessageCount> messages; ///< by row; zero if the rank is at neither end
   TransferBytes transfers;
   explicit Issued(const Rank &rank);
-  /// The difference from an earlier one of the same rank.
+  /// Returns the difference from earlier counts of the same rank.
   Issued since(const Issued &before) const;
 };
 
-/// The messages over a channel that the stage announces.
+/// Returns the messages over a channel that the stage announces.
 MessageCount announcedMessages(const Stage &stage, int channel);
 
-/// Throws Error where one step differs from the stage's census, or from its announced messages or
+/// Throws Error if one step differs from the stage's census, or from its announced messages or
 /// transfers.
 void checkCensus(const Rank &rank, const Issued &step);
 void checkMessages(const Rank &rank, const Issued &step);
-/// Throws Error where the ends of a channel have started different messages so far, for transports
+/// Throws Error if the ends of a channel have started different messages so far, for transports
 /// that do not compare them (NCCL). All ranks call it.
 void compareEnds(Rank &rank);
 void checkTransfers(const Rank &rank, const TransferBytes &step);
 /// Throws Error if a collective, a message or a copy was started and not waited for.
 void checkNothingUnderWay(const Rank &rank);
 
-/// The census as text: every collective and message of a step and why.
+/// Returns the census as text: every collective and message of a step, with its reason.
 std::string censusText(const Program &program);
 
 } // namespace partita_rt

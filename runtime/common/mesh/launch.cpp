@@ -1,4 +1,4 @@
-// What every target's launch needs (launch.h).
+// Launch functions common to all targets (launch.h).
 
 #include "common/mesh/launch.h"
 #include "common/run_options.h"

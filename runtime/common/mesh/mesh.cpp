@@ -1,4 +1,4 @@
-// Places on the mesh (mesh.h).
+// Coordinates on the mesh (mesh.h).
 
 #include "common/mesh/mesh.h"
 
@@ -87,7 +87,7 @@ std::vector<Membership> membershipsOf(const Rank &rank) {
 std::vector<ChannelPlace> channelsOf(const Rank &rank) {
   const Program &program = *rank.program;
   std::vector<ChannelPlace> places;
-  int below = 1; // ranks from one stage to the next
+  int below = 1; // ranks per stage
   for (int64_t axis = program.mesh.size() - 1; axis > program.stageAxis; --axis)
     below *= program.mesh[axis].size;
   for (int row = 0; row < int(program.channels.size()); ++row) {

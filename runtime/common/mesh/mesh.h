@@ -1,4 +1,4 @@
-// The mesh: coordinates of ranks, groups and channels, whatever they communicate through.
+// The mesh: coordinates of ranks, groups and channels, independent of the transport.
 
 #ifndef PARTITA_RT_COMMON_MESH_H
 #define PARTITA_RT_COMMON_MESH_H
@@ -13,19 +13,19 @@ namespace partita_rt {
 /// "dp=2,tp=2", or "one rank".
 std::string meshText(const Program &program);
 
-/// Product of the axes' sizes.
+/// Returns the product of the axes' sizes.
 int rankCount(const Program &program);
 
 /// " of stage 1", for messages and reports; "" for a program with one stage.
 std::string ofStage(const Program &program, int stage);
 
-/// "rank 2", or "rank 2 of stage 1" of a program with several stages.
+/// Returns "rank 2", or "rank 2 of stage 1" in a program with several stages.
 std::string rankText(const Program &program, int rank);
 
 /// "slot 4 (forward of h.2, micro-batch 1)"; "" for none.
 std::string slotText(const Slot &slot);
 
-/// "slot 4 (...): " before an error of the rank, if it is at a slot.
+/// Returns "slot 4 (...): ", for the start of an error of the rank, if it is at a slot.
 std::string atSlot(const Rank &rank);
 
 /// Sets rank, ranks, coordinates and stage: the last axis varies fastest.
@@ -35,12 +35,12 @@ void placeOnMesh(Rank &rank, const Program &program, int number);
 struct Membership {
   int row;
   const char *name;
-  std::vector<int> ranks; ///< in ascending order; empty if the rank is in none
+  std::vector<int> ranks; ///< ascending; empty if the rank is in none
   int position = -1;      ///< of the rank
   int size() const { return int(ranks.size()); }
 };
 
-/// One for each row, in their order, which is the same on all ranks.
+/// Returns one per row, in the rows' order, which is the same on all ranks.
 std::vector<Membership> membershipsOf(const Rank &rank);
 
 /// A rank's place at one end of a channel.
@@ -52,7 +52,7 @@ struct ChannelPlace {
   std::string selfText, peerText; ///< "rank 2 of stage 1"
 };
 
-/// One for each channel that the rank is at an end of, in the order of their rows.
+/// Returns one per channel that the rank is at an end of, in the order of their rows.
 std::vector<ChannelPlace> channelsOf(const Rank &rank);
 
 } // namespace partita_rt

@@ -39,7 +39,7 @@ std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine
 
 namespace {
 
-/// The rank's end of the channel, if it is the one that sends, or that receives.
+/// Returns the rank's end of the channel; throws Error if it is not the sending (or receiving) end.
 ChannelEnd &endOf(const Rank &rank, int channel, bool sends, const char *why) {
   const Program &program = *rank.program;
   const char *verb = sends ? "send" : "receive";
@@ -158,7 +158,7 @@ void endSlots(Rank &rank) {
 
 //===-- Tests -------------------------------------------------------------------------------===//
 
-/// Of splitmix64: the next state, and its number.
+/// Advances the state of splitmix64 and returns its number.
 static uint64_t nextRandom(uint64_t &state) {
   uint64_t x = state += 0x9e3779b97f4a7c15;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;

@@ -1,4 +1,5 @@
-// A message as the transports of all targets see it, and what the two ends of its channel compare.
+// A message as the transports of all targets see it, with the data that the two ends of its channel
+// compare.
 
 #ifndef PARTITA_RT_COMMON_MESSAGE_H
 #define PARTITA_RT_COMMON_MESSAGE_H
@@ -10,13 +11,13 @@
 
 namespace partita_rt {
 
-/// What the two ends compare; plain data, so that it can be sent.
+/// The data that the two ends compare; plain, so that they can be sent.
 struct MessageSignature {
-  uint64_t number = 0;  ///< in its channel, from 1, marks included
-  int64_t messages = 0; ///< started so far, this one included: its number in reports
+  uint64_t number = 0;  ///< within its channel, from 1, marks included
+  int64_t messages = 0; ///< started so far, including this one: its number in reports
   int64_t bytes = 0;
   int64_t pieces = 0;
-  uint64_t sizes = 0; ///< of the pieces, as a fingerprint
+  uint64_t sizes = 0; ///< a fingerprint of the buffers' sizes
   int64_t microBatch = -1;
   uint8_t dtype = 0;
   uint8_t isMark = 0; ///< a mark, not a message: the end of a step, or of the program
@@ -36,27 +37,27 @@ struct ChannelEnd::Message {
     char *data;
     int64_t bytes;
   };
-  MessageSignature signature; ///< the number is the transport's to set
+  MessageSignature signature; ///< the transport sets the number
   std::vector<Buffer> pieces;
 };
 
-/// "messages over channel onward differ: rank 0 of stage 0 sends #3 (...), rank 2 of stage 1
-/// receives #3 (...)", whichever end notices.
+/// Returns "messages over channel onward differ: rank 0 of stage 0 sends #3 (...), rank 2 of stage
+/// 1 receives #3 (...)", whichever end notices.
 std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine,
                          const MessageSignature &theirs);
 
-/// A mark that both ends make after the messages of a step, or of the program, so that a surplus
-/// message is noticed. Need not be waited for. `why`: "the end of a step".
+/// Starts a mark, which both ends make after the messages of a step, or of the program, so that a
+/// surplus message is noticed. Need not be waited for. `why`: "the end of a step".
 PendingMessage markEnd(ChannelEnd &end, const char *why);
 
 /// PARTITA_RT_CHANNELS, for tests: `rendezvous` and `delays:SEED`, separated by a comma.
 struct ChannelTests {
-  bool rendezvous = false; ///< no wait for a send returns before its receive has started
+  bool rendezvous = false; ///< waits for sends return only after the receive has started
   uint64_t delays = 0;     ///< a seed; 0: none
 };
 /// Throws Error if PARTITA_RT_CHANNELS is anything else.
 ChannelTests channelTests();
-/// The seed of one rank's end of a row.
+/// Returns the seed of one rank's end of a row.
 uint64_t delaysOf(const ChannelTests &tests, int rank, int row);
 
 } // namespace partita_rt

@@ -54,7 +54,7 @@ void addItems(std::vector<Item> &items, const Piece &piece, CollectiveKind, int)
       {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count});
 }
 
-/// One item per block.
+/// Adds one item per block.
 void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind kind, int ranks) {
   int64_t part = transfer.count * sizeOf(transfer.dtype), whole = part * ranks;
   int64_t fromStep = rowOf(kind).from == Extent::Full ? whole : part,

@@ -1,4 +1,4 @@
-// A collective as the transports of all targets see it, and what ranks compare of it.
+// A collective as the transports of all targets see it, with the data that ranks compare.
 
 #ifndef PARTITA_RT_COMMON_REQUEST_H
 #define PARTITA_RT_COMMON_REQUEST_H
@@ -12,10 +12,10 @@
 namespace partita_rt {
 
 /// Do the transports perform a collective of this form? They read the row, not the kind:
-///   in place   a reduction, or the root's values, in buffers of equal size
+///   in place   a reduction, or a copy of the root's values, in buffers of equal size
 ///   to shards  a reduction of full tensors
-///   to full    what all ranks have for this one, in their order: shards, or a block of each full
-///              tensor; not reduced
+///   to full    all ranks' data for this one, in rank order, not reduced: shards, or a block of
+///              each full tensor
 constexpr bool isPerformed(const CollectiveRow &row) {
   if (row.inPlace)
     return row.from == Extent::Shard && row.to == Extent::Shard;
@@ -29,14 +29,15 @@ constexpr bool allPerformed() {
 }
 static_assert(allPerformed(), "a row of collectives.h has a form that no transport performs");
 
-/// One piece: `count` elements of the part (of the buffer itself for all_reduce and broadcast).
+/// One buffer: `count` elements of the shard (of the buffer itself for all_reduce and broadcast).
 struct Item {
   const char *from;
   char *to;
   int64_t count;
-  int64_t whole = INT64_MAX; ///< elements of the whole that is behind `from` or `to`
+  int64_t whole = INT64_MAX; ///< elements of the full tensor at `from` or `to`
 
-  /// Of n elements from `offset` of rank `part`'s part, those that the whole has.
+  /// Returns how many of n elements from `offset` of rank `part`'s shard are inside the full
+  /// tensor.
   int64_t inside(int part, int64_t offset, int64_t n) const {
     return std::clamp<int64_t>(whole - (part * count + offset), 0, n);
   }
@@ -50,14 +51,14 @@ struct Communicator::Request {
   const char *why = "";
   std::vector<Item> items;
 
-  /// Elements over all pieces, of one rank's part.
+  /// Returns the elements of one rank's shards over all items.
   int64_t elements() const;
-  /// Bytes by the census's convention (comm.h).
+  /// Returns the bytes by the census's convention (comm.h).
   int64_t bytes(int groupSize) const;
 };
 
-/// Calls visit(item, offset, position, n) for the parts of the items that make up elements
-/// [begin, begin + count) of their concatenation: n elements from `offset` of the item stand at
+/// Calls visit(item, offset, position, n) for the subranges of the items that make up elements
+/// [begin, begin + count) of their concatenation: n elements from `offset` of the item are at
 /// `position` of the range.
 template <typename Visit>
 void forItems(const std::vector<Item> &items, int64_t begin, int64_t count, Visit visit) {
@@ -70,8 +71,8 @@ void forItems(const std::vector<Item> &items, int64_t begin, int64_t count, Visi
   }
 }
 
-/// What ranks compare before they touch each other's data; plain memory, so that it can lie in a
-/// shared window or travel in a message.
+/// The data that ranks compare before they touch each other's buffers; plain memory, so that it can
+/// lie in a shared window or travel in a message.
 struct Signature {
   uint64_t number = 0;
   int64_t bytes = 0;
@@ -93,8 +94,8 @@ struct Signature {
 
 Signature signatureOf(const Communicator::Request &request, uint64_t number, int groupSize);
 
-/// "collectives differ between the ranks of axis dp: rank 1 is at ..., rank 0 at ...", the higher
-/// rank first, whichever notices.
+/// Returns "collectives differ between the ranks of axis dp: rank 1 is at ..., rank 0 at ...", the
+/// higher rank first, whichever notices.
 std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
                          const Signature &b);
 

@@ -1,4 +1,4 @@
-// Checks the tables of a program before anything runs: an emitter's mistake is one message too.
+// Checks the tables of a program before anything runs, so that an emitter's mistake is one message.
 
 #include "common/mesh/census.h"
 #include "common/run/options.h"
@@ -54,7 +54,7 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
     fail("%s has %lld factors, more than %d", what.c_str(), (long long)factors, kMaxDims);
   Splits equal = alike(splits);
   auto [shape, plain] = factored(global, equal);
-  const Split *next = plain.begin(); // in the order of the dimensions
+  const Split *next = plain.begin(); // in the order of dimensions
   for (int dim = 0; dim < global.rank; ++dim)
     for (const Split &split : equal) {
       if (split.dim != dim)
@@ -86,7 +86,7 @@ void checkOffset(const std::string &what, int64_t offset, int64_t bytes, int64_t
          (long long)offset, (long long)bytes, memory, (long long)limit);
 }
 
-/// `check(stage)` for all stages of a set, which are stages of the program.
+/// Calls `check(stage)` for all stages of a set, which must be stages of the program.
 template <typename Check>
 void forStages(const Program &program, const std::string &what, const StageSet &stages,
                Check check) {
@@ -100,7 +100,8 @@ void forStages(const Program &program, const std::string &what, const StageSet &
     fail("%s is on no stage", what.c_str());
 }
 
-/// A parameter or state within its home's memory, of a type that initial values are rounded to.
+/// Checks that a parameter or state lies within its home's memory and has a type that initial
+/// values can be rounded to.
 template <typename Tensor>
 void checkHome(const Program &program, const std::string &what, const Tensor &tensor,
                const StageSet &stages) {
@@ -115,7 +116,7 @@ void checkHome(const Program &program, const std::string &what, const Tensor &te
   });
 }
 
-/// As many stages as places along their axis, all with the same entry points.
+/// Checks that there is one stage per place along the stage axis, all with the same entry points.
 void checkStages(const Program &program) {
   if (program.stageAxis < -1 || program.stageAxis >= program.mesh.size())
     fail("the stages are along axis %d of %lld", program.stageAxis, (long long)program.mesh.size());

@@ -1,4 +1,4 @@
-// TensorBoard's event files (event_file.h).
+// Writes TensorBoard's event files (event_file.h).
 
 #include "common/run/event_file.h"
 
@@ -16,7 +16,7 @@ namespace partita_rt {
 
 namespace {
 
-/// Little-endian, whatever the machine is.
+/// Returns the little-endian bytes of a value, on any machine.
 template <typename T> std::string littleEndian(T value) {
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));

@@ -10,8 +10,8 @@
 //     SummaryMetadata 1 plugin_data { 1 plugin_name ("text": TensorBoard's page of texts) }
 //     SessionLog      1 status (1: start)
 //
-// All little-endian. One file per run: a resumed run begins a new one, whose session log makes
-// TensorBoard discard what older files have from its first step on.
+// All little-endian. There is one file per run: a resumed run begins a new one, whose session log
+// makes TensorBoard discard older files' events from its first step on.
 
 #ifndef PARTITA_RT_COMMON_EVENT_FILE_H
 #define PARTITA_RT_COMMON_EVENT_FILE_H
@@ -27,15 +27,16 @@ namespace partita_rt {
 class EventFile {
 public:
   /// Makes the folder and its missing parents, and in it events.out.tfevents.TIME.HOST.PID.N. If
-  /// `firstStep` is above 0, TensorBoard discards other files' events from it on. Throws Error.
+  /// `firstStep` is above 0, TensorBoard discards other files' events from that step on. Throws
+  /// Error.
   EventFile(const std::string &folder, int64_t firstStep);
   ~EventFile();
   EventFile(const EventFile &) = delete;
   EventFile &operator=(const EventFile &) = delete;
 
-  /// One event: values by their tags.
+  /// Adds one event: values by their tags.
   void add(int64_t step, const std::vector<std::pair<std::string, double>> &values);
-  /// One event: a text, of any bytes, for TensorBoard's page of texts.
+  /// Adds one event: a text, of any bytes, for TensorBoard's page of texts.
   void addText(int64_t step, const std::string &tag, const std::string &bytes);
 
 private:

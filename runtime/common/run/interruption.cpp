@@ -1,4 +1,4 @@
-// Handling signals (interruption.h). A handler may use plain memory and atomics only, and signals
+// Handles signals (interruption.h). A handler may use plain memory and atomics only, and signals
 // belong to the process: hence the globals.
 
 #include "common/run/interruption.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kSameNanoseconds = 1'000'000'000; ///< two signals within this are one
 
-std::atomic<int> waiting{0}; ///< ranks of this process that let signals wait
+std::atomic<int> waiting{0}; ///< ranks of this process that defer signals
 std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
 std::atomic<int> endedBy{0}; ///< the signal that all ranks have stopped for
@@ -29,7 +29,7 @@ bool prints = true;
 char program[256];
 char folder[PATH_MAX];
 
-/// A line of text, put together without allocating memory.
+/// A line of text, assembled without allocating memory.
 class Line {
 public:
   Line &operator<<(const char *more) {
@@ -39,7 +39,7 @@ public:
   }
   void write() {
     text[size++] = '\n';
-    ssize_t ignored = ::write(STDERR_FILENO, text, size); // an error has nowhere to go
+    ssize_t ignored = ::write(STDERR_FILENO, text, size); // nowhere to report an error
     (void)ignored;
   }
 
@@ -50,7 +50,7 @@ private:
 
 Line lineOf(const char *before, int signal) {
   Line line;
-  // Replaces the line of progress.
+  // Replace the line of progress.
   line << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << program << before << signalName(signal);
   return line;
 }
@@ -129,9 +129,9 @@ int notedSignal() { return noted; }
 void setEndedBy(int signal) { endedBy = signal; }
 
 void printNoted(int signal) {
-  // The reader of the output, such as tee, may have got the signal too and be gone.
+  // The reader of the output, such as tee, may have received the signal too and be gone.
   std::signal(SIGPIPE, SIG_IGN);
-  if (prints && !printed.exchange(true)) // the handler and a rank may both call it
+  if (prints && !printed.exchange(true)) // both the handler and a rank may call this
     (lineOf(": ", signal) << ": finishing the step and writing a checkpoint to " << folder
                           << "; signal again after a second to stop at once")
         .write();
@@ -139,7 +139,7 @@ void printNoted(int signal) {
 
 void endBySignal(int signal) {
   std::signal(signal, SIG_DFL);
-  raise(signal); // called from the signal's own handler, it acts when that returns
+  raise(signal); // if called from the signal's own handler, it acts when that returns
 }
 
 } // namespace partita_rt

@@ -1,7 +1,7 @@
 // SIGINT, SIGTERM and SIGHUP: the process prints one line, removes its temporary files and ends by
 // the signal. While it trains with a folder for checkpoints, the first signal is only noted: the
 // ranks finish the step, save, and then end by that signal. A signal that was ignored when the
-// program started (nohup) stays ignored.
+// program started (nohup) remains ignored.
 //
 // Launchers send a signal twice (`timeout` to the process and to its group, a terminal to the group
 // and then `partita run`), so a second one counts only if it comes at least a second after the first.
@@ -13,12 +13,13 @@
 
 namespace partita_rt {
 
-/// From here on signals are handled. Only the first process of a launch prints.
+/// Installs the handlers. Only the first process of a launch prints.
 void handleSignals(const char *program, bool isFirst);
-/// The folder for checkpoints, "" for none; before ranks start.
+/// Sets the folder for checkpoints, "" for none; call it before ranks start.
 void setCheckpointFolder(const std::string &folder);
 
-/// From begin() to end() a first signal is only noted, if there is a folder for checkpoints.
+/// A scope in which signals are deferred: from begin() to end() a first signal is only noted, if
+/// there is a folder for checkpoints.
 class SignalsWait {
 public:
   SignalsWait() = default;
@@ -32,12 +33,12 @@ private:
   bool waits = false;
 };
 
-/// The signal that was noted; 0 when none was.
+/// Returns the signal that was noted; 0 if none was.
 int notedSignal();
-/// Prints, once, what this process does about a signal that it or another rank's process has noted.
+/// Prints, once, how this process handles a signal that it or another rank's process has noted.
 void printNoted(int signal);
-/// All ranks have stopped for this signal: a process that the launcher signals from now on ends by
-/// this one, and prints nothing.
+/// Records that all ranks have stopped for this signal: a process that the launcher signals from
+/// now on ends by this one, and prints nothing.
 void setEndedBy(int signal);
 /// "SIGTERM".
 const char *signalName(int signal);

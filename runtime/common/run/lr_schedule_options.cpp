@@ -26,7 +26,8 @@ const LrScheduleKey *keyFor(const MemberOption &option, LrScheduleKind kind) {
   return nullptr;
 }
 
-/// The options are for our own schedules; DeepSpeed's have keys, or nothing like it.
+/// Fails unless the option applies to the schedule: DeepSpeed's schedules have keys instead, or no
+/// counterpart.
 void checkMember(const MemberOption &option, const RunOptions &options) {
   LrScheduleKind kind = options.lrSchedule.kind;
   const char *name = nameOf(kind);

@@ -9,10 +9,10 @@
 
 namespace partita_rt {
 
-/// Puts --warmup-steps, --schedule-steps and --min-lr-ratio into the schedule, once all options have
-/// been read. Throws Error for an option that the schedule ignores or has a key of its own for, for a
-/// schedule that ignores a given --lr, and for betas that the optimizer does not have or that grow to
-/// 1 in this run. `given`: the options of the command line.
+/// Applies --warmup-steps, --schedule-steps and --min-lr-ratio to the schedule, once all options
+/// have been read. Throws Error for an option that the schedule ignores or has its own key for, for
+/// a schedule that ignores a given --lr, and for betas that the optimizer lacks or that reach 1 in
+/// this run. `given`: the options of the command line.
 void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program);
 

@@ -1,4 +1,4 @@
-// The main() of emitted programs: errors of the set-up are found before a rank starts, and reported
+// Implements main() of emitted programs. Set-up errors are found before a rank starts, and reported
 // once.
 
 #include "common/checkpoint/checkpoint.h"
@@ -30,7 +30,7 @@ namespace partita_rt {
 
 namespace {
 
-/// Fails now rather than at the end of the run, when the file is written.
+/// Fails now rather than at the end of the run, when the file would be written.
 void checkWritable(const char *option, const std::string &path) {
   if (path.empty())
     return;
@@ -43,10 +43,10 @@ void checkWritable(const char *option, const std::string &path) {
     fail("%s: %s is a folder", option, path.c_str());
 }
 
-/// For a folder that is made later, so that a run which fails before leaves none.
+/// Checks a folder that is made later, so that a run that fails before leaves none.
 void checkCanMake(const char *option, const std::string &path) {
   struct stat status;
-  std::string around = path; // becomes the nearest parent that exists
+  std::string around = path; // becomes the nearest existing parent
   while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
     size_t end = around.find_last_not_of('/');
     size_t slash = end == std::string::npos ? end : around.rfind('/', end);
@@ -59,7 +59,7 @@ void checkCanMake(const char *option, const std::string &path) {
     fail("%s: cannot make the folder %s: %s", option, path.c_str(), std::strerror(errno));
 }
 
-/// The folder for checkpoints is made with the first one.
+/// Checks the folder for checkpoints, which is made with the first one.
 void checkCheckpoints(const Program &program, const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
@@ -67,8 +67,8 @@ void checkCheckpoints(const Program &program, const std::string &path) {
   checkCanMake("--checkpoint", path);
 }
 
-/// Do two paths name one file, whether it exists yet or not? False for what is not a regular file, such
-/// as a terminal or /dev/null: nothing in it can be lost.
+/// Do two paths name one file, whether or not it exists yet? False for anything but a regular file,
+/// such as a terminal or /dev/null: nothing in it can be lost.
 bool isSameFile(const std::string &a, const std::string &b) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -115,7 +115,7 @@ void checkOutputs(const Program &program, const RunOptions &o) {
   add("--forward", o.forward);
 }
 
-/// Fails unless the files with initial values are still those that the program was compiled against.
+/// Fails if the files with initial values have changed since the program was compiled.
 void checkModelFiles(const Program &program, const RunOptions &options) {
   for (const ModelFile &known : program.modelFiles) {
     std::string path = modelPath(program, options, known.path);
@@ -130,7 +130,8 @@ void checkModelFiles(const Program &program, const RunOptions &options) {
   }
 }
 
-/// A step's samples are a function of its number and of the data, so other data are another run.
+/// A step's samples are a function of its number and of the data, so with other data it is another
+/// run.
 void checkSameData(const Session &session, const CheckpointInfo &info) {
   const RunOptions &options = session.options;
   if (info.data != session.dataIdentity && !options.newData)
@@ -150,7 +151,7 @@ void openSession(Session &session, const World &world, const Program &program) {
     options.resume = hasCheckpoint(options.checkpoint);
   bool saves = !options.checkpoint.empty() && options.steps.value_or(0) > 0;
   if (saves && !options.resume && !options.overwrite)
-    checkNoCheckpoint(program, options.checkpoint); // each process, before any can save
+    checkNoCheckpoint(program, options.checkpoint); // in each process, before any can save
   if (options.resume) {
     info = readCheckpointInfo(options.checkpoint);
     checkSameModel(program, options.checkpoint);
@@ -205,7 +206,7 @@ bool onlyCensus(const RunOptions &options) {
          options.dumpParameters.empty() && options.forward.empty();
 }
 
-/// Is there a text to print and no run?
+/// Do the options ask only for a text to print, not for a run?
 bool onlyText(const RunOptions &options) {
   return options.help || options.version || onlyCensus(options);
 }
@@ -231,7 +232,7 @@ void printText(const Program &program, const RunOptions &options) {
 } // namespace
 
 int programMain(int argc, char **argv, const Program &program) {
-  std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` is an error of its write
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` fails its write instead
   handleSignals(program.name, World::isFirstStarted());
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
@@ -253,7 +254,7 @@ int programMain(int argc, char **argv, const Program &program) {
   Session session;
   std::string error;
   try {
-    timeoutSeconds(); // errors in the environment are reported now
+    timeoutSeconds(); // report errors in the environment now
     asksForMessages();
     channelTests();
     checkProgram(program);
@@ -282,7 +283,7 @@ int programMain(int argc, char **argv, const Program &program) {
   if (!error.empty())
     return say(error);
   if (signal) {
-    joined.reset(); // all ranks are done: none ends before the others know
+    joined.reset(); // all ranks are done; none ends before the others know
     endBySignal(signal);
   }
   return 0;

@@ -1,4 +1,4 @@
-// Progress and logs (metrics.h).
+// Writes progress and logs (metrics.h).
 
 #include "common/run/metrics.h"
 
@@ -62,7 +62,7 @@ std::string flopsText(double flops, const char *unit) {
 
 //===-- Log ---------------------------------------------------------------------------------===//
 
-/// The log's columns, in order: older readers know the first six.
+/// Returns the log's columns, in order: older readers know the first six.
 static std::string logHeader(LogColumns which) {
   std::string header = "step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss,"
                        "loss_scale,skipped_steps,model_flops_per_second,first_nonfinite";
@@ -73,7 +73,7 @@ static std::string logHeader(LogColumns which) {
   return header;
 }
 
-/// A comma in a quoted cell belongs to it.
+/// Counts the columns. A comma in a quoted cell belongs to the cell.
 static size_t columnsOf(const std::string &line) {
   size_t columns = 1;
   bool quoted = false;
@@ -84,7 +84,7 @@ static size_t columnsOf(const std::string &line) {
   return columns;
 }
 
-/// A name as a cell: one line, quoted where it has to be.
+/// Returns a name as a cell: one line, quoted if necessary.
 static std::string textCell(std::string name) {
   for (char &c : name)
     c = uint8_t(c) < ' ' ? ' ' : c;
@@ -124,7 +124,7 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
   begin(kept, resumedAt > 0);
 }
 
-/// Opens the file, and locks it if it is a regular one: two runs must not write one log.
+/// Opens the file, and locks it if it is a regular one: two runs must not write to one log.
 void StepLog::claim() {
   for (;;) {
     int opened = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -140,7 +140,7 @@ void StepLog::claim() {
       close(descriptor);
       fail("--log: another run writes %s; give each run a log of its own", path.c_str());
     }
-    // The other run may have replaced the file in between.
+    // The other run may have replaced the file in the meantime.
     if (stat(path.c_str(), &named) == 0 && named.st_dev == status.st_dev &&
         named.st_ino == status.st_ino)
       return;
@@ -148,7 +148,7 @@ void StepLog::claim() {
 }
 
 /// Starts the file with these lines. A log that continues is replaced atomically, so a run that is
-/// killed meanwhile loses nothing of it.
+/// killed meanwhile loses none of it.
 void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
   std::string text;
   for (const std::string &line : lines)
@@ -176,7 +176,7 @@ void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
 StepLog::~StepLog() { std::fclose(file); }
 
 void StepLog::add(const StepLine &line) {
-  // Nine digits identify a float: equal lines are equal bits. A cell is empty where the program does
+  // Nine digits identify a float: equal lines mean equal bits. A cell is empty if the program does
   // not compute the value.
   std::string text = std::to_string(line.step) + "," + format("%.9g", double(line.report.loss));
   auto cell = [&](bool known, const char *pattern, double value) {
@@ -229,7 +229,7 @@ void TensorBoard::add(const StepLine &line) {
   if (line.validationLoss)
     add("validation_loss", *line.validationLoss);
   for (int kind = 0; line.times && kind < kWorkKinds; ++kind) {
-    // DeepSpeed calls the optimizer's part of a step its step.
+    // DeepSpeed's "step" is the optimizer's part of a step.
     std::string name = Work(kind) == Work::Update ? "step" : nameOf(Work(kind));
     add(("elapsed_time_ms_" + name).c_str(), 1e3 * (*line.times)[size_t(kind)]);
   }
@@ -240,7 +240,7 @@ void TensorBoard::add(const StepLine &line) {
 
 //===-- Progress ----------------------------------------------------------------------------===//
 
-/// Open MPI gives its processes a terminal of their own whatever its own output is.
+/// Open MPI gives its processes a terminal of their own, whatever its own output is.
 static bool underMpirun() { return std::getenv(kOpenMpi.ranks); }
 
 Progress::Progress(const RunOptions &options, int64_t firstStep)

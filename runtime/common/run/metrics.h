@@ -1,4 +1,4 @@
-// What a run reports: progress, the log, TensorBoard. Rank 0 only.
+// A run's reports: progress, the log, TensorBoard. Rank 0 only.
 
 #ifndef PARTITA_RT_COMMON_METRICS_H
 #define PARTITA_RT_COMMON_METRICS_H
@@ -20,32 +20,32 @@ namespace partita_rt {
 /// Seconds by kind of work.
 using WorkTimes = std::array<double, kWorkKinds>;
 
-/// One step's line.
+/// The data of one step's line.
 struct StepLine {
   int64_t step;
-  int64_t samples; ///< of the run so far, this step's included
+  int64_t samples; ///< of the run so far, including this step
   StepReport report;
   float learningRate;
   double seconds; ///< of the step
   double unitsPerSecond;
   const char *unit;      ///< "tokens" or "samples"
-  double flopsPerSecond; ///< model FLOP/s of all ranks together; 0 where it is not known
+  double flopsPerSecond; ///< model FLOP/s of all ranks together; 0 if unknown
   std::optional<double> validationLoss;
-  /// Of a step that was skipped: the first parameter whose gradient is not finite. Else "".
+  /// For a skipped step, the first parameter whose gradient is not finite; else "".
   std::string nonfinite;
   std::optional<WorkTimes> times;             ///< with --breakdown
-  std::optional<std::array<double, 2>> betas; ///< of a schedule that sets them
+  std::optional<std::array<double, 2>> betas; ///< if the schedule sets them
 };
 
-/// Columns that not every log has.
+/// Optional columns of the log.
 struct LogColumns {
   bool betas = false, times = false;
 };
 
-/// CSV with a header line. Betas that the schedule sets, and times by kind, are additional columns
-/// after all others. On resume, lines after the checkpoint's step are dropped, and missing columns
-/// are filled in. Throws Error unless the columns of the log and those of this run are equal or one
-/// list continues the other.
+/// The log: CSV with a header line. Betas that the schedule sets, and times by kind, are additional
+/// columns after all others. On resume, lines after the checkpoint's step are dropped, and missing
+/// columns are filled in. Throws Error unless the columns of the log and those of this run are
+/// equal or one list continues the other.
 class StepLog {
 public:
   StepLog(const std::string &path, int64_t resumedAt, LogColumns which);
@@ -59,17 +59,17 @@ private:
   void begin(const std::vector<std::string> &lines, bool goesOn);
   std::string path;
   FILE *file = nullptr;
-  int descriptor = -1; ///< of the file, which it locks
+  int descriptor = -1; ///< of the locked file
   LogColumns which;
   size_t columns; ///< of the file
 };
 
-/// The same as TensorBoard's scalars, over samples: what DeepSpeed's monitor writes under its tags
-/// (Train/Samples/train_loss, lr, loss_scale, elapsed_time_ms_forward, ...), the rest beside it, and
-/// the parameter for which a step was skipped as text.
+/// The same values as TensorBoard's scalars, over samples: those of DeepSpeed's monitor under its
+/// tags (Train/Samples/train_loss, lr, loss_scale, elapsed_time_ms_forward, ...), the rest beside
+/// them, and the parameter for which a step was skipped as text.
 class TensorBoard {
 public:
-  /// `firstSample`: the first one after the checkpoint's; 0 in a fresh run.
+  /// `firstSample`: the first one after the checkpoint; 0 in a fresh run.
   TensorBoard(const std::string &folder, int64_t firstSample) : file(folder, firstSample) {}
   void add(const StepLine &line);
 
@@ -77,11 +77,12 @@ private:
   EventFile file;
 };
 
-/// Where its files go: DIR/NAME.
+/// Returns the folder for its files: DIR/NAME.
 std::string tensorboardFolder(const Program &program, const RunOptions &options);
 
-/// A terminal shows one line that is rewritten several times a second. Every print-every steps
-/// (default: ten times in all) and after each validation a line is kept, everywhere.
+/// The lines of progress. A terminal shows one line that is rewritten several times a second. A
+/// line is kept every print-every steps (default: ten times in all) and after each validation, on
+/// any output.
 class Progress {
 public:
   Progress(const RunOptions &options, int64_t firstStep);
@@ -91,14 +92,15 @@ public:
 private:
   std::string text(const StepLine &line) const;
   bool terminal;
-  WorkTimes sinceLine = {}; ///< of the steps since the last line that stays
+  WorkTimes sinceLine = {}; ///< of the steps since the last kept line
   int64_t stepsSinceLine = 0;
   std::string skippedFor; ///< the last name among them
   int64_t first, last, every;
   std::chrono::steady_clock::time_point begin, drawn;
 };
 
-/// Milliseconds of one of `steps` steps by kind: "data 0.1 ms, forward 3.2 ms (31 %), ...".
+/// Formats the milliseconds per kind of one of `steps` steps: "data 0.1 ms, forward 3.2 ms (31 %),
+/// ...".
 std::string breakdownText(const WorkTimes &times, int64_t steps);
 /// 1.5e9 -> "1.5 GFLOP/s".
 std::string flopsText(double flops, const char *unit);

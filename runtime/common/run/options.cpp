@@ -1,4 +1,4 @@
-// One table of options: name, argument, help and what it does.
+// The table of options: name, argument, help and effect.
 
 #include "common/run/options.h"
 #include "common/mesh/launch.h"
@@ -22,7 +22,7 @@ namespace {
 
 struct Option {
   const char *name;
-  const char *argument; ///< null: a flag; in brackets: may be left out
+  const char *argument; ///< null: a flag; in brackets: optional
   const char *help;
   std::function<void(RunOptions &, const std::string &)> set;
 };
@@ -85,7 +85,7 @@ void parseResume(RunOptions &options, const std::string &text) {
 
 using Options = std::vector<Option>;
 
-/// What a run starts from.
+/// Options for a run's starting point.
 Options startOptions() {
   return {
       {"-n", "RANKS", "number of ranks; must equal the mesh (default: the mesh)",
@@ -116,7 +116,7 @@ Options startOptions() {
   };
 }
 
-/// How parameters are updated.
+/// Options for updates of parameters.
 Options updateOptions() {
   return {
       {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, kMostRate)},
@@ -147,7 +147,7 @@ Options updateOptions() {
   };
 }
 
-/// Threads, and what a run reports while it goes on.
+/// Options for threads, and for reports during a run.
 Options reportOptions() {
   return {
       {"--threads", "N", "BLAS threads of a process (default 1)", INTEGER("--threads", threads, 1)},
@@ -168,7 +168,7 @@ Options reportOptions() {
   };
 }
 
-/// What it leaves behind, and how another run goes on from there.
+/// Options for a run's results, and for continuing from them.
 Options resultOptions() {
   return {
       {"--checkpoint", "DIR",
@@ -193,7 +193,7 @@ Options resultOptions() {
   };
 }
 
-/// Runs that do not train.
+/// Options for runs that do not train.
 Options otherOptions() {
   return {
       {"--tune", nullptr,
@@ -211,7 +211,7 @@ Options otherOptions() {
 #undef NUMBER
 #undef FLAG
 
-/// All, in the order of --help.
+/// Returns all options, in the order of --help.
 const Options &optionTable() {
   static const Options table = [] {
     Options all;
@@ -291,7 +291,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 
 } // namespace
 
-/// Why the program would ignore an option; "" when it would not.
+/// Returns why the program would ignore an option; "" if it would not.
 static std::string whyNotRead(const std::string &option, const Program &program) {
   if (std::string why = whyNotHere(option); !why.empty())
     return why;
@@ -309,8 +309,8 @@ static std::string whyNotRead(const std::string &option, const Program &program)
   return "";
 }
 
-/// In runs that train, the program's defaults hold where the command line says nothing. A default's
-/// folder is made, because the user has not typed its name.
+/// Applies the program's defaults to options that the command line of a training run leaves out. A
+/// default's folder is made, because the user has not typed its name.
 static void applyDefaults(RunOptions &options, const std::set<std::string> &given,
                           const Program &program) {
   if (options.steps.value_or(0) == 0)
@@ -366,7 +366,7 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
   if (options.tune) {
     if (given.count("--init"))
       fail("--tune takes no --init: values do not change the speed of a matmul");
-    options.init = InitFrom::Seed; // no file is needed
+    options.init = InitFrom::Seed; // needs no file
   }
   if (!options.help && !options.version) {
     applyDefaults(options, given, program);

@@ -7,13 +7,13 @@
 
 namespace partita_rt {
 
-/// Throws Error: an unknown option (with the nearest known one), a missing or malformed argument,
-/// combinations that make no sense, what this program cannot do.
+/// Parses the command line. Throws Error on an unknown option (with the nearest known one), a
+/// missing or malformed argument, combinations that make no sense, and what this program cannot do.
 RunOptions parseOptions(int argc, char **argv, const Program &program);
 
 std::string helpText(const Program &program);
 
-/// Throws Error when the tables contradict themselves (program.h).
+/// Throws Error if the tables are inconsistent (program.h).
 void checkProgram(const Program &program);
 
 } // namespace partita_rt

@@ -1,4 +1,4 @@
-// The closing lines of a run (summary.h).
+// Prints the closing lines of a run (summary.h).
 
 #include "common/run/summary.h"
 
@@ -79,9 +79,9 @@ void printTransfers(const TransferBytes &step) {
                                " to the device per step and rank");
 }
 
-/// A number of the process's status: of "VmHWM:" its peak of resident memory, of "RssFile:" what of
-/// mapped files is resident. 0 where the system does not report it. (getrusage would include the program
-/// that this one replaced by exec.)
+/// Reads a number of the process's status: "VmHWM:" is its peak of resident memory, "RssFile:" the
+/// resident part of mapped files. 0 if the system does not report it. (getrusage would include the
+/// program that this one replaced by exec.)
 static int64_t statusBytes(const std::string &key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

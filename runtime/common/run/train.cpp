@@ -1,4 +1,4 @@
-// The training loop: fill the inputs, call train_step, report; validate and save when it is time.
+// The training loop: fills the inputs, calls train_step, reports; validates and saves when due.
 
 #include "common/run/train.h"
 
@@ -33,7 +33,7 @@ double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Mean loss over the labels of the validation batches that count.
+/// Returns the mean loss over the counted labels of the validation batches.
 double evaluate(Rank &rank, const Session &session) {
   int64_t batches = session.eval->microBatches();
   if (int64_t most = session.options.evalBatches.value_or(16); most > 0)
@@ -63,11 +63,11 @@ std::string lossChange(double before, double after) {
   return number(before) + " -> " + number(after);
 }
 
-/// All that the loop keeps between steps.
+/// The state of the loop between steps.
 struct Loop {
   Rank &rank;
   const Session &session;
-  FolderClaim claim; ///< of the checkpoints' folder, from the start where it is there
+  FolderClaim claim; ///< of the checkpoints' folder, from the start if it exists
   std::unique_ptr<Progress> progress;
   std::unique_ptr<StepLog> log;
   std::unique_ptr<TensorBoard> board;
@@ -75,9 +75,9 @@ struct Loop {
   WorkTimes workSeconds = {};       ///< of all steps
   std::optional<double> validationBefore, validationAfter;
   float firstLoss = 0, lastLoss = 0;
-  int64_t skipped = 0;   ///< steps that made no update: they do not advance the schedule
+  int64_t skipped = 0;   ///< steps without an update: they do not advance the schedule
   int64_t gathered = 0;  ///< the step whose samples are in the inputs
-  int64_t done;          ///< the last step that was made
+  int64_t done;          ///< the last completed step
   int interruptedBy = 0; ///< the signal after which training ends
   double trainSeconds = 0;
   std::optional<Issued> firstStep; ///< what the first train_step issued
@@ -103,7 +103,7 @@ struct Loop {
   void summarize(const ReducedCount &reduced) const;
 };
 
-/// " (-100)", the label that does not count.
+/// Returns " (-100)", the ignored label.
 std::string ignoredLabel(const Program &program) {
   for (const Input &input : program.inputs)
     if (input.role == InputRole::Labels || input.role == InputRole::Targets)
@@ -111,7 +111,8 @@ std::string ignoredLabel(const Program &program) {
   return {};
 }
 
-/// What the step reads from the host: its number, the update's, the scheduled rates.
+/// Sets the values that the step reads from the host: its number, the update's, the scheduled
+/// rates.
 void Loop::setControls(int64_t number) {
   rank.step = number;
   rank.update = number - skipped;
@@ -126,13 +127,13 @@ void Loop::setControls(int64_t number) {
   rank.report = {};
 }
 
-/// The name of the first parameter whose gradient has an element that is infinite or NaN.
+/// Returns the name of the first parameter whose gradient has an infinite or NaN element.
 std::string Loop::nonfinite() const {
   int index = rank.report.firstNonfinite;
   return index < 0 ? "the norm alone" : rank.program->parameters[index].name;
 }
 
-/// Fails if training cannot continue after this step; a skipped step is no reason.
+/// Fails if training cannot continue after this step; a skipped step is not such a case.
 void Loop::checkReport(int64_t number) const {
   if (rank.report.tokenCount == 0)
     fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
@@ -147,7 +148,7 @@ void Loop::checkReport(int64_t number) const {
          "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
          "smaller minimum",
          (long long)number, scaleText(double(rank.report.lossScale)).c_str(), nonfinite().c_str());
-  bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
+  bool skips = rank.report.skippedSteps > skipped; // the scale was too large; the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
     fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
          (long long)number, double(rank.report.loss),
@@ -171,7 +172,7 @@ bool Loop::evaluatesAfter(int64_t number) const {
 /// Gathers the next step's samples while the device computes this one. An error in them is reported
 /// when their step begins.
 void Loop::gatherNext(int64_t number) {
-  // Samples of an evaluation come in between; a breakdown shows the time that gathering takes.
+  // An evaluation's samples would come in between; a breakdown must show the time of gathering.
   if (number == *session.options.steps || evaluatesAfter(number) || clock)
     return;
   try {
@@ -181,10 +182,10 @@ void Loop::gatherNext(int64_t number) {
   }
 }
 
-/// A signal to any rank counts for all of them, so that they end with the same step.
+/// Returns a signal noted on any rank, so that all ranks end with the same step.
 int Loop::signalOfAnyRank() {
   if (session.options.checkpoint.empty())
-    return 0; // signals do not wait
+    return 0; // signals are not deferred
   int64_t mine = notedSignal();
   std::vector<int64_t> all(size_t(rank.ranks));
   allGather(*rank.world, {{&mine, all.data(), 1}}, "a signal to end");
@@ -235,7 +236,7 @@ void Loop::step(int64_t number) {
   checkReport(number);
   StepReport report = rank.report;
   lastLoss = report.loss;
-  // The name now: the validation overwrites the report.
+  // Get the name now: the validation overwrites the report.
   std::string notFinite = report.skippedSteps > skipped ? nonfinite() : "";
   skipped = report.skippedSteps;
 
@@ -254,7 +255,8 @@ void Loop::step(int64_t number) {
                     {number, session.seed, session.shuffle, session.dataIdentity}, claim);
 }
 
-/// Before the step's checkpoint is written, because a run that resumes from it logs later steps only.
+/// Reports before the step's checkpoint is written, because a run that resumes from it logs later
+/// steps only.
 void Loop::reportStep(int64_t number, const StepReport &report, double seconds,
                       std::optional<double> validation, const std::string &notFinite) {
   const Program &program = *rank.program;
@@ -282,7 +284,7 @@ void Loop::reportStep(int64_t number, const StepReport &report, double seconds,
   progress->step(line);
 }
 
-/// The last step's times; also adds them to the run's.
+/// Returns the last step's times, and adds them to the run's.
 WorkTimes Loop::stepTimes() {
   WorkTimes times;
   for (int kind = 0; kind < kWorkKinds; ++kind) {
@@ -300,7 +302,7 @@ void Loop::setClock(WorkClock *value) {
   rank.world->setClock(value);
 }
 
-/// Steps of earlier runs that were skipped, as the checkpoint has them.
+/// Returns the steps of earlier runs that were skipped, from the checkpoint.
 static int64_t skippedBefore(const Rank &rank) {
   for (const ScalarState &state : rank.program->scalarStates)
     if (state.countsSkipped)
@@ -372,7 +374,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
   if (steps > 0) {
     printCollectives(rank, *firstStep);
-    printOverlap(reduced); // a line of the collectives'
+    printOverlap(reduced); // one of the lines on collectives
     printMessages(rank, *firstStep);
     printTransfers(firstStep->transfers);
   }

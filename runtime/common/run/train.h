@@ -10,19 +10,19 @@
 
 namespace partita_rt {
 
-/// What a process opens before its ranks start; read-only afterwards.
+/// The files that a process opens before its ranks start; read-only afterwards.
 struct Session {
   RunOptions options;
-  int64_t startStep = 0; ///< updates that the checkpoint has done
+  int64_t startStep = 0; ///< updates done in the checkpoint
   uint64_t seed = 1;
-  bool shuffle = true;      ///< the training data
+  bool shuffle = true;      ///< applies to the training data
   std::string dataIdentity; ///< of the training data
   std::unique_ptr<Samples> dataFile, evalFile;
   std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward
 };
 
-/// Initializes, trains, evaluates, writes files; rank 0 prints. Returns the signal that has ended
-/// the training early, after a checkpoint, or 0: the same on all ranks.
+/// Initializes, trains, evaluates, writes files; rank 0 prints. Returns the signal that ended the
+/// training early, after a checkpoint, or 0: the same on all ranks.
 int runRankProgram(Rank &rank, const Session &session);
 
 } // namespace partita_rt

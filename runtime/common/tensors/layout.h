@@ -1,4 +1,5 @@
-// Where a rank's shard lies in the full tensor. A "piece" here is a shard, "the whole" the full tensor.
+// Locates a rank's shard in the full tensor. In names here, a "piece" is a shard and the "whole"
+// the full tensor.
 
 #ifndef PARTITA_RT_COMMON_LAYOUT_H
 #define PARTITA_RT_COMMON_LAYOUT_H
@@ -10,8 +11,9 @@
 
 namespace partita_rt {
 
-/// A shape in which every split is of an entire dimension: one that is split within its blocks
-/// becomes its factors, [4, 3 x 8 split] becomes [4, 3, 8 split]. The elements keep their order.
+/// A shape in which every split divides an entire dimension: a dimension that is split within its
+/// blocks becomes its factors, [4, 3 x 8 split] becomes [4, 3, 8 split]. The elements keep their
+/// order.
 struct FactoredShape {
   Shape shape;
   Splits splits;
@@ -37,11 +39,11 @@ inline FactoredShape factored(const Shape &global, const Splits &splits) {
   return result;
 }
 
-/// The size of each of `parts` pieces of `size` elements: rounded up, so the last one may extend
-/// beyond the whole.
+/// Returns the size of each of `parts` shards of `size` elements: rounded up, so the last one may
+/// extend beyond the full tensor.
 inline int64_t pieceSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
 
-/// First index of the piece along each dimension of a factored shape.
+/// Returns the first index of the shard along each dimension of a factored shape.
 inline Shape pieceStart(const Program &program, const int *coordinates, const Shape &global,
                         const Splits &splits) {
   Shape start, size = global;
@@ -54,13 +56,14 @@ inline Shape pieceStart(const Program &program, const int *coordinates, const Sh
 }
 
 /// Calls visit(globalIndex, localIndex, n) for the runs of n elements that are contiguous in both
-/// the whole and the piece, in the piece's order. Leaves out padding, which is beyond the whole.
+/// the full tensor and the shard, in the shard's order. Leaves out padding, which is beyond the
+/// full tensor.
 template <typename Visit>
 void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit visit) {
   Shape inside = local;
   for (int d = 0; d < global.rank; ++d)
     inside.dims[d] = std::min(local[d], global[d] - start[d]);
-  // Trailing dimensions that the piece holds whole form one run with the dimension before them.
+  // Trailing dimensions that the shard holds in full form one run with the dimension before them.
   int last = global.rank;
   int64_t run = 1;
   while (last > 0) {
@@ -92,10 +95,10 @@ void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit 
   }
 }
 
-/// How a flat split divides what the other splits leave.
+/// A flat split of what the other splits leave.
 struct FlatPiece {
-  int64_t parts = 1;  ///< pieces
-  int64_t number = 0; ///< of this rank's piece
+  int64_t parts = 1;  ///< shards
+  int64_t number = 0; ///< of this rank's shard
 };
 inline FlatPiece flatPiece(const Program &program, const int *coordinates, const Splits &splits) {
   FlatPiece piece;
@@ -107,7 +110,7 @@ inline FlatPiece flatPiece(const Program &program, const int *coordinates, const
   return piece;
 }
 
-/// Unequal blocks as one block: a rank's share has the same size.
+/// Treats unequal blocks as one block: a rank's share has the same size.
 inline Splits alike(Splits splits) {
   for (int i = 0; i < splits.count; ++i)
     if (splits.list[i].sizes[0] != 0)
@@ -119,7 +122,7 @@ using VisitRun = std::function<void(int64_t global, int64_t local, int64_t count
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit);
 
-/// The same for the piece of the rank at these coordinates, however the tensor is split.
+/// Does the same for the shard of the rank at these coordinates, however the tensor is split.
 template <typename Visit>
 void forRuns(const Program &program, const int *coordinates, const Shape &global,
              const Splits &splits, Visit visit) {
@@ -144,8 +147,8 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   forRunsInBlocks(program, coordinates, global, splits, *unequal, inFlat);
 }
 
-/// Visits unequal blocks one after another, each as a tensor of its own: its runs ascend, those of
-/// the next block may begin before them.
+/// Visits unequal blocks one after another, each as a tensor of its own: runs ascend within a
+/// block, but those of the next block may begin before them.
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit) {
   int64_t parts = program.mesh[unequal.axis].size, before = 0, inner = 1, innerPiece = 1;
@@ -167,7 +170,7 @@ inline void forRunsInBlocks(const Program &program, const int *coordinates, cons
     Shape part = global;
     part.dims[unequal.dim] = block;
     VisitRun inBlock = [&](int64_t whole, int64_t piece, int64_t count) {
-      for (int64_t done = 0; done < count;) { // a run ends where the block does
+      for (int64_t done = 0; done < count;) { // a run ends at the end of its block
         int64_t row = inner * block, left = row - (whole + done) % row;
         int64_t n = std::min(count - done, left);
         visit(moved(whole + done, inner, block, size, before),

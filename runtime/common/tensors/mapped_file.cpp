@@ -1,4 +1,4 @@
-// Mapped files, and what a fault in one of them means (mapped_file.h).
+// Maps files, and explains faults in them (mapped_file.h).
 
 #include "common/tensors/mapped_file.h"
 
@@ -24,10 +24,10 @@ struct Mapping {
   const char *name;
 };
 SignalTable<Mapping, 256>
-    mappings; // a checkpoint's shards are mapped together; faults in further files stay faults
+    mappings; // enough for a checkpoint's shards; faults in further files stay plain faults
 
 void writeText(const char *text) {
-  ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text)); // an error has nowhere to go
+  ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text)); // nowhere to report an error
   (void)ignored;
 }
 
@@ -45,10 +45,10 @@ extern "C" void takeFault(int signal, siginfo_t *info, void *) {
   });
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
-  sigaction(signal, &action, nullptr); // and the access, repeated, ends the process
+  sigaction(signal, &action, nullptr); // the access repeats, and ends the process
 }
 
-/// Unless somebody else, such as a sanitizer, handles these faults.
+/// Installs the handler, unless another one, such as a sanitizer's, handles these faults.
 void handleFaults() {
   struct sigaction action;
   if (sigaction(SIGBUS, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
@@ -62,7 +62,7 @@ void handleFaults() {
 } // namespace
 
 MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
-  // A pipe, which is refused below, would wait for its writer.
+  // Without O_NONBLOCK, opening a pipe, which is refused below, would wait for its writer.
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     fail("%s %s: %s", what, path.c_str(), std::strerror(errno));

@@ -11,7 +11,7 @@ namespace partita_rt {
 
 class MappedFile {
 public:
-  /// Throws Error "<what> <path>: ..." when it cannot be read or is not a regular file.
+  /// Throws Error "<what> <path>: ..." if the file cannot be read or is not a regular file.
   MappedFile(const std::string &path, const char *what);
   ~MappedFile();
   MappedFile(const MappedFile &) = delete;
@@ -24,7 +24,7 @@ private:
   std::string name;
   const unsigned char *bytes = nullptr;
   int64_t length = 0;
-  int slot = -1; ///< among the files that a fault is looked up in
+  int slot = -1; ///< in the table that a fault is looked up in
 };
 
 } // namespace partita_rt

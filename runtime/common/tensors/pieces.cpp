@@ -6,7 +6,7 @@
 
 namespace partita_rt {
 
-/// A parameter's or state's memory on this rank.
+/// Returns a parameter's or state's memory on this rank.
 template <typename Tensor>
 static void *dataIfHeld(const Rank &rank, const Tensor &tensor, const StageSet &stages) {
   return stages.contains(rank.stageNumber) ? rank.dataOf(tensor) : nullptr;
@@ -48,7 +48,7 @@ std::vector<int64_t> sizesOf(const Shape &shape) {
 
 namespace {
 
-/// Only the splits of one dimension, as if it were alone; or all but the flat ones.
+/// Returns the splits of one dimension, as if it were the only one; or all but the flat ones.
 Splits splitsOf(const Splits &splits, int dim) {
   Splits own;
   for (Split split : splits)
@@ -92,7 +92,7 @@ Slices slicesOf(const Program &program, const int *coordinates, const Shape &glo
   auto [parts, number] = flatPiece(program, coordinates, splits);
   if (parts == 1)
     return slices;
-  // Pieces of a piece are counted with its padding, slices without.
+  // Shards of a shard are counted with its padding, slices without.
   auto [shape, plain] = factored(global, alike(splits));
   for (const Split &split : plain)
     shape.dims[split.dim] = pieceSize(shape[split.dim], program.mesh[split.axis].size);
@@ -140,7 +140,7 @@ std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &spli
   forRuns(*rank.program, rank.coordinates, shape, splits,
           [&](int64_t global, int64_t local, int64_t n) { runs.push_back({global, local, n}); });
   auto before = [](const Run &a, const Run &b) { return a.global < b.global; };
-  if (!std::is_sorted(runs.begin(), runs.end(), before)) // unequal blocks, one after another
+  if (!std::is_sorted(runs.begin(), runs.end(), before)) // unequal blocks come one after another
     std::sort(runs.begin(), runs.end(), before);
   return runs;
 }

@@ -8,44 +8,44 @@
 
 namespace partita_rt {
 
-/// One tensor of a rank, or of ranks of other stages.
+/// A tensor that this rank, or a rank of another stage, holds.
 struct TensorPiece {
   const char *name;
   DType dtype;
   Shape global, local;
   Splits splits;
-  void *data; ///< null where the rank's stage does not hold it
+  void *data; ///< null if the rank's stage does not hold it
   StageSet stages;
 };
 
-/// All of the program's, in the same order on every rank.
+/// Returns all parameters of the program, in the same order on every rank.
 std::vector<TensorPiece> parameterPieces(const Rank &rank);
-/// The same of parameters, optimizer states and scalar states.
+/// Returns all parameters, optimizer states and scalar states, likewise.
 std::vector<TensorPiece> persistentPieces(const Rank &rank);
-/// Those of them that the rank's stage holds.
+/// Returns those of persistentPieces that the rank's stage holds.
 std::vector<TensorPiece> heldPieces(const Rank &rank);
 
 std::vector<int64_t> sizesOf(const Shape &shape);
 
-/// The elements of a tensor that the rank at these coordinates has, without padding; none where all
-/// is padding.
+/// Returns the elements of a tensor that the rank at these coordinates has, without padding; none
+/// if all is padding.
 Slices slicesOf(const Program &program, const int *coordinates, const Shape &global,
                 const Splits &splits);
 
-/// Is the rank at these coordinates the first of those that have the same shard of a tensor, which
-/// is split so and lives on these stages?
+/// Is the rank at these coordinates the first with this shard of a tensor that is split so and
+/// lives on these stages?
 bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits,
                   const StageSet &stages);
 
 /// Does rank 0 lack a part of anything that a checkpoint holds?
 bool isSharded(const Program &program);
 
-/// `count` elements of the full tensor from `global` on, which the shard has from `local` on.
+/// `count` elements that start at `global` in the full tensor and at `local` in the shard.
 struct Run {
   int64_t global, local, count;
 };
-/// The runs of this rank's shard without its padding, in the order of the full tensor. The shard has
-/// them in another order where it is split within blocks of unequal sizes.
+/// Returns the runs of this rank's shard without its padding, in the order of the full tensor. In
+/// the shard their order differs if it is split within blocks of unequal sizes.
 std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &splits);
 
 } // namespace partita_rt

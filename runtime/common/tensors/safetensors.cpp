@@ -1,4 +1,4 @@
-// Reading and writing safetensors (safetensors.h).
+// Reads and writes safetensors (safetensors.h).
 
 #include "common/tensors/safetensors.h"
 
@@ -54,7 +54,7 @@ const Json &entryOf(const Json &object, const char *key, Json::Kind kind) {
   return *value;
 }
 
-/// Reads one entry of the header; `bytes` is the size of the file's data.
+/// Parses one entry of the header; `bytes` is the size of the file's data.
 StoredTensor parseEntry(const Json &entry, const unsigned char *data, int64_t bytes,
                         std::pair<int64_t, int64_t> &range) {
   StoredTensor tensor{DType::Float32, {}, nullptr};
@@ -137,7 +137,7 @@ void SafetensorsFile::parse(const std::string &text, const unsigned char *data, 
   }
 }
 
-/// As the format demands, the tensors cover the data without overlap or gap.
+/// Checks that the tensors cover the data without overlap or gap, as the format requires.
 void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges,
                                   int64_t dataBytes) const {
   std::sort(ranges.begin(), ranges.end());
@@ -160,7 +160,7 @@ void SafetensorsFile::numberBlocks(int64_t dataBytes) {
   auto entry = meta.find(kBlockChecksums);
   if (entry == meta.end())
     return;
-  if (!meta.count(kTextChecksum)) // its key is damaged
+  if (!meta.count(kTextChecksum)) // the key itself is damaged
     fail("it has checksums of the data, but none of its own: it is damaged");
   std::vector<StoredTensor *> tensors;
   for (auto &[name, tensor] : table)
@@ -247,7 +247,8 @@ static int64_t bytesOf(const SafetensorsWriter::Entry &entry) {
   return entry.shape.elements() * sizeOf(entry.dtype);
 }
 
-/// Zeros stand for the checksums until they are known, so the header's length never changes.
+/// Writes zeros in place of the checksums until they are known, so the header's length never
+/// changes.
 SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                                      const std::map<std::string, std::string> &metadata)
     : path(path), file(path), entries(entries), announced(metadata) {

@@ -29,10 +29,10 @@ struct StoredTensor {
   Shape shape;
   const unsigned char *data;
   const SafetensorsFile *file = nullptr;
-  int64_t firstBlock = 0; ///< of the checksums, where the file has any
+  int64_t firstBlock = 0; ///< index into the checksums, if the file has any
 
-  /// Compares the checksums of the blocks with bytes begin ... end - 1, each block once. Throws Error
-  /// on a mismatch.
+  /// Checks the blocks with bytes begin ... end - 1 against their checksums, each block once.
+  /// Throws Error on a mismatch.
   void check(const std::string &name, int64_t begin, int64_t end) const;
 };
 
@@ -42,9 +42,9 @@ public:
   SafetensorsFile(const SafetensorsFile &) = delete; // its tensors name it
   const std::string &path() const { return file.path(); }
   const MappedFile &mapped() const { return file; }
-  /// null when the file has no such tensor.
+  /// Returns null if the file has no such tensor.
   const StoredTensor *find(const std::string &name) const;
-  /// Throws Error when it is missing or of another shape; its type may be any.
+  /// Returns the tensor, of any type; throws Error if it is missing or has another shape.
   const StoredTensor &get(const std::string &name, const Shape &shape) const;
   const std::map<std::string, StoredTensor> &tensors() const { return table; }
   const std::map<std::string, std::string> &metadata() const { return meta; }
@@ -56,16 +56,16 @@ private:
   void checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges, int64_t dataBytes) const;
   void numberBlocks(int64_t dataBytes);
   MappedFile file;
-  bool isChecked = false;            ///< files that no run wrote have no checksums
+  bool isChecked = false;            ///< only files that a run wrote have checksums
   std::string checksums;             ///< of all blocks
-  int64_t block = 0;                 ///< bytes of each
+  int64_t block = 0;                 ///< bytes per block
   mutable std::vector<bool> checked; ///< blocks
   std::map<std::string, StoredTensor> table;
   std::map<std::string, std::string> meta;
 };
 
-/// Writes a file tensor by tensor, in the order announced, as a TemporaryFile: it disappears without
-/// commit().
+/// A file that is written tensor by tensor, in the order announced, as a TemporaryFile: without
+/// commit() it disappears.
 class SafetensorsWriter {
 public:
   struct Entry {
@@ -75,10 +75,11 @@ public:
   };
   SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                     const std::map<std::string, std::string> &metadata);
-  /// The next tensor's bytes, or some of them.
+  /// Writes the next tensor's bytes, or some of them.
   void write(const void *data, int64_t bytes);
   void commit();
-  /// Under another name, with other metadata of the same length; the header's checksum.
+  /// Commits under another name, with other metadata of the same length; returns the header's
+  /// checksum.
   uint32_t commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
 
 private:
@@ -96,12 +97,12 @@ private:
   uint32_t block = 0;
 };
 
-/// "F32", as safetensors files spell a type, and back; throws Error for a type that is not
-/// supported.
+/// Converts a type to its spelling in safetensors files ("F32") and back; throws Error for a type
+/// that is not supported.
 const char *typeName(DType dtype);
 DType parseType(const std::string &name);
 
-/// n elements of a float type to float32 (the parameters' type).
+/// Converts n elements of a float type to float32 (the parameters' type).
 void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n);
 
 } // namespace partita_rt

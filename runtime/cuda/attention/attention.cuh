@@ -1,9 +1,9 @@
-// What the passes of attention share: which keys a query sees, tiles of rows in shared memory, a
+// Shared by the passes of attention: the keys that a query sees, tiles of rows in shared memory, a
 // tile of scores.
 //
-// A block has kTileRows queries and kTileRows keys at a time. For scores its warps have
-// kRowsOfWarp rows each and lanes are keys; for products with rows of V, K, Q and dO lanes are
-// elements of a head.
+// A block handles kTileRows queries and kTileRows keys at a time. For scores, each warp has
+// kRowsOfWarp rows and lanes are keys; for matmuls with rows of V, K, Q and dO, lanes are elements
+// of a head.
 
 #ifndef PARTITA_RT_CUDA_ATTENTION_CUH
 #define PARTITA_RT_CUDA_ATTENTION_CUH
@@ -40,7 +40,7 @@ __device__ inline int64_t firstKey(const AttentionShape &shape, int64_t query) {
   return first > 0 ? first : 0;
 }
 
-/// The tiles of keys that queries [query, query + kTileRows) see some of: first and end, in keys.
+/// The tiles of keys that queries [query, query + kTileRows) see in part: first and end, in keys.
 struct KeyRange {
   int64_t first, end;
   __device__ KeyRange(const AttentionShape &shape, int64_t query)
@@ -48,7 +48,7 @@ struct KeyRange {
         end(visibleKeys(shape, least(query + kTileRows, shape.sequence) - 1)) {}
 };
 
-/// A bias as a kernel has it.
+/// A bias as a kernel receives it.
 template <typename T> struct Bias {
   FloatOrArray<const T> data;
   int64_t batchStride = 0, headStride = 0, rowStride = 0, columnStride = 0;
@@ -62,11 +62,12 @@ template <typename T> struct Bias {
   }
 };
 
-/// Elements between rows of a tile: odd, so that lanes that read one column of 32 rows meet 32
+/// Elements between rows of a tile: odd, so that lanes that read one column of 32 rows hit 32
 /// banks.
 __device__ __host__ constexpr int pitchOf(int64_t width) { return int(width) | 1; }
 
-/// tile[kTileRows, pitch] = rows [first, first + kTileRows) of a head of `count`, zeros behind.
+/// tile[kTileRows, pitch] = rows [first, first + kTileRows) of a head of `count`, followed by
+/// zeros.
 template <typename T>
 __device__ void loadTile(float *tile, const HeadRows<const T> &head, int64_t first, int64_t count,
                          int64_t width) {
@@ -98,7 +99,7 @@ __device__ inline void multiplyTiles(float (&products)[kRowsOfWarp], const float
 }
 
 /// sums[i][c] += the products of weights[row, j] and rows j of a tile, at element lane + 32 c, for
-/// the warp's rows i. byColumn: weights [j, row].
+/// the warp's rows i. byColumn: weights are [j, row].
 template <int kParts, bool byColumn>
 __device__ void addWeightedRows(float (&sums)[kRowsOfWarp][kParts], const float *weights,
                                 const float *tile, int64_t width) {
@@ -122,7 +123,7 @@ __device__ void addWeightedRows(float (&sums)[kRowsOfWarp][kParts], const float 
   }
 }
 
-/// Writes the warp's rows, each element once: factor * sums.
+/// Writes factor * sums to the warp's rows, each element once.
 template <int kParts, typename T>
 __device__ void storeRows(const HeadRows<T> &head, const float (&sums)[kRowsOfWarp][kParts],
                           int64_t first, int64_t count, int64_t width, float factor) {
@@ -137,7 +138,7 @@ __device__ void storeRows(const HeadRows<T> &head, const float (&sums)[kRowsOfWa
   }
 }
 
-/// body(parts): how many elements of a head a lane has, a constant.
+/// Calls body(parts) with the number of a head's elements per lane, as a constant.
 template <typename Body> void withHeadParts(const AttentionShape &shape, Body body) {
   int64_t widest = most(shape.headDim, shape.valueDim);
   if (widest > kLargestHead)

@@ -1,13 +1,13 @@
-// Attention backward (FlashAttention: Dao et al., arXiv 2205.14135), with probabilities made again
-// tile by tile from logSumExp:
+// Attention backward (FlashAttention: Dao et al., arXiv 2205.14135), recomputing probabilities tile
+// by tile from logSumExp:
 //
 //     delta = sum_d dO O per query;  P = exp(scale * Q K^T + bias - logSumExp);  dP = dO V^T
 //     dS = P (dP - delta);  dbias = dS;  dV = P^T dO;  dK = scale dS^T Q;  dQ = scale dS K
 //
-// Nothing is added by atomics: one launch has the keys to itself and makes dK and dV over all
-// queries of all heads that share them, one has the queries and makes dQ, and one, if it is
-// wanted, has the elements of dbias and goes over all that repeat them. Every sum stays in
-// registers and has one order; scores are made twice (three times). Shapes as in
+// No atomic additions: one launch splits the keys over blocks and computes dK and dV over all
+// queries of all heads that share them; one splits the queries and computes dQ; and one, if
+// requested, splits the elements of dbias and loops over all that repeat them. Every sum stays in
+// registers and has one order; scores are computed twice (three times with dbias). Shapes as in
 // attention_forward.cu. workspace: delta and the share (below) of every query.
 
 #include "partita_rt/cuda/kernels.h"
@@ -20,7 +20,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// One call's operands.
+/// The operands of one call.
 template <typename T> struct Backward {
   HeadsOf<T> dq, dk, dv;
   float *delta, *share; ///< [batch, heads, sequence]
@@ -34,11 +34,12 @@ template <typename T> struct Backward {
   }
 };
 
-/// Below this, a float holds no trace of scores (or of the logarithm of a count) that are added.
+/// Below this, adding scores (or the logarithm of a count) does not change a float.
 constexpr float kOnlyBias = -1e30f;
 
-/// delta, and share: 1, but for a query all of whose scores drown in a bias like the lowest float,
-/// so that logSumExp is that bias: one over the number of keys that have it. A warp has a query.
+/// Computes delta and share. share is 1, except for a query whose bias is so low (like the lowest
+/// float) that it absorbs all scores, and logSumExp is that bias: then one over the number of keys
+/// that have it. One warp per query.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   const AttentionShape &shape = call.shape;
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   sum = overWarp<Sum>(sum);
   float count = 0.0f;
   bool onlyBias = call.bias && shift < kOnlyBias && shift != Largest::kNone;
-  if (onlyBias) { // the whole warp
+  if (onlyBias) { // for all lanes of the warp
     for (int64_t j = firstKey(shape, query) + lane; j < visibleKeys(shape, query); j += kWarp)
       count += call.bias.at(b, h, query, j) >= shift ? 1.0f : 0.0f;
     count = overWarp<Sum>(count);
@@ -65,7 +66,8 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   }
 }
 
-/// P and dS of the warp's queries and the key of its lane, 0 where it is not seen.
+/// Computes P and dS of the warp's queries and the key of its lane, 0 if a query does not see the
+/// key.
 template <typename T>
 __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
                               const Backward<T> &call, int64_t b, int64_t h, int64_t query,
@@ -118,7 +120,7 @@ struct Tiles {
   }
 };
 
-/// Does a tile of queries see anything of a tile of keys?
+/// Does any query of a tile see a key of a tile?
 __device__ inline bool meet(const AttentionShape &shape, int64_t query, int64_t key) {
   KeyRange range(shape, query);
   return key >= range.first && key < range.end;
@@ -126,7 +128,7 @@ __device__ inline bool meet(const AttentionShape &shape, int64_t query, int64_t 
 
 constexpr int kWeights = kTileRows * (kTileRows + 1);
 
-/// dk and dv of a tile of keys (x) of a head of keys (y).
+/// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, int kParts>
 __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -139,9 +141,9 @@ __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
   tiles.loadKeys(call, b, kv, key);
   for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
     for (int64_t query = 0; query < shape.sequence; query += kTileRows) {
-      if (!meet(shape, query, key)) // the whole block
+      if (!meet(shape, query, key)) // for all of the block
         continue;
-      __syncthreads(); // all are done with the last queries
+      __syncthreads(); // all threads are done with the last queries
       tiles.loadQueries(call, b, h, query);
       __syncthreads();
       float p[kRowsOfWarp], ds[kRowsOfWarp];
@@ -159,7 +161,7 @@ __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
   storeRows(headOf(call.dv, b, kv), dv, key, shape.keySequence, shape.valueDim, 1.0f);
 }
 
-/// dq of a tile of queries (x) of a head (y).
+/// Computes dq of a tile of queries (x) of a head (y).
 template <typename T, int kParts>
 __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -173,7 +175,7 @@ __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call)
   tiles.loadQueries(call, b, h, query);
   KeyRange range(shape, query);
   for (int64_t key = range.first; key < range.end; key += kTileRows) {
-    __syncthreads(); // all are done with the last keys
+    __syncthreads(); // all threads are done with the last keys
     tiles.loadKeys(call, b, h / shape.groups, key);
     __syncthreads();
     float p[kRowsOfWarp], ds[kRowsOfWarp];
@@ -187,13 +189,13 @@ __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call)
   storeRows(headOf(call.dq, b, h), dq, query, shape.sequence, shape.headDim, shape.scale);
 }
 
-/// The dimensions in which dbias has elements of its own; in the others it has one for all.
+/// The dimensions in which dbias has elements of its own; along the others it repeats one.
 struct BiasGradient {
   Scores scores;
   int64_t batches, heads, queryTiles, keyTiles; ///< blocks
 };
 
-/// A block has a tile of dbias and adds up dS over everything that repeats it, in order.
+/// Computes a tile of dbias per block: adds up dS over all that repeat it, in order.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads)
     biasGradients(Backward<T> call, BiasGradient gradient) {
@@ -215,7 +217,7 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int64_t h = blockIdx.y; h < hEnd; ++h)
       for (int64_t query = query0; query < queryEnd; query += kTileRows)
         for (int64_t key = key0; key < keyEnd; key += kTileRows) {
-          if (!meet(shape, query, key)) // the whole block
+          if (!meet(shape, query, key)) // for all of the block
             continue;
           __syncthreads();
           tiles.loadQueries(call, b, h, query);
@@ -291,7 +293,7 @@ void backwardInTiles(const Stream &stream, const Backward<T> &call, const Scores
   });
 }
 
-/// Has a library made it?
+/// Runs the library's kernel; returns false if it has none.
 template <typename T>
 bool backwardFused(const Stream &stream, const Backward<T> &operands, const Scores &dbias) {
   if (!stream.attention)

@@ -1,14 +1,15 @@
-// Attention forward without the matrix of scores: tiles with a running maximum and sum per query
-// (FlashAttention: Dao et al., arXiv 2205.14135). Causal, windows, biases, grouped queries;
-// q, out [batch, sequence, heads, dim], k, v [batch, keySequence, heads / groups, dim] in T, in any
+// Attention forward without a matrix of scores: tiles with a running maximum and sum per query
+// (FlashAttention: Dao et al., arXiv 2205.14135). Causal, windows, biases, grouped queries; q, out
+// [batch, sequence, heads, dim], k, v [batch, keySequence, heads / groups, dim] in T, in any
 // layout; logSumExp [batch, heads, sequence] float.
 //
 //     S = scale * Q K^T + bias;  m' = max(m, rows of S);  P = exp(S - m')
-//     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  at last O / l, m + log(l)
+//     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  finally O / l, m + log(l)
 //
-// The portable form, on ordinary arithmetic, for float and for what attention_mma_forward.cu does
-// not take: tiles of 32 queries against 32 keys, which lie in shared memory as floats. Reads K and
-// V once per 32 queries (from L2 as a rule), Q and O once. Blocks with the most keys begin first.
+// This is the portable form, without tensor cores, for float and for calls that
+// attention_mma_forward.cu does not take: tiles of 32 queries by 32 keys, as floats in shared
+// memory. Reads K and V once per 32 queries (usually from L2), Q and O once. Blocks with the most
+// keys start first.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kTileThreads)
         each *= correction;
       weights[row * (kTileRows + 1) + lane] = weight;
     }
-    __syncthreads(); // all have read the keys
+    __syncthreads(); // all threads have read the keys
     loadTile(keys, valueRows, key, shape.keySequence, shape.valueDim);
     __syncthreads();
     addWeightedRows<kParts, false>(sums, weights, keys, shape.valueDim);
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kTileThreads)
     int64_t row = query + warp * kRowsOfWarp + i;
     if (row >= shape.sequence)
       continue;
-    // Every score is -inf, or there is none.
+    // Every score is -inf, or there are none.
     bool hidden = total[i] == 0.0f, undefined = hidden && bias && !shape.zeroHidden;
     float nan = __int_as_float(0x7fc00000);
 #pragma unroll
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
-/// Has a library made it?
+/// Runs the library's kernel; returns false if it has none.
 template <typename T>
 bool forwardFused(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                   const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,

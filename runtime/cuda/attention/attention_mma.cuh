@@ -1,9 +1,9 @@
-// Attention of 16-bit heads on tensor cores: which calls it takes, tiles in shared memory, products
-// of fragments. Forward and backward are in attention_mma_*.cu; FlashAttention-2 (Dao, arXiv
-// 2307.08691) is their model. attention_wgmma_*.cu take what is made for them first.
+// Attention of 16-bit heads on tensor cores: supported calls, tiles in shared memory, matmuls of
+// fragments. The forward and backward passes are in attention_mma_*.cu, modeled on FlashAttention-2
+// (Dao, arXiv 2307.08691). attention_wgmma_*.cu take precedence for the calls that they support.
 //
-// A tile's rows lie D + 8 elements apart, an odd number of 16 bytes: the eight rows of an 8 x 8
-// matrix meet all banks, and addresses are a base and constants.
+// A tile's rows are D + 8 elements apart, an odd number of 16 bytes: the eight rows of an 8 x 8
+// matrix hit all banks, and addresses are a base and constants.
 
 #ifndef PARTITA_RT_CUDA_ATTENTION_MMA_CUH
 #define PARTITA_RT_CUDA_ATTENTION_MMA_CUH
@@ -14,8 +14,8 @@
 
 namespace partita_rt::cuda {
 
-/// The one rule: tensor cores take 16-bit heads of at most 128 elements without a bias, whose scale
-/// is positive and whose rows an int can number; attention_forward.cu and attention_backward.cu
+/// The only rule for tensor cores: 16-bit heads of at most 128 elements without a bias, with a
+/// positive scale and rows that an int can number. attention_forward.cu and attention_backward.cu
 /// take the others.
 template <typename T>
 bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
@@ -30,9 +30,10 @@ constexpr float kLn2 = 0.693147180559945309f;
 /// Every block has four warps.
 constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;
 
-/// Rows of D elements in shared memory.
+/// Elements between rows of D elements in shared memory.
 template <int D> constexpr int kMmaPitch = D + 8;
-/// Bytes of so many rows; at most what every GPU has for a block since sm_80 (sm_86).
+/// Bytes of this many rows; at most what every GPU since sm_80 has for a block (the limit is
+/// sm_86's).
 template <int D, int kRows> constexpr int mmaTileBytes() {
   static_assert(kRows * kMmaPitch<D> * 2 <= 98 * 1024);
   return kRows * kMmaPitch<D> * 2;
@@ -44,8 +45,8 @@ template <typename T> bool inPacks(const HeadsOf<T> &heads) {
          reinterpret_cast<uintptr_t>(heads.data) % 16 == 0;
 }
 
-/// Begins to copy rows [first, first + kRows) of a head of `count` rows and `width` elements into a
-/// tile, with zeros around. packs: inPacks of the head; else the copy is complete at once.
+/// Starts copying rows [first, first + kRows) of a head of `count` rows and `width` elements into a
+/// tile, padded with zeros. packs: inPacks of the head; if false the copy is complete on return.
 template <int kRows, int D, typename T>
 __device__ void copyTile(T *tile, const HeadRows<const T> &head, int first, int count, int width,
                          bool packs) {
@@ -74,18 +75,18 @@ __device__ void copyTile(T *tile, const HeadRows<const T> &head, int first, int 
   }
 }
 
-// Where a lane's row of four 8 x 8 matrices stands in a tile, for each role of a tile.
-/// Rows are those of A: 16 rows, 16 columns.
+// The position in a tile of a lane's row of four 8 x 8 matrices, for each role of a tile. Rows are
+// those of A: 16 rows, 16 columns.
 template <int D> __device__ inline int laneOfA(int lane) {
   return lane % 16 * kMmaPitch<D> + lane / 16 * 8;
 }
-/// Rows are B's columns (a product with the tile transposed): two times 8 rows, 16 columns.
+/// Rows are B's columns (a matmul with the transposed tile): two times 8 rows, 16 columns.
 template <int D> __device__ inline int laneOfRowsB(int lane) {
   return (lane / 16 * 8 + lane % 8) * kMmaPitch<D> + lane / 8 % 2 * 8;
 }
 
-/// sums[i][j] += A_i times the transposed tile b: A is rows 16 i of the tile a (kTilesA of them),
-/// b has kRowsB rows; both D columns. a, b: tile + the lane's place (laneOfA, laneOfRowsB).
+/// sums[i][j] += A_i times the transposed tile b: A is rows 16 i of the tile a (kTilesA of them), b
+/// has kRowsB rows; both have D columns. a, b: tile + the lane's position (laneOfA, laneOfRowsB).
 template <int kTilesA, int kRowsB, int D, typename T>
 __device__ inline void multiplyByRows(float (&sums)[kTilesA][kRowsB / 8][4], const T *a,
                                       const T *b) {
@@ -108,8 +109,8 @@ __device__ inline void multiplyByRows(float (&sums)[kTilesA][kRowsB / 8][4], con
   }
 }
 
-/// sums[i][j] += W_i times the tile b: W is kRowsB columns of weights in registers, as C has them,
-/// rounded to T here; b has kRowsB rows and D columns. b: tile + laneOfA.
+/// sums[i][j] += W_i times the tile b: W is kRowsB columns of weights in registers, laid out as C
+/// and rounded to T here; b has kRowsB rows and D columns. b: tile + laneOfA.
 template <int kTilesA, int kRowsB, int D, typename T>
 __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
                                    const float (&weights)[kTilesA][kRowsB / 8][4], const T *b) {
@@ -137,8 +138,8 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
   }
 }
 
-/// What attention.cuh's visibleKeys and firstKey say, in int: query i sees keys first(i) .. end(i)
-/// - 1. Both are later for a later query.
+/// attention.cuh's visibleKeys and firstKey in int: query i sees keys first(i) .. end(i) - 1. Both
+/// are nondecreasing in i.
 struct Sight {
   int queries, keys, window;
   bool causal;
@@ -155,16 +156,17 @@ struct Sight {
   }
 };
 
-/// Does one of queries [first, last] see one of keys [key, end)?
+/// Does any of queries [first, last] see one of keys [key, end)?
 __device__ inline bool meetsKeys(const Sight &sight, int first, int last, int key, int end) {
   return first <= last && key < sight.end(last) && end > sight.first(first);
 }
-/// Is one of these keys hidden from one of these queries?
+/// Is any of these keys hidden from one of these queries?
 __device__ inline bool hidesKeys(const Sight &sight, int first, int last, int key, int end) {
   return end > sight.end(first) || key < sight.first(last);
 }
 
-/// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.
+/// Hides the keys of a tile that the warp's queries do not see. query: the one of the lane's first
+/// row.
 template <int kTilesA, int kKeys>
 __device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Sight &sight,
                                 int query, int key) {
@@ -185,7 +187,7 @@ __device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Si
     }
 }
 
-/// Over the four lanes that have a row of C.
+/// Reduces over the four lanes that share a row of C.
 template <typename Op> __device__ inline float overRowOfC(float x) {
   x = Op::of(x, __shfl_xor_sync(kAllLanes, x, 1));
   return Op::of(x, __shfl_xor_sync(kAllLanes, x, 2));
@@ -194,7 +196,7 @@ template <typename Op> __device__ inline float overRowOfC(float x) {
 /// The running softmax of a lane's rows of C: 16 i + 8 half + lane / 4.
 template <int kTiles> struct Softmax {
   float largest[kTiles][2]; ///< factor * score
-  float total[kTiles][2];   ///< of the lane's own columns
+  float total[kTiles][2];   ///< over the lane's own columns
 
   __device__ Softmax() {
 #pragma unroll
@@ -206,8 +208,8 @@ template <int kTiles> struct Softmax {
       }
   }
 
-  /// Scores become weights 2^(factor * score - largest). correction: what sums of earlier ones are
-  /// to be multiplied with, exactly 1 if the largest is still the same.
+  /// Turns scores into weights 2^(factor * score - largest). correction: the factor for earlier
+  /// sums, exactly 1 if the maximum has not changed.
   template <int kColumns>
   __device__ void weigh(float (&scores)[kTiles][kColumns][4], float (&correction)[kTiles][2],
                         float factor) {
@@ -251,9 +253,9 @@ __device__ inline void correct(float (&sums)[kTiles][kColumns][4],
         sums[i][j][e] *= correction[i][e / 2];
 }
 
-/// Divides a warp's sums by the totals of their rows, and writes the log-sum-exp of these, of a head
-/// with so many queries, unless nobody wants it. A query that sees no key has zeros and -inf. first:
-/// of the warp's rows.
+/// Divides a warp's sums by the totals of their rows, and writes the rows' log-sum-exp for a head
+/// with this many queries, unless it is not needed. A query that sees no key has zeros and -inf.
+/// first: the first of the warp's rows.
 template <int kTiles, int kColumns>
 __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softmax<kTiles> &softmax,
                                  float *logSumExp, int first, int queries) {
@@ -263,7 +265,7 @@ __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softm
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float total = overRowOfC<Sum>(softmax.total[i][half]);
-      bool hidden = total == 0.0f; // every score is -inf, or there is none
+      bool hidden = total == 0.0f; // every score is -inf, or there are none
       float inverse = 1.0f / total;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j)
@@ -276,8 +278,9 @@ __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softm
     }
 }
 
-/// Writes a warp's rows of C, rounded to T, to a head, by way of `rows` of a tile that are the
-/// warp's own, so that a row's elements are written side by side. first: of the warp's rows.
+/// Writes a warp's rows of C, rounded to T, to a head. They pass through rows of a tile that belong
+/// to the warp, so that a row's elements are written side by side. first: the first of the warp's
+/// rows.
 template <int kTilesA, int D, typename T>
 __device__ void storeRowsOfC(const HeadRows<T> &head, const float (&sums)[kTilesA][D / 8][4],
                              T *rows, int first, int count, int width, bool packs) {
@@ -309,7 +312,8 @@ __device__ void storeRowsOfC(const HeadRows<T> &head, const float (&sums)[kTiles
   }
 }
 
-/// body(D): the heads' elements in shared memory, a constant; fewer are filled up with zeros.
+/// Calls body(D) with the heads' elements in shared memory, as a constant; shorter heads are padded
+/// with zeros.
 template <typename Body> void withMmaHead(const AttentionShape &shape, Body body) {
   int64_t widest = most(shape.headDim, shape.valueDim);
   if (widest <= 64)
@@ -322,20 +326,20 @@ template <typename Body> void withMmaHead(const AttentionShape &shape, Body body
     body(std::integral_constant<int, 128>());
 }
 
-/// attentionForward of a call that is onTensorCores. T: Half, BFloat16.
+/// attentionForward for calls that are onTensorCores. T: Half, BFloat16.
 template <typename T>
 void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                          const HeadsOf<const T> &v, const AttentionShape &shape);
 
-/// The same by attention_wgmma_forward.cu. False, and nothing is done: onWarpGroups
-/// (attention_wgmma.cuh) says that it does not take this call on this device.
+/// Does the same by attention_wgmma_forward.cu. Returns false, without doing anything, if
+/// onWarpGroups (attention_wgmma.cuh) does not support the call on this device.
 template <typename T>
 bool attentionForwardWgmma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                            const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                            const HeadsOf<const T> &v, const AttentionShape &shape);
 
-/// The operands of an attentionBackward that is onTensorCores.
+/// The operands of a call of attentionBackward that is onTensorCores.
 template <typename T> struct MmaBackward {
   HeadsOf<T> dq, dk, dv;
   float *workspace;
@@ -346,7 +350,7 @@ template <typename T> struct MmaBackward {
 };
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
-/// As attentionForwardWgmma.
+/// Like attentionForwardWgmma.
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands);
 

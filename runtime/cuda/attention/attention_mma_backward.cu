@@ -1,13 +1,13 @@
-// Attention backward on tensor cores, for 16-bit heads. What is computed, and shapes, as in
-// attention_backward.cu; without a bias. Three launches, no atomics: delta per query, dK and dV by
-// tiles of keys, dQ by tiles of queries; scores and dP are made in both of the latter.
+// Attention backward on tensor cores, for 16-bit heads. Formulas and shapes as in
+// attention_backward.cu, without a bias. Three launches, no atomics: delta per query, dK and dV by
+// tiles of keys, dQ by tiles of queries; the last two both compute scores and dP.
 //
 // dK and dV: rows of fragments are keys, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T are
-// already the left operands of dV += P^T dO and dK += dS^T Q. All heads that share the keys come
-// one after another. dQ: rows are queries, S = Q K^T, dP = dO V^T, dQ += dS K. A block's own two
-// tiles stay in shared memory, its sums in registers. Of the tiles that pass by, the one that is
-// used last (Q, K) has two buffers and the other (dO, V) one. P and dS are rounded to T for the
-// products that sum over them: each once.
+// already the left operands of dV += P^T dO and dK += dS^T Q. All heads that share the keys follow
+// one another. dQ: rows are queries, S = Q K^T, dP = dO V^T, dQ += dS K. A block's own two tiles
+// stay in shared memory, its sums in registers. Of the streamed tiles, the one that is used last
+// (Q, K) has two buffers and the other (dO, V) one. P and dS are each rounded to T once, for the
+// matmuls that sum over them.
 
 #include "cuda/attention/attention_mma_backward.cuh"
 
@@ -15,16 +15,16 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Fragments of 16 keys that a warp has sums for, and queries at a time: sums for 32 keys of wider
-/// heads do not fit into registers.
+/// Fragments of 16 keys per warp, and queries at a time: the sums for 32 keys of wider heads do not
+/// fit into registers.
 template <int D> constexpr int kKeyTiles = D <= 64 ? 2 : 1;
 template <int D> constexpr int kKeysOfBlock = kMmaWarps * 16 * kKeyTiles<D>;
 template <int D> constexpr int kPassingQueries = D <= 64 ? 32 : 64;
-/// The same for dQ.
+/// Likewise for dQ.
 constexpr int kQueryTiles = 2, kQueriesOfBlock = kMmaWarps * 16 * kQueryTiles;
 template <int D> constexpr int kPassingKeys = D <= 64 ? 64 : 32;
 
-/// Lanes that have a query of heads of at most D elements.
+/// Lanes per query of heads of at most D elements.
 template <int D> constexpr int kPrepareLanes = D / kPack;
 template <int D> constexpr int kPrepareRows = kMmaThreads / kPrepareLanes<D>;
 
@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T
       saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
 }
 
-/// What of a tile of queries is a number each: logSumExp2 and delta, that of row `number` or
-/// number - kRows. +inf behind the sequence.
+/// Returns a scalar of a tile of queries: logSumExp2 of row `number`, or delta of row number -
+/// kRows. After the sequence logSumExp2 is +inf.
 template <int kRows, typename T>
 __device__ float queryNumber(const PreparedBackward<T> &call, int64_t b, const QueryTile &tile) {
   int number = int(threadIdx.x);
@@ -66,7 +66,7 @@ __device__ float queryNumber(const PreparedBackward<T> &call, int64_t b, const Q
   return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, tile.head, at)];
 }
 
-/// dk and dv of a tile of keys (x) of a head of keys (y).
+/// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, int D>
 __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -105,12 +105,12 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   }
   commitCopies();
 
-  int first = key + warp * kRows; // of the warp's keys
+  int first = key + warp * kRows; // the first of the warp's keys
   T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
   float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
   for (int i = 0; i < range.tiles; ++i, tile = next) {
     waitForCopies<0>();
-    __syncthreads(); // the queries are there, and all are done with the last ones
+    __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
     bool more = i + 1 < range.tiles;
     float number = 0.0f;
     if (more) {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
     int last = min(tile.query + kQueries, sight.queries) - 1;
     bool some = meetsKeys(sight, tile.query, last, first, first + kRows);
-    if (some) { // the whole warp
+    if (some) { // for all lanes of the warp
       multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
                                           passing + laneOfRowsB<D>(lane));
       if (hidesKeys(sight, tile.query, last, first, first + kRows))
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
       multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
                                           static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
     }
-    __syncthreads(); // all are done with dO
+    __syncthreads(); // all threads are done with dO
     if (more) {
       copyDouts();
       keepNumber((i + 1) % 2, number);
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
                           call.dvPacks);
 }
 
-/// dq of a tile of queries (x) of a head (y).
+/// Computes dq of a tile of queries (x) of a head (y).
 template <typename T, int D>
 __global__ void __launch_bounds__(kMmaThreads)
     queryGradientsOnTensorCores(PreparedBackward<T> call) {
@@ -208,20 +208,20 @@ __global__ void __launch_bounds__(kMmaThreads)
   for (int i = 0; i < tiles; ++i) {
     int key = begin + i * kKeys;
     waitForCopies<0>();
-    __syncthreads(); // keys and values are there, and all are done with the last keys
+    __syncthreads(); // keys and values have arrived, and all threads are done with the last keys
     if (i + 1 < tiles)
       copyKeys(i + 1);
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
     float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
     bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
-    if (some) { // the whole warp
+    if (some) { // for all lanes of the warp
       multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
                                             passing + laneOfRowsB<D>(lane));
       multiplyByRows<kQueryTiles, kKeys, D>(ds, ownDouts + laneOfA<D>(lane),
                                             static_cast<T *>(values) + laneOfRowsB<D>(lane));
     }
-    __syncthreads(); // all are done with the values
+    __syncthreads(); // all threads are done with the values
     if (i + 1 < tiles)
       copyValues(i + 1);
     commitCopies();

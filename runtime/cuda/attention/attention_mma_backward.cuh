@@ -1,5 +1,5 @@
-// What the backward passes on tensor cores share, by mma.sync and by wgmma: numbers per query, which
-// tiles of queries pass by one of keys, tiles of scores whose rows are keys.
+// Shared by the backward passes on tensor cores, through mma.sync and wgmma: scalars per query, the
+// tiles of queries streamed past a tile of keys, tiles of scores whose rows are keys.
 
 #ifndef PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
 #define PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
@@ -8,7 +8,7 @@
 
 namespace partita_rt::cuda {
 
-/// The operands, and what prepareBackward makes of them.
+/// The operands, and the results of prepareBackward.
 template <typename T> struct PreparedBackward : MmaBackward<T> {
   bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
   float *delta, *logSumExp2; ///< [batch, heads, sequence]
@@ -22,11 +22,12 @@ template <typename T> struct PreparedBackward : MmaBackward<T> {
   }
 };
 
-/// delta, and logSumExp2, in which a query that sees no key has +inf: all its weights are 0.
+/// Computes delta, and logSumExp2, which is +inf for a query that sees no key, so all its weights
+/// are 0.
 template <typename T> void prepareBackward(const Stream &stream, const PreparedBackward<T> &call);
 
-/// Tiles of queries that pass by a tile of keys, those that see some of the keys [key, key +
-/// count): per head queries [first, end), `tiles` in all.
+/// The tiles of queries streamed past a tile of keys: those that see some of the keys [key, key +
+/// count). Per head queries [first, end), `tiles` in all.
 struct QueryTiles {
   int first = 0, end, tiles;
   __device__ QueryTiles(const Sight &sight, int groups, int key, int count, int rows)
@@ -47,7 +48,7 @@ struct QueryTile {
 
 // Tiles whose rows are the warp's keys and whose columns are queries.
 
-/// Hides keys from queries that do not see them. key: the warp's first.
+/// Hides keys from queries that do not see them. key: the first of the warp's keys.
 template <int kTiles, int kQueries>
 __device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4], const Sight &sight,
                                        int query, int key) {
@@ -68,7 +69,7 @@ __device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
     }
 }
 
-/// Scores become probabilities, 2^(factor * score - logSumExp2 of the query).
+/// Turns scores into probabilities, 2^(factor * score - logSumExp2 of the query).
 template <int kTiles, int kQueries>
 __device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const float *logSumExp2,
                              float factor) {
@@ -87,7 +88,7 @@ __device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const flo
     }
 }
 
-/// dP becomes dS = P (dP - delta of the query).
+/// Turns dP into dS = P (dP - delta of the query).
 template <int kTiles, int kQueries>
 __device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
                                      const float (&p)[kTiles][kQueries / 8][4],

@@ -1,12 +1,12 @@
 // Attention forward on tensor cores, for 16-bit heads (FlashAttention-2: Dao, arXiv 2307.08691).
-// What is computed, and shapes, as in attention_forward.cu; without a bias.
+// Formulas and shapes as in attention_forward.cu, without a bias.
 //
 // A block has 128 queries, 32 per warp: a fragment of K or V that a warp reads from shared memory
-// is multiplied twice, which is what mma.sync needs on sm_90 not to wait for shared memory. Keys
-// come 64 at a time. V is copied while Q K^T is made, the next K during the softmax and P V. Scores
-// and probabilities stay in registers: those that a lane has of Q K^T are its part of P in P V.
-// P is rounded to T for P V, its sum is not: out differs from the float kernel's by at most one
-// rounding of every probability, and the result's own.
+// is multiplied twice, which mma.sync needs on sm_90 to avoid waiting for shared memory. Keys come
+// 64 at a time. V is copied during Q K^T, the next K during the softmax and P V. Scores and
+// probabilities stay in registers: a lane's elements of Q K^T are its elements of P in P V. P is
+// rounded to T for P V, its sum is not: out differs from the float kernel's by at most one rounding
+// of every probability, and the result's own.
 
 #include "cuda/attention/attention_mma.cuh"
 
@@ -50,16 +50,16 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   Softmax<kTilesOfWarp> softmax;
   for (int key = begin; key < end; key += kKeys) {
     waitForCopies<0>();
-    __syncthreads(); // the keys are there, and all are done with the last values
+    __syncthreads(); // the keys have arrived, and all threads are done with the last values
     copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
     commitCopies();
     bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
     float scores[kTilesOfWarp][kKeys / 8][4] = {};
-    if (some) // the whole warp
+    if (some) // for all lanes of the warp
       multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
                                              keys + laneOfRowsB<D>(lane));
     waitForCopies<0>();
-    __syncthreads(); // the values are there, and all are done with the keys
+    __syncthreads(); // the values have arrived, and all threads are done with the keys
     if (key + kKeys < end)
       copyTile<kKeys, D>(keys, keyRows, key + kKeys, sight.keys, int(shape.headDim), call.kPacks);
     commitCopies();

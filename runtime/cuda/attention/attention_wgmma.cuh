@@ -1,8 +1,8 @@
-// Attention of 16-bit heads by Hopper's products of warp groups: which calls it takes, tiles in
-// shared memory. Forward and backward are in attention_wgmma_*.cu; FlashAttention-3 (Shah et al.,
-// arXiv 2407.08608) is their model.
+// Attention of 16-bit heads with Hopper's warp-group matmuls: supported calls, tiles in shared
+// memory. The forward and backward passes are in attention_wgmma_*.cu, modeled on FlashAttention-3
+// (Shah et al., arXiv 2407.08608).
 //
-// A tile of [rows, D] is D / 64 panels of wgmma.cuh, one after another.
+// A tile of [rows, D] is D / 64 consecutive panels of wgmma.cuh.
 
 #ifndef PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
 #define PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
@@ -13,9 +13,9 @@
 
 namespace partita_rt::cuda {
 
-/// The one rule: products of warp groups take calls that are onTensorCores whose heads, of keys and
-/// of values, have 64 or 128 elements in aligned packs, on GPUs of compute capability 9, of which
-/// the program has code. heads: all that the call reads and writes.
+/// The only rule for warp-group matmuls: calls that are onTensorCores whose heads, of keys and of
+/// values, have 64 or 128 elements in aligned packs, on GPUs of compute capability 9 that the
+/// program has code for. heads: all that the call reads and writes.
 template <typename... Heads> bool onWarpGroups(const AttentionShape &shape, const Heads &...heads) {
 #if defined(PARTITA_RT_WGMMA)
   if (shape.headDim != shape.valueDim || (shape.headDim != 64 && shape.headDim != 128) ||
@@ -33,31 +33,31 @@ template <typename... Heads> bool onWarpGroups(const AttentionShape &shape, cons
 
 #if defined(PARTITA_RT_WGMMA)
 
-/// Threads of a warp group, rows of its products.
+/// Threads of a warp group, and rows of its matmuls.
 constexpr int kGroupThreads = 128, kGroupRows = 64;
 
-/// What a block of a kernel for heads of kDim elements has: warp groups, each with 64 rows of its
-/// own, so many of the rows that pass by at a time, and how many of the blocks a multiprocessor is
-/// to run (what registers and shared memory are left for).
+/// The shape of a block for heads of kDim elements: warp groups, each with 64 rows of its own;
+/// streamed rows per step; and blocks per multiprocessor, which sets the registers and shared
+/// memory of each.
 template <int kDim_, int kGroups_, int kPassing_, int kBlocks_> struct GroupPlan {
   static constexpr int kDim = kDim_, kGroups = kGroups_, kPassing = kPassing_, kBlocks = kBlocks_;
   static constexpr int kThreads = kGroups * kGroupThreads, kOwn = kGroups * kGroupRows;
 };
 
-/// Dynamic shared memory begins anywhere, tiles at multiples of 1,024: so much beside them.
+/// Padding to align tiles to multiples of 1,024: dynamic shared memory may begin anywhere.
 constexpr int kBlockBytes = 1024;
 template <typename T> __device__ inline T *tilesIn(unsigned char *dynamic) {
   uint32_t beyond = sharedAddress(dynamic) % kBlockBytes;
   return reinterpret_cast<T *>(dynamic + (kBlockBytes - beyond) % kBlockBytes);
 }
 
-/// Of a pack's first element in a tile.
+/// Returns the position of a pack's first element in a tile.
 template <int kRows> __device__ inline int placeOf(int row, int pack) {
   return (pack / 8 * kRows + row) * kPanel + (pack % 8 ^ row % 8) * kPack;
 }
 
-/// A thread's part of copies of a head's rows into tiles of kRows rows of D elements, one tile after
-/// another: addresses are added up.
+/// A thread's share of copies of a head's rows into tiles of kRows rows of D elements, one tile
+/// after another; addresses are incremented.
 template <int kRows, int D, int kThreads, typename T> class TileCopies {
   static constexpr int kPacks = D / kPack, kStep = kThreads / kPacks;
   static_assert(kThreads % kPacks == 0 && kStep % 8 == 0 && kRows % kStep == 0);
@@ -70,7 +70,7 @@ public:
   __device__ TileCopies(const HeadRows<const T> &head, int first, int count)
       : from(head.row(first + int(threadIdx.x) / kPacks) + int(threadIdx.x) % kPacks * kPack),
         step(kStep * head.stride), rest(count - first) {}
-  /// Begins to copy the next tile, with zeros behind the head.
+  /// Starts copying the next tile, with zeros after the head's last row.
   __device__ void next(T *tile) {
     int row = int(threadIdx.x) / kPacks;
     T *to = tile + placeOf<kRows>(row, int(threadIdx.x) % kPacks);
@@ -87,7 +87,7 @@ public:
   }
 };
 
-/// Begins to copy rows [first, first + kRows) of a head of `count` rows into a tile.
+/// Starts copying rows [first, first + kRows) of a head of `count` rows into a tile.
 template <int kRows, int D, int kThreads, typename T>
 __device__ inline void copyPanels(T *tile, const HeadRows<const T> &head, int first, int count) {
   TileCopies<kRows, D, kThreads, T>(head, first, count).next(tile);
@@ -104,7 +104,7 @@ __device__ inline void productByRows(float (&c)[kColumns][4], uint32_t a, uint32
                             behind(right, panel * kColumns * 8 * 128 + inRow), d > 0);
   }
 }
-/// c += W times the tile b of kRows rows: W are as many columns in registers.
+/// c += W times the tile b of kRows rows: W has as many columns, in registers.
 template <typename T, int kRows, int kColumns>
 __device__ inline void addProduct(float (&c)[kColumns][4], const uint32_t (&w)[kRows / 16][4],
                                   uint32_t b) {
@@ -114,7 +114,7 @@ __device__ inline void addProduct(float (&c)[kColumns][4], const uint32_t (&w)[k
     multiplyGroup<T, true>(c, w[row / 16], behind(right, row * 128), true);
 }
 
-/// C, rounded, is an A.
+/// Rounds C to an A.
 template <typename T, int kColumns>
 __device__ inline void roundTo(uint32_t (&a)[kColumns / 2][4], const float (&c)[kColumns][4]) {
 #pragma unroll
@@ -124,8 +124,8 @@ __device__ inline void roundTo(uint32_t (&a)[kColumns / 2][4], const float (&c)[
       a[j / 2][j % 2 * 2 + half] = roundPair<T>(c[j][2 * half], c[j][2 * half + 1]);
 }
 
-/// Writes a warp's 16 rows of C, rounded to T, to a head, by way of the warp's own rows of a tile
-/// of kRows, of which `row` is the first; first: that in the head, of `count` rows.
+/// Writes a warp's 16 rows of C, rounded to T, to a head. They pass through the warp's own rows of
+/// a tile of kRows, from `row` on; first: the first row in the head, which has `count` rows.
 template <int kRows, int D, typename T>
 __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][4], T *tile,
                             int row, int first, int count) {
@@ -148,7 +148,7 @@ __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][
   }
 }
 
-/// The number of the thread's warp group, the same register in all lanes.
+/// Returns the number of the thread's warp group, in the same register of all lanes.
 __device__ inline int groupOfThread() {
   return __shfl_sync(kAllLanes, int(threadIdx.x) / kGroupThreads, 0);
 }

@@ -1,10 +1,10 @@
-// Attention backward by products of warp groups, for 16-bit heads of 64 or 128 elements on sm_90.
-// What is computed, and roundings, as in attention_mma_backward.cu. Two launches: dQ by tiles of
-// queries, whose rows' delta and log-sum-exp it makes on the way, then dK and dV by tiles of keys.
+// Attention backward with warp-group matmuls, for 16-bit heads of 64 or 128 elements on sm_90.
+// Formulas and roundings as in attention_mma_backward.cu. Two launches: dQ by tiles of queries,
+// which also computes the delta and log-sum-exp of their rows, then dK and dV by tiles of keys.
 //
-// A block's warp groups have 64 keys each (dK and dV) or 64 queries (dQ): the rows of scores and dP,
-// so that rounded they are the left operands of what sums over the rows that pass by. Of those there
-// are two buffers. dP is made beside the weights, dV beside dS.
+// A block's warp groups have 64 keys each (dK and dV) or 64 queries (dQ). These are the rows of
+// scores and dP, which, rounded, are the left operands of the matmuls that sum over the streamed
+// rows. Streamed tiles have two buffers. dP is computed beside the weights, dV beside dS.
 
 #include "cuda/attention/attention_mma_backward.cuh"
 #include "cuda/attention/attention_wgmma.cuh"
@@ -15,8 +15,8 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// A thread's part of copies of the tiles of queries that pass by a tile of keys: of all heads of a
-/// group, one after another, what is in `range`.
+/// A thread's share of copies of the tiles of queries streamed past a tile of keys: those in
+/// `range`, for all heads of a group, one after another.
 template <typename T, typename Plan> class QueryCopies {
   static constexpr int kQueries = Plan::kPassing, kThreads = Plan::kThreads;
   using Copies = TileCopies<kQueries, Plan::kDim, kThreads, T>;
@@ -25,7 +25,7 @@ template <typename T, typename Plan> class QueryCopies {
   int64_t b;
   int head, query;
   Copies queries, douts;
-  const float *number; ///< logSumExp2; delta is as far behind it as in the workspace
+  const float *number; ///< logSumExp2; delta follows at the same distance as in the workspace
 
   __device__ const float *numbersOf() const {
     return call.logSumExp2 + call.rowOf(b, head, query) + int(threadIdx.x) % kQueries;
@@ -39,7 +39,8 @@ public:
                          const QueryTiles &range)
       : call(call), range(range), b(b), head(head), query(range.first), queries(of(call.q)),
         douts(of(call.dout)), number(numbersOf()) {}
-  /// Begins to copy the next tile: zeros behind the sequence, numbers too, which add nothing.
+  /// Starts copying the next tile: after the sequence zeros, also for the scalars, which add
+  /// nothing.
   __device__ void next(T *toQueries, T *toDouts, float *toNumbers) {
     if (query >= range.end) {
       ++head;
@@ -62,7 +63,7 @@ public:
   }
 };
 
-/// dk and dv of a tile of keys (x) of a head of keys (y).
+/// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     keyGradientsByGroups(PreparedBackward<T> call) {
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   const AttentionShape &shape = call.shape;
   T *keys = tilesIn<T>(dynamic), *values = keys + kKeys * D;
   T *queries = values + kKeys * D, *douts = queries + 2 * kTile;
-  int group = groupOfThread(), row = int(threadIdx.x) / kWarp * 16; // the warp's first of the tile
+  int group = groupOfThread(), row = int(threadIdx.x) / kWarp * 16; // the warp's first in the tile
   int64_t kv = blockIdx.y, b = blockIdx.z;
   Sight sight(shape);
   int key = int(blockIdx.x) * kKeys;
@@ -88,21 +89,21 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     copyQueries(0);
   commitCopies();
 
-  int first = key + row, ownKey = key + group * kGroupRows; // of the warp's and the group's keys
+  int first = key + row, ownKey = key + group * kGroupRows; // first keys of warp and group
   uint32_t ownKeys = sharedAddress(keys + group * kGroupRows * kPanel);
   uint32_t ownValues = sharedAddress(values + group * kGroupRows * kPanel);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
   for (int i = 0, query = range.first; i < range.tiles; ++i) {
     waitForCopies<0>();
     fenceForProducts();
-    __syncthreads(); // the queries are there, and all are done with those before
+    __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
     if (i + 1 < range.tiles)
       copyQueries((i + 1) % 2);
     commitCopies();
     int at = query, last = min(at + kQueries, sight.queries) - 1;
     query = at + kQueries < range.end ? at + kQueries : range.first; // of the next head
     if (!meetsKeys(sight, at, last, ownKey, ownKey + kGroupRows))
-      continue; // the whole group
+      continue; // for all of the group
     uint32_t passing = sharedAddress(queries + i % 2 * kTile);
     uint32_t passingDouts = sharedAddress(douts + i % 2 * kTile);
     float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
@@ -142,8 +143,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, first, sight.keys);
 }
 
-/// What prepareBackward makes, of a lane's rows of C, for this kernel and for keyGradientsByGroups.
-/// Behind the sequence a query sees no key. first: the warp's.
+/// Computes prepareBackward's results for a lane's rows of C, for this kernel and for
+/// keyGradientsByGroups. After the sequence a query sees no key. first: the first of the warp's
+/// rows.
 template <int D, typename T>
 __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, float (&shift)[2],
                                    float (&delta)[2]) {
@@ -179,7 +181,7 @@ __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, f
   }
 }
 
-/// dq of a tile of queries (x) of a head (y), and its queries' numbers.
+/// Computes dq of a tile of queries (x) of a head (y), and its queries' scalars.
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     queryGradientsByGroups(PreparedBackward<T> call) {
@@ -218,12 +220,12 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   for (int i = 0, key = begin; key < end; ++i, key += kKeys) {
     waitForCopies<0>();
     fenceForProducts();
-    __syncthreads(); // keys and values are there, and all are done with those before
+    __syncthreads(); // keys and values have arrived, and all threads are done with the last ones
     if (key + kKeys < end)
       copyKeys((i + 1) % 2);
     commitCopies();
     if (!meetsKeys(sight, groupFirst, groupLast, key, key + kKeys))
-      continue; // the whole group
+      continue; // for all of the group
     uint32_t passing = sharedAddress(keys + i % 2 * kTile);
     float p[1][kKeys / 8][4], ds[1][kKeys / 8][4];
     uint32_t rounded[kKeys / 16][4];

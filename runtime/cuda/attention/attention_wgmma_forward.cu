@@ -1,10 +1,10 @@
-// Attention forward by products of warp groups, for 16-bit heads of 64 or 128 elements on sm_90.
-// What is computed, and roundings, as in attention_mma_forward.cu.
+// Attention forward with warp-group matmuls, for 16-bit heads of 64 or 128 elements on sm_90.
+// Formulas and roundings as in attention_mma_forward.cu.
 //
 // A block's warp groups have 64 queries each; keys come 128 at a time, with two buffers for K and
-// two for V. A group issues the next scores, Q K^T, together with P V of those before: the softmax
-// of the former, in registers, runs beside the latter. P is what a lane has of the scores, rounded:
-// the left operand of P V.
+// two for V. A group issues the next scores, Q K^T, together with P V of the previous ones: the
+// softmax of the former, in registers, overlaps the latter. P is a lane's elements of the scores,
+// rounded: the left operand of P V.
 
 #include "cuda/attention/attention_wgmma.cuh"
 
@@ -21,7 +21,7 @@ template <typename T> struct Forward {
   AttentionShape shape;
 };
 
-/// out of a tile of queries (x) of a head (y).
+/// Computes out for a tile of queries (x) of a head (y).
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   constexpr int kThreads = Plan::kThreads, kTile = kKeys * D;
   const AttentionShape &shape = call.shape;
   T *queries = tilesIn<T>(dynamic), *keys = queries + kQueries * D, *values = keys + 2 * kTile;
-  int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first of the tile
+  int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first in the tile
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
   Sight sight(shape);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
@@ -46,10 +46,10 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     keyCopies.next(keys);
   commitCopies();
   int step = 0;
-  auto next = [&] { // to where keys of tile `step` are there, and values of the one before
+  auto next = [&] { // waits for the keys of tile `step` and the previous tile's values
     waitForCopies<0>();
     fenceForProducts();
-    __syncthreads(); // all are done with those before
+    __syncthreads(); // all threads are done with the previous ones
     if (step + 1 < tiles)
       keyCopies.next(keys + (step + 1) % 2 * kTile);
     if (step < tiles)
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     waitForProducts<0>();
     pin(out[0]);
   }
-  while (step <= tiles) // those of other groups
+  while (step <= tiles) // the tiles of other groups
     next();
   float *logSumExp =
       call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;

@@ -1,5 +1,5 @@
-// Plans of cuDNN for attention (fused_library.h): of the engines that its heuristics propose, the
-// best first, the first that is deterministic and that it can build.
+// Plans of cuDNN for attention (fused_library.h): among the engines that its heuristics propose,
+// best first, the first deterministic one that it can build.
 
 #include "cuda/attention/cudnn_attention.h"
 
@@ -19,7 +19,7 @@ constexpr int64_t kMostProposals = 32;
 
 class CudnnPlan : public FusedPlan {
 public:
-  /// Keeps what the plan was made of, as long as it is.
+  /// Keeps the plan's ingredients alive as long as the plan.
   CudnnPlan(const CudnnLibrary &library, cudnnHandle_t handle,
             std::shared_ptr<const CudnnGraph> graph, CudnnDescriptor config)
       : library(library), handle(handle), graph(std::move(graph)), config(std::move(config)),
@@ -55,8 +55,8 @@ private:
   CudnnDescriptor config, plan;
 };
 
-/// Not what makes a backward pass deterministic (its graph does, cudnn_graph.h): cuDNN 9.19 notes
-/// this of no engine for attention. One that is noted is not taken.
+/// Rejects engines that are noted as nondeterministic. A backward pass is deterministic because of
+/// its graph (cudnn_graph.h): cuDNN 9.19 notes no attention engine in this way.
 bool isDeterministic(const CudnnLibrary &library, const CudnnDescriptor &config) {
   CudnnDescriptor engine(library, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.handle();
@@ -72,12 +72,12 @@ bool isDeterministic(const CudnnLibrary &library, const CudnnDescriptor &config)
 
 } // namespace
 
-// What NVIDIA's own front end refuses before it asks cuDNN for an engine (cudnn-frontend 1.18.0).
-// Forward, node/sdpa_support_surface.h: GPUs before 8.0. Backward, pre_validate_node of node/
-// scaled_dot_product_flash_attention.h's CompositeSDPABackwardNode: one query with one key; heads of
-// more than 256 elements on 9.0, of more than 128 elsewhere; deterministic gradients on 10.0 before
-// cuDNN 9.18, from which on it names their engine. Both: heads that are no multiples of 8.
-// whyNotFused has what holds for all GPUs.
+// Cases that NVIDIA's own front end refuses before it asks cuDNN for an engine (cudnn-frontend
+// 1.18.0). Forward, node/sdpa_support_surface.h: GPUs before 8.0. Backward, pre_validate_node of
+// node/scaled_dot_product_flash_attention.h's CompositeSDPABackwardNode: one query with one key;
+// heads of more than 256 elements on 9.0, of more than 128 elsewhere; deterministic gradients on
+// 10.0 before cuDNN 9.18, which names an engine for them. Both: head sizes that are not multiples
+// of 8. whyNotFused has the conditions that hold for all GPUs.
 const char *whyNotCudnn(const FusedShape &shape, int capability) {
   if (capability < 80)
     return "compute capability 8.0 is needed";
@@ -85,7 +85,7 @@ const char *whyNotCudnn(const FusedShape &shape, int capability) {
     return nullptr;
   if (shape.sequence == 1 && shape.keySequence == 1)
     return "a single query and key have no gradients";
-  if (capability >= 100) // they need an engine of their own, which heuristics do not propose
+  if (capability >= 100) // these need an engine of their own, which heuristics do not propose
     return "its gradients are not deterministic from compute capability 10.0 on";
   if (capability < 90 && std::max(shape.headDim, shape.valueDim) > 128)
     return "gradients of heads of more than 128 elements need compute capability 9.0";

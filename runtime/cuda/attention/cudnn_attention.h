@@ -1,5 +1,5 @@
-// cuDNN as a library of fused attention (fused_library.h): for the device at hand, or for one that
-// is described.
+// cuDNN as a library of fused attention (fused_library.h): for the current device, or for a device
+// that is described.
 
 #ifndef PARTITA_RT_CUDA_CUDNN_ATTENTION_H
 #define PARTITA_RT_CUDA_CUDNN_ATTENTION_H
@@ -10,19 +10,19 @@
 
 namespace partita_rt::cuda {
 
-/// Why cuDNN is not asked for a shape on a device, or null: it makes plans of some that
-/// cudnn-frontend, which knows it better, does not let it. capability: 90 for sm_90.
+/// Returns why cuDNN is not asked for a shape on a device, or null: cuDNN makes plans for some
+/// shapes that cudnn-frontend rejects. capability: 90 for sm_90.
 const char *whyNotCudnn(const FusedShape &shape, int capability);
 
 class CudnnAttention : public FusedLibrary {
 public:
-  /// library: loaded.
+  /// library: already loaded.
   explicit CudnnAttention(const CudnnLibrary &library);
   ~CudnnAttention() override;
 
-  /// One of the two, before the first plan. Throw Error.
+  /// Chooses the device. Call one of the two before the first plan. Both throw Error.
   void useCurrentDevice(int capability);
-  /// properties: JSON as cuDNN writes of a device. Its plans can be made anywhere, and not be run.
+  /// properties: JSON, as cuDNN describes a device. Plans for it can be made anywhere, but not run.
   void useDevice(int capability, const std::string &properties);
 
   std::unique_ptr<FusedPlan> plan(const FusedShape &shape) override;
@@ -33,7 +33,7 @@ private:
   CudnnLibrary library;
   int capability = 0;
   cudnnHandle_t handle = nullptr;
-  std::deque<CudnnDescriptor> device; ///< its properties
+  std::deque<CudnnDescriptor> device; ///< the device's properties
 };
 
 } // namespace partita_rt::cuda

@@ -1,4 +1,4 @@
-// Attention's operations in cuDNN's terms (cudnn_graph.h).
+// Attention as operations of cuDNN (cudnn_graph.h).
 
 #include "cuda/attention/cudnn_graph.h"
 
@@ -74,7 +74,7 @@ void CudnnGraph::addOperation(CudnnDescriptor &operation) {
   steps.push_back(operation.handle());
 }
 
-/// c = a b for each head; where b has fewer heads, several of a's share one.
+/// c = a b for each head; if b has fewer heads, several of a's share one.
 void CudnnGraph::matmul(const Value &a, const Value &b, const Value &c) {
   CudnnDescriptor &kind = parts.emplace_back(library, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   kind.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT).finalize();
@@ -149,7 +149,7 @@ CudnnGraph::Value CudnnGraph::relaid(const Value &x, cudnnDataType_t type, const
   return y;
 }
 
-/// Scores of keys behind their query become -inf.
+/// Sets scores of keys after their query to -inf.
 CudnnGraph::Value CudnnGraph::hideLaterKeys(const Value &scores) {
   Value queries = own(CUDNN_DATA_INT32, scores.sizes), keys = own(CUDNN_DATA_INT32, scores.sizes);
   Value seen = own(CUDNN_DATA_BOOLEAN, scores.sizes), left = own(CUDNN_DATA_FLOAT, scores.sizes);
@@ -180,7 +180,7 @@ void CudnnGraph::forward() {
   Value largest = overRows(CUDNN_REDUCE_TENSOR_MAX, scores);
   Value weights = pointwise(CUDNN_POINTWISE_EXP, pointwise(CUDNN_POINTWISE_SUB, scores, largest));
   Value total = overRows(CUDNN_REDUCE_TENSOR_ADD, weights);
-  // A part of the pattern, wanted or not.
+  // Part of the pattern, even if it is not needed.
   Value log = pointwise(CUDNN_POINTWISE_LOG, total);
   Value stats = s.stats ? statistics(kFusedStats) : own(CUDNN_DATA_FLOAT, total.sizes);
   pointwise(CUDNN_POINTWISE_ADD, largest, &log, nullptr, stats);
@@ -189,7 +189,8 @@ void CudnnGraph::forward() {
   matmul(probabilities, v, out);
 }
 
-/// The gradient of keys or values: a b for each head, added up over the heads that share them.
+/// Computes the gradient of keys or values: a b for each head, summed over the heads that share
+/// them.
 void CudnnGraph::sumOfHeads(const Value &a, const Value &b, const Value &gradient) {
   if (shape.groups == 1)
     return matmul(a, b, gradient);
@@ -199,7 +200,7 @@ void CudnnGraph::sumOfHeads(const Value &a, const Value &b, const Value &gradien
 /// delta = sum(dO O);  P = exp(scale Q K^T - log-sum-exp);  dV = P^T dO;  dP = dO V^T
 /// dS = scale P (dP - delta);  dK = dS^T Q;  dQ = dS K
 ///
-/// dQ as a plain product is what makes it deterministic: cuDNN keeps dS, rounded, in its workspace
+/// dQ is deterministic because it is a plain matmul: cuDNN keeps dS, rounded, in its workspace
 /// instead of adding to dQ from several blocks.
 void CudnnGraph::backward() {
   const FusedShape &s = shape;
@@ -217,7 +218,7 @@ void CudnnGraph::backward() {
   Value scale = number(kCudnnScale), one = number(kCudnnOne);
 
   Value sum = overRows(CUDNN_REDUCE_TENSOR_ADD, pointwise(CUDNN_POINTWISE_MUL, dout, out));
-  pointwise(CUDNN_POINTWISE_MUL, sum, &one, nullptr, delta); // the place of dropout's factor
+  pointwise(CUDNN_POINTWISE_MUL, sum, &one, nullptr, delta); // in place of dropout's factor
 
   Value scores = matmul(q, keys, CUDNN_DATA_FLOAT);
   scores = pointwise(CUDNN_POINTWISE_MUL, scores, scale);

@@ -1,5 +1,5 @@
-// Attention as graphs of operations that cuDNN knows as attention, and has fused kernels for: the
-// pattern that NVIDIA's cudnn-frontend lowers `sdpa` and `sdpa_backward` to, the latter in its
+// Attention as graphs of operations that cuDNN recognizes as attention and has fused kernels for:
+// the pattern to which NVIDIA's cudnn-frontend lowers `sdpa` and `sdpa_backward`, the latter in its
 // deterministic form.
 
 #ifndef PARTITA_RT_CUDA_CUDNN_GRAPH_H
@@ -15,7 +15,7 @@
 
 namespace partita_rt::cuda {
 
-/// Operands beside FusedOperand's: numbers, whose pointers are the host's.
+/// Operands in addition to FusedOperand's: scalars, whose pointers are host pointers.
 enum CudnnOperand : int64_t {
   kCudnnScale = kFusedOperands,
   kCudnnHidden,
@@ -31,7 +31,7 @@ public:
   CudnnGraph &operator=(const CudnnGraph &) = delete;
 
   const CudnnDescriptor &operations() const { return graph.back(); }
-  /// The operands that a call must give pointers of.
+  /// The operands for which a call must pass pointers.
   const std::vector<int64_t> &operands() const { return given; }
 
 private:
@@ -44,7 +44,7 @@ private:
   struct Layout {
     Sizes sizes, strides;
   };
-  /// -1: the graph's own, which no one else sees.
+  /// `operand` -1: internal to the graph.
   Value value(int64_t operand, cudnnDataType_t type, const Layout &layout, bool number = false);
   Value own(cudnnDataType_t type, const Sizes &sizes);
   Value number(int64_t operand);
@@ -61,7 +61,7 @@ private:
   Value pointwise(cudnnPointwiseMode_t mode, const Value &x, const Value &b);
   void reduce(cudnnReduceTensorOp_t op, const Value &x, const Value &y);
   Value overRows(cudnnReduceTensorOp_t op, const Value &x);
-  /// The same elements in memory, in another layout.
+  /// Returns the same elements in memory in another layout.
   Value relaid(const Value &x, cudnnDataType_t type, const Layout &layout);
   Value hideLaterKeys(const Value &scores);
   void addOperation(CudnnDescriptor &operation);
@@ -72,11 +72,11 @@ private:
 
   const CudnnLibrary &library;
   const FusedShape shape;
-  cudnnDataType_t type; ///< of the operands
+  cudnnDataType_t type; ///< the operands' type
   std::deque<CudnnDescriptor> parts;
   std::vector<cudnnBackendDescriptor_t> steps;
   std::vector<int64_t> given;
-  int64_t next = kCudnnOperands; ///< number of the graph's own next tensor
+  int64_t next = kCudnnOperands; ///< number of the graph's next internal tensor
   std::deque<CudnnDescriptor> graph;
 };
 

@@ -1,4 +1,4 @@
-// Loading cuDNN, its errors and descriptors (cudnn_library.h).
+// Loads cuDNN; its errors and descriptors (cudnn_library.h).
 
 #include "cuda/attention/cudnn_library.h"
 
@@ -12,8 +12,8 @@
 
 namespace partita_rt::cuda {
 
-/// By nvcc a program is built that may meet no cuDNN. Elsewhere one is linked: the simulated one,
-/// or the real one of a test.
+/// Programs built by nvcc may run without cuDNN. Other builds link one: the simulated one, or a
+/// test's real one.
 bool CudnnLibrary::load(std::string &why) {
 #ifdef __NVCC__
   std::string file = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
@@ -98,7 +98,7 @@ std::string findCudnn(std::string &why) {
 
 } // namespace partita_rt::cuda
 
-#else // there are no headers of it
+#else // without its headers
 
 #pragma message("attention is made by own kernels alone: there is no cudnn_graph.h of cuDNN 9.16")
 

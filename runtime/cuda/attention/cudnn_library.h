@@ -1,5 +1,5 @@
-// cuDNN as attention has it: loaded when it is asked for, so that a program runs without it, and
-// its descriptors. Without its headers, or with those of a version before 9.16, nothing of it.
+// cuDNN for attention, loaded on demand so that a program runs without it, and its descriptors.
+// Empty without cuDNN's headers, or with those of a version before 9.16.
 
 #ifndef PARTITA_RT_CUDA_CUDNN_LIBRARY_H
 #define PARTITA_RT_CUDA_CUDNN_LIBRARY_H
@@ -40,14 +40,16 @@ struct CudnnLibrary {
   PARTITA_RT_CUDNN_FUNCTIONS(PARTITA_RT_CUDNN_MEMBER)
 #undef PARTITA_RT_CUDNN_MEMBER
 
-  /// False: `why` says why there is none. Once loaded it stays.
+  /// Loads the library. Returns false, with the reason in `why`, if it cannot. It is never
+  /// unloaded.
   bool load(std::string &why);
   std::string version() const; ///< "9.19.0"
-  /// Throws Error unless it is success: "cuDNN: cudnnCreate: CUDNN_STATUS_...: reason".
+  /// Throws Error unless the status is success: "cuDNN: cudnnCreate: CUDNN_STATUS_...: reason".
   void check(cudnnStatus_t status, const char *what) const;
 };
 
-/// A descriptor of cuDNN's graphs; destroyed with it. Everything here throws Error on failure.
+/// A descriptor of cuDNN's graphs; the destructor destroys it. Everything here throws Error on
+/// failure.
 class CudnnDescriptor {
 public:
   CudnnDescriptor(const CudnnLibrary &library, cudnnBackendDescriptorType_t type);
@@ -75,7 +77,7 @@ public:
     return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
   }
   CudnnDescriptor &finalize();
-  /// How many values there are; at most `count` of them are written.
+  /// Returns the number of values; writes at most `count` of them.
   int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
               void *values) const;
 

@@ -1,4 +1,5 @@
-// Attention by a library's fused kernels (fused_attention.h): which calls, which pieces, the call.
+// Attention with a library's fused kernels (fused_attention.h): supported calls, splitting, the
+// call.
 
 #include "cuda/attention/fused_attention.h"
 
@@ -98,13 +99,13 @@ static FusedShape shapeOf(const FusedCall &call) {
   return shape;
 }
 
-//===-- Which calls -------------------------------------------------------------------------===//
+//===-- Supported calls ---------------------------------------------------------------------===//
 
 static bool isAligned(const void *address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
-/// Do all rows of all heads begin at 16-byte addresses? (Of 16-bit elements.)
+/// Do all rows of all heads (of 16-bit elements) begin at 16-byte addresses?
 template <typename T> static bool inPacks(const HeadsOf<T> &heads) {
   return (heads.batchStride | heads.rowStride | heads.headStride) % kPack == 0 &&
          isAligned(heads.data);
@@ -150,18 +151,19 @@ std::unique_ptr<FusedAttention> fusedAttention(void *workspace, std::string &why
     return nullptr;
   }
   std::unique_ptr<FusedLibrary> library = openCudnn(why);
-  if (!library) // on another rank it may be there
+  if (!library) // another rank may have one
     fail("PARTITA_RT_ATTENTION=%s: %s", by == AttentionBy::Auto ? "auto" : "cudnn", why.c_str());
   return std::make_unique<FusedAttention>(by, std::move(library), workspace, kAttentionWorkspace);
 }
 
 //===-- Plans -------------------------------------------------------------------------------===//
 
-/// Bytes of workspace that a plan takes whatever its size, at most.
+/// Max bytes of workspace that a plan takes regardless of its size.
 constexpr int64_t kPlanBytes = 4096;
 
-/// The most sequences of the whole, or heads of keys of one, that divide it and whose numbers
-/// begin at 16-byte addresses, for which `bytes` of the whole become at most `most`. 0: none.
+/// Returns the largest number of sequences, or of key heads of one sequence, that divides their
+/// number and starts the statistics of each call at 16-byte addresses, and for which the share of
+/// `bytes` is at most `most`. 0: none.
 static int64_t largestPiece(int64_t count, int64_t rows, int64_t bytes, int64_t most) {
   for (int64_t piece = count; piece > 0; --piece)
     if (count % piece == 0 && ceilDiv(bytes, count) * piece + kPlanBytes <= most &&
@@ -201,7 +203,7 @@ FusedAttention::Plan FusedAttention::plan(const FusedShape &whole) {
   return made;
 }
 
-/// `data` moved to a sequence and a head.
+/// Returns `data` moved to a sequence and a head.
 template <typename T> static void *at(const HeadsOf<T> &heads, int64_t batch, int64_t head) {
   int64_t elements = batch * heads.batchStride + head * heads.headStride;
   return const_cast<char *>(static_cast<const char *>(heads.data)) + 2 * elements;

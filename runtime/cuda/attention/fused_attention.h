@@ -1,10 +1,11 @@
-// Attention by a library's fused kernels (cuDNN), where it can: whether, in which pieces, the call.
+// Attention with a library's fused kernels (cuDNN), if possible: supported calls, splitting, the
+// call.
 //
-// A call's shape is asked for once: the library says whether it has a kernel for it and how much
-// workspace that takes. Where this is more than there is, the call is made in pieces, of so many
-// sequences or so many heads of one sequence. What is found is kept, so a function of the program
-// that has run once can be captured in a CUDA graph. All of it depends on shapes, the device and
-// the library alone; so do the bits, as the library is asked for deterministic kernels.
+// The library is asked once for each shape of a call whether it has a kernel, and how much
+// workspace that takes. If this is more than available, the call is split by sequences, or by heads
+// of one sequence. The answer is kept, so a function of the program that has run once can be
+// captured in a CUDA graph. All of it depends only on shapes, the device and the library; so do the
+// bits, as the library is asked for deterministic kernels.
 
 #ifndef PARTITA_RT_CUDA_FUSED_ATTENTION_H
 #define PARTITA_RT_CUDA_FUSED_ATTENTION_H
@@ -20,35 +21,35 @@
 
 namespace partita_rt::cuda {
 
-/// PARTITA_RT_ATTENTION: own kernels (the default), cuDNN's where it can, or cuDNN's and an error
-/// where it cannot.
+/// PARTITA_RT_ATTENTION: own kernels (the default), cuDNN's where supported, or cuDNN's and an
+/// error where not supported.
 enum class AttentionBy : uint8_t { Own, Auto, Cudnn };
 /// Throws Error if the variable is none of "own", "auto", "cudnn".
 AttentionBy attentionBy();
 
-/// Who makes it on this machine, as text: "own kernels", "cuDNN 9.19.0 where it can". Throws Error
-/// where it must be cuDNN and there is none.
+/// Describes the kernels on this machine: "own kernels", "cuDNN 9.19.0 where it can". Throws Error
+/// if cuDNN is required and missing.
 std::string attentionMakers();
-/// Bytes of workspace that this takes: kAttentionWorkspace, or none.
+/// Returns the bytes of workspace: kAttentionWorkspace, or 0.
 int64_t fusedWorkspaceBytes();
 
-/// One attentionForward or attentionBackward.
+/// The arguments of one attentionForward or attentionBackward.
 struct FusedCall {
   DType dtype;
   bool backward;
   AttentionShape shape;
-  bool bias; ///< or a gradient of it
+  bool bias; ///< a bias, or its gradient, is present
   HeadsOf<const void> q, k, v;
   HeadsOf<void> out; ///< forward
-  float *logSumExp;  ///< [batch, heads, sequence]; forward: null if it is not wanted
+  float *logSumExp;  ///< [batch, heads, sequence]; forward: null if not needed
   HeadsOf<void> dq, dk, dv;
   HeadsOf<const void> dout, forwardOut;
   float *workspace; ///< backward: attentionBackwardWorkspace floats
 };
 
-/// The one rule of what a library is asked for: why not this call, or nothing. 16-bit heads of at
-/// most 256 elements in whole packs of 16 bytes, without a bias or a window; causal where there are
-/// as many keys as queries.
+/// Returns why the library is not asked for this call, or "". The only rule: 16-bit heads of at
+/// most 256 elements in full packs of 16 bytes, without a bias or a window; causal calls have as
+/// many keys as queries.
 std::string whyNotFused(const FusedCall &call);
 
 template <typename T> HeadsOf<void> untyped(const HeadsOf<T> &heads) {
@@ -64,17 +65,18 @@ public:
   FusedAttention(AttentionBy by, std::unique_ptr<FusedLibrary> library, void *workspace,
                  int64_t workspaceBytes);
 
-  /// False: the own kernels must make it, and nothing has been done. Throws Error, with the reason,
-  /// where it had to be the library's (AttentionBy::Cudnn), and if the library fails.
+  /// Runs the call. Returns false, without doing anything, if the own kernels must do it. Throws
+  /// Error, with the reason, if the library was required (AttentionBy::Cudnn), and if it fails.
   bool run(const Stream &stream, const FusedCall &call);
 
-  /// "cuDNN 9.19.0 makes 2 shapes of it, own kernels the others: a window". Nothing: no call yet.
+  /// Returns "cuDNN 9.19.0 makes 2 shapes of it, own kernels the others: a window"; "" before the
+  /// first call.
   std::string text() const;
 
 private:
   struct Plan {
-    std::unique_ptr<FusedPlan> plan; ///< null: `why` says why
-    FusedShape piece;                ///< what the plan makes at a time
+    std::unique_ptr<FusedPlan> plan; ///< null: see `why`
+    FusedShape piece;                ///< the shape that the plan computes at a time
     std::string why;
   };
   Plan plan(const FusedShape &whole);
@@ -85,12 +87,12 @@ private:
   void *workspace;
   int64_t workspaceBytes;
   std::map<FusedShape, Plan> plans;
-  std::set<std::string> refused; ///< why the library was not asked for calls
+  std::set<std::string> refused; ///< why the library was not asked for some calls
 };
 
-/// cuDNN's, for the current device, with fusedWorkspaceBytes of memory. Null: own kernels are to
-/// make it all, and `why` says why unless they were asked for. Throws Error
-/// where it must be cuDNN, and if cuDNN cannot use the device.
+/// Returns cuDNN for the current device, with fusedWorkspaceBytes of memory. Null: own kernels do
+/// it all, and `why` has the reason unless they were asked for. Throws Error if cuDNN is required
+/// and missing, and if it cannot use the device.
 std::unique_ptr<FusedAttention> fusedAttention(void *workspace, std::string &why);
 
 } // namespace partita_rt::cuda

@@ -1,5 +1,5 @@
-// What a library of fused attention kernels is asked: a plan for a shape. The library is cuDNN
-// (cudnn_attention.cpp).
+// The interface to a library of fused attention kernels: returns a plan for a shape. The library is
+// cuDNN (cudnn_attention.cpp).
 
 #ifndef PARTITA_RT_CUDA_FUSED_LIBRARY_H
 #define PARTITA_RT_CUDA_FUSED_LIBRARY_H
@@ -13,21 +13,21 @@ struct CUstream_st;
 
 namespace partita_rt::cuda {
 
-/// What a kernel is chosen for. Heads, keys and values are grouped as in AttentionShape; a query
-/// sees all keys or, causal, those up to its own number. Strides in elements.
+/// The shape that a kernel is chosen for. Heads, keys and values are grouped as in AttentionShape;
+/// a query sees all keys or, if causal, those up to its own number. Strides are in elements.
 struct FusedShape {
   struct Strides {
     int64_t batch, head, row;
   };
   DType dtype;
   bool backward, causal;
-  bool stats; ///< forward: the logarithms of the sums are wanted
+  bool stats; ///< forward: log-sum-exp is needed
   int64_t batch, heads, groups, sequence, keySequence, headDim, valueDim;
-  int64_t rowsOfBatch; ///< from a sequence to the next in [batch, heads, sequence] numbers
+  int64_t rowsOfBatch; ///< from one sequence to the next in [batch, heads, sequence] scalars
   Strides q, k, v, out, dout, dq, dk, dv;
 
-  /// "forward, bfloat16, 32 sequences of 1024 queries and 1024 keys, ...": one per shape, but for
-  /// the strides.
+  /// Returns "forward, bfloat16, 32 sequences of 1024 queries and 1024 keys, ...": unique per
+  /// shape, except for the strides.
   std::string text() const;
 };
 bool operator<(const FusedShape &left, const FusedShape &right);
@@ -47,7 +47,7 @@ enum FusedOperand : int64_t {
   kFusedOperands
 };
 struct FusedPointers {
-  void *data[kFusedOperands] = {}; ///< on the device; null: not of this pass
+  void *data[kFusedOperands] = {}; ///< on the device; null: not an operand of this pass
   float scale = 1.0f;
 };
 
@@ -55,7 +55,7 @@ class FusedPlan {
 public:
   virtual ~FusedPlan() = default;
   int64_t workspaceBytes = 0;
-  /// Begins the kernels. Pointers are 16-byte aligned; the workspace has workspaceBytes.
+  /// Launches the kernels. Pointers are 16-byte aligned; the workspace has workspaceBytes.
   virtual void run(CUstream_st *stream, const FusedPointers &pointers, void *workspace) = 0;
 };
 
@@ -63,14 +63,15 @@ class FusedLibrary {
 public:
   virtual ~FusedLibrary() = default;
   std::string name; ///< "cuDNN 9.19.0"
-  /// Throws Error with the reason if the library has no deterministic kernel for it.
+  /// Returns a plan. Throws Error with the reason if the library has no deterministic kernel for
+  /// the shape.
   virtual std::unique_ptr<FusedPlan> plan(const FusedShape &shape) = 0;
 };
 
-/// cuDNN for the current device. Null: `why` says why it cannot be used.
+/// Returns cuDNN for the current device. Null: it cannot be used, and `why` says why.
 std::unique_ptr<FusedLibrary> openCudnn(std::string &why);
-/// Its name, if it can be loaded. Nothing: `why` says why not (this program was built without its
-/// headers, it is not there, it is too old). Needs no device.
+/// Returns cuDNN's name if it can be loaded. "": it cannot, and `why` says why (this program was
+/// built without its headers, it is missing, it is too old). Needs no device.
 std::string findCudnn(std::string &why);
 
 } // namespace partita_rt::cuda

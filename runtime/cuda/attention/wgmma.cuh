@@ -1,25 +1,27 @@
-// Hopper's products of warp groups: wgmma, for sm_90a alone, and the fences it needs. Without nvcc
-// (launch.cuh) <without_nvcc/wgmma.h> has functions of these names.
+// Hopper's warp-group matmuls: wgmma, for sm_90a only, and its fences. Without nvcc (launch.cuh),
+// <without_nvcc/wgmma.h> has functions of these names.
 //
-// A warp group is four warps, the first one's number a multiple of 4, which all call these
-// functions. c [64, N] += a b: a [64, 16] in shared memory or registers, b [16, N] in shared
-// memory. Warp w has rows 16 w .. 16 w + 15 of a in registers and of c, laid out in lanes as mma.cuh
-// has A and C; c[j] are columns 8 j .. 8 j + 7.
+// A warp group is four warps, starting at a multiple of 4, which all call these functions. c [64,
+// N] += a b: a [64, 16] in shared memory or registers, b [16, N] in shared memory. Warp w has rows
+// 16 w .. 16 w + 15 of c, and of an a in registers, distributed over lanes like C and A in mma.cuh;
+// c[j] are columns 8 j .. 8 j + 7.
 //
-// In shared memory matrices are panels: rows of 64 elements (128 bytes), 8 rows a block of 1,024
-// bytes at a multiple of 1,024. 16 bytes number i of a row are where its 16 bytes number i ^ (row %
-// 8) would be ("128-byte swizzle": bits 4 .. 6 of an address are XORed with bits 7 .. 9). A
-// descriptor says where the operand's first element is and how far apart its blocks are:
+// In shared memory, matrices are panels: rows of 64 elements (128 bytes), 8 rows per block of 1,024
+// bytes, aligned to 1,024. The 16-byte chunk i of a row is stored in place of chunk i ^ (row % 8)
+// ("128-byte swizzle": bits 4 .. 6 of an address are XORed with bits 7 .. 9). A descriptor has the
+// address of the operand's first element and the distance between its blocks:
 //
-//     rows of a panel are rows of a, columns of b    byRows: 16 of a row's elements are multiplied;
-//                                                    the next ones 32 bytes behind
-//     rows of a panel are rows of b                  transposed: 16 rows, N elements of each, of N /
-//                                                    64 panels; the next ones 2,048 bytes behind
+//     rows of a panel are rows of a, columns of b    byRows: multiplies 16 of a row's elements; the
+//                                                    next ones are 32 bytes further
+//     rows of a panel are rows of b                  transposed: 16 rows, N elements of each, from
+//                                                    N / 64 panels; the next ones are 2,048 bytes
+//                                                    further
 //
-// The products run on their own. Order: writes by copies or stores, fenceForProducts() by who made
-// them, a barrier; beginProducts(); products; commitProducts(); waitForProducts<kLeft>(), before
-// which neither c nor the operands may be touched. A product's `left` in registers is made for it
-// alone: ptxas 13.0 gives those of one that is kept for later products to other values.
+// The matmuls run asynchronously. Order: writes by copies or stores; fenceForProducts() in the
+// threads that made them; a barrier; beginProducts(); matmuls; commitProducts();
+// waitForProducts<kLeft>(), before which neither c nor the operands may be touched. Create an
+// operand `left` in registers for one matmul only: if one is kept for later matmuls, ptxas 13.0
+// reuses its registers for other values.
 
 #ifndef PARTITA_RT_CUDA_WGMMA_CUH
 #define PARTITA_RT_CUDA_WGMMA_CUH
@@ -30,45 +32,47 @@
 #include <without_nvcc/wgmma.h>
 #endif
 
-// nvcc.mk defines PARTITA_RT_SM90A for sources of wgmma if they are compiled for Hopper. Without it,
-// nvcc compiles none of this.
+// nvcc.mk defines PARTITA_RT_SM90A for wgmma sources that are compiled for Hopper. Without it, nvcc
+// compiles none of this.
 #if !defined(__CUDACC__) || defined(PARTITA_RT_SM90A)
 #define PARTITA_RT_WGMMA
 #endif
 
 namespace partita_rt::cuda {
 
-constexpr int kPanel = 64; ///< elements of a row
+constexpr int kPanel = 64; ///< elements per row
 
-/// Of an operand at this address of shared memory. panelBytes: between panels, where N > 64 of a
-/// transposed one.
+/// Returns the descriptor of an operand at this address of shared memory. panelBytes: distance
+/// between panels, for a transposed operand with N > 64.
 __device__ inline uint64_t operandAt(uint32_t address, int panelBytes = 0) {
   constexpr uint64_t kSwizzle128 = 1, kBlock = 1024;
   return uint64_t(address >> 4 & 0x3fff) | uint64_t(panelBytes >> 4) << 16 | kBlock >> 4 << 32 |
          kSwizzle128 << 62;
 }
-/// The same of one so many bytes behind. Addresses stay in the lower half: sums of 32 bits.
+/// Returns the descriptor of an operand `bytes` further. Addresses stay in the lower half: 32-bit
+/// sums.
 __device__ inline uint64_t behind(uint64_t operand, int bytes) {
   return (operand & ~uint64_t(0xffffffff)) | (uint32_t(operand) + uint32_t(bytes >> 4));
 }
 
 #if defined(__CUDACC__) && defined(PARTITA_RT_WGMMA)
 
-/// What this thread has written to shared memory is seen by products after a barrier.
+/// Makes this thread's writes to shared memory visible to matmuls after a barrier.
 __device__ inline void fenceForProducts() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// Registers are as products need them. Before the first ones, and after others used them.
+/// Orders registers for matmuls. Call it before the first ones, and after other uses of the
+/// registers.
 __device__ inline void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void commitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits for all groups but the last kLeft.
+/// Waits for all groups except the last kLeft.
 template <int kLeft> __device__ inline void waitForProducts() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-/// Nothing that uses these registers moves beyond this line.
+/// Keeps the compiler from moving uses of these registers past this point.
 template <int N> __device__ inline void pin(float (&c)[N][4]) {
 #pragma unroll
   for (int j = 0; j < N; ++j)

@@ -1,4 +1,4 @@
-// Kernels' times by events (event_times.h).
+// Times kernels with events (event_times.h).
 
 #include "cuda/gpu/event_times.h"
 
@@ -25,8 +25,8 @@ void replaceAll(std::string &text, const std::string &from, const std::string &t
     text.replace(at, from.size(), to);
 }
 
-/// With its template's arguments, which `name` has as the source spells them; without those of the
-/// function.
+/// Returns the kernel's name with its template arguments, which `name` spells as the source does,
+/// but without the function's parameters.
 std::string nameOf(const char *name, const void *kernel) {
   const char *mangled = nullptr;
   if (!kernel || cudaFuncGetName(&mangled, kernel) != cudaSuccess || !mangled) {
@@ -37,7 +37,7 @@ std::string nameOf(const char *name, const void *kernel) {
   char *plain = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
   std::string text = plain ? plain : mangled;
   std::free(plain);
-  int depth = 0; // the arguments begin at the first bracket outside of angle brackets
+  int depth = 0; // parameters begin at the first parenthesis outside angle brackets
   for (size_t i = 0; i < text.size(); ++i) {
     depth += text[i] == '<' ? 1 : text[i] == '>' ? -1 : 0;
     if (text[i] == '(' && depth == 0 && text.compare(i, 12, "(anonymous n") != 0) {
@@ -85,7 +85,7 @@ void EventTimes::begin(cudaStream_t stream, const char *name, const void *kernel
 }
 
 void EventTimes::end(cudaStream_t stream) {
-  // A launch that failed has thrown, and is over all the same.
+  // Ignore errors: a launch that failed has already thrown.
   (void)cudaEventRecord(launches.back().end, stream);
 }
 

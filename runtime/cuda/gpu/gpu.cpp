@@ -1,4 +1,4 @@
-// Memory, streams and captured functions of a rank (gpu.h).
+// A rank's memory, streams and captured functions (gpu.h).
 
 #include "cuda/gpu/gpu.h"
 
@@ -13,7 +13,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// What the host and the device share.
+/// Memory that the host and the device share.
 struct Shared {
   Report report;
   Fault fault;
@@ -26,8 +26,8 @@ std::vector<void *> inputsIn(const Program &program, char *base) {
   return places;
 }
 
-/// How many updates by the host a step makes at most: a parameter's takes two calls where it needs
-/// norms first, and may be made in pieces.
+/// Returns the max number of updates by the host in a step: a parameter's takes two calls if it
+/// needs norms first, and may be split.
 int64_t hostUpdates(const Program &program) { return 4 * program.parameters.size() + 16; }
 
 } // namespace
@@ -83,7 +83,7 @@ Gpu::Gpu(Rank &rank)
 }
 
 Gpu::~Gpu() {
-  cudaStreamSynchronize(compute); // nothing may be under way in memory that is given back
+  cudaStreamSynchronize(compute); // nothing may be pending in memory that is freed
   dropGraphs();
   transfers.reset();
   attention.reset();
@@ -110,12 +110,12 @@ void Gpu::sendInputs(Rank &rank, int64_t microBatches) {
               "copying the inputs");
   }
   checkCuda(cudaEventRecord(hostInputs[written].copied, compute), "cudaEventRecord");
-  written = 1 - written; // whose own copy was begun a step ago
+  written = 1 - written; // its own copy was started a step ago
   checkCuda(cudaEventSynchronize(hostInputs[written].copied), "copying the inputs");
   rank.hostInputs = hostInputs[written].at.data();
 }
 
-/// The last call's are complete, so nothing reads them while they change.
+/// Sets a call's values. The last call is complete, so nothing reads them while they change.
 void Gpu::setControl(const Rank &rank) {
   Control values{rank.learningRate, rank.step,  rank.update,
                  rank.seed,         rank.hyper, progress.begun + 1};
@@ -141,8 +141,8 @@ void Gpu::takeReport(Rank &rank) {
   rank.report.firstNonfinite = report->firstNonfinite;
 }
 
-/// Everything the function does, collectives and copies on their own streams included, as one
-/// graph: launched at once, without the host in between.
+/// Captures everything that the function does, including collectives and copies on their own
+/// streams, as one graph, which is launched at once, without the host in between.
 cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
   checkCuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal), "capturing a step");
   cudaGraph_t graph = nullptr;
@@ -156,7 +156,7 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
   }
   checkCuda(cudaStreamEndCapture(compute, &graph), "capturing a step");
   cudaGraphExec_t executable = nullptr;
-  // Or else collectives lose the priority of their streams (nccl_queue.cpp).
+  // Without this flag, collectives lose the priority of their streams (nccl_queue.cpp).
   cudaError_t error =
       cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
@@ -167,8 +167,8 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
 void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
   setControl(rank);
   Function &state = functions[function];
-  // The first call loads what libraries load late, and may have its gradients looked at. A call
-  // whose parts are timed is not one launch.
+  // The first call is not captured: it makes libraries load what they load late, and --grads may
+  // look at its gradients. A call whose parts are timed is not a single launch.
   bool isTimed = timed > 0 && rank.step == timed && !times;
   bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock && !isTimed;
   size_t mark = transfers->begin();
@@ -209,7 +209,7 @@ void Gpu::callTimed(Rank &rank, void (*function)(Rank &)) {
   stream.times = nullptr;
 }
 
-/// One run of the candidates takes milliseconds; of a few the median is steady enough.
+/// The candidates' runs take milliseconds each; the median of a few is steady enough.
 constexpr int kTuneRepetitions = 7;
 
 void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {

@@ -1,8 +1,8 @@
 // Updates by the host as work on streams (partita_rt/cuda/host_update.h).
 //
-// A tile's gradient comes to the host (and its parameter, where that lives on the device), the host
-// updates it, and what changed goes back: three streams, two halves of staging memory, so that a
-// tile is copied in while another is updated and a third is copied out.
+// A tile's gradient is copied to the host (and its parameter, if that lives on the device), the
+// host updates the tile, and the results are copied back: three streams and two halves of staging
+// memory, so that one tile is copied in while another is updated and a third is copied out.
 
 #include "partita_rt/cuda/host_update.h"
 
@@ -18,7 +18,7 @@ namespace partita_rt::cuda {
 namespace {
 
 struct Staging : StagingHalf {
-  cudaEvent_t free = nullptr; ///< when the tile before has gone
+  cudaEvent_t free = nullptr; ///< recorded when the previous tile in this half has left
 };
 
 } // namespace
@@ -58,7 +58,8 @@ void updateOnHost(const Stream &stream, Rank &rank, const HostUpdate &arrays,
                             count * arrays.roundedWidth);
     half.free = engine.endTile(moves || rounded);
   }
-  // What the device has is new, and the staging memory free for others, when the last two are done.
+  // The device's values are final, and the staging memory is free, when the last two tiles are
+  // done.
   for (Staging &half : halves)
     if (half.free)
       engine.waitCompute(half.free);

@@ -67,7 +67,7 @@ HostCopy TransferEngine::toDevice(void *device, const void *host, int64_t bytes)
   return start(deviceward, device, host, bytes);
 }
 
-/// Of each stream the last copy up to this one tells for those before it.
+/// Waits, per stream, for the last copy up to this one, which implies those before it.
 void TransferEngine::wait(HostCopy copy) {
   cudaEvent_t last[2] = {};
   while (!underWay.empty() && underWay.front().number <= copy.number) {
@@ -109,7 +109,7 @@ void TransferEngine::copyHostward(void *host, const void *device, int64_t bytes)
 
 void TransferEngine::copyDeviceward(void *device, const void *host, int64_t bytes) {
   count.toDevice += bytes;
-  // Not behind the work: a stream that waits in a capture and then does nothing is not joined.
+  // Wait here, not in work(): a stream that waits in a capture and then does nothing is not joined.
   checkCuda(cudaStreamWaitEvent(deviceward, worked, 0), "cudaStreamWaitEvent");
   checkCuda(cudaMemcpyAsync(device, host, size_t(bytes), cudaMemcpyHostToDevice, deviceward),
             "a copy to the device");
@@ -141,7 +141,7 @@ void TransferEngine::end(size_t mark) {
   ofTiles.clear();
 }
 
-//===-- What emitted code calls -------------------------------------------------------------===//
+//===-- Calls of emitted code ---------------------------------------------------------------===//
 
 HostCopy toHostStart(Rank &rank, void *host, const void *device, int64_t bytes) {
   return rank.transfers->toHost(host, device, bytes);

@@ -13,12 +13,12 @@
 
 namespace partita_rt {
 
-/// A copy begins when what was before it on the compute stream is complete; a wait lets the compute
-/// stream wait for it and for all copies that began before it, and not the host. So a step with
+/// A copy starts when the earlier work on the compute stream is complete; a wait makes the compute
+/// stream, not the host, wait for it and for all copies that started before it. So a step with
 /// copies can be captured. Each direction has a stream, as GPUs have an engine for each.
 class TransferEngine {
 public:
-  /// updates: how many updates by the host a step may make.
+  /// updates: the max number of updates by the host in a step.
   TransferEngine(cudaStream_t compute, int64_t updates);
   ~TransferEngine();
   TransferEngine(const TransferEngine &) = delete;
@@ -33,23 +33,24 @@ public:
 
   //===-- Updates by the host, a tile: copies hostward, work, copies deviceward ---------------===//
 
-  /// Room for kHostScalars numbers that the device writes and the host's work reads.
+  /// Returns space for kHostScalars numbers that the device writes and the host's work reads.
   double *nextScalars();
   void hostwardAfterCompute();
   void waitHostward(cudaEvent_t event);
   void copyHostward(void *host, const void *device, int64_t bytes);
-  /// The host's, when all copies hostward so far are complete.
+  /// Queues work of the host for when all copies to the host so far are complete.
   void work(std::function<void()> work);
-  /// Behind the last work.
+  /// Queues a copy to the device after the last work.
   void copyDeviceward(void *device, const void *host, int64_t bytes);
-  /// When the tile's work, or the copies behind it, are complete. The event is the engine's, and
-  /// good until the function of the program ends.
+  /// Returns an event for the end of the tile's work, or of the copies after it. The engine owns
+  /// the event, which is valid until the program's function ends.
   cudaEvent_t endTile(bool copiesDeviceward);
   void waitCompute(cudaEvent_t event);
 
-  /// A function of the program begins. Returns a mark for end().
+  /// Marks the start of a function of the program. Returns a mark for end().
   size_t begin();
-  /// It is complete and will not run again by itself, as a graph does: its work is forgotten.
+  /// Discards the function's work: it is complete and will not run again by itself, as a graph
+  /// does.
   void end(size_t mark);
 
 private:
@@ -63,8 +64,8 @@ private:
   cudaEvent_t record(cudaStream_t stream);
 
   cudaStream_t compute, hostward = nullptr, deviceward = nullptr, working = nullptr;
-  cudaEvent_t begun = nullptr, worked = nullptr; ///< worked: the last of the host's
-  std::deque<Copy> underWay; ///< in the order of their numbers
+  cudaEvent_t begun = nullptr, worked = nullptr; ///< worked: after the host's last work
+  std::deque<Copy> underWay; ///< in the order of numbers
   std::vector<cudaEvent_t> idle, ofTiles;
   int64_t started = 0;
   std::deque<std::function<void()>> works;

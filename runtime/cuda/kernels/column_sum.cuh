@@ -1,5 +1,5 @@
-// Sums over rows in two launches: blocks of rows make partial sums in float, in scratch memory, and
-// these are added up in order. Nothing is added by atomics, so nothing depends on chance.
+// Sums over rows in two launches: blocks of rows compute partial sums in float, in scratch memory,
+// which are then added in order. There are no atomic additions, so the results are deterministic.
 
 #ifndef PARTITA_RT_CUDA_COLUMN_SUM_CUH
 #define PARTITA_RT_CUDA_COLUMN_SUM_CUH
@@ -8,15 +8,15 @@
 
 namespace partita_rt::cuda {
 
-/// kPack columns' sums of one row of threads.
+/// The sums of kPack columns in one row of threads.
 using ColumnPack = Pack<float, kPack>;
-/// What a block of such rows adds up in.
+/// Shared memory in which a block adds such rows.
 PARTITA_RT_HOST_DEVICE constexpr int rowSumSpace(int threads, int rows) {
   return (rows - 1) * threads;
 }
 
-/// Rows of the block add up: the sums of the y-th row of threads to those of the first, in order.
-/// Every thread has kPack columns and comes here; `space` of rowSumSpace is free again behind it.
+/// Adds the sums of the block's rows of threads, in order, to those of the first row. All threads
+/// must call this, with kPack columns each; `space`, of rowSumSpace, may be reused afterwards.
 __device__ inline void addRowsOfBlock(float (&sums)[kPack], ColumnPack *space) {
   if (blockDim.y == 1)
     return;
@@ -39,9 +39,9 @@ __device__ inline void addRowsOfBlock(float (&sums)[kPack], ColumnPack *space) {
   __syncthreads();
 }
 
-/// Partial sums of the columns of what `element(row, first, x)` makes: the pack at column `first`
-/// of a row. Block (x, y) has kColumnPacks packs of columns and, of the rows, every gridDim.y-th
-/// group of kColumnRows. partials[gridDim.y, width].
+/// Computes partial sums of the columns that `element(row, first, x)` produces: the pack at column
+/// `first` of a row. Block (x, y) has kColumnPacks packs of columns and, of the rows, every
+/// gridDim.y-th group of kColumnRows. partials[gridDim.y, width].
 template <typename Element>
 __device__ inline void partialColumns(float *partials, int64_t rows, int64_t width,
                                       Element element) {
@@ -62,7 +62,7 @@ __device__ inline void partialColumns(float *partials, int64_t rows, int64_t wid
     store(partials + int64_t(blockIdx.y) * width + first, sums, width - first);
 }
 
-/// The grid of partialColumns; a block is {kColumnPacks, kColumnRows}.
+/// Returns the grid of partialColumns; a block is {kColumnPacks, kColumnRows}.
 inline dim3 columnGrid(int64_t rows, int64_t width) {
   return dim3(gridOf(ceilDiv(width, kColumnPacks * kPack)).x, unsigned(columnBlocks(rows, width)));
 }
@@ -87,11 +87,11 @@ __device__ inline void addParts(float (&sums)[kPack], const float *partials, int
   }
 }
 
-/// Where sums of columns go: so many arrays at most, of which null ones are not wanted.
+/// The destinations of column sums: at most kMost arrays, of which null ones are not computed.
 template <typename T, int kMost> struct PartialSumArrays {
   FloatOrArray<T> y[kMost];
 
-  /// Up to the last one that is wanted.
+  /// Counts up to the last array that is computed.
   int count() const {
     int found = 0;
     for (int i = 0; i < kMost; ++i)
@@ -109,9 +109,9 @@ template <typename T, int kMost> struct PartialSumArrays {
   }
 };
 
-/// Each y[width] (+)= the sums of its partials[parts, width], divided, in one order: kPartRows runs
-/// of every kPartRows-th part; a warp's runs in a butterfly; the warps' in order. Blocks of grid.y =
-/// n have the n-th array. Moves 4 * parts * width bytes for each.
+/// Each y[width] (+)= the sums of its partials[parts, width], divided, in a fixed order: kPartRows
+/// runs of every kPartRows-th part; a warp's runs in a butterfly; the warps' in order. Blocks of
+/// grid.y = n have the n-th array. Moves 4 * parts * width bytes per array.
 template <typename T, int kMost>
 __global__ void __launch_bounds__(kPartPacks *kPartRows)
     addPartials(PartialSumArrays<T, kMost> arrays, const float *partials, int64_t parts,
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kPartPacks *kPartRows)
   constexpr int kWarps = kPartPacks * kPartRows / kWarp;
   __shared__ ColumnPack space[kWarps - 1][kPartPacks];
   FloatOrArray<T> y = arrays[blockIdx.y];
-  if (!y) // the whole block
+  if (!y) // for all of the block
     return;
   int64_t first = (int64_t(blockIdx.x) * kPartPacks + threadIdx.x) * kPack;
   float sums[kPack] = {};
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kPartPacks *kPartRows)
   y.storeAt(first, sums, width - first);
 }
 
-/// partials[array, parts, width] to the arrays.
+/// Adds partials[array, parts, width] to the arrays.
 template <typename T, int kMost>
 void launchAddPartials(const Stream &stream, const PartialSumArrays<T, kMost> &arrays,
                        const float *partials, int64_t parts, int64_t width, Write write,

@@ -1,6 +1,6 @@
-// Casts, exact or rounding once, to the nearest or by chance; fill; accumulation of gradients.
-// Arrays of n elements. Moves sizeof(S) + sizeof(D) bytes per element (fill: sizeof(D)).
-// Stochastic rounding draws from the counter-based generator of the CPU's kernel: the same bits.
+// Casts, exact or rounding once, to nearest or stochastically; fill; accumulation of gradients.
+// Arrays of n elements. Moves sizeof(S) + sizeof(D) bytes per element (fill: sizeof(D)). Stochastic
+// rounding draws from the counter-based generator of the CPU's kernel: the same bits.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -25,7 +25,7 @@ template <typename D, typename S> struct Convert {
 struct ConvertStochastically {
   BFloat16 *dst;
   const float *src;
-  uint64_t key; ///< the first element's number is added
+  uint64_t key; ///< plus the first element's number
   __device__ void operator()(int64_t first, int count) const {
     float x[kPack];
     load(x, src + first, count);

@@ -1,11 +1,11 @@
 // Copies between layouts: rows of other strides, repeated rows and their sums, and any permutation
 // of up to eight dimensions. Elements keep their bits. Moves each element once in and once out.
 //
-// A strided copy is first put into its simplest form: dimensions of one element dropped, neighbours
-// that are contiguous in both tensors joined, the destination's fastest last. Then
-// threads follow the destination. Where the source's fastest dimension is another one (a
-// transpose), blocks of 32 x 32 elements go through shared memory, so that both sides are accessed
-// along their rows.
+// A strided copy is first simplified: dimensions of one element are dropped, neighbours that are
+// contiguous in both tensors joined, the destination's fastest dimension put last. Then threads
+// follow the destination. If the source's fastest dimension is a different one (a transpose),
+// blocks of 32 x 32 elements go through shared memory, so that both sides are accessed along their
+// rows.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -39,7 +39,7 @@ struct Loops {
       loops[i] = loops[i + 1];
     loops[count - 1] = loop;
   }
-  /// Where element number `index` of these loops stands.
+  /// Finds the offsets of element number `index` of these loops.
   __device__ void find(int64_t index, int64_t &dst, int64_t &src) const {
     for (int i = count - 1; i >= 0; --i) {
       int64_t outer = loops[i].size.quotient(index), at = index - outer * loops[i].size;
@@ -70,7 +70,7 @@ Loops loopsOf(const Shape &dstStrides, const Shape &srcStrides, const Shape &sha
   return l;
 }
 
-/// One element per thread, in the destination's order.
+/// Copies one element per thread, in the destination's order.
 template <typename E> __global__ void copyElements(E *dst, const E *src, Loops loops, int64_t n) {
   int64_t index = globalThread(), to = 0, from = 0;
   if (index >= n)
@@ -79,7 +79,7 @@ template <typename E> __global__ void copyElements(E *dst, const E *src, Loops l
   dst[to] = src[from];
 }
 
-/// Rows of `width` contiguous elements.
+/// Copies rows of `width` contiguous elements.
 template <typename E>
 __global__ void copyStridedRows(E *dst, const E *src, Loops outer, int64_t rows, int64_t width) {
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y, to = 0, from = 0;
@@ -91,8 +91,8 @@ __global__ void copyStridedRows(E *dst, const E *src, Loops outer, int64_t rows,
 
 constexpr int kTile = 32, kTileRows = 8;
 
-/// Planes of a [a, b] -> [b, a] transpose: `along` is the destination's fastest loop, `across` the
-/// source's. Blocks x and y are tiles, z the outer loops.
+/// Copies planes of a [a, b] -> [b, a] transpose: `along` is the destination's fastest loop,
+/// `across` the source's. Blocks x and y are tiles, z the outer loops.
 template <typename E>
 __global__ void transposeTiles(E *dst, const E *src, Loops outer, Loop across, Loop along,
                                int64_t firstOuter) {
@@ -160,7 +160,7 @@ template <typename T> struct RowsAt {
   __device__ const T *operator()(int64_t row) const { return src + row * stride; }
 };
 
-/// Row (o, i) of a piece is row (o, (first + i) / times) of x.
+/// Row (o, i) of a shard is row (o, (first + i) / times) of x.
 template <typename T> struct Repeated {
   const T *x;
   int64_t indices;
@@ -173,7 +173,7 @@ template <typename T> struct Repeated {
   }
 };
 
-/// A thread has a pack of a row (o, index) of dx.
+/// Sums into one pack of a row (o, index) of dx per thread.
 template <typename T>
 __global__ void sumRepeated(T *dx, const T *dy, int64_t rows, Divisor indices, int64_t times,
                             IndicesAt piece, int64_t inner, Divisor packs) {

@@ -1,4 +1,5 @@
-// How many labels are not ignored: one block, whose threads count every 1024th. 8 bytes per label.
+// Counts the labels that are not ignored: one block, whose threads count every 1024th. Moves 8
+// bytes per label.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -14,7 +15,7 @@ __global__ void __launch_bounds__(kThreads)
     countLabelsOnce(float *count, const int64_t *labels, int64_t n, int64_t ignoreIndex) {
   __shared__ int64_t counts[kThreads / kWarp];
   int mine = 0;
-#pragma unroll 16 // so many are under way
+#pragma unroll 16 // as many loads are in flight
   for (int64_t i = threadIdx.x; i < n; i += kThreads)
     mine += labels[i] != ignoreIndex ? 1 : 0;
   for (int with = kWarp / 2; with > 0; with /= 2)

@@ -2,18 +2,17 @@
 // dloss * (softmax(logits) - onehot(label)), in place or not. logits [rows, stride] in T, of which
 // `vocabulary` columns count; loss, logSumExp, dloss [rows] float.
 //
-// A block has a row. The largest logit and the sum of exponentials are found in one read ("online":
-// Milakov and Gimelshein, arXiv 1805.02867). Loss alone: one read. Gradient: one read, one write.
-// Both at once (crossEntropyLossGrad): the row stays in shared memory from one sweep to the other,
-// so that memory sees one read and one write, 2 * sizeof(T) bytes per logit. Two rows of 50,257
-// 16-bit logits fit into a multiprocessor of an H100: one is read while the other is written. A row
-// that is not aligned, or is larger than a block's shared memory, is read twice; the bits are the
-// same. The backward pass begins with the rows that the forward pass, or the matmul, has
-// written last.
+// One block per row. The max and the sum of exponentials are found in one read ("online": Milakov
+// and Gimelshein, arXiv 1805.02867). Loss alone: one read. Gradient: one read, one write. Both at
+// once (crossEntropyLossGrad): the row stays in shared memory between the two sweeps, so memory
+// sees one read and one write, 2 * sizeof(T) bytes per logit. Two rows of 50,257 16-bit logits fit
+// into a multiprocessor of an H100: one is read while the other is written. A row that is not
+// aligned, or is larger than a block's shared memory, is read twice; the bits are the same. The
+// backward pass begins with the rows that the forward pass, or the matmul, wrote last.
 //
-// Memory is the bound as long as a logit costs no more than some 20 instructions (of both sweeps):
-// exponentials are powers of two (power_of_two.cuh), the loops have whole packs alone, and a label is
-// looked for by its pack.
+// The kernels are memory-bound as long as a logit costs no more than some 20 instructions (in both
+// sweeps): exponentials are powers of two (power_of_two.cuh), the loops handle only full packs, and
+// a label is found by its pack.
 //
 // Vocab-parallel: logSumExp of each rank's columns, combined by the program, then tokenLoss and
 // crossEntropyBackward of each rank's columns.
@@ -29,8 +28,8 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// A whole pack. Whether all of a row's are aligned is asked once, so that the loops over them have
-/// no branch; the elements are the same either way.
+/// Loads a full pack. Alignment is checked once per row, so the loops over packs have no branch;
+/// the elements are the same either way.
 template <bool kAligned, typename T> __device__ void loadWhole(float (&v)[kPack], const T *p) {
   Pack<T, kPack> bits;
   if constexpr (kAligned)
@@ -53,8 +52,8 @@ template <bool kAligned, typename T> __device__ void storeWhole(T *p, const floa
       p[i] = bits.values[i];
 }
 
-/// The largest of some numbers, and the sum of their exponentials in relation to it. A NaN is in the
-/// sum alone.
+/// The max of some numbers, and the sum of their exponentials relative to it. A NaN affects only
+/// the sum.
 struct Exponentials {
   float largest = Largest::kNone, sum = 0.0f;
 
@@ -67,7 +66,7 @@ struct Exponentials {
     for (float each : v)
       now = fmaxf(now, each);
     float shift = shiftOf(now);
-    sum *= powerOfTwo((largest - shift) * kLog2E); // 0 at first
+    sum *= powerOfTwo((largest - shift) * kLog2E); // 0 initially
     largest = now;
 #pragma unroll
     for (float each : v)
@@ -85,8 +84,8 @@ __device__ void addWholePacks(Exponentials &found, const T *x, int packs) {
   }
 }
 
-/// log(sum(exp(x[0 .. width)))), in every thread of the block. `found`: of this thread's whole
-/// packs.
+/// Returns log(sum(exp(x[0 .. width)))) in every thread of the block. `found`: the result for this
+/// thread's full packs.
 template <typename T>
 __device__ float joined(Exponentials found, const T *x, int64_t width, float *space) {
   int packs = int(width / kPack), rest = int(width % kPack);
@@ -110,10 +109,10 @@ template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, f
   return joined(found, x, width, space);
 }
 
-/// A row's gradients: dx = seed * (exp(x - logSumExp) - onehot(label)).
+/// The gradients of a row: dx = seed * (exp(x - logSumExp) - onehot(label)).
 struct Gradients {
   float seed, logSumExp;
-  int label; ///< -1: not here
+  int label; ///< -1: not on this rank
 
   __device__ void of(float (&v)[kPack], int pack) const {
 #pragma unroll
@@ -138,7 +137,7 @@ __device__ void wholePackGradients(T *dx, const T *x, const Gradients &gradients
   }
 }
 
-/// What is left behind so many whole packs: the last of `inside` columns, and zeros behind them.
+/// Computes the elements after the full packs: the last of `inside` columns, followed by zeros.
 template <typename T>
 __device__ void restOfGradient(T *dx, const T *x, const Gradients &gradients, int packs,
                                int64_t inside, int64_t stride) {
@@ -156,8 +155,8 @@ __device__ void restOfGradient(T *dx, const T *x, const Gradients &gradients, in
   }
 }
 
-/// dx = seed * (exp(x - logSumExp) - onehot(label)) of columns [0, inside), 0 behind. A label that
-/// is not here: -1. Ignored rows: seed 0 and no label, written without reading.
+/// dx = seed * (exp(x - logSumExp) - onehot(label)) for columns [0, inside), then 0. label is -1 if
+/// it is not on this rank. Ignored rows, with seed 0 and no label, are written without reading.
 template <typename T>
 __device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int64_t label,
                             bool ignored, int64_t inside, int64_t stride) {
@@ -171,7 +170,7 @@ __device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int6
   restOfGradient(dx, x, gradients, packs, ignored ? 0 : inside, stride);
 }
 
-/// Is this row without a loss? A label that is none is reported and makes it so.
+/// Does this row have no loss? An invalid label is reported, and its row has none.
 __device__ bool ignores(int64_t label, int64_t row, int64_t whole, int64_t ignoreIndex,
                         Fault *fault) {
   if (label == ignoreIndex)
@@ -184,8 +183,8 @@ __device__ bool ignores(int64_t label, int64_t row, int64_t whole, int64_t ignor
 
 //===-- A row in shared memory ----------------------------------------------------------------===//
 
-/// A row's whole packs in shared memory, where each thread reads what it has copied itself, so that
-/// they need no barrier. All copies begin at once, in kRuns groups; a thread has the packs of
+/// The full packs of a row in shared memory. Each thread reads only what it has copied itself, so
+/// no barrier is needed. All copies start at once, in kRuns groups; a thread has the packs of
 /// addWholePacks, in its order.
 template <typename T> class HeldRow {
 public:
@@ -202,7 +201,7 @@ public:
       commitCopies();
     }
   }
-  /// Each run as soon as it is here.
+  /// Processes each run as soon as it has arrived.
   __device__ Exponentials exponentials() const {
     Exponentials found;
     addRun<0>(found);
@@ -224,7 +223,7 @@ public:
 
 private:
   T *held;
-  int packs, run; ///< of the row; of a run, a multiple of the block's threads
+  int packs, run; ///< per row; per run, a multiple of the block's threads
 
   __device__ int begin(int number) const { return number * run + int(threadIdx.x); }
   __device__ int end(int number) const { return int(least(packs, (number + 1) * run)); }
@@ -245,12 +244,12 @@ private:
   }
 };
 
-/// Its dynamic shared memory.
+/// Bytes of the kernel's dynamic shared memory.
 template <typename T> int64_t heldRowBytes(int64_t vocabulary) {
   return vocabulary / kPack * kPack * int64_t(sizeof(T));
 }
 
-/// Has this GPU room for the row, and is it aligned?
+/// Is the row aligned, and does it fit into this GPU's shared memory?
 template <typename T> bool isHeld(const T *logits, int64_t vocabulary, int64_t stride) {
   constexpr int64_t kOther = 1024; // static shared memory, and room for more of that
   int device = 0, most = 0;
@@ -261,7 +260,7 @@ template <typename T> bool isHeld(const T *logits, int64_t vocabulary, int64_t s
          heldRowBytes<T>(vocabulary) + kOther <= most;
 }
 
-/// crossEntropyRows with a gradient, bit for bit, of rows that are held.
+/// Computes crossEntropyRows with a gradient, bit for bit, for rows that are held.
 template <typename T>
 __global__ void __launch_bounds__(kMostRowThreads, 2)
     crossEntropyOfHeldRows(float *loss, T *logits, const float *dloss, int64_t dlossStride,
@@ -272,7 +271,7 @@ __global__ void __launch_bounds__(kMostRowThreads, 2)
   int64_t row = blockIdx.x, label = labels[row];
   T *x = logits + row * stride;
   float seed = dloss[row * dlossStride];
-  if (ignores(label, firstRow + row, vocabulary, ignoreIndex, fault)) { // the whole block
+  if (ignores(label, firstRow + row, vocabulary, ignoreIndex, fault)) { // for all of the block
     if (threadIdx.x == 0)
       loss[row] = 0.0f;
     return restOfGradient(x, x, {}, 0, 0, stride);
@@ -282,7 +281,7 @@ __global__ void __launch_bounds__(kMostRowThreads, 2)
   float mine = x[label], all = joined(held.exponentials(), x, vocabulary, space);
   if (threadIdx.x == 0)
     loss[row] = all - mine;
-  __syncthreads(); // everybody has read the label's logit
+  __syncthreads(); // all threads have read the label's logit
   Gradients gradients{seed, all, int(label)};
   held.writeGradients(x, gradients);
   restOfGradient(x, x, gradients, packs, vocabulary, stride);
@@ -290,7 +289,7 @@ __global__ void __launch_bounds__(kMostRowThreads, 2)
 
 //===-- Rows in memory ------------------------------------------------------------------------===//
 
-/// logSumExp and loss; null dloss: no gradient, else logits become theirs.
+/// Computes logSumExp and loss; unless dloss is null, also replaces logits by their gradient.
 template <typename T, bool kGradient>
 __global__ void __launch_bounds__(kMostRowThreads)
     crossEntropyRows(float *loss, float *logSumExp,
@@ -302,7 +301,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   auto *x = logits + row * stride;
   bool ignored = ignores(label, firstRow + row, vocabulary, ignoreIndex, fault);
   float all = 0.0f, mine = 0.0f;
-  if (!ignored) { // the whole block
+  if (!ignored) { // for all of the block
     all = rowLogSumExp(x, vocabulary, space);
     mine = x[label];
   }
@@ -312,7 +311,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
       logSumExp[row] = all;
   }
   if constexpr (kGradient) {
-    __syncthreads(); // everybody has read the label's logit
+    __syncthreads(); // all threads have read the label's logit
     rowGradient(x, x, dloss[row * dlossStride], all, ignored ? -1 : label, ignored, vocabulary,
                 stride);
   }

@@ -1,5 +1,5 @@
-// What every kernel of the runtime begins with, beside what emitted ones do (launch.cuh): reports of
-// wrong indices, and the types that kernels are made for.
+// Included by all of the runtime's kernels, in addition to what emitted ones include (launch.cuh):
+// reports of invalid indices, and the types that kernels are instantiated for.
 
 #ifndef PARTITA_RT_CUDA_DEVICE_CUH
 #define PARTITA_RT_CUDA_DEVICE_CUH
@@ -9,7 +9,7 @@
 
 namespace partita_rt::cuda {
 
-/// The first fault of a step is kept.
+/// Records a fault, unless the step already has one.
 __device__ inline void report(Fault *fault, Fault::Kind kind, int64_t value, int64_t position,
                               int64_t table, int64_t bound) {
   if (!fault || atomicCAS(&fault->kind, uint32_t(Fault::None), uint32_t(kind)) != Fault::None)
@@ -22,9 +22,9 @@ __device__ inline void report(Fault *fault, Fault::Kind kind, int64_t value, int
 
 } // namespace partita_rt::cuda
 
-/// FOR_STORAGE(F): F(T) for the types that activations are stored in.
+/// FOR_STORAGE(F): F(T) for each type that activations are stored in.
 #define FOR_STORAGE(F) F(float) F(Half) F(BFloat16)
-/// FOR_RESULTS(F): F(Y, X) for results of their operands' type and for float results.
+/// FOR_RESULTS(F): F(Y, X) for results in their operands' type and for float results.
 #define FOR_RESULTS(F)                                                                             \
   F(float, float) F(float, Half) F(Half, Half) F(float, BFloat16) F(BFloat16, BFloat16)
 

@@ -1,6 +1,7 @@
-// Initial values of --init seed:N: counter-based normal deviates (random.h), the CPU's bits but for
-// how a mean that is not zero, as no model has it, is rounded in when it is added. Arrays of n
-// elements in T. Moves sizeof(T) bytes per element; three integer hashes of 64 bits for each.
+// Initial values of --init seed:N: counter-based normal deviates (random.h). The bits are the
+// CPU's, except that a nonzero mean, which no model has, may be rounded differently when it is
+// added. Arrays of n elements in T. Moves sizeof(T) bytes per element; three 64-bit integer hashes
+// per element.
 
 #include "partita_rt/cuda/kernels.h"
 

@@ -1,7 +1,7 @@
-// Dropout by counter-based random numbers: element number n of the full tensor is dropped when
-// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32, the CPU's rule, so masks are equal bit by
-// bit however the tensor is cut. x, y of `shape` in T. Moves 2 * sizeof(T) bytes per element; no
-// mask is stored, the backward pass draws it again.
+// Dropout with counter-based random numbers: element number n of the full tensor is dropped if
+// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32, as on the CPU, so masks are equal bit by
+// bit however the tensor is split. x, y of `shape` in T. Moves 2 * sizeof(T) bytes per element; no
+// mask is stored, the backward pass recomputes it.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -14,11 +14,11 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Numbers of a shard's elements: runs of consecutive ones, at strides of the full tensor.
+/// The numbers of a shard's elements: runs of consecutive ones, at strides of the full tensor.
 struct Numbers {
   ElementAt first;
   Divisor run;
-  int outer; ///< dimensions in front of a run
+  int outer; ///< dimensions before a run
   int64_t sizes[kMaxDims], strides[kMaxDims];
 
   __device__ int64_t ofRun(int64_t index) const {
@@ -33,7 +33,7 @@ struct Numbers {
 
 Numbers numbersOf(const Shape &shape, const Shape &whole, ElementAt first) {
   Numbers numbers{first, 1, shape.rank, {}, {}};
-  // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
+  // Numbers are consecutive from the outermost of the trailing dimensions that may be cut.
   for (bool same = true; same && numbers.outer > 0;) {
     --numbers.outer;
     numbers.run = numbers.run * shape[numbers.outer];
@@ -82,7 +82,7 @@ template <typename T>
 void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
              const DropoutAt &dropout, ElementAt first) {
   double bound = dropout.ratio * 4294967296.0;
-  auto below = uint64_t(bound); // whole numbers below the bound are those below the next whole one
+  auto below = uint64_t(bound); // integers below the bound are those below its ceiling
   launchElementwise<kPack>(stream, shape.elements(),
                            Drop<T>{y, x, numbersOf(shape, whole, first), dropout.key, dropout.id,
                                    below + (double(below) < bound),

@@ -3,12 +3,12 @@
 //
 // Forward: one read and one write of a row, 2 * sizeof(T) bytes per element.
 //
-// Backward: the gradient of a row is the sum of the dy rows that chose it, which no atomic addition
-// may make, for its order is chance. The numbers are sorted by row (sort_rows.cuh); then every tile
-// of kSumTile of them, in order, adds up its rows. A sum that begins and ends in one tile goes to
-// the table at once; where it crosses tiles, the parts go to scratch memory, and a second launch
-// adds them, tile after tile. So a token that fills the batch takes no longer than others.
-// Moves sizeof(T) bytes per element of dy and writes the table once (Write::Set) before.
+// Backward: the gradient of a row is the sum of the dy rows that chose it. Atomic additions would
+// make its order random, so the numbers are sorted by row (sort_rows.cuh); then every tile of
+// kSumTile of them adds up its rows, in order. A sum that begins and ends in one tile goes to the
+// table directly; if it crosses tiles, the partial sums go to scratch memory, and a second launch
+// adds them, tile after tile. So a token that fills the batch takes no longer than others. Moves
+// sizeof(T) bytes per element of dy and first writes the table once (Write::Set).
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -20,7 +20,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Which row an id means: of an embedding's table, -1 where another rank has it, and for `padding`.
+/// The map from ids to rows of an embedding's table: -1 if another rank has it, and for `padding`.
 template <typename Id> struct TableRow {
   const Id *ids;
   TokenRowsAt rows;
@@ -35,7 +35,7 @@ template <typename Id> struct TableRow {
   }
 };
 
-/// The same for one of `n` per table.
+/// The map from ids to rows, for `n` ids per table.
 template <typename Id> struct TakenRow {
   const Id *ids;
   int64_t n, rows;
@@ -54,7 +54,7 @@ template <typename T, typename RowOf> struct ChosenRow {
   int64_t width;
   RowOf rowOf;
   __device__ const T *operator()(int64_t i) const {
-    int64_t row = rowOf(i); // by every lane: the fault is reported once
+    int64_t row = rowOf(i); // by every lane, so the fault is reported once
     return row < 0 ? nullptr : table + row * width;
   }
 };
@@ -69,10 +69,10 @@ __global__ void listAdditions(Additions additions, RowOf rowOf, int64_t n, uint3
   additions.numbers[i] = int32_t(i);
 }
 
-/// One tile's place in the sorted list.
+/// A tile's position in the sorted list.
 struct Tile {
   int64_t begin, end;
-  bool goesOn;  ///< its first row began in an earlier tile
+  bool goesOn;  ///< its first row begins in an earlier tile
   bool reaches; ///< its last row continues in the next one
 
   __device__ Tile(const uint32_t *rows, int64_t number, int64_t n)
@@ -81,8 +81,8 @@ struct Tile {
         reaches(end < n && rows[end - 1] == rows[end]) {}
 };
 
-/// parts[tiles, 2, width]: the sums of a tile's first row if it went on, of its last if it reaches
-/// further. A block has a tile (x) and a stretch of columns (y).
+/// parts[tiles, 2, width]: the sums of a tile's first row if it began earlier, and of its last row
+/// if it continues. A block has a tile (x) and a range of columns (y).
 template <typename G, typename T>
 __global__ void __launch_bounds__(kSumThreads)
     sumTiles(G *table, float *parts, Additions sorted, const T *dy, int64_t n, int64_t width,
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kSumThreads)
   bool first = true;
   for (int64_t i = tile.begin; i < tile.end; ++i) {
     uint32_t row = sorted.rows[i];
-    if (row == nowhere) // the last ones
+    if (row == nowhere) // the last ones in the list
       return;
     float v[kPack];
     load(v, dy + int64_t(sorted.numbers[i]) * width + column, width - column);
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-/// Adds up the parts of rows that begin in tile x and reach further.
+/// Adds up the partial sums of rows that begin in tile x and continue.
 template <typename G>
 __global__ void __launch_bounds__(kSumThreads)
     joinTiles(G *table, const float *parts, Additions sorted, int64_t n, int64_t width,
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kSumThreads)
   store(to, sums, width - column);
 }
 
-/// table[rows, width] += the dy rows that rowOf sends there.
+/// table[rows, width] += the dy rows that rowOf maps there.
 template <typename G, typename T, typename RowOf>
 void addRows(const Stream &stream, G *table, const T *dy, const RowOf &rowOf, int64_t n,
              int64_t rows, int64_t width) {

@@ -1,4 +1,4 @@
-// The words for indices that are none (stream.h), those of the CPU's kernels.
+// Messages for invalid indices (stream.h), those of the CPU's kernels.
 
 #include "partita_rt/cuda/stream.h"
 

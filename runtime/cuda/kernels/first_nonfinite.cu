@@ -1,5 +1,5 @@
-// Which parameter's gradient has overflowed: the least number among those whose sum of squares is
-// not finite, some hundred sums per launch, by one block.
+// Finds the parameter whose gradient has overflowed: the least number among those whose sum of
+// squares is not finite, a few hundred sums per launch, in one block.
 
 #include "partita_rt/cuda/kernels.h"
 

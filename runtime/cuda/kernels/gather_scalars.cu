@@ -1,4 +1,4 @@
-// Scalars of a step for its host (partita_rt/cuda/host_update.h): one thread each.
+// Passes scalars of a step to its host (partita_rt/cuda/host_update.h): one thread each.
 
 #include "partita_rt/cuda/host_update.h"
 #include "partita_rt/cuda/launch.cuh"

@@ -5,17 +5,17 @@
 //
 // Forward: one read of x, one write of y (2 * sizeof(T) bytes per element) and 4 or 8 bytes per
 // row. A row stays in its threads' registers from the sum to the last multiplication; up to 1024
-// elements it belongs to one warp, beyond to a block. Variances are sums of (x - mean)^2, as on the
-// CPU, not differences of sums.
+// elements it belongs to one warp, beyond that to a block. Variances are sums of (x - mean)^2, as
+// on the CPU, not differences of sums.
 //
-// Backward: one read of dy and x, one write of dx (3 * sizeof(T) bytes per element), in one pass:
-// a block takes every gridDim-th row, or eight of them, a warp each, and keeps the sums of its
+// Backward: one read of dy and x, one write of dx (3 * sizeof(T) bytes per element), in one pass: a
+// block takes every gridDim-th row, or eight of them, a warp each, and keeps the sums of its
 // columns in registers and the weight in shared memory. The sums go to scratch memory once and are
 // added up by a second launch. Rows wider than 8192 are read again for the columns.
 //
-// Sums of dx's columns are a third sum where they are wanted: of what dx is stored as, so that they
-// are those that columnSum makes of it but for the order: a block's rows one after another, its rows
-// of threads in order, then the blocks as addPartials has them.
+// If requested, the sums of dx's columns are a third sum, over dx as stored, so that they equal
+// columnSum's of dx except for the order: a block's rows one after another, its rows of threads in
+// order, then the blocks as in addPartials.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -26,7 +26,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// A norm's weight or bias, or none. kWhole: packs are whole and aligned, and nobody asks again.
+/// Loads a norm's weight or bias, if any. kWhole: packs are known to be full and aligned.
 template <bool kWhole, typename T>
 __device__ void loadParameter(float (&w)[kPack], const FloatOrArray<const T> &parameter,
                               int64_t first, int count) {
@@ -51,14 +51,14 @@ template <typename T> __device__ void storeWhole(T *p, const float (&x)[kPack]) 
   storeAligned(p, bits);
 }
 
-/// kWhole: rows are whole packs, and all arrays aligned to them.
+/// kWhole: rows are full packs, and all arrays aligned to them.
 template <typename T, int kHeld, bool kWhole, bool kCentered>
 __global__ void __launch_bounds__(kMostRowThreads)
     normForward(T *y, float *mean, float *rstd, const T *x, FloatOrArray<const T> weight,
                 FloatOrArray<const T> bias, int64_t rows, int64_t width, float epsilon) {
   __shared__ float space[kWarp];
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= rows) // whole warps, in blocks of rows that need no barrier
+  if (row >= rows) // full warps, in blocks of rows that need no barrier
     return;
   Row<T, kHeld, kWhole> in(x + row * width, width);
   in.widen();
@@ -133,7 +133,7 @@ void launchNormForward(const Stream &stream, T *y, float *mean, float *rstd, con
   });
 }
 
-/// What the backward pass reads. Null `mean`: none was subtracted.
+/// The inputs of the backward pass. Null `mean`: none was subtracted.
 template <typename T> struct NormRows {
   const T *dy, *x;
   const float *mean, *rstd;
@@ -141,8 +141,8 @@ template <typename T> struct NormRows {
   __device__ float meanOf(int64_t row) const { return mean ? mean[row] : 0.0f; }
 };
 
-/// What the rows of a block are multiplied by: held rows read it from shared memory, as floats and
-/// with ones if there is none; others from where it stands.
+/// The factors of a block's rows: held rows read them from shared memory, as floats, or ones if
+/// there is no weight; others read them in place.
 template <typename T, int kHeld> struct NormWeight {
   FloatOrArray<const T> weight;
   ColumnPack *shared;
@@ -174,19 +174,20 @@ template <typename T, int kHeld> struct NormWeight {
   }
 };
 
-/// Threads of a block of normBackward: of one row, or of rows that have a warp each; and how many
-/// blocks a multiprocessor should have room for. Rows of three packs of floats leave room for one.
+/// Threads per block of normBackward, which has one row, or several with a warp each; and the
+/// number of blocks that should fit into a multiprocessor. With three packs of floats per row one
+/// fits.
 template <int kHeld>
 constexpr int kBackwardThreads = kHeld > 2 ? kRowsBackward *kWarp : kMostRowThreads;
 template <typename T, int kHeld>
 constexpr int kBackwardBlocks = kHeld > 2 && sizeof(T) == 2 ? 2 : 1;
 
-/// A thread's sums of dx's columns: in registers, or, where two other sums leave none, in shared
-/// memory, which nobody else reads. A warp's accesses there are to adjacent 16 bytes.
+/// A thread's sums of dx's columns: in registers or, if two other sums leave none, in shared memory
+/// that no other thread reads. A warp's accesses there are to adjacent 16 bytes.
 template <typename T, int kHeld> class DxSums {
 public:
   static constexpr bool kShared = kHeld > 2 && sizeof(T) == 2;
-  /// Shared memory of a block of so many threads.
+  /// Bytes of shared memory for a block of this many threads.
   static constexpr int64_t bytes(int64_t threads) {
     return kShared ? threads * kHeld * int64_t(sizeof(ColumnPack)) : 0;
   }
@@ -250,7 +251,7 @@ struct NoSums {
   __device__ explicit NoSums(unsigned char *) {}
 };
 
-/// p[0 .. count) = x, rounded once, and x what was stored.
+/// Stores p[0 .. count) = x, rounded once, and sets x to the stored values.
 template <typename T> __device__ void storeAndRound(T *p, float (&x)[kPack], int64_t count) {
   Pack<T, kPack> bits;
 #pragma unroll
@@ -266,16 +267,16 @@ template <typename T> __device__ void storeAndRound(T *p, float (&x)[kPack], int
   widen(x, bits);
 }
 
-/// A block's sums of a column pack to [array, gridDim, width].
+/// Stores a block's sums of a column pack to [array, gridDim, width].
 __device__ inline void storePartials(float *partials, int array, int64_t first, int64_t width,
                                      const float (&sums)[kPack]) {
   int64_t part = int64_t(array) * gridDim.x + blockIdx.x;
   store(partials + part * width + first, sums, width - first);
 }
 
-/// dx = rstd * (g - mean(g) - xhat * mean(g xhat)) with g = dy * weight, without the middle term
-/// where no mean was subtracted. partials [arrays, gridDim, width]: the block's sums of dy * xhat, of
-/// dy, and with kSums of dx, for which there is shared memory behind the weight's.
+/// dx = rstd * (g - mean(g) - xhat * mean(g xhat)) with g = dy * weight, without the middle term if
+/// no mean was subtracted. partials [arrays, gridDim, width]: the block's sums of dy * xhat, of dy,
+/// and with kSums of dx, which use the shared memory after the weight's.
 template <typename T, int kHeld, bool kSums>
 __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kHeld>)
     normBackward(T *dx, float *partials, int arrays, NormRows<T> in, FloatOrArray<const T> weights,
@@ -299,7 +300,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kH
       weight.read(w, first, count);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        float xhat = (v[i] - m) * s, weighted = g[i] * w[i]; // 0 behind the row
+        float xhat = (v[i] - m) * s, weighted = g[i] * w[i]; // 0 after the row
         sums[0] += weighted;
         sums[1] += weighted * xhat;
         if constexpr (kHeld > 0) {
@@ -334,7 +335,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kH
     if (arrays == 0)
       return;
     auto *rowSums = reinterpret_cast<ColumnPack *>(dynamic);
-    __syncthreads(); // the weight's memory becomes theirs
+    __syncthreads(); // the weight's memory is reused for them
     forPacks<kHeld>(int64_t(kHeld) * blockDim.x * kPack, [&](int k, int64_t first, int) {
       addRowsOfBlock(dweight[k], rowSums);
       if (arrays > 1)
@@ -355,7 +356,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kH
   }
 }
 
-/// The sums of columns of rows that are too wide for registers. `kBias`: of dy alone.
+/// Sums the columns of rows that are too wide for registers. `kBias`: of dy alone.
 template <typename T, bool kBias> __global__ void normColumns(float *partials, NormRows<T> in) {
   partialColumns(partials, in.rows, in.width, [&](int64_t row, int64_t first, float(&x)[kPack]) {
     Pack<T, kPack> dy, bits;
@@ -373,7 +374,7 @@ template <typename T, bool kBias> __global__ void normColumns(float *partials, N
   });
 }
 
-/// body(n): n packs per thread of a row that is held, else 0; a constant.
+/// Calls body(n) with n packs per thread of a row that is held, else 0, as a constant.
 template <typename Body> void withHeldBackward(int64_t width, Body body) {
   if (heldPacksBackward(width) == 3)
     body(std::integral_constant<int, 3>());
@@ -381,7 +382,7 @@ template <typename Body> void withHeldBackward(int64_t width, Body body) {
     withHeld<2>(backwardShape(width).held, body);
 }
 
-/// Gradients of parameters, and the sums of dx's columns; null: not wanted.
+/// Gradients of parameters, and the sums of dx's columns; null: not computed.
 template <typename T> using NormGradients = PartialSumArrays<T, 3>;
 
 template <typename T>

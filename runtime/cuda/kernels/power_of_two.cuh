@@ -1,4 +1,4 @@
-// 2^x in one instruction of a GPU.
+// 2^x in a single GPU instruction.
 
 #ifndef PARTITA_RT_CUDA_POWER_OF_TWO_CUH
 #define PARTITA_RT_CUDA_POWER_OF_TWO_CUH
@@ -11,9 +11,10 @@ namespace partita_rt::cuda {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-/// 2^x to 2 ulp; 0 where that is below the normal floats. expf adds a reduction of its argument, for
-/// arguments whose product with log2(e) is rounded too far; here they are differences to the largest
-/// of some numbers, or to the logarithm of their sum, and terms that small add nothing.
+/// Returns 2^x to 2 ulp; 0 if that is below the normal floats. expf adds a reduction of its
+/// argument, for arguments whose product with log2(e) has too large a rounding error; here they are
+/// differences to the max of some numbers, or to the logarithm of their sum, and terms that small
+/// add nothing.
 __device__ inline float powerOfTwo(float x) {
 #if defined(__CUDA_ARCH__)
   float y;

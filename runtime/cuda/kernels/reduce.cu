@@ -1,7 +1,7 @@
 // Sums, means and maxima over one dimension of [outer, n, inner], and columnSum, the gradient of a
 // bias: x in T, results in T or float. One read of x: sizeof(T) bytes per element. Leading
-// dimensions go through partial sums (column_sum.cuh: 4 * columnBlocks bytes per column, written
-// and read), trailing ones have a warp or a block per row.
+// dimensions use partial sums (column_sum.cuh: 4 * columnBlocks bytes per column, written and
+// read), trailing ones have a warp or a block per row.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -13,13 +13,13 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// y[row] (+)= the sum of a row, divided; or its maximum.
+/// y[row] (+)= the sum of a row, divided; or its max.
 template <typename Op, typename Y, typename T>
 __global__ void __launch_bounds__(kMostRowThreads)
     reduceRows(Y *y, const T *x, int64_t rows, int64_t n, float divisor, Write write) {
   __shared__ float space[kWarp];
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= rows) // whole warps, in blocks of rows that need no barrier
+  if (row >= rows) // full warps, in blocks of rows that need no barrier
     return;
   float result = Op::kNone;
   forPacks<0>(n, [&](int, int64_t first, int count) {
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
     y[row] = write == Write::Add ? float(y[row]) + result : result;
 }
 
-/// Block z has the rows of one outer index; partials[gridDim.y, gridDim.z, width].
+/// Sums the rows of one outer index in block z; partials[gridDim.y, gridDim.z, width].
 template <typename T>
 __global__ void partialSums(float *partials, const T *x, int64_t rows, int64_t width,
                             int64_t stride, int64_t outerStride, int64_t partStride) {
@@ -46,7 +46,7 @@ __global__ void partialSums(float *partials, const T *x, int64_t rows, int64_t w
   });
 }
 
-/// y[outer, inner] = the maximum over n: a thread has a pack of columns.
+/// y[outer, inner] = the max over n; one pack of columns per thread.
 template <typename Y, typename T>
 __global__ void maxColumns(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner,
                            Divisor packs) {

@@ -1,7 +1,7 @@
-// Rotary position embedding (Su et al., arXiv 2104.09864): every pair (a, b) of a row turns by its
-// angle. x, y [..., width] in T, cosines and sines of the same shape in float, repeated along the
-// dimensions that share them. Moves 2 * sizeof(T) bytes per element, and the angles, which the L2
-// has after the first head. And the quarter turn alone, (-b, a): x, y [rows, width].
+// Rotary position embedding (Su et al., arXiv 2104.09864): rotates every pair (a, b) of a row by
+// its angle. x, y [..., width] in T, cosines and sines of the same shape in float, repeated along
+// the dimensions that share them. Moves 2 * sizeof(T) bytes per element, plus the angles, which are
+// in L2 after the first head. Also the quarter turn alone, (-b, a): x, y [rows, width].
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -13,7 +13,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Pairs i and i + half: a thread has a pack of firsts and one of seconds.
+/// Turns pairs i and i + half: a thread has a pack of first elements and one of second ones.
 template <typename T>
 __global__ void rotateHalves(T *y, const T *x, int64_t rows, int64_t half, Divisor packs) {
   int64_t number = globalThread(), row = packs.quotient(number);
@@ -35,7 +35,7 @@ __global__ void rotateHalves(T *y, const T *x, int64_t rows, int64_t half, Divis
   store(y + half, a, count);
 }
 
-/// Pairs 2i and 2i + 1, of a full tensor.
+/// The body of the quarter turn of pairs 2i and 2i + 1 of a full tensor.
 template <typename T> struct RotateInterleaved {
   T *y;
   const T *x;
@@ -52,7 +52,7 @@ template <typename T> struct RotateInterleaved {
   }
 };
 
-/// The loops around a row: neighbours that follow each other in all tensors are one.
+/// The loops around a row; neighbouring loops that are contiguous in all tensors are joined.
 struct RotaryLoops {
   Divisor size[kMaxDims];
   int64_t y[kMaxDims], x[kMaxDims], cos[kMaxDims], sin[kMaxDims];
@@ -74,7 +74,7 @@ struct RotaryLoops {
   }
 };
 
-/// Where a thread's row begins.
+/// The start of a thread's row.
 template <typename T> struct RotaryRow {
   T *y;
   const T *x;
@@ -92,7 +92,7 @@ template <typename T> struct RotaryRow {
   }
 };
 
-/// One pair. Forth, each meets its own sine; back, the other's.
+/// Turns one pair. Forward, each result uses the sine of its own position; backward, of the other.
 template <Turn turn>
 __device__ inline void turnPair(float &a, float &b, float cosA, float cosB, float sinA,
                                 float sinB) {
@@ -101,7 +101,7 @@ __device__ inline void turnPair(float &a, float &b, float cosA, float cosB, floa
   a = first;
 }
 
-/// A thread has a pack of firsts and one of seconds.
+/// Turns a pack of first elements and one of second ones per thread.
 template <Turn turn, typename T>
 __global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half,
                              Divisor packs) {
@@ -127,7 +127,7 @@ __global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, i
   store(at.y + half + first, b, count);
 }
 
-/// A thread has a pack of pairs side by side.
+/// Turns a pack of adjacent pairs per thread.
 template <Turn turn, typename T>
 __global__ void rotaryInterleaved(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half,
                                   Divisor packs) {

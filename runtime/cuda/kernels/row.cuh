@@ -1,5 +1,5 @@
-// Rows of a matrix, each with a warp or with a block of its own: its packs in registers, sums over
-// it in one order.
+// Rows of a matrix, each with a warp or a block of its own: packs in registers, sums over a row in
+// a fixed order.
 
 #ifndef PARTITA_RT_CUDA_ROW_CUH
 #define PARTITA_RT_CUDA_ROW_CUH
@@ -8,7 +8,8 @@
 
 namespace partita_rt::cuda {
 
-/// body(n): n packs per thread where a row's threads hold it in registers, else 0; a constant.
+/// Calls body(n) with n packs per thread if a row's threads hold it in registers, else 0, as a
+/// constant.
 template <int kPacks, typename Body> inline void withHeld(bool held, Body body) {
   if (held)
     body(std::integral_constant<int, kPacks>());
@@ -20,12 +21,12 @@ inline dim3 blockOf(const RowShape &shape) {
   return dim3(unsigned(shape.threads), unsigned(shape.rows));
 }
 
-/// Threads of a block that has one row.
+/// Returns the threads of a block that has one row.
 inline unsigned rowThreads(int64_t width) { return unsigned(forwardShape(width).threads); }
 
-/// body(k, first, count) for the packs of a row that are this thread's: number k, beginning at
-/// element `first`, with `count` elements. The row's threads are the block's x dimension. kHeld: as
-/// many packs at most (a constant, for registers), or 0.
+/// Calls body(k, first, count) for this thread's packs of a row: number k, beginning at element
+/// `first`, with `count` elements. The row's threads are the block's x dimension. kHeld: the max
+/// number of packs (a constant, for registers), or 0.
 template <int kHeld, typename Body> __device__ inline void forPacks(int64_t width, Body body) {
   if constexpr (kHeld > 0) {
 #pragma unroll
@@ -41,9 +42,9 @@ template <int kHeld, typename Body> __device__ inline void forPacks(int64_t widt
   }
 }
 
-/// The packs of a row that are its thread's, zeros behind the row. One question for all of them:
-/// are they whole and aligned? And no use of any, so that all are under way before the first
-/// arrives. kWhole: the caller knows that they are.
+/// Loads the thread's packs of a row, with zeros after the row. Checks once whether all are full
+/// and aligned, and uses none, so that all loads are in flight before the first arrives. kWhole:
+/// the caller knows that they are full and aligned.
 template <bool kWhole, typename T, int kHeld>
 __device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, int64_t width) {
   if (kWhole || (width % kPack == 0 && isAligned<kAccess<T, kPack>>(data)))
@@ -54,8 +55,8 @@ __device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, in
     });
 }
 
-/// A row's elements as floats: in registers, or read anew in every sweep where kHeld is 0. The
-/// constructor has them loaded, widen() waits for them: other rows are loaded in between.
+/// A row's elements as floats: in registers, or read again in every sweep if kHeld is 0. The
+/// constructor issues the loads and widen() waits for them, so other rows can be loaded in between.
 template <typename T, int kHeld, bool kWhole = false> struct Row {
   const T *data;
   int64_t width;
@@ -72,7 +73,7 @@ template <typename T, int kHeld, bool kWhole = false> struct Row {
       for (int k = 0; k < kHeld; ++k)
         cuda::widen(held[k], bits[k]);
   }
-  /// The pack that forPacks calls k and first; elements behind the row are 0.
+  /// Returns the pack for k and first of forPacks; elements after the row are 0.
   __device__ float (&pack(int k, int64_t first, int count))[kPack] {
     if constexpr (kHeld == 0)
       load(held[0], data + first, count);
@@ -80,8 +81,8 @@ template <typename T, int kHeld, bool kWhole = false> struct Row {
   }
 };
 
-/// A row that stays in memory's bits, for few registers: every sweep widens them, and hides them
-/// from the compiler first, which else would keep the floats of the sweep before.
+/// A row kept as its bits in memory, to save registers: every sweep widens them, and hides them
+/// from the compiler first, which would otherwise keep the floats of the previous sweep.
 template <typename T, int kHeld> struct RowBits {
   const T *data;
   int64_t width;
@@ -108,8 +109,8 @@ struct Largest {
   static constexpr float kNone = -__builtin_inff();
 };
 
-/// Each of N numbers over a warp, or over every kApart-th lane of it, in a butterfly: the same bits
-/// in each.
+/// Reduces each of N numbers over a warp, or over every kApart-th lane of it, in a butterfly: all
+/// lanes get the same bits.
 template <typename Op, int kApart = 1, int N> __device__ inline void overWarp(float (&x)[N]) {
 #pragma unroll
   for (int with = kWarp / 2; with >= kApart; with /= 2)
@@ -124,8 +125,9 @@ template <typename Op> __device__ inline float overWarp(float x) {
   return one[0];
 }
 
-/// Each of N numbers over the threads of a row, the same bits in each: a warp, or the whole block
-/// with `space` of N * 32 floats in shared memory, which is free again when it returns.
+/// Reduces each of N numbers over the threads of a row, a warp or the entire block; all get the
+/// same bits. A block uses `space` of N * 32 floats in shared memory, which may be reused
+/// afterwards.
 template <typename Op, int N> __device__ inline void overRow(float (&x)[N], float *space) {
   overWarp<Op>(x);
   if (blockDim.x == kWarp)

@@ -1,6 +1,6 @@
-// Rows copied from wherever they stand, bits as they are: a thread has a few 16-byte chunks of a
-// row, or its elements where source and destination are not aligned alike. As many threads have a
-// row as it has chunks, a warp at most.
+// Copies rows from arbitrary addresses, bit for bit: a thread has a few 16-byte chunks of a row, or
+// its elements if source and destination are not aligned alike. A row has as many threads as
+// chunks, at most a warp.
 
 #ifndef PARTITA_RT_CUDA_ROW_COPY_CUH
 #define PARTITA_RT_CUDA_ROW_COPY_CUH
@@ -9,7 +9,7 @@
 
 namespace partita_rt::cuda {
 
-/// A block of 256 threads, each row of them for a row of so many elements.
+/// Returns a block of 256 threads, with one row of threads per row of `width` elements.
 template <typename T> dim3 rowCopyBlock(int64_t width) {
   unsigned lanes = 1;
   while (lanes < kWarp && int64_t(lanes) * 16 < width * int64_t(sizeof(T)))
@@ -17,8 +17,8 @@ template <typename T> dim3 rowCopyBlock(int64_t width) {
   return dim3(lanes, 256 / lanes);
 }
 
-/// to[0 .. width) = from, or zeros where that is null, by the threads of the block's row. Of a
-/// thread's chunks four are read before the first is written.
+/// Sets to[0 .. width) to `from`, or to zeros if that is null, by the threads of the block's row. A
+/// thread reads four of its chunks before it writes the first.
 template <typename T> __device__ inline void copyRow(T *to, const T *from, int64_t width) {
   constexpr int kChunk = 16 / int(sizeof(T)), kAtOnce = 4;
   int64_t done = 0, step = int64_t(blockDim.x) * kChunk;
@@ -40,7 +40,7 @@ template <typename T> __device__ inline void copyRow(T *to, const T *from, int64
     to[i] = from ? from[i] : T{};
 }
 
-/// dst + row * dstStride gets `width` elements from source(row), zeros where that is null.
+/// Sets dst + row * dstStride to `width` elements from source(row), or to zeros if that is null.
 template <typename T, typename Source>
 __global__ void copyRowsFrom(T *dst, int64_t dstStride, int64_t rows, int64_t width,
                              Source source) {

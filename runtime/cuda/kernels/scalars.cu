@@ -1,6 +1,6 @@
-// Scalars of a step, each by one thread, from device memory to device memory: the norm of all
-// gradients (whose sums a block reads), what it is clipped by, LAMB's trust ratio, the loss scale.
-// In double where the CPU's are, with operations that IEEE rounds: the same bits.
+// Scalars of a step, one thread each, from device memory to device memory: the norm of all
+// gradients (whose sums a block reads), the clip scale, LAMB's trust ratio, the loss scale. In
+// double where the CPU uses double, with operations that IEEE rounds: the same bits.
 
 #include "partita_rt/cuda/device.h"
 
@@ -11,7 +11,7 @@ namespace partita_rt::cuda {
 namespace {
 
 constexpr int kPointers = 128, kAddThreads = 256;
-/// Sums that are numbered through: those of pointer i begin at number first[i].
+/// Sums with consecutive numbers: those of pointer i begin at number first[i].
 struct Pointers {
   const double *sums[kPointers];
   int64_t first[kPointers + 1] = {};
@@ -30,8 +30,8 @@ struct Pointers {
   }
 };
 
-/// *total += all that is there, in order; the last launch takes the root. A block reads them, 256
-/// at a time, and one thread adds.
+/// *total += all sums, in order; the last launch takes the root. A block reads them, 256 at a time,
+/// and one thread adds.
 __global__ void __launch_bounds__(kAddThreads)
     addScalars(double *total, Pointers pointers, bool first, float *root) {
   __shared__ double space[kAddThreads];
@@ -96,7 +96,7 @@ __global__ void computeScale(LossScaleReport *report, float *scale, int64_t *ste
       updateLossScale({double(*scale), *steps, *lastOverflow, *hysteresis}, options, overflow);
   report->lossScale = *scale;
   report->scaleExhausted = next.stop;
-  *scale = float(fmin(next.state.scale, 0x1p127)); // twice as much is no float
+  *scale = float(fmin(next.state.scale, 0x1p127)); // twice as much overflows float
   *steps = next.state.step;
   *lastOverflow = next.state.lastOverflow;
   *hysteresis = next.state.hysteresis;

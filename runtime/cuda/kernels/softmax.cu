@@ -2,7 +2,7 @@
 //
 // One read and one write of an element forward, two reads and one write backward: a row stays in
 // its threads' registers, with the exponentials of the forward pass in place of x. Rows wider than
-// 16,384 elements are read three times, and exponentials made twice.
+// 16,384 elements are read three times, and their exponentials computed twice.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
     softmaxRows(T *y, const T *x, int64_t rows, int64_t width) {
   __shared__ float space[kWarp];
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= rows) // whole warps, in blocks of rows that need no barrier
+  if (row >= rows) // full warps, in blocks of rows that need no barrier
     return;
   Row<T, kHeld> in(x + row * width, width);
   in.widen();

@@ -1,10 +1,10 @@
-// Sorts numbers of additions by the row they go to, stably: a radix sort by digits of eight bits
-// (three launches per digit), without any atomic addition whose order would show.
+// Sorts additions by their target row, stably: a radix sort by 8-bit digits (three launches per
+// digit), without atomic additions whose order could affect the result.
 //
-//   count    per block and digit, how many keys have it (integers: any order is the same)
-//   scan     where each block's keys of each digit begin: exclusive sums over digits, then blocks
-//   scatter  a block takes 256 keys at a time, in order. A key's place among them is how many equal
-//            digits stand in front of it: in its warp by votes, in earlier warps by counting
+//   count    per block and digit, the number of keys (integers: any order is the same)
+//   scan     the start of each block's keys of each digit: exclusive sums over digits, then blocks
+//   scatter  a block takes 256 keys at a time, in order. A key's position among them is the number
+//            of equal digits before it: in its warp by votes, in earlier warps by counting
 //
 // Keys and numbers move 16 bytes per addition and digit.
 
@@ -15,11 +15,11 @@
 
 namespace partita_rt::cuda {
 
-constexpr int kDigits = 256, kSortThreads = 256; // a thread per digit
+constexpr int kDigits = 256, kSortThreads = 256; // one thread per digit
 
 struct Additions {
-  uint32_t *rows;   ///< where to; the number of rows: nowhere
-  int32_t *numbers; ///< which
+  uint32_t *rows;   ///< the target row; the number of rows: none
+  int32_t *numbers; ///< the source row
 };
 
 __device__ inline int digitOf(uint32_t row, int shift) { return int(row >> shift) % kDigits; }
@@ -39,8 +39,8 @@ static __global__ void __launch_bounds__(kSortThreads)
 
 constexpr int kScanThreads = 1024, kScanPack = 4;
 
-/// Exclusive sums of values[n], in place, by one block: 4096 at a time, of which each thread has
-/// four side by side. n is a multiple of four, as kDigits is.
+/// Computes exclusive sums of values[n], in place, in one block: 4096 at a time, four adjacent ones
+/// per thread. n is a multiple of four, as kDigits is.
 static __global__ void __launch_bounds__(kScanThreads) scanCounts(int32_t *values, int64_t n) {
   __shared__ uint32_t warps[kScanThreads / kWarp];
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(kScanThreads) scanCounts(int32_t *value
   uint4 next = read(0);
   for (int64_t first = 0; first < n; first += kScanThreads * kScanPack) {
     uint4 each = next;
-    next = read(first + kScanThreads * kScanPack); // while these are added up
+    next = read(first + kScanThreads * kScanPack); // in flight while these are added up
     uint32_t own = each.x + each.y + each.z + each.w, sum = own;
     for (int by = 1; by < kWarp; by *= 2) {
       uint32_t before = __shfl_up_sync(kAllLanes, sum, by);
@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(kSortThreads)
     if (here && before == 0)
       ofWarp[warp][digit] = __popc(equal);
     __syncthreads();
-    int32_t sum = next[threadIdx.x]; // this thread's digit: where each warp's keys begin
+    int32_t sum = next[threadIdx.x]; // this thread's digit: the start of each warp's keys
     for (int w = 0; w < kWarps; ++w) {
       int32_t count = ofWarp[w][threadIdx.x];
       ofWarp[w][threadIdx.x] = sum;
@@ -116,8 +116,8 @@ static __global__ void __launch_bounds__(kSortThreads)
   }
 }
 
-/// Sorts n additions by rows below `bound`, with `other` to work in; returns which of the two has
-/// the result.
+/// Sorts n additions by rows below `bound`, using `other` as scratch; returns the one of the two
+/// that has the result.
 inline Additions sortByRow(const Stream &stream, Additions additions, Additions other,
                            int32_t *counts, int64_t n, uint64_t bound) {
   int64_t blocks = ceilDiv(n, kSortBlock);

@@ -1,8 +1,8 @@
-// The sums of squares of whole arrays, for the norm of all gradients, in double.
+// Sums of squares of entire arrays, for the norm of all gradients, in double.
 //
-// Blocks of 4096 elements, as on the CPU, each to one partial result in scratch memory; one block
-// per array adds these up in order. Nothing depends on the device or on chance. One read: sizeof(T)
-// bytes per element. Up to kArrays arrays of one type per launch.
+// Blocks of 4096 elements, as on the CPU, each write one partial result to scratch memory; one
+// block per array adds these up in order. The result is deterministic and the same on every device.
+// One read: sizeof(T) bytes per element. Up to kArrays arrays of one type per launch.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -15,15 +15,15 @@ namespace {
 
 constexpr int kThreads = 256, kArrays = 160; // 3.8 KiB of arguments
 
-/// Arrays whose blocks are numbered through: those of array i begin at firstBlock[i].
+/// Arrays with consecutive block numbers: those of array i begin at firstBlock[i].
 template <typename T> struct Arrays {
   const T *data[kArrays];
   int64_t elements[kArrays];
-  int firstBlock[kArrays], target[kArrays]; // the number of its sum
+  int firstBlock[kArrays], target[kArrays]; // number of the array's sum
   int count = 0;
 
   __device__ int holding(int64_t block) const {
-    int low = 0, high = count - 1; // the last one that does not begin behind
+    int low = 0, high = count - 1; // the last one that does not begin after the block
     while (low < high) {
       int middle = (low + high + 1) / 2;
       if (firstBlock[middle] <= block)
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) sumBlocks(double *partials, Arrays<T
     partials[blockIdx.x] = sum;
 }
 
-/// Block i: the sum of array i, of which all have so many blocks.
+/// Block i adds up array i; all arrays have the same number of blocks.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     addBlocks(double *sums, const double *partials, Arrays<T> arrays, int64_t blocks) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
     sums[arrays.target[array]] = mine;
 }
 
-/// The sums of some arrays, launch by launch.
+/// The sums of some arrays, computed launch by launch.
 template <typename T> class ArraySums {
 public:
   ArraySums(const Stream &stream, double *sums) : stream(stream), sums(sums) {}
@@ -77,7 +77,7 @@ public:
     some.data[some.count] = data;
     some.elements[some.count] = elements;
     some.target[some.count] = target;
-    some.firstBlock[some.count++] = int(blocks); // if it is one: gridOf
+    some.firstBlock[some.count++] = int(blocks); // launch()'s gridOf checks the range
     blocks += ceilDiv(elements, kWholeBlock);
   }
   void launch() {
@@ -99,7 +99,7 @@ private:
   int64_t blocks = 0;
 };
 
-/// Of the arrays that are stored in T.
+/// Does this for the arrays stored in T.
 template <typename T>
 void squareSumOf(const Stream &stream, double *sums, const Elements *arrays, size_t count) {
   ArraySums<T> some(stream, sums);

@@ -1,4 +1,4 @@
-// Launching ranks on GPUs (common/mesh/launch.h): a process is a rank and has one GPU.
+// Launches ranks on GPUs (common/mesh/launch.h): each rank is a process with its own GPU.
 
 #include "common/mesh/launch.h"
 
@@ -23,19 +23,19 @@ namespace partita_rt {
 
 using cuda::checkCuda;
 
-//===-- Which GPU ---------------------------------------------------------------------------===//
+//===-- Choice of the GPU -------------------------------------------------------------------===//
 
 namespace {
 
-/// What a rank says of its GPU.
+/// A rank's description of its GPU.
 struct GpuName {
   std::string kind;      ///< "NVIDIA H200, compute capability 9.0"
-  std::string place;     ///< its address on its host's bus
-  std::string attention; ///< who makes it there
+  std::string place;     ///< address on its host's bus
+  std::string attention; ///< the kernels that compute attention there
 };
 
-/// May ranks share a GPU? For tests of what they compute: NCCL must take them for ranks of several
-/// hosts (NCCL_HOSTID), and nothing is fast.
+/// May ranks share a GPU? For correctness tests: NCCL must take them for ranks on several hosts
+/// (NCCL_HOSTID), and nothing is fast.
 bool sharesGpu() {
   const char *text = std::getenv("PARTITA_RT_SHARE_GPU");
   std::string value = text ? text : "";
@@ -44,8 +44,8 @@ bool sharesGpu() {
   return value == "1";
 }
 
-/// The architecture that the program was built for, as nvcc.mk says it ("sm_90"): its machine code
-/// runs on GPUs of that major number, from that minor number on.
+/// Checks the architecture that the program was built for, as nvcc.mk names it ("sm_90"): its
+/// machine code runs on GPUs of that major version, from that minor version on.
 void checkArchitecture(const cudaDeviceProp &gpu) {
 #ifdef PARTITA_RT_ARCH
   int built = std::atoi(PARTITA_RT_ARCH + 3), has = gpu.major * 10 + gpu.minor;
@@ -58,13 +58,13 @@ void checkArchitecture(const cudaDeviceProp &gpu) {
 #endif
 }
 
-/// Takes the rank's GPU: of those that the process sees, the one with its number on its host; the
-/// only one, if the launcher shows each process its own.
+/// Selects the rank's GPU: among those that the process sees, the one with the rank's number on its
+/// host; the only one, if the launcher shows each process its own.
 GpuName takeGpu(const processes::Rendezvous &rendezvous) {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    int driver = 0; // stays 0 without one, which CUDA calls a driver that is too old
+    int driver = 0; // remains 0 without one, which CUDA reports as a driver that is too old
     bool has = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
     fail("no GPU can be used on %s: %s", rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(),
          !has                   ? "no driver of NVIDIA's is there"
@@ -92,7 +92,7 @@ GpuName takeGpu(const processes::Rendezvous &rendezvous) {
           bus, cuda::attentionMakers()};
 }
 
-/// All ranks must have GPUs of one kind, as their bits are to be the same; and each its own.
+/// All ranks must have GPUs of one kind, because they must compute the same bits; and each its own.
 void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
   const std::vector<processes::Peer> &peers = rendezvous.peers();
   std::vector<std::string> kinds = rendezvous.allGather(mine.kind, "kinds of GPUs");
@@ -115,8 +115,8 @@ void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
              places[r].c_str(), peers[r].host.c_str());
 }
 
-/// Throws Error if less than these is free on the current device: "the program needs
-/// 81,234,567,890 bytes of its GPU's memory (2,123,456 persistent, ...); NVIDIA H100 has ...".
+/// Throws Error if less than this is free on the current device: "the program needs 81,234,567,890
+/// bytes of its GPU's memory (2,123,456 persistent, ...); NVIDIA H100 has ...".
 void checkFits(const std::vector<MemoryPart> &needs) {
   size_t free = 0, total = 0;
   checkCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -141,7 +141,7 @@ void checkFits(const std::vector<MemoryPart> &needs) {
        grouped(int64_t(free)).c_str());
 }
 
-/// All ranks make their matmuls by rank 0's choices, so that equal matmuls have equal bits.
+/// All ranks use rank 0's choices for matmuls, so that equal matmuls have equal bits.
 void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
   cuda::Gpu &gpu = cuda::Gpu::of(rank);
   std::string path = productsPath(*rank.options), text, error;
@@ -159,7 +159,7 @@ void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
     gpu.matrixProducts().useChoices(text, "rank 0's " + path);
 }
 
-/// Says goodbye on all communicators: a rank that waits in one more collective is told so.
+/// Says goodbye on all communicators, so that a rank waiting in a surplus collective learns of it.
 void endCollectives(Rank &rank) {
   rank.forGroups([](Communicator &group) { barrier(group, "the end of the program"); });
   cuda::Gpu::of(rank).finish();
@@ -171,14 +171,14 @@ void endCollectives(Rank &rank) {
 
 //===-- World -------------------------------------------------------------------------------===//
 
-/// Is not there where the program's ranks are others than the processes.
+/// Absent if the number of processes is not the program's number of ranks.
 struct World::Launch {
   Launch(const processes::LaunchEnvironment &environment, const Program &program)
       : rendezvous(environment, "", secondsToMeet(),
                    [&](int rank) { return rankText(program, rank); }) {}
   processes::Rendezvous rendezvous;
 
-  /// What is wrong with the environment's is said when the ranks have met.
+  /// Ignores an invalid time-out, which is reported once the ranks have met.
   static double secondsToMeet() {
     try {
       return timeoutSeconds();
@@ -188,8 +188,8 @@ struct World::Launch {
   }
 };
 
-/// Ranks whose launcher's variables are wrong cannot meet: of those that one launcher has started
-/// on a machine, one says so.
+/// Ranks with invalid launcher variables cannot meet: among those that one launcher has started on
+/// a machine, one prints the error.
 static processes::LaunchEnvironment readEnvironment(const char *program) {
   try {
     return processes::readEnvironment();
@@ -203,7 +203,7 @@ static processes::LaunchEnvironment readEnvironment(const char *program) {
   }
 }
 
-/// Processes that are not as many as the ranks do not wait for each other to learn it.
+/// If the number of processes is not that of ranks, they do not wait for each other to learn it.
 World::World(const Program &program) {
   processes::LaunchEnvironment environment = readEnvironment(program.name);
   processRank = environment.rank;
@@ -220,7 +220,7 @@ bool World::isFirstStarted() {
   try {
     return processes::readEnvironment().rank == 0;
   } catch (const std::exception &) {
-    return true; // there is no telling
+    return true; // cannot tell
   }
 }
 
@@ -250,7 +250,7 @@ std::string World::run(const Program &program, const RunOptions *options,
   rank.options = options;
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
-  // Until all ranks have memory, an error is everybody's to see, and one says it.
+  // Until all ranks have memory, every rank learns of an error, and one prints it.
   GpuName name;
   std::unique_ptr<cuda::Gpu> gpu;
   auto together = [&](const std::function<void()> &stage) {

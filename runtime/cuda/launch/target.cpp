@@ -1,4 +1,4 @@
-// What common code asks of the CUDA target (common/target.h): of a rank's GPU, and of its
+// The CUDA target's functions for common code (common/target.h), on a rank's GPU and its
 // collectives.
 
 #include "common/target.h"
@@ -28,8 +28,8 @@ void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes
   if (bytes == 0)
     return;
   checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
-  // From pageable memory it may return before all has arrived, and the rank's stream does not wait
-  // for the legacy one.
+  // A copy from pageable memory may return before all of it has arrived, and the rank's stream does
+  // not wait for the legacy one.
   checkCuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
 }
 
@@ -54,8 +54,8 @@ void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   Gpu::of(rank).tune(rank, function, path);
 }
 
-/// The compiler's ledger, an allocation each; and what cuDNN has where the user asks for it. CUDA's
-/// context and NCCL's buffers are not in it.
+/// Lists the compiler's ledger, one allocation each, and cuDNN's workspace if the user asks for it.
+/// Excludes CUDA's context and NCCL's buffers.
 std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
                                     const RunOptions *options) {
   std::vector<MemoryPart> parts = {{"persistent", stage.persistentBytes},

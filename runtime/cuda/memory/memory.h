@@ -1,4 +1,4 @@
-// A rank's memory on its GPU and the pinned memory of its host: one allocation per arena.
+// A rank's memory on its GPU and pinned memory on its host: one allocation per arena.
 
 #ifndef PARTITA_RT_CUDA_MEMORY_H
 #define PARTITA_RT_CUDA_MEMORY_H
@@ -7,7 +7,7 @@
 
 namespace partita_rt::cuda {
 
-/// Bytes of device memory; 256-byte aligned. Contents undefined. Throws Error naming `what`.
+/// A block of device memory, 256-byte aligned, with undefined contents. Throws Error naming `what`.
 class DeviceMemory {
 public:
   DeviceMemory(int64_t bytes, const char *what);
@@ -17,8 +17,8 @@ public:
   char *base = nullptr;
 };
 
-/// Bytes of the host's memory that copies read and write directly; zeros at first. Device code sees
-/// them at the same address.
+/// Host memory that copies read and write directly, initially zero. Device code sees it at the same
+/// address.
 class PinnedMemory {
 public:
   PinnedMemory(int64_t bytes, const char *what);

@@ -1,9 +1,9 @@
-// A classifier's loss without the logits of all tokens (kernels.h): as many rows as scratch memory
-// has room for get their logits by a matmul, x w^T, rounded to T as a tensor of logits would be;
-// cross_entropy.cu makes the loss and, in place, the logits' gradient of them; two more matmuls
-// make dx of it and add to dw. Per row 2 * vocabulary * sizeof(T) bytes are written and read,
-// thrice with gradients. A 16-bit dw is the only matmul's result where all rows fit, else it is
-// added up in float: rounded block by block, sums lose what is small beside them.
+// A classifier's loss without the logits of all tokens (kernels.h). Takes as many rows as scratch
+// memory has room for: a matmul, x w^T, computes their logits, rounded to T as a tensor of logits
+// would be; cross_entropy.cu computes the loss and, in place, the logits' gradient; two more
+// matmuls compute dx from it and add to dw. Per row, 2 * vocabulary * sizeof(T) bytes are written
+// and read, three times with gradients. A 16-bit dw is the result of a single matmul if all rows
+// fit, else it is summed in float: sums rounded block by block lose small terms.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -14,25 +14,26 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Rows of logits that so many floats have room for.
+/// Returns how many rows of logits fit into `floats` floats.
 template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, int64_t vocabulary) {
   int64_t fit = floats * 4 / (classifierStride(vocabulary) * int64_t(sizeof(T)));
   if (fit == 0)
     fail("a classifier's loss: %lld floats of scratch memory have no room for a row of %lld logits",
          (long long)floats, (long long)vocabulary);
-  // Rows in multiples of 8 keep the columns of the transposed logits' matmuls even.
+  // A multiple of 8 rows keeps the columns of the transposed logits' matmuls even.
   fit = std::min(fit, rows);
   return fit >= rows || fit < 8 ? fit : fit / 8 * 8;
 }
 
-/// Columns of the vocabulary that matmuls take at once.
+/// The columns of the vocabulary that one matmul takes.
 struct Columns {
   int64_t first, count;
 };
 
-/// Tensor cores are at their best with rows of whole 16 bytes (cuBLAS documentation, "Tensor Core
-/// Usage"), which a stride alone does not make of GPT-2's 50,257: what is over is a matmul of its
-/// own, the first one, so that sums of both are rounded when the large one is added.
+/// Splits off columns beyond a multiple of 16 bytes. Tensor cores are fastest if rows have full 16
+/// bytes (cuBLAS documentation, "Tensor Core Usage"), which a stride alone does not achieve for
+/// GPT-2's 50,257. The excess is the first matmul, so that sums of both are rounded when the large
+/// one is added.
 template <typename T> std::vector<Columns> columnsOf(int64_t vocabulary) {
   constexpr int64_t kEven = 16 / int64_t(sizeof(T));
   int64_t even = std::is_same_v<T, float> ? 0 : vocabulary / kEven * kEven;
@@ -53,7 +54,7 @@ void makeLogits(const Stream &stream, T *logits, int64_t stride, const T *x, con
          w + part.first * width, width, 0.0f, logits + part.first, stride);
 }
 
-/// dx[rows, width] = logits w; dw[vocabulary, width] = logits^T x, or added to what is there.
+/// dx[rows, width] = logits w; dw[vocabulary, width] = logits^T x, or added to dw.
 template <typename T, typename G>
 void multiplyGradients(const Stream &stream, T *dx, G *dw, bool adds, const T *logits,
                        int64_t stride, const T *x, const T *w, int64_t rows, int64_t width,

@@ -1,9 +1,9 @@
-// gemm, gemmBias, gemmBatched and matmuls with what follows them (kernels.h): each is one call of
-// cuBLASLt (products.h), but for
+// gemm, gemmBias, gemmBatched and matmuls with epilogues (kernels.h): each is one call of cuBLASLt
+// (products.h), except for
 //   * types that it does not multiply: operands are widened into scratch memory and multiplied as
-//     floats, a 16-bit result is rounded from there;
-//   * sums over nothing (k == 0), which it refuses: C = beta C + bias by a kernel;
-//   * epilogues that it has no kernel for at a shape, or a slower one: the matmul, then a kernel.
+//     floats, and a 16-bit result is rounded from there;
+//   * sums over nothing (k == 0), which it refuses: a kernel computes C = beta C + bias;
+//   * epilogues for which it has no kernel at a shape, or a slower one: the matmul, then a kernel.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 template <typename T> constexpr bool kIsFloat = std::is_same_v<T, float>;
 
-/// The stream's scratch memory, dealt out piece by piece.
+/// An allocator for the stream's scratch memory.
 class Scratch {
 public:
   Scratch(const Stream &stream, int64_t bytes, const char *what)
@@ -49,7 +49,7 @@ Products &productsOf(const Stream &stream) {
   return *stream.products;
 }
 
-/// A shape whose alignments are those of the operands, made.
+/// Runs the matmul, with the operands' alignments added to the shape.
 bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &operands,
               const Apart &apart = {}) {
   const void *addresses[] = {operands.a,      operands.b,   operands.c,
@@ -59,7 +59,7 @@ bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &o
   return productsOf(stream).multiply(stream, shape, operands, apart);
 }
 
-/// In one kernel, if that is possible and not slower, else apart.
+/// Runs one kernel if that is possible and not slower; else `apart`.
 void multiplyOr(const Stream &stream, const ProductShape &shape, const ProductOperands &operands,
                 const Apart &apart) {
   if (shape.k == 0 || !multiply(stream, shape, operands, apart))
@@ -84,7 +84,7 @@ ProductShape shapeOf(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k
   return shape;
 }
 
-/// The matrix stored [rows, columns] in float, at its place or in scratch memory.
+/// Returns the matrix stored [rows, columns] in float, in place or in scratch memory.
 template <typename T>
 const float *widened(const Stream &stream, Scratch &scratch, const T *x, int64_t rows,
                      int64_t columns, int64_t &ld) {
@@ -98,7 +98,7 @@ const float *widened(const Stream &stream, Scratch &scratch, const T *x, int64_t
   }
 }
 
-/// C = alpha op(A) op(B) + beta C (+ bias, float), of types that cuBLASLt does not multiply.
+/// C = alpha op(A) op(B) + beta C (+ bias, float), for types that cuBLASLt does not multiply.
 template <typename A, typename B, typename C>
 void gemmInFloat(const Stream &stream, Scratch &scratch, Trans transA, Trans transB, int64_t m,
                  int64_t n, int64_t k, float alpha, const A *a, int64_t lda, const B *b,
@@ -124,7 +124,7 @@ void gemmInFloat(const Stream &stream, Scratch &scratch, Trans transA, Trans tra
     convertRows(stream, c, ldc, result, ld, m, n);
 }
 
-/// The bias in T, which its matmul has.
+/// Returns the bias in T, the type of its matmul.
 template <typename T, typename V>
 const T *biasIn(const Stream &stream, Scratch &scratch, const V *bias, int64_t n) {
   if constexpr (std::is_same_v<T, V>) {
@@ -138,7 +138,7 @@ const T *biasIn(const Stream &stream, Scratch &scratch, const V *bias, int64_t n
 
 } // namespace
 
-//===-- As on the CPU -----------------------------------------------------------------------===//
+//===-- Kernels as on the CPU ---------------------------------------------------------------===//
 
 template <typename A, typename B, typename C>
 void gemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
@@ -206,7 +206,7 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
          c + i * strideC, ldc);
 }
 
-//===-- With what follows -------------------------------------------------------------------===//
+//===-- Matmuls with epilogues --------------------------------------------------------------===//
 
 template <typename T>
 void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
@@ -237,7 +237,7 @@ void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, i
   shape.ldAux = ldAux;
   multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, sums, const_cast<T *>(aux)},
              [=](const Stream &on) {
-               if (sums) { // the slope perhaps with the matmul all the same
+               if (sums) { // the matmul may still include the slope
                  gemmGeluGrad(on, transA, transB, m, n, k, a, lda, b, ldb, aux, ldAux, c, ldc);
                  return columnSum(on, sums, c, m, n, ldc);
                }
@@ -292,7 +292,7 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   shape.epilogue = first ? Epilogue::SumA : Epilogue::SumB;
   if (write == Write::Set)
     return multiplyOr(stream, shape, {1.0f, a, b, beta, c, sums}, apart);
-  // cuBLASLt does not add to sums.
+  // cuBLASLt cannot add to sums.
   G *made = scratch.take<G>(count);
   if (k > 0 && multiply(stream, shape, {1.0f, a, b, beta, c, made}, apart))
     accumulate(stream, sums, made, count);

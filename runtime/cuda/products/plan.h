@@ -1,4 +1,4 @@
-// A shape's descriptors and algorithm, as products.cpp makes them and tuning.cpp tries others.
+// A shape's descriptors and algorithm, which products.cpp makes; tuning.cpp tries other algorithms.
 
 #ifndef PARTITA_RT_CUDA_PRODUCTS_PLAN_H
 #define PARTITA_RT_CUDA_PRODUCTS_PLAN_H
@@ -7,7 +7,7 @@
 
 namespace partita_rt::cuda {
 
-/// A descriptor of cuBLASLt, destroyed with it.
+/// A descriptor of cuBLASLt; the destructor destroys it.
 template <typename Handle, cublasStatus_t (*destroy)(Handle)> struct Owned {
   Handle handle = nullptr;
   Owned() = default;
@@ -25,11 +25,11 @@ using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDes
 struct Products::Plan {
   ProductShape shape;
   Operation operation;
-  Layout a, b, c; ///< ours, not cuBLASLt's
+  Layout a, b, c; ///< in our terms, not cuBLASLt's
   Layout addend;
   cublasLtMatmulAlgo_t algorithm{};
   bool possible = false;
-  bool isApartUntuned = false; ///< cuBLASLt may have it all the same: tuning tries
+  bool isApartUntuned = false; ///< cuBLASLt may still have a kernel: tuning tries
 
   explicit Plan(const ProductShape &shape);
 };

@@ -1,5 +1,5 @@
-// Around matmuls (product_parts.h): casts of matrices, a product over nothing, the bias and
-// the GELU where cuBLASLt has no epilogue for the shape. A thread has a pack of one row. Moves each
+// Kernels around matmuls (product_parts.h): casts of matrices, a matmul over nothing, the bias and
+// the GELU if cuBLASLt has no epilogue for the shape. One pack of a row per thread. Moves each
 // matrix once: at most 2 * sizeof(T) bytes read and sizeof(T) written per element.
 
 #include "cuda/products/product_parts.h"
@@ -16,7 +16,7 @@ namespace {
 /// Body: operator()(int64_t row, int64_t column, int count) const.
 template <typename Body> struct InRows {
   int64_t width;
-  Divisor packs; ///< of a row, the last one not always whole
+  Divisor packs; ///< per row; the last one may be partial
   Body body;
   __device__ void operator()(int64_t first, int) const {
     int64_t pack = first / kPack, row = packs.quotient(pack);

@@ -1,4 +1,4 @@
-// What is done around cuBLASLt where it cannot do it itself: rows of matrices, any distance apart.
+// Operations around cuBLASLt that it cannot do itself, on rows of matrices at any stride.
 
 #ifndef PARTITA_RT_CUDA_PRODUCT_PARTS_H
 #define PARTITA_RT_CUDA_PRODUCT_PARTS_H

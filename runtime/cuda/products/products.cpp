@@ -1,7 +1,7 @@
-// Matmuls by cuBLASLt (products.h): descriptors, algorithms, the call.
+// Matmuls with cuBLASLt (products.h): descriptors, algorithms, the call.
 //
-// cuBLASLt's matrices are column-major: a row-major matrix is its transpose to it, with the same
-// leading dimension. So it is asked for C^T = op(B)^T op(A)^T: its A is our B and its B is our A.
+// cuBLASLt's matrices are column-major: it sees a row-major matrix as its transpose, with the same
+// leading dimension. So it computes C^T = op(B)^T op(A)^T: its A is our B and its B is our A.
 
 #include "cuda/cuda.h"
 #include "cuda/products/plan.h"
@@ -67,13 +67,14 @@ bool hasAux(Epilogue epilogue) {
          epilogue == Epilogue::GeluGradSums;
 }
 
-/// Has cuBLASLt no kernel for this epilogue here? (A mistake of ours would show without it.)
+/// Does cuBLASLt have no kernel for this epilogue here? (An error of ours would occur without the
+/// epilogue too.)
 bool isImpossible(const ProductShape &shape, cublasStatus_t status) {
   return status == CUBLAS_STATUS_NOT_SUPPORTED ||
          (status == CUBLAS_STATUS_INVALID_VALUE && shape.epilogue != Epilogue::None);
 }
 
-/// What NVIDIA asks of the auxiliary matrix.
+/// Checks NVIDIA's requirements on the auxiliary matrix.
 bool allowsEpilogue(const ProductShape &shape) {
   return !hasAux(shape.epilogue) || (shape.ldAux % 8 == 0 && shape.alignment[4] == 16);
 }
@@ -102,7 +103,7 @@ void set(const Preference &to, cublasLtMatmulPreferenceAttributes_t attribute, T
         "cublasLtMatmulPreferenceSetAttribute", "");
 }
 
-/// A matrix stored [rows, columns], row-major.
+/// Describes a row-major matrix stored [rows, columns].
 void describe(Layout &layout, DType type, int64_t rows, int64_t columns, int64_t ld, int64_t batch,
               int64_t stride) {
   check(cublasLtMatrixLayoutCreate(&layout.handle, typeOf(type), uint64_t(columns), uint64_t(rows),
@@ -190,7 +191,7 @@ Products::~Products() {
   cublasLtDestroy(handle);
 }
 
-/// What cuBLASLt proposes within our bounds, the best first.
+/// Returns cuBLASLt's proposals within our bounds, best first.
 std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &plan,
                                                                    int most) const {
   const ProductShape &shape = plan.shape;
@@ -238,12 +239,13 @@ cublasStatus_t Products::checkAlgorithm(const Plan &plan, const cublasLtMatmulAl
   return status;
 }
 
-/// Is it made apart, unless tuning has found the epilogue to be faster? A long sum into fewer tiles
-/// than the GPU has multiprocessors wants k split, which an epilogue that sums up an operand's rows
-/// may exclude. With a GELU's gradient and its sums, cuBLASLt 13.1's first suggestion took 0.92 ms on
-/// an H100 where the gradient alone and the sums take 0.31 and 0.08 (32,768 x 3,072 x 768).
+/// Do separate kernels run by default, unless tuning has found the epilogue to be faster? A long
+/// sum with fewer tiles than the GPU has multiprocessors needs k split, which an epilogue that sums
+/// an operand's rows may exclude. With a GELU's gradient and its sums, cuBLASLt 13.1's first
+/// suggestion took 0.92 ms on an H100, where the gradient alone and the sums take 0.31 and 0.08
+/// (32,768 x 3,072 x 768).
 static bool isApartUntuned(const ProductShape &shape, int multiprocessors) {
-  constexpr int64_t kLong = 4096, kRows = 128, kColumns = 256; // of the largest usual tile
+  constexpr int64_t kLong = 4096, kRows = 128, kColumns = 256; // the largest usual tile
   bool sums = shape.epilogue == Epilogue::SumA || shape.epilogue == Epilogue::SumB;
   return shape.epilogue == Epilogue::GeluGradSums ||
          (sums && shape.k >= kLong &&
@@ -289,8 +291,8 @@ void Products::setPointers(Plan &plan, void *vector, void *aux) const {
     set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
 }
 
-/// The choice depends on how these addresses are aligned, by the shape alone: not more than it
-/// says.
+/// Returns an address with exactly this alignment: the choice depends on alignments, and must
+/// follow from the shape alone.
 static void *addressAligned(int64_t bytes) {
   return reinterpret_cast<void *>(uintptr_t((1 << 20) + bytes));
 }

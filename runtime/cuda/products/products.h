@@ -1,11 +1,11 @@
-// Matmuls by cuBLASLt: which algorithm a matmul is made with, and the call.
+// Matmuls with cuBLASLt: the choice of an algorithm, and the call.
 //
 // Each shape's descriptors and algorithm are found once and kept. The algorithm is the tuning
-// file's if that has the shape, else the first of cuBLASLt's suggestions that needs no more than
-// the workspace: both depend on the shape, the device and the library's version alone. So do the
-// bits, as NVIDIA promises of cublasLtMatmul with a workspace of its own; what is more, an
-// algorithm that splits k must add the parts up in float, in an order of its own (reduction schemes
-// "none" and "compute type"): the other schemes round sums to the result's type on the way.
+// file's if that has the shape, else the first of cuBLASLt's suggestions that fits into the
+// workspace: both depend only on the shape, the device and the library's version. So do the bits,
+// as NVIDIA promises for cublasLtMatmul with a workspace of its own. In addition, an algorithm that
+// splits k must add the partial sums in float, in its own order (reduction schemes "none" and
+// "compute type"): the other schemes round sums to the result's type on the way.
 //
 // Tuning (tuning.cpp): beginRecording, a step, tuneRecorded, which tries the suggestions on the
 // operands of the step, and writeChoices; readChoices in later runs.
@@ -26,7 +26,7 @@
 
 namespace partita_rt::cuda {
 
-/// What is done to a matmul before it is stored, by the same kernel.
+/// An operation on a matmul's result before it is stored, in the same kernel.
 enum class Epilogue : uint8_t {
   None,
   Bias,         ///< + vector[n]
@@ -37,20 +37,21 @@ enum class Epilogue : uint8_t {
   GeluGradSums, ///< GeluGrad; vector[n] = sums of C's columns
 };
 
-/// What an algorithm is chosen for. Matrices are row-major, sizes and strides in elements.
+/// The shape that an algorithm is chosen for. Matrices are row-major, sizes and strides in
+/// elements.
 struct ProductShape {
-  DType a, b, c; ///< c: also of vector and aux
+  DType a, b, c; ///< c: also the type of vector and aux
   Trans transA, transB;
   Epilogue epilogue = Epilogue::None;
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
   int64_t ldAux = 0;
-  int64_t ldAddend = 0; ///< 0: what is added to is C
+  int64_t ldAddend = 0; ///< 0: the addend is C
   int64_t batch = 1, strideA = 0, strideB = 0, strideC = 0;
-  /// Bytes that the addresses of A, B, C, vector, aux and addend are multiples of, 16 at most.
+  /// Alignments in bytes of the addresses of A, B, C, vector, aux and addend, 16 at most.
   int64_t alignment[6] = {16, 16, 16, 16, 16, 16};
 
-  /// "bfloat16[256, 768] * bfloat16[768, 3072]^T -> ...": one text per shape.
+  /// Returns "bfloat16[256, 768] * bfloat16[768, 3072]^T -> ...": unique per shape.
   std::string text() const;
 };
 bool operator<(const ProductShape &left, const ProductShape &right);
@@ -60,27 +61,27 @@ struct ProductOperands {
   const void *a, *b;
   float beta;
   void *c;
-  void *vector = nullptr, *aux = nullptr; ///< what the epilogue reads or writes
-  const void *addend = nullptr;           ///< where the shape has one
+  void *vector = nullptr, *aux = nullptr; ///< operands of the epilogue
+  const void *addend = nullptr;           ///< if the shape has one
 };
 
-/// A matmul and what follows it by kernels of their own, on the same operands.
+/// Runs a matmul and its epilogue as separate kernels, on the same operands.
 using Apart = std::function<void(const Stream &)>;
 
-/// An algorithm for a shape.
+/// The algorithm chosen for a shape.
 struct Choice {
   std::string shape; ///< ProductShape::text
   cublasLtMatmulAlgo_t algorithm;
-  int64_t nanoseconds; ///< as measured
-  int64_t first;       ///< those of cuBLASLt's first suggestion
-  bool apart = false;  ///< kernels of their own are faster; the algorithm is none
-  /// The fastest of either kind, as tuning has just measured them; -1: there is none.
+  int64_t nanoseconds; ///< measured
+  int64_t first;       ///< of cuBLASLt's first suggestion
+  bool apart = false;  ///< separate kernels are faster; no algorithm
+  /// The fastest of either kind, as tuning has just measured; -1: there is none.
   int64_t oneKernel = -1, kernelsApart = -1;
 };
 
 class Products {
 public:
-  /// On the current device. workspace: device memory, 256-byte aligned, for matmuls of one stream
+  /// Uses the current device. workspace: device memory, 256-byte aligned, for matmuls of one stream
   /// at a time; kProductsWorkspace bytes.
   Products(void *workspace, int64_t workspaceBytes);
   ~Products();
@@ -88,30 +89,32 @@ public:
   Products &operator=(const Products &) = delete;
 
   /// C = alpha op(A) op(B) + beta C, or beta times the addend, and the epilogue. m, n, k and batch
-  /// are positive; the types are those of isDirect (shapes.h). False: cuBLASLt cannot do this
-  /// epilogue at such a shape, or `apart` is faster, and nothing has been done. Throws Error, with
-  /// the shape, on everything else that fails. Tuning calls `apart` later, with these operands.
+  /// are positive; the types satisfy isDirect (shapes.h). Returns false, without doing anything, if
+  /// cuBLASLt cannot do this epilogue at such a shape, or `apart` is faster. Throws Error, with the
+  /// shape, on any other failure. Tuning calls `apart` later, with these operands.
   bool multiply(const Stream &stream, const ProductShape &shape, const ProductOperands &operands,
                 const Apart &apart = {});
 
   //===-- Tuning ----------------------------------------------------------------------------===//
 
-  /// From here on the matmuls made are remembered, with their operands.
+  /// Starts recording matmuls, with their operands.
   void beginRecording();
-  /// The fastest of cuBLASLt's suggestions for each of them, and of the kernels apart, by the median
-  /// of `repetitions` measurements (at least one), in use from now on. Waits, and may not be
-  /// captured; leaves anything in the results' memory, so the run must not go on with it.
+  /// Chooses the fastest of cuBLASLt's suggestions and of the separate kernels for each recorded
+  /// matmul, by the median of `repetitions` measurements (at least one), and uses it from now on.
+  /// Waits, and cannot be captured; the results' memory has arbitrary contents afterwards, so the
+  /// run must not continue with it.
   std::vector<Choice> tuneRecorded(const Stream &stream, int repetitions);
 
-  /// The choices in use that tuneRecorded has made or that were read: a file's text, JSON, which
-  /// names the device and cuBLASLt's version. To be sent to other ranks as well.
+  /// Returns the current choices that tuneRecorded made or that were read: a file's text, JSON,
+  /// which names the device and cuBLASLt's version. Also sent to other ranks.
   std::string choicesText() const;
-  /// Uses choices. `from` stands in messages: a file's path, or "rank 0's products". Throws Error
-  /// if they were made for another device or version, or are damaged. Before the first product.
+  /// Uses choices. `from` names their source in messages: a file's path, or "rank 0's products".
+  /// Throws Error if they were made for another device or version, or are damaged. Call it before
+  /// the first matmul.
   void useChoices(const std::string &text, const std::string &from);
 
   void writeChoices(const std::string &path) const;
-  /// False: there is no such file.
+  /// Returns false if there is no such file.
   bool readChoices(const std::string &path);
 
 private:
@@ -124,7 +127,7 @@ private:
   std::vector<cublasLtMatmulHeuristicResult_t> suggestions(const Plan &plan, int most) const;
   void choose(Plan &plan);
   void setPointers(Plan &plan, void *vector, void *aux) const;
-  /// Does cuBLASLt take the algorithm for the plan? workspace: the bytes that it needs.
+  /// Does cuBLASLt accept the algorithm for the plan? Sets `workspace` to the bytes that it needs.
   cublasStatus_t checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
                                 size_t &workspace) const;
   cublasStatus_t launch(const Stream &stream, const Plan &plan,
@@ -135,16 +138,16 @@ private:
   cublasLtHandle_t handle = nullptr;
   void *workspace;
   int64_t workspaceBytes;
-  std::string device; ///< its name and number of multiprocessors
+  std::string device; ///< name and number of multiprocessors
   int multiprocessors;
   std::map<ProductShape, std::unique_ptr<Plan>> plans;
   std::map<std::string, Choice> choices;
-  std::string choicesFrom = "the tuning"; ///< what messages call the choices' file
+  std::string choicesFrom = "the tuning"; ///< the name of the choices' source in messages
   bool recording = false;
   std::map<ProductShape, Recorded> recorded;
 };
 
-/// products_file.cpp: choices as text.
+/// The text form of choices (products_file.cpp).
 struct ChoicesFile {
   std::string device;
   int64_t version;

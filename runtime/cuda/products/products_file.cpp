@@ -1,6 +1,6 @@
 // A program's tuning file, products.json: the device and the version of cuBLASLt that it is for,
-// and a line per shape with its algorithm. The 64 bytes of `algorithm` are what is used; what else
-// stands there is for readers.
+// and a line per shape with its algorithm. Only the 64 bytes of `algorithm` are used; the rest is
+// for readers.
 //
 //     {"device": "NVIDIA H200, 132 multiprocessors", "cublasLt": 130002, "products": [
 //     {"shape": "matmul ...", "nanoseconds": 81920, "untuned": 90112, "id": 66, "tile": 20, ...,
@@ -31,13 +31,13 @@ std::string hexOf(const cublasLtMatmulAlgo_t &algorithm) {
   return text;
 }
 
-/// In the place of an algorithm: kernels of their own are faster.
+/// In place of an algorithm: separate kernels are faster.
 constexpr const char *kApart = "apart";
 
-/// What there is to do about a damaged file.
+/// Advice about a damaged file.
 constexpr const char *kAgain = "; tune the program again, or remove the file";
 
-/// False: these are not 64 bytes.
+/// Returns false if the text is not 64 bytes.
 bool fromHex(cublasLtMatmulAlgo_t &algorithm, const std::string &text) {
   unsigned char bytes[sizeof algorithm.data];
   if (text.size() != 2 * sizeof bytes)
@@ -53,7 +53,7 @@ bool fromHex(cublasLtMatmulAlgo_t &algorithm, const std::string &text) {
   return true;
 }
 
-/// A part of the algorithm's configuration, for readers. -1: it has none.
+/// Returns an attribute of the algorithm's configuration, for readers; -1 if it has none.
 template <typename T>
 int64_t configuration(const cublasLtMatmulAlgo_t &algorithm,
                       cublasLtMatmulAlgoConfigAttributes_t attribute) {

@@ -1,6 +1,6 @@
-// Which of cuBLASLt's algorithms is the fastest (products.h), and whether a product and what follows
-// it are faster apart: an epilogue that sums up an operand's rows, for one, may exclude that k is
-// split, which a small result of a long sum needs.
+// Finds the fastest of cuBLASLt's algorithms (products.h), and whether a matmul and its epilogue
+// are faster as separate kernels. For example, an epilogue that sums an operand's rows may exclude
+// splitting k, which a small result of a long sum needs.
 
 #include "cuda/cuda.h"
 #include "cuda/products/plan.h"
@@ -24,8 +24,8 @@ struct Event {
   Event &operator=(const Event &) = delete;
 };
 
-/// Nanoseconds of one run; -1: it does not run. The first one keeps the stream busy while the host
-/// goes ahead, whose time is not to be measured.
+/// Returns the nanoseconds of one run; -1 if it fails. The first run keeps the stream busy while
+/// the host goes ahead, whose time must not be measured.
 int64_t timeOf(const Stream &stream, const std::function<bool()> &run) {
   Event begin, end;
   if (!run())
@@ -41,11 +41,11 @@ int64_t timeOf(const Stream &stream, const std::function<bool()> &run) {
   return int64_t(double(milliseconds) * 1e6 / kRuns);
 }
 
-/// Turns that all candidates take part in, and how much slower than the fastest may go on.
+/// The number of rounds that include all candidates, and the max ratio to the fastest afterwards.
 constexpr int kTurnsOfAll = 2;
 constexpr double kMuchSlower = 1.3;
 
-/// By the fastest of each one's times.
+/// Marks slow candidates, by the fastest of each one's times.
 void findSlow(const std::vector<std::vector<int64_t>> &times, std::vector<bool> &slow) {
   int64_t best = std::numeric_limits<int64_t>::max();
   auto fastest = [](const std::vector<int64_t> &each) {
@@ -65,9 +65,9 @@ void Products::beginRecording() {
   recorded.clear();
 }
 
-/// All candidates in turn, again and again, so that a changing clock is the same for all. What is
-/// much slower than the best in the first turns is left out of the others: most of tuning's time
-/// would be theirs.
+/// Measures all candidates in turn, round after round, so that a changing clock affects all alike.
+/// Those that are much slower than the best in the first rounds are left out of the others, where
+/// they would take most of tuning's time.
 Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product, int repetitions) {
   auto found = suggestions(plan, kTunedSuggestions);
   auto refused = [&](const cublasLtMatmulHeuristicResult_t &each) {
@@ -85,7 +85,7 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
   std::vector<std::vector<int64_t>> times(candidates.size());
   std::vector<bool> slow(candidates.size());
   repetitions = std::max(1, repetitions);
-  for (int i = -1; i < repetitions; ++i) { // the first time loads kernels
+  for (int i = -1; i < repetitions; ++i) { // the first round loads kernels
     for (size_t j = 0; j < candidates.size(); ++j)
       if (!slow[j]) {
         int64_t time = timeOf(stream, candidates[j]);
@@ -124,7 +124,8 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
 }
 
 std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
-  // The matmuls of those that are made apart are tuned as well, and first; so are theirs.
+  // Running separate kernels records their matmuls too, which may again have separate kernels.
+  // Plain matmuls are tuned first.
   for (size_t known = 0; known < recorded.size();) {
     known = recorded.size();
     for (const auto &[shape, product] : std::map<ProductShape, Recorded>(recorded))

@@ -1,4 +1,4 @@
-// What the marks of a graph's collectives say (graph_marks.h).
+// Reads the marks of a graph's collectives (graph_marks.h).
 
 #include "cuda/ranks/graph_marks.h"
 
@@ -6,7 +6,7 @@
 
 namespace partita_rt::cuda {
 
-/// On a stream that is a communicator's.
+/// Wraps a communicator's stream.
 static Stream streamOf(cudaStream_t handle) {
   Stream stream;
   stream.handle = handle;

@@ -1,4 +1,4 @@
-// The mark that a stream writes around a captured collective (graph_marks.h): 16 bytes to pinned
+// Writes a mark on a stream, around a captured collective (graph_marks.h): 16 bytes to pinned
 // memory by one thread.
 
 #include "cuda/ranks/graph_marks.h"
@@ -10,7 +10,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// The host reads the number first: with a number it finds its call or a later one.
+/// Writes the number last: a host that reads the number first finds its call, or a later one.
 __global__ void markCollective(GraphMark *mark, const Control *control, uint64_t number) {
   auto *at = static_cast<volatile GraphMark *>(mark);
   at->call = control ? control->call : 0;

@@ -1,6 +1,6 @@
-// Where the collectives and messages of a CUDA graph are, for the watchdog. A graph's events say
-// nothing to the host, so the stream of a communicator writes, in front of each of them and behind
-// it, which one it is to memory that the host sees.
+// Shows the watchdog how far the collectives and messages of a CUDA graph are. A graph's events
+// tell the host nothing, so a communicator's stream writes, before and after each of them, its
+// number to memory that the host sees.
 
 #ifndef PARTITA_RT_CUDA_GRAPH_MARKS_H
 #define PARTITA_RT_CUDA_GRAPH_MARKS_H
@@ -16,41 +16,41 @@
 
 namespace partita_rt::cuda {
 
-/// A collective of a call of one of the program's functions; written by the device.
+/// A collective in a call of one of the program's functions; written by the device.
 struct GraphMark {
-  int64_t call;    ///< Control::call; 0: none yet
+  int64_t call;    ///< Control::call; 0: none so far
   uint64_t number; ///< of the collective, in its communicator
 };
 
-/// Writes {the call under way, number} on the stream. control: device memory, or null.
+/// Writes {the current call, number} on the stream. control: device memory, or null.
 void writeMark(const Stream &stream, GraphMark *mark, const Control *control, uint64_t number);
 
-/// Of one communicator. Its caller locks.
+/// The marks of one communicator. Its caller locks.
 class GraphMarks {
 public:
   /// `of`: "collectives over this axis".
   GraphMarks(const Device &device, std::string of)
       : device(device), of(std::move(of)), shared(2 * sizeof(GraphMark), "collectives' marks") {}
 
-  /// What reports call a collective, and what ranks compare of it.
+  /// A collective's name in reports, and the text that ranks compare.
   struct Names {
     std::string text, alike;
   };
-  /// A collective is being captured on the stream.
+  /// Marks the start of a collective that is captured on the stream.
   void before(cudaStream_t stream, uint64_t number, Names names);
-  /// It has been.
+  /// Marks its end.
   void behind(cudaStream_t stream, uint64_t number);
 
-  /// The collective that the call under way is in.
+  /// A collective that the current call is in.
   struct UnderWay {
-    int64_t call; ///< 0: of no graph
+    int64_t call; ///< 0: not in a graph
     uint64_t number;
     Names names;
-    std::chrono::steady_clock::time_point since; ///< when this was first asked and in it
+    std::chrono::steady_clock::time_point since; ///< when underWay first found it
   };
   std::optional<UnderWay> underWay();
-  /// Where this rank is, seen from collective `number` of `call`, which another one calls `alike`;
-  /// "": in it.
+  /// Describes this rank's position relative to collective `number` of `call`, which another rank
+  /// calls `alike`; "": in it.
   std::string whereIs(int64_t call, uint64_t number, const std::string &alike) const;
 
 private:
@@ -63,7 +63,7 @@ private:
   const std::string of;
   PinnedMemory shared;
   std::map<uint64_t, Names> captured;
-  GraphMark seen{};                      ///< what underWay last found
+  GraphMark seen{};                      ///< underWay's last result
   std::chrono::steady_clock::time_point seenSince;
 };
 

@@ -1,4 +1,4 @@
-// Messages as calls of NCCL (nccl_channel.h).
+// Messages as NCCL calls (nccl_channel.h).
 
 #include "cuda/ranks/nccl_channel.h"
 #include "cuda/ranks/nccl_check.h"
@@ -9,14 +9,14 @@ PendingMessage NcclChannel::start(Message message) {
   MessageSignature &signature = message.signature;
   counted.bytes += signature.bytes;
   signature.number = signature.messages = ++counted.messages;
-  MessageSignature alike = signature; // of the same value either end may have a name of its own
+  MessageSignature alike = signature; // the two ends may name the same value differently
   alike.why[0] = 0;
   std::string text = (isSender ? "send " : "receive ") + signature.text();
   return {this,
           begin(text, alike.text() + std::to_string(signature.sizes), [&] { issue(message); })};
 }
 
-/// As bytes, which NCCL moves as they are.
+/// Sends and receives bytes, which NCCL does not interpret.
 void NcclChannel::issue(const Message &message) {
   const char *why = message.signature.why;
   checkNccl(ncclGroupStart(), comm, why);

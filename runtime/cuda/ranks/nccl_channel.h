@@ -1,8 +1,8 @@
-// Messages over NCCL (partita_rt/channel.h): a channel is a communicator of two ranks with a stream
-// of its own at either end.
+// Messages over NCCL (partita_rt/channel.h): a channel is a communicator of two ranks, with a
+// stream of its own at either end.
 //
-// One communicator for all channels would have one order: a receive that is begun ahead of its use
-// would hold back a send that the other stage needs first, and two stages could wait for each
+// A single communicator for all channels would impose one order: a receive that starts ahead of its
+// use would hold back a send that the other stage needs first, and two stages could wait for each
 // other.
 
 #ifndef PARTITA_RT_CUDA_NCCL_CHANNEL_H
@@ -13,12 +13,12 @@
 
 namespace partita_rt::cuda {
 
-/// A start puts the message on the channel's stream, behind what the compute stream has been given;
-/// a wait lets the compute stream go on behind it. The pieces are one group of NCCL calls. NCCL
-/// compares nothing: ends that differ hang, and are named by the watchdog.
+/// A start queues the message on the channel's stream, after all work queued on the compute stream;
+/// a wait makes the compute stream wait for it. The buffers are one group of NCCL calls. NCCL
+/// compares nothing: ends that differ hang, and the watchdog names them.
 class NcclChannel final : public ChannelEnd, public NcclQueue {
 public:
-  /// Takes the communicator, whose rank 0 sends.
+  /// Takes ownership of the communicator, whose rank 0 sends.
   NcclChannel(const ChannelPlace &place, std::string key, ncclComm_t comm, const Device &device,
               std::shared_ptr<Watchdog> watchdog)
       : ChannelEnd(place.name, place.sends),

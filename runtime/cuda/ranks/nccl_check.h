@@ -1,4 +1,4 @@
-// NCCL's results for the host code of this folder.
+// Checks NCCL's results, for the host code of this folder.
 
 #ifndef PARTITA_RT_CUDA_NCCL_CHECK_H
 #define PARTITA_RT_CUDA_NCCL_CHECK_H
@@ -9,7 +9,7 @@
 
 namespace partita_rt::cuda {
 
-/// Throws Error with what was tried and what NCCL says of it. `comm` may be null.
+/// Throws Error with the failed call and NCCL's message. `comm` may be null.
 inline void checkNccl(ncclResult_t result, ncclComm_t comm, const char *what) {
   if (result == ncclSuccess || result == ncclInProgress)
     return;

@@ -1,4 +1,4 @@
-// Collectives as work of a queue (nccl_group.h); a group of one rank.
+// Collectives as entries of a queue (nccl_group.h); a group of one rank.
 
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/cuda.h"
@@ -21,7 +21,7 @@ Pending NcclGroup::start(Request request) {
   return {this, begin(text, text, [&] { issue(request); })};
 }
 
-//===-- A group of one ----------------------------------------------------------------------===//
+//===-- A group of one rank -----------------------------------------------------------------===//
 
 Pending LonelyGroup::start(Request request) {
   int64_t width = sizeOf(request.dtype);

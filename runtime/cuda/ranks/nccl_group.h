@@ -1,5 +1,5 @@
 // Collectives over NCCL (partita_rt/cuda/comm.h): one communicator per mesh axis and purpose, each
-// with a stream of its own.
+// with its own stream.
 
 #ifndef PARTITA_RT_CUDA_NCCL_GROUP_H
 #define PARTITA_RT_CUDA_NCCL_GROUP_H
@@ -17,17 +17,18 @@
 
 namespace partita_rt::cuda {
 
-/// How blocks travel. NCCL moves contiguous equal counts, so each block is a call of its own; of
-/// many small ones several are packed into staging memory, at this many bytes per communicator that
-/// meets such (allocated at the first, before anything is captured). A whole that is shorter than
-/// its parts together has one call per rank, each with the count that is there: nothing is staged.
+/// Bytes of staging memory per communicator that needs it (allocated on first use, before anything
+/// is captured). NCCL moves contiguous equal counts, so each block of a transfer is a call of its
+/// own; many small blocks are packed into staging memory. A full tensor that is shorter than its
+/// shards together takes one call per rank, each with that rank's count: nothing is staged.
 constexpr int64_t kStagingBytes = 8 << 20;
-/// Blocks of a transfer that are not packed.
+/// Max blocks of a transfer that are not packed.
 constexpr size_t kMostBlocks = 32;
 
 class NcclGroup final : public Communicator, public NcclQueue {
 public:
-  /// `key`: what ranks of the group call it in each other's reports. Takes the communicator.
+  /// `key`: the name of the group that its ranks use in each other's reports. Takes ownership of
+  /// the communicator.
   NcclGroup(const char *axis, std::string key, int rank, int size, ncclComm_t comm,
             const Device &device, std::shared_ptr<Watchdog> watchdog);
   ~NcclGroup() override { settle(); }
@@ -37,7 +38,7 @@ public:
   int64_t poll(int64_t) override { return 0; }
   int outstanding() const override { return notAwaited(); }
   bool isComplete(uint64_t number) const override { return isDone(number); }
-  /// Of the device's memory, taken so far to pack blocks in.
+  /// Returns the bytes of device memory taken so far for packing blocks.
   int64_t stagingBytes() const { return staging ? kStagingBytes : 0; }
 
 private:
@@ -46,7 +47,7 @@ private:
   void issuePacked(const Request &request, const Item *items, size_t blocks);
   char *stagingMemory();
 
-  DeviceMemory word; ///< what a barrier reduces
+  DeviceMemory word; ///< a barrier reduces this
   std::unique_ptr<DeviceMemory> staging;
   uint64_t started = 0;
 };
@@ -70,8 +71,8 @@ struct Communicators {
 };
 
 /// Makes the rank's communicators, and gives the rank its groups and channels. All ranks call it
-/// together, on the devices that they will use; the rank is placed on its mesh and has its device.
-/// Throws Error where NCCL fails, or the ranks run different programs.
+/// together, on the devices that they will use; the rank is already on its mesh and has its device.
+/// Throws Error if NCCL fails, or the ranks run different programs.
 Communicators makeCommunicators(Rank &rank, const Program &program,
                                 processes::Rendezvous &rendezvous, const Device &device);
 

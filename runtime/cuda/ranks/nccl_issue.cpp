@@ -1,4 +1,4 @@
-// A collective as calls of NCCL (nccl_group.h), and what works on the device alone.
+// A collective as NCCL calls (nccl_group.h), and copies on the device.
 
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_check.h"
@@ -24,7 +24,7 @@ ncclDataType_t typeOf(DType type) {
     return ncclInt32;
   case DType::Int64:
     return ncclInt64;
-  case DType::Bool: // gathered only
+  case DType::Bool: // only gathered
     return ncclUint8;
   default:
     fail("collectives cannot move %s", nameOf(type));
@@ -41,10 +41,10 @@ ncclRedOp_t operationOf(Reduce reduce) {
   fail("NCCL has no reduction of number %d here", int(reduce));
 }
 
-/// Rows of `width` bytes.
+/// Copies rows of `width` bytes.
 void copyRows(cudaStream_t stream, char *to, int64_t toPitch, const char *from, int64_t fromPitch,
               int64_t width, int64_t rows) {
-  // Copies of two dimensions have pitches below 2 GiB.
+  // cudaMemcpy2D requires pitches below 2 GiB.
   if (std::max(toPitch, fromPitch) < (int64_t(1) << 31) && rows > 1)
     return checkCuda(cudaMemcpy2DAsync(to, size_t(toPitch), from, size_t(fromPitch), size_t(width),
                                        size_t(rows), cudaMemcpyDeviceToDevice, stream),
@@ -55,7 +55,8 @@ void copyRows(cudaStream_t stream, char *to, int64_t toPitch, const char *from, 
               "a copy of blocks");
 }
 
-/// Items from `items` on that are blocks of one transfer: equally long and equally far apart.
+/// Returns the number of items from `begin` on that are blocks of one transfer: equal in length and
+/// distance.
 size_t blocksFrom(const std::vector<Item> &items, size_t begin, int64_t fromStep, int64_t toStep) {
   size_t end = begin + 1;
   while (end < items.size() && items[begin].whole == INT64_MAX && items[end].whole == INT64_MAX &&
@@ -66,7 +67,7 @@ size_t blocksFrom(const std::vector<Item> &items, size_t begin, int64_t fromStep
   return end - begin;
 }
 
-/// Calls of NCCL that are launched together.
+/// NCCL calls that are launched together.
 class Group {
 public:
   Group() { checkNccl(ncclGroupStart(), nullptr, "ncclGroupStart"); }
@@ -85,7 +86,7 @@ private:
 
 } // namespace
 
-/// All that is not packed is one group: one launch for a bucket.
+/// Issues everything that is not packed as one NCCL group: one launch per bucket.
 void NcclGroup::issue(const Request &request) {
   const std::vector<Item> &items = request.items;
   int64_t width = sizeOf(request.dtype);
@@ -101,7 +102,7 @@ void NcclGroup::issue(const Request &request) {
     if (!row.inPlace)
       blocks = blocksFrom(items, i, row.from == Extent::Full ? whole : part,
                           row.to == Extent::Full ? whole : part);
-    // Of larger blocks each is work enough for a call.
+    // Larger blocks are worth a call each.
     if (blocks > kMostBlocks && whole <= kStagingBytes / 4 && row.from != row.to)
       packed.push_back({&items[i], blocks});
     else
@@ -154,8 +155,8 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
   fail("%s for %s: NCCL has no call for it here", nameOf(request.kind), request.why);
 }
 
-/// So many blocks at a time as the staging memory has room for. In it the blocks of a rank stand
-/// one behind the other, as they do in a part.
+/// Issues as many blocks at a time as fit into the staging memory, in which the blocks of a rank
+/// are contiguous, as in a shard.
 void NcclGroup::issuePacked(const Request &request, const Item *items, size_t blocks) {
   ncclDataType_t type = typeOf(request.dtype);
   int64_t part = items[0].count * sizeOf(request.dtype), whole = part * groupSize;

@@ -17,7 +17,7 @@ using processes::pack, processes::unpack;
 
 namespace {
 
-/// What must be equal on all ranks for their collectives to match.
+/// Returns a text that must be equal on all ranks for their collectives to match.
 std::string programText(const Program &program) {
   int version = 0;
   checkNccl(ncclGetVersion(&version), nullptr, "ncclGetVersion");
@@ -44,19 +44,19 @@ void comparePrograms(const Program &program, processes::Rendezvous &rendezvous) 
            texts[r].c_str());
 }
 
-/// "dp/0/3": the group of row 0, called dp, whose first rank is 3.
+/// Returns "dp/0/3" for the group of row 0, called dp, whose first rank is 3.
 std::string keyOf(const Membership &own) {
   return std::string(own.name) + "/" + std::to_string(own.row) + "/" +
          std::to_string(own.ranks.front());
 }
 
-/// "channel/2/3": of row 2, from rank 3.
+/// Returns "channel/2/3" for row 2, from rank 3.
 std::string keyOf(const ChannelPlace &own) {
   return "channel/" + std::to_string(own.row) + "/" +
          std::to_string(own.sends ? own.self : own.peer);
 }
 
-/// The keys of the communicators whose first rank this one is.
+/// Returns the keys of the communicators whose first rank is this one.
 std::vector<std::string> keysToMake(const std::vector<Membership> &memberships,
                                     const std::vector<ChannelPlace> &channels) {
   std::vector<std::string> keys;
@@ -69,7 +69,7 @@ std::vector<std::string> keysToMake(const std::vector<Membership> &memberships,
   return keys;
 }
 
-/// The unique ids of all communicators by their keys; `keys`: those that this rank makes.
+/// Returns the unique ids of all communicators by their keys; `keys`: those that this rank makes.
 std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<std::string> &keys,
                                                 processes::Rendezvous &rendezvous) {
   std::vector<std::string> mine;
@@ -97,7 +97,7 @@ std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<std::string> &
   return ids;
 }
 
-/// Joins the communicator whose key is `key` as rank `position` of `size`; the others do too.
+/// Joins the communicator with this key as rank `position` of `size`; the other members do too.
 ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::string &key,
                 const std::string &where, const char *name, int position, int size,
                 Watchdog &watchdog) {
@@ -106,7 +106,7 @@ ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::strin
   if (id == ids.end())
     fail("%s: no rank has made an id", what.c_str());
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 1; // what hangs is noticed by the watchdog
+  config.blocking = 1; // the watchdog notices hangs
   config.commName = name;
   ncclComm_t comm = nullptr;
   watchdog.expect(what);
@@ -121,18 +121,18 @@ ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::strin
 Communicators makeCommunicators(Rank &rank, const Program &program,
                                 processes::Rendezvous &rendezvous, const Device &device) {
   Communicators all;
-  // Sums that the switch makes (NVLS) have other bits in every call; off unless asked for.
+  // In-switch sums (NVLS) have different bits in every call; off unless requested.
   if (!std::getenv("NCCL_ALGO"))
     setenv("NCCL_NVLS_ENABLE", "0", 0);
-  // Collectives of several communicators are in one order on all ranks; a graph's branches have
-  // none but for this (from NCCL 2.26 on).
+  // Collectives of several communicators must have the same order on all ranks; the branches of a
+  // graph are ordered only by this setting (from NCCL 2.26 on).
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   auto watchdog = Watchdog::start(rendezvous, device, timeoutSeconds());
   comparePrograms(program, rendezvous);
   std::vector<Membership> memberships = membershipsOf(rank);
   std::vector<ChannelPlace> channels = channelsOf(rank);
   auto ids = exchangeIds(keysToMake(memberships, channels), rendezvous);
-  // In one order on all ranks, as each of these waits for the others of its group: by rows.
+  // Create them by rows, in the same order on all ranks: each waits for the others of its group.
   for (const Membership &own : memberships) {
     if (own.size() == 0)
       continue;

@@ -10,7 +10,8 @@
 
 namespace partita_rt::cuda {
 
-/// cudaEventQuery, after which "not ready" is no error that a kernel's launch would find.
+/// Queries an event, and clears "not ready" so that it is not mistaken for an error of a kernel's
+/// launch.
 static cudaError_t query(cudaEvent_t event) {
   cudaError_t answer = cudaEventQuery(event);
   if (answer == cudaErrorNotReady)
@@ -22,7 +23,8 @@ NcclQueue::NcclQueue(QueueName itsName, ncclComm_t comm, const Device &device,
                      std::shared_ptr<Watchdog> itsWatchdog)
     : comm(comm), device(device), name(std::move(itsName)), watchdog(std::move(itsWatchdog)),
       marks(device, std::string(name.of) + "s over this " + name.kind) {
-  // Before the compute stream's kernels: what waits for it is idle meanwhile.
+  // Give it priority over the compute stream's kernels: work that waits for it would idle
+  // meanwhile.
   int least = 0, greatest = 0;
   checkCuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
   checkCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
@@ -35,7 +37,7 @@ void NcclQueue::settle() const {
     cudaStreamSynchronize(stream);
 }
 
-/// A rank that fails ends by its rendezvous; what is under way may never be complete.
+/// After a failure the rendezvous ends the process, and pending work may never complete.
 NcclQueue::~NcclQueue() {
   watchdog->remove(*this);
   if (std::uncaught_exceptions() > 0)
@@ -62,9 +64,9 @@ cudaEvent_t NcclQueue::takeEvent() {
   return event;
 }
 
-/// Forgets what is complete and was waited for, oldest first. An event may be recorded anew when
-/// nobody asks for its last record: of a graph's, after its wait is captured. Events of others
-/// cannot be asked while a capture is under way.
+/// Removes entries that are complete and were waited for, oldest first. An event may be reused once
+/// nothing queries its last record: for a graph's, after its wait is captured. Other events cannot
+/// be queried during a capture.
 void NcclQueue::retire(bool capturing) {
   while (!entries.empty() && entries.front().waitedFor) {
     Entry &entry = entries.front();
@@ -83,8 +85,8 @@ uint64_t NcclQueue::begin(const std::string &text, const std::string &alike,
   checkCuda(cudaStreamIsCapturing(compute, &capture), "cudaStreamIsCapturing");
   bool captured = capture != cudaStreamCaptureStatusNone;
 
-  // NCCL may wait for other ranks inside its calls: the mutex is free meanwhile, so that the
-  // watchdog sees it.
+  // NCCL may wait for other ranks inside its calls: release the mutex meanwhile, so that the
+  // watchdog can look.
   std::unique_lock<std::mutex> lock(mutex);
   retire(captured);
   Entry &entry = entries.emplace_back();
@@ -110,7 +112,7 @@ uint64_t NcclQueue::begin(const std::string &text, const std::string &alike,
   return number;
 }
 
-/// The watchdog's questions: of events that are recorded, and not in a capture.
+/// For the watchdog. Queries only events that are recorded, and not in a capture.
 bool NcclQueue::isUnderWay(const Entry &entry) const {
   return !entry.issued || (!entry.captured && query(entry.done) == cudaErrorNotReady);
 }
@@ -191,7 +193,7 @@ std::string NcclQueue::problem() {
   return text;
 }
 
-/// The main thread may hold the mutex inside NCCL: this is what lets it go.
+/// Takes no lock: another thread may be inside NCCL, and only this makes it return.
 void NcclQueue::abort() {
   if (!aborted)
     ncclCommAbort(comm);

@@ -1,4 +1,4 @@
-// Questions and answers about collectives that do not end (watchdog.h).
+// Questions and answers about hanging collectives (watchdog.h).
 
 #include "cuda/ranks/watchdog.h"
 #include "cuda/ranks/nccl_queue.h"
@@ -63,7 +63,8 @@ std::string Watchdog::lateText() const {
 }
 
 void Watchdog::run(int gpu) {
-  // Otherwise this thread would make a context on the first GPU, and break captures of others.
+  // Otherwise this thread would create a context on the first GPU, and break other threads'
+  // captures.
   cudaSetDevice(gpu);
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
@@ -79,7 +80,7 @@ void Watchdog::run(int gpu) {
   }
 }
 
-/// Reports without the mutex: the answers need it.
+/// Reports without holding the mutex, which the answers need.
 void Watchdog::look() {
   std::string problem, late, question;
   bool anyUnderWay = false;

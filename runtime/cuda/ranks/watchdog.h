@@ -1,11 +1,10 @@
-// The thread that looks whether collectives come to an end.
+// The thread that detects collectives that hang.
 //
-// NCCL waits forever for a rank that does not come. Every half second this thread asks NCCL for
-// errors of its own, and how long the oldest collective of each communicator has been under way;
-// beyond PARTITA_RT_TIMEOUT seconds all ranks are asked where they are (Rendezvous::report), and
-// end. Collectives inside a CUDA graph leave marks (graph_marks.h); where none is under way it is
-// the call of the program's function that is not complete. A process that has died is noticed by
-// the rendezvous, at once.
+// NCCL waits forever for a rank that does not arrive. Every half second this thread asks NCCL for
+// errors, and checks how long the oldest collective of each communicator has been pending; beyond
+// PARTITA_RT_TIMEOUT seconds all ranks are asked where they are (Rendezvous::report), and end.
+// Collectives inside a CUDA graph leave marks (graph_marks.h); if none is pending, the call of the
+// program's function is what hangs. The rendezvous notices a process that has died at once.
 
 #ifndef PARTITA_RT_CUDA_WATCHDOG_H
 #define PARTITA_RT_CUDA_WATCHDOG_H
@@ -26,8 +25,8 @@ class NcclQueue;
 
 class Watchdog : public std::enable_shared_from_this<Watchdog> {
 public:
-  /// Watches until nobody has it. The rendezvous must live longer, the device as long as there are
-  /// queues. Call it on the thread that has chosen the GPU.
+  /// Watches until the last reference is dropped. The rendezvous must live longer, the device as
+  /// long as there are queues. Call it on the thread that has chosen the GPU.
   static std::shared_ptr<Watchdog> start(processes::Rendezvous &rendezvous, const Device &device,
                                          double seconds);
   ~Watchdog();
@@ -36,7 +35,7 @@ public:
 
   void add(NcclQueue &queue);
   void remove(NcclQueue &queue);
-  /// What the process waits for from here on outside collectives; "": nothing.
+  /// Names what the process waits for from here on outside collectives; "": nothing.
   void expect(const std::string &what);
 
 private:
@@ -53,13 +52,13 @@ private:
   processes::Rendezvous &rendezvous;
   const Device &device;
   const double seconds;
-  std::mutex mutex; ///< of the queues and what is expected
+  std::mutex mutex; ///< guards the queues and what is expected
   std::condition_variable changed;
   std::vector<NcclQueue *> queues;
   std::string expected;
   Time expectedSince;
   bool ends = false;
-  int64_t seenCall = 0; ///< the thread's own
+  int64_t seenCall = 0; ///< used by the thread only
   Time seenSince;
   std::thread thread;
 };

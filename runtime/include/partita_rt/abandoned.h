@@ -1,6 +1,6 @@
-// How the files and folders of a killed process are recognized. Their names contain the boot in
-// which they were made, and the process holds a lock on each as long as it lives. This applies to the
-// compiler's folders and the runtime's files.
+// Recognizes files and folders left by a killed process: their names contain the boot in which they
+// were made, and the process holds a lock on each while it lives. Applies to the compiler's folders
+// and the runtime's files.
 
 #ifndef PARTITA_RT_ABANDONED_H
 #define PARTITA_RT_ABANDONED_H
@@ -13,7 +13,7 @@
 
 namespace partita_rt {
 
-/// Sixteen hexadecimal digits that identify this boot of this machine; empty if they are unknown.
+/// Returns sixteen hexadecimal digits that identify this boot of this machine; empty if unknown.
 inline std::string bootName() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string text, digits;
@@ -24,8 +24,8 @@ inline std::string bootName() {
   return digits.size() == 16 ? digits : "";
 }
 
-/// Locks the open file or folder unless somebody else has, if `path` still leads to it. The lock ends
-/// with the descriptor.
+/// Locks the open file or folder. Returns false if another process holds the lock, or if `path` no
+/// longer leads to it. The lock ends with the descriptor.
 inline bool lockOpened(int descriptor, const std::string &path) {
   struct stat opened, now;
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &opened) == 0 &&

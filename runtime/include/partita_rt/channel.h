@@ -6,17 +6,17 @@
 //     ...                                       // x holds what the previous stage has sent
 //     sendLater(rank, kOnward, {{y, 8 * 384}}, "layer 6", micro);
 //
-// is a pass of a micro-batch as emitted; receiveStart and sendStart with wait are what these consist of.
+// is one pass of a micro-batch as emitted. These calls consist of receiveStart, sendStart and wait.
 //
 // Contract: both ends of a channel start the same messages in the same order, with equal types,
 // counts and micro-batches. Each message has a number within its channel; a mismatch is an error
-// that says where each end is, before data are touched. (NCCL compares nothing: cuda/README.md says
-// when a mismatch shows.) If an end waits for a message that the other one never starts, it fails
-// when that one's function returns or, if that one waits as well, after PARTITA_RT_TIMEOUT, with who
-// waits for whom. A buffer belongs to the message from start to wait. Waits may come in any order; a
-// message that is started and never waited for is an error at the end of the step. With more than 64
-// pending messages at one end, a start waits for the oldest. In a CUDA program starts and waits order
-// streams, as those of collectives do (cuda/comm.h), and the host waits for neither.
+// that reports where each end is, before data are touched. (NCCL compares nothing: cuda/README.md
+// says when a mismatch shows.) If one end waits for a message that the other never starts, it fails
+// when the other's function returns or, if both wait, after PARTITA_RT_TIMEOUT; the error says who
+// waits for whom. A buffer belongs to the message from start to wait. Waits may come in any order;
+// a message that is started and never waited for is an error at the end of the step. With more than
+// 64 pending messages at one end, a start waits for the oldest. In a CUDA program, starts and waits
+// order streams, as those of collectives do (cuda/comm.h), and the host waits for neither.
 //
 // A message moves once both ends have started it, whatever else the ranks wait for. The wait for a
 // send may return before or after the message has arrived: small messages may be buffered. A schedule
@@ -43,16 +43,16 @@ struct PendingMessage {
   uint64_t number = 0;
 };
 
-/// Begins to send the buffers `pieces`, all of one type, over channel number `channel`, whose `from`
-/// is the rank's stage. `why` names the message's layer or value in reports, and must outlive the call
-/// (a literal); `microBatch`: -1 if it belongs to none. Throws Error if the rank
-/// is not at this end of the channel, or the other end has started another message.
+/// Starts sending the buffers `pieces`, all of one type, over channel number `channel`, whose
+/// `from` is the rank's stage. `why` names the message's layer or value in reports, and must
+/// outlive the call (a literal); `microBatch` is -1 if the message belongs to none. Throws Error if
+/// the rank is not at this end of the channel, or the other end has started another message.
 PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
                          int64_t microBatch = -1);
-/// Begins to receive, at the other end.
+/// Starts receiving, at the other end.
 PendingMessage receiveStart(Rank &rank, int channel, Bucket pieces, const char *why,
                             int64_t microBatch = -1);
-/// Returns when the buffers are the rank's again: sent, or received.
+/// Returns once the message is sent or received, so the buffers are the rank's again.
 void wait(PendingMessage message);
 
 /// Start and wait.
@@ -68,25 +68,26 @@ inline void receive(Rank &rank, int channel, Bucket pieces, const char *why,
 /// (`poll(rank, rows, bytes)`) also do.
 void pollMessages(Rank &rank);
 
-/// The rank begins a slot of its stage's schedule. Reports of failures and time-outs name it. `what` is
-/// a literal: "forward of h.2".
+/// Marks the start of a slot of the stage's schedule, which reports of failures and time-outs name.
+/// `what` is a literal: "forward of h.2".
 void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what);
 
-/// Where a stage keeps the values that later passes of its micro-batches in flight need: equal,
-/// contiguous blocks in the arena or, for offloaded activations, in pinned host memory. There is a ring
-/// for each span from the pass that saves values to the last one that reads them.
+/// The memory for values that a stage saves for later passes of its micro-batches in flight: equal,
+/// contiguous blocks in the arena or, for offloaded activations, in pinned host memory. There is
+/// one ring per span from the pass that saves values to the last one that reads them.
 struct Ring {
   int64_t blocks, bytes, offset;
   Home home = Home::Device;
 };
 
-/// The rank begins a pass of a micro-batch, the next slot of its stage's schedule: Rank::inFlight() is
-/// in the micro-batch's blocks of these rings from here on. `what` is a literal: "forward".
+/// Marks the start of a pass of a micro-batch, the next slot of the stage's schedule. From here on
+/// Rank::inFlight() points into the micro-batch's blocks of these rings. `what` is a literal:
+/// "forward".
 void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what);
 
-/// Like sendStart, but awaitSent waits.
+/// Like sendStart, but awaitSent does the waiting.
 void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch);
-/// Waits until everything that sendLater has begun to send over the channel is sent.
+/// Waits until everything that sendLater has started on the channel is sent.
 void awaitSent(Rank &rank, int channel);
 
 /// Messages and bytes started so far.
@@ -102,14 +103,14 @@ public:
   const char *name() const { return channelName; }
   bool sends() const { return isSender; }
   const MessageCount &count() const { return counted; }
-  /// A fingerprint of all messages started so far, which must be equal at both ends.
+  /// A fingerprint of all messages started so far; both ends must agree.
   uint64_t history() const { return seen; }
-  /// The clock that counts the time spent here as collectives, or null (work.h).
+  /// The clock that counts time spent here as collectives; may be null (work.h).
   void setClock(WorkClock *clock) { timer = clock; }
   WorkClock *clock() const { return timer; }
   /// Messages started but not waited for.
   virtual int outstanding() const = 0;
-  /// Would the wait for message `number` return at once?
+  /// Returns true if the wait for message `number` would return at once.
   virtual bool isComplete(uint64_t number) const = 0;
 
   /// A message as the transports see it. Internal.

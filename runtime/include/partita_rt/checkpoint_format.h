@@ -1,5 +1,5 @@
-// The formats of checkpoints, by the name that their metadata have under "format". The compiler reads
-// checkpoints too, so this header includes no other of the runtime's.
+// The formats of checkpoints, by the name under "format" in their metadata. The compiler reads
+// checkpoints too, so this header includes no other header of the runtime.
 
 #ifndef PARTITA_RT_CHECKPOINT_FORMAT_H
 #define PARTITA_RT_CHECKPOINT_FORMAT_H
@@ -8,10 +8,10 @@
 
 namespace partita_rt {
 
-/// One file that holds all tensors, and an index of files that hold shards: what programs write.
+/// Formats that programs write: one file with all tensors, or an index of files with shards.
 constexpr char kWholeFormat[] = "partita checkpoint 2";
 constexpr char kShardedFormat[] = "partita sharded checkpoint 3";
-/// What programs still read.
+/// Older formats that programs still read.
 constexpr char kWholeFormat1[] = "partita checkpoint 1";
 constexpr char kShardedFormat1[] = "partita sharded checkpoint 1";
 constexpr char kShardedFormat2[] = "partita sharded checkpoint 2";
@@ -24,12 +24,13 @@ inline bool isShardedFormat(const std::string &format) {
   return format == kShardedFormat || format == kShardedFormat2 || format == kShardedFormat1;
 }
 
-/// A file of this format without checksums is damaged.
+/// Returns true if a file of this format that lacks checksums is damaged.
 inline bool hasChecksumsAlways(const std::string &format) {
   return format == kWholeFormat || format == kShardedFormat || format == kShardedFormat2;
 }
 
-/// Which damage this format does not show: "which has no checksums: ..."; "" for the formats written today.
+/// Describes the damage that this format cannot detect: "which has no checksums: ..."; "" for the
+/// formats written today.
 inline std::string weaknessOfFormat(const std::string &format) {
   if (format == kWholeFormat1 || format == kShardedFormat1)
     return "which has no checksums: damage would go unnoticed";

@@ -1,6 +1,6 @@
 // Checksums of the files that a run writes: CRC-32C, which finds every error of up to three bits in
-// a block and every burst of up to 32. The compiler reads these files too, so this header
-// includes no other of the runtime's.
+// a block and every burst of up to 32. The compiler reads these files too, so this header includes
+// no other header of the runtime.
 //
 //   - The JSON text of a file (the header of safetensors, the index of a checkpoint) contains its own
 //     checksum, as `"crc32c": "1f2e3d4c"`, computed with zeros for these eight digits.
@@ -20,14 +20,14 @@
 namespace partita_rt {
 
 constexpr int64_t kChecksumBlock = 64 << 10; ///< the smallest blocks
-/// Their digits leave room for the rest of a header, which may have 100 MB.
+/// Leaves room for the rest of a header, which is at most 100 MB, beside the blocks' digits.
 constexpr int64_t kMostFullBlocks = 10'000'000;
 constexpr size_t kChecksumDigits = 8;
 constexpr char kTextChecksum[] = "crc32c";
 constexpr char kBlockChecksums[] = "block_crc32c";
-constexpr char kHeaderChecksum[] = "header_crc32c"; ///< in an index, of each file's header
+constexpr char kHeaderChecksum[] = "header_crc32c"; ///< of each file's header, in an index
 
-/// Of eight bytes at once: entry [k][b] is byte b followed by k zero bytes.
+/// Tables to process eight bytes at once: entry [k][b] is byte b followed by k zero bytes.
 struct ChecksumTables {
   uint32_t of[8][256] = {};
   constexpr ChecksumTables() {
@@ -44,7 +44,7 @@ struct ChecksumTables {
 };
 inline constexpr ChecksumTables kChecksumTables;
 
-/// CRC-32C of the bytes with checksum `before`, followed by these.
+/// Returns the CRC-32C of earlier bytes, whose checksum is `before`, followed by these.
 inline uint32_t crc32c(const unsigned char *data, int64_t size, uint32_t before = 0) {
   uint32_t crc = ~before;
   for (; size >= 8; data += 8, size -= 8) {
@@ -70,7 +70,7 @@ inline std::string checksumText(uint32_t checksum) {
   return text;
 }
 
-/// The size of the blocks of a file with `data` bytes of data.
+/// Returns the block size of a file with `data` bytes of data.
 constexpr int64_t checksumBlock(int64_t data) {
   int64_t block = kChecksumBlock;
   while (data / block >= kMostFullBlocks)
@@ -78,13 +78,13 @@ constexpr int64_t checksumBlock(int64_t data) {
   return block;
 }
 
-/// The number of blocks of a tensor.
+/// Returns the number of blocks of a tensor.
 constexpr int64_t checksumBlocks(int64_t bytes, int64_t block) {
   return bytes / block + (bytes % block != 0);
 }
 
-/// Where a JSON text has the digits of its own checksum; npos if it has none. Quotes inside strings
-/// are escaped, so only the key matches.
+/// Finds the digits of a JSON text's own checksum; npos if it has none. Quotes inside strings are
+/// escaped, so only the key matches.
 inline size_t findTextChecksum(std::string_view text) {
   const std::string key = std::string("\"") + kTextChecksum + "\":";
   size_t at = text.find(key);
@@ -97,7 +97,7 @@ inline size_t findTextChecksum(std::string_view text) {
   return at + 1;
 }
 
-/// The checksum of a text that has its own checksum's digits at `at`.
+/// Computes the checksum of a text whose own checksum's digits are at `at`.
 inline uint32_t textChecksum(std::string_view text, size_t at) {
   const std::string zeros(kChecksumDigits, '0');
   auto add = [](uint32_t before, std::string_view part) {
@@ -107,8 +107,8 @@ inline uint32_t textChecksum(std::string_view text, size_t at) {
   return add(add(add(0, text.substr(0, at)), zeros), text.substr(at + kChecksumDigits));
 }
 
-/// Writes its checksum into a text that has zeros, or any digits, there; returns it, 0 if the text
-/// has no place for it.
+/// Writes a text's checksum into it, over whatever digits are there, and returns it; returns 0 if
+/// the text has no place for one.
 inline uint32_t setTextChecksum(std::string &text) {
   size_t at = findTextChecksum(text);
   if (at == text.npos)
@@ -118,7 +118,7 @@ inline uint32_t setTextChecksum(std::string &text) {
   return checksum;
 }
 
-/// What is wrong with a text that contains its checksum; "" if nothing is, or if it contains none.
+/// Describes the damage of a text that contains its checksum; "" if it is intact or contains none.
 inline std::string textDamage(std::string_view text) {
   size_t at = findTextChecksum(text);
   if (at == text.npos)

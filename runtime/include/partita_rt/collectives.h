@@ -1,7 +1,7 @@
-// The collectives, one row each: what the compiler and the runtime must know of a kind.
+// The collectives, one row per kind: all that the compiler and the runtime must know of a kind.
 //
-// Ops of the dialects say their kind; the census, `explain`, lowering, emitted programs and transports
-// read the rest from the row. The runtime's README.md says how to add one.
+// Ops of the dialects name their kind; the census, `explain`, lowering, emitted programs and
+// transports read the rest from its row. The runtime's README.md says how to add one.
 
 #ifndef PARTITA_RT_COLLECTIVES_H
 #define PARTITA_RT_COLLECTIVES_H
@@ -22,18 +22,18 @@ enum class Extent : uint8_t {
 
 struct CollectiveRow {
   CollectiveKind kind;
-  const char *spelling; ///< of the kind, in the tables of an emitted program
+  const char *spelling; ///< the kind's, in the tables of an emitted program
   const char *name;     ///< in the dialects, the census, reports and messages
   const char *call;     ///< the function of comm.h; with the suffix "Start", the one that begins it
-  /// The backward collective where ranks use the result for different work. None: only the runtime
-  /// issues this kind, no program does.
+  /// The collective of the backward pass if ranks use the result for different work. None: only the
+  /// runtime issues this kind.
   std::optional<CollectiveKind> conjugate;
   Extent from, to;
   bool inPlace; ///< works in a Bucket's buffers; else Transfers go from one buffer to another
   bool reduces; ///< over the ranks, to a sum or a max, so its elements are numbers
-  /// Starts ahead of its use, on a communicator of its own (a row of Program::groups).
+  /// Starts before its result is needed, on a communicator of its own (a row of Program::groups).
   bool ahead;
-  const char *does; ///< to a value's placement; continues "'par.all_reduce' ..."
+  const char *does; ///< effect on a value's placement; continues "'par.all_reduce' ..."
 };
 
 inline constexpr CollectiveRow kCollectives[] = {
@@ -73,7 +73,7 @@ inline constexpr int kCollectiveKinds = int(sizeof(kCollectives) / sizeof(kColle
 
 constexpr const CollectiveRow &rowOf(CollectiveKind kind) { return kCollectives[int(kind)]; }
 
-/// nullptr if no collective has this name.
+/// Returns null if no collective has this name.
 constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
   for (const CollectiveRow &row : kCollectives)
     if (name == row.name)
@@ -81,9 +81,9 @@ constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
   return nullptr;
 }
 
-/// Bytes of one rank in one call, as the runtime counts and the census announces them: those of the
-/// full tensor, padding included, if either side is full, else those of the buffers. `part`: the bytes
-/// of this rank's shards.
+/// Returns the bytes of one rank in one call, as the runtime counts and the census announces them:
+/// those of the full tensor, padding included, if either side is full, else those of the buffers.
+/// `part` is the size of this rank's shards in bytes.
 constexpr int64_t wireBytes(CollectiveKind kind, int64_t part, int64_t ranks) {
   const CollectiveRow &row = rowOf(kind);
   return row.from == Extent::Full || row.to == Extent::Full ? part * ranks : part;

@@ -14,12 +14,12 @@
 //     ...
 //     wait(g3);                               // dW and db now hold the sums
 //
-// Contract: every rank of a group issues the same collectives in the same order with the same
-// types and counts. Each one has a number within its group; a mismatch is an error that says where
+// Contract: every rank of a group issues the same collectives in the same order with the same types
+// and counts. Each one has a number within its group; a mismatch is an error that reports where
 // every rank is ("rank 1 is at all_reduce #214 ..., rank 0 at ..."), never a hang. Buffers given to
-// a start belong to the collective until its wait: nothing else may read or write them. Waiting out
-// of order is allowed; a start that is never waited for is an error at the end of the step.
-// A rank that fails brings the others down: their next wait throws Error.
+// a start belong to the collective until its wait: nothing else may read or write them. Waits may
+// come in any order; a start that is never waited for is an error at the end of the step. If a rank
+// fails, the others' next wait throws Error.
 //
 // Bytes are counted as the census announces them (wireBytes in collectives.h). A group of one rank
 // counts nothing and copies only where input and output differ.
@@ -51,16 +51,16 @@ struct Piece {
   Piece(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
 };
 
-/// A full tensor and a shard of it in different buffers. In each of `blocks` consecutive blocks, rank
-/// r of the group owns elements [r * count, (r + 1) * count): a block of the full tensor has size() *
-/// count elements, one of the shard has count. (Several blocks: an inner dimension is split.) The
-/// collective's row says which side is full and which a shard (collectives.h); if both are full,
-/// `count` and `blocks` describe both, and it cannot be in-place.
-/// With one block it may be in-place: the shard may be the r-th shard of the full tensor itself.
+/// A full tensor and a shard of it in different buffers. In each of `blocks` consecutive blocks,
+/// rank r of the group owns elements [r * count, (r + 1) * count): a block of the full tensor has
+/// size() * count elements, one of the shard has count. (Several blocks: an inner dimension is
+/// split.) The collective's row says which side is full and which a shard (collectives.h); if both
+/// are full, `count` and `blocks` describe both, and it cannot be in-place. With one block it may
+/// be in-place: the shard may be the r-th shard of the full tensor itself.
 ///
-/// A full tensor of one block may have fewer elements, `whole`, than all shards together: what the
-/// last shards have beyond it is padding, for which no full tensor is read or written, and which a
-/// reduce_scatter sets to zero.
+/// A full tensor of one block may have fewer elements, `whole`, than all shards together. The rest
+/// of the last shards is padding: no full tensor is read or written for it, and a reduce_scatter
+/// sets it to zero.
 struct Transfer {
   const void *from;
   void *to;
@@ -94,8 +94,9 @@ struct Pending {
 using Bucket = std::initializer_list<Piece>;
 using Transfers = std::initializer_list<Transfer>;
 
-/// Starts a collective of a kind that works in a bucket, or makes transfers. `why` names what made it
-/// necessary (a parameter, a node); it appears in error messages and must outlive the call (a literal).
+/// Starts a collective of a kind that works in a bucket, or makes transfers. `why` names the
+/// parameter or node that requires it; it appears in error messages and must outlive the call (a
+/// literal).
 Pending startCollective(Communicator &group, CollectiveKind kind, Bucket bucket, const char *why,
                         Reduce reduce);
 Pending startCollective(Communicator &group, CollectiveKind kind, Transfers transfers,
@@ -116,12 +117,12 @@ Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char 
 Pending barrierStart(Communicator &group, const char *why);
 void wait(Pending pending);
 
-/// Works on the oldest collectives of the group, in their order, up to about `bytes` of memory read or
-/// written, without waiting. Nothing else works on a collective between its start and its wait: a
-/// thread for that would take the ranks' cores. Changes no bits.
+/// Makes progress on the group's oldest collectives, in order, for up to about `bytes` of memory
+/// read or written, without waiting. Nothing else works on a collective between its start and its
+/// wait: a thread for that would take the ranks' cores. Changes no bits.
 void poll(Communicator &group, int64_t bytes);
-/// The same for the rank's groups of these rows, the one that is waited for soonest first, and for the
-/// rank's messages (channel.h).
+/// Does the same for the rank's groups of these rows, the one that is waited for soonest first, and
+/// for the rank's messages (channel.h).
 void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes);
 
 /// Start and wait.
@@ -162,7 +163,7 @@ struct CollectiveCount {
   int64_t bytes = 0;
 };
 
-/// Bytes of sums that this rank computed, by the calls that did so.
+/// Bytes of sums that this rank computed, by the calls in which it did.
 struct ReducedCount {
   int64_t inPolls = 0; ///< between kernels: overlapped
   int64_t inWaits = 0; ///< with no other work to do
@@ -178,19 +179,19 @@ public:
   const char *axis() const { return axisName.c_str(); }
   const CollectiveCount &count(CollectiveKind kind) const { return counts[int(kind)]; }
   const ReducedCount &reduced() const { return sums; }
-  /// The clock that counts the time spent here, or null (work.h).
+  /// The clock that counts the time spent here; may be null (work.h).
   WorkClock *clock() const { return timer; }
   void setClock(WorkClock *clock) { timer = clock; }
   /// Collectives started but not waited for.
   virtual int outstanding() const = 0;
-  /// Would the wait for collective `number` return at once?
+  /// Returns true if the wait for collective `number` would return at once.
   virtual bool isComplete(uint64_t number) const = 0;
 
   /// A collective as the transports see it: buffers flattened. Internal.
   struct Request;
   virtual Pending start(Request request) = 0;
   virtual void finish(uint64_t number) = 0;
-  /// Returns the bytes worked on.
+  /// Returns the number of bytes worked on.
   virtual int64_t poll(int64_t bytes) = 0;
 
 protected:

@@ -1,6 +1,6 @@
-// Fingerprints recognize a file without reading all of it. The compiler records those of the model's
-// files, the runtime those of the training data; both include this header, which includes no other of
-// the runtime's. Not a cryptographic hash: it finds mistakes, not forgeries.
+// Fingerprints recognize a file without reading all of it. The compiler records those of the
+// model's files, the runtime those of the training data; both include this header, which includes
+// no other header of the runtime. Not a cryptographic hash: it finds mistakes, not forgeries.
 
 #ifndef PARTITA_RT_FINGERPRINT_H
 #define PARTITA_RT_FINGERPRINT_H
@@ -12,13 +12,13 @@
 
 namespace partita_rt {
 
-/// For files with initial values: weights that were trained further differ everywhere.
+/// Limit for files with initial values: weights that were trained further differ everywhere.
 constexpr int64_t kModelFingerprintBytes = 256 << 10;
-/// For data files: read in full up to this size, since texts are edited in one place.
+/// Limit for data files: read in full up to this size, since texts are edited in one place.
 constexpr int64_t kDataFingerprintBytes = 64 << 20;
 
-/// A hash of the size, and of all bytes if there are at most `most`, else of 64 slices with `most`
-/// bytes in all: the first at the beginning, the last at the end, the others evenly between.
+/// Hashes the size, and all bytes if there are at most `most`, else 64 slices with `most` bytes in
+/// all: the first at the beginning, the last at the end, the others evenly between.
 inline uint64_t fingerprint(const unsigned char *data, int64_t size, int64_t most) {
   uint64_t hash = uint64_t(size);
   auto mix = [&](uint64_t word) {
@@ -49,7 +49,7 @@ inline uint64_t fingerprint(const unsigned char *data, int64_t size, int64_t mos
   return hash;
 }
 
-/// 16 hexadecimal digits.
+/// Returns 16 hexadecimal digits.
 inline std::string fingerprintText(uint64_t fingerprint) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(fingerprint));

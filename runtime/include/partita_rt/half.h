@@ -26,13 +26,13 @@ PARTITA_RT_HOST_DEVICE inline float fromBits(uint32_t bits) {
   return __builtin_bit_cast(float, bits);
 }
 
-/// condition ? a : b by masks: g++ compiles a conditional expression that contains an addition to a
-/// branch, and then does not vectorize.
+/// Computes condition ? a : b with masks: g++ compiles a conditional expression that contains an
+/// addition to a branch, and then does not vectorize.
 PARTITA_RT_HOST_DEVICE inline int32_t pick(bool condition, int32_t a, int32_t b) {
   return (a & -int32_t(condition)) | (b & ~-int32_t(condition));
 }
 
-/// The value of a Half's bits as a float.
+/// Returns the value of a Half's bits as a float.
 PARTITA_RT_HOST_DEVICE inline float widen(uint16_t bits) {
 #if defined(__CUDA_ARCH__)
   float x;
@@ -49,7 +49,7 @@ PARTITA_RT_HOST_DEVICE inline float widen(uint16_t bits) {
 #endif
 }
 
-/// The bits of the Half nearest to x.
+/// Returns the bits of the Half nearest to x.
 PARTITA_RT_HOST_DEVICE inline uint16_t round(float x) {
 #if defined(__CUDA_ARCH__)
   uint16_t rounded;
@@ -60,7 +60,7 @@ PARTITA_RT_HOST_DEVICE inline uint16_t round(float x) {
   int32_t rest = int32_t(bits & 0x7fffffffu);
   int32_t normal = (rest - ((127 - 15) << 23) + 0xfff + ((rest >> 13) & 1)) >> 13;
   int32_t special = pick(rest > 0x7f800000, 0x7e00 | ((rest >> 13) & 0x3ff), 0x7c00);
-  // Below the smallest normal: added to 0.5, the float's own rounding is at 2^-24.
+  // Below the smallest normal: after adding 0.5, the float's own rounding is at 2^-24.
   int32_t small = int32_t(bitsOf(fromBits(uint32_t(rest)) + 0.5f)) - 0x3f000000;
   int32_t magnitude = pick(rest >= 0x47800000, special, pick(rest < 0x38800000, small, normal));
   return uint16_t(uint32_t(magnitude) | (bits >> 31 << 15));
@@ -110,8 +110,8 @@ private:
 
 static_assert(sizeof(Half) == 2 && sizeof(BFloat16) == 2, "they are storage");
 
-/// One of the two BFloat16 around x, chosen by `random` (uniform): the mean over all 65536 random
-/// numbers is x, if infinity counts as 2^128. Infinities and NaN are kept.
+/// Rounds x to one of the two BFloat16 around it, chosen by `random` (uniform): the mean over all
+/// 65536 random numbers is x, if infinity counts as 2^128. Infinities and NaN are kept.
 PARTITA_RT_HOST_DEVICE inline BFloat16 roundStochastically(float x, uint16_t random) {
   uint32_t u = half::bitsOf(x), magnitude = u & 0x7fffffffu;
   uint32_t special = magnitude > 0x7f800000u ? u | 0x00400000u : u;

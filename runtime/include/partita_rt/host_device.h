@@ -1,5 +1,5 @@
-// Functions that run on the host and in kernels alike: PARTITA_RT_HOST_DEVICE means nothing outside
-// nvcc.
+// Functions that run both on the host and in kernels: PARTITA_RT_HOST_DEVICE expands to nothing
+// outside nvcc.
 
 #ifndef PARTITA_RT_HOST_DEVICE_H
 #define PARTITA_RT_HOST_DEVICE_H

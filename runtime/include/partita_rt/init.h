@@ -29,14 +29,15 @@ namespace partita_rt {
 /// mix(mix(seed) ^ fnv(name)).
 uint64_t randomKey(uint64_t seed, const char *name);
 
-/// How `--init seed:N` fills a parameter.
+/// The distribution with which `--init seed:N` fills a parameter.
 struct Fill {
   double mean = 0, std = 0;
   static constexpr Fill constant(double value) { return {value, 0}; }
   static constexpr Fill normal(double std, double mean = 0) { return {mean, std}; }
 };
 
-/// Where a parameter's value is in the model's files: row-major, little-endian, global shape.
+/// The location of a parameter's value in the model's files: row-major, little-endian, global
+/// shape.
 struct FileSource {
   const char *path = nullptr; ///< relative to Program::modelFolder; null: no file has the value
   int64_t offset = 0;
@@ -54,13 +55,13 @@ struct FileSource {
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source = {});
-/// The same in float, unrounded: the shard that this rank keeps of optimizer state number `state`,
-/// the master of a 16-bit parameter.
+/// Does the same in float, unrounded, for optimizer state number `state`, the master of a 16-bit
+/// parameter: writes the shard of it that this rank keeps.
 void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source = {});
-/// The key of the stochastic rounding of parameter number `parameter`, 53 bits of the run's seed, the
-/// parameter and the number of the update. If `applied` is 0 the step is skipped: then the key is that
-/// of the previous update, so that rounding again gives the same value; -1 if there is none, and the
-/// parameter is rounded to the nearest.
+/// Returns the key of the stochastic rounding of parameter number `parameter`: 53 bits of the run's
+/// seed, the parameter and the number of the update. If `applied` is 0 the step is skipped, and the
+/// key is that of the previous update, so that rounding again gives the same value; -1 if there is
+/// none, and the parameter is rounded to nearest.
 double roundingKey(const Rank &rank, int64_t parameter, float applied = 1);
 
 } // namespace partita_rt

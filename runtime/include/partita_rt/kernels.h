@@ -1,12 +1,12 @@
 // Kernels on one rank's tensors (CPU).
 //
 // Types. A tensor of activations, parameters or gradients is stored in T: float, Half or BFloat16
-// (half.h), one type per call except where another letter or FloatOr is used. Statistics, losses, the
-// gradient of attention's bias and workspace are float. Arithmetic is float: a kernel computes on
-// 16-bit operands exactly what it computes on the same numbers in float, in the same order, and
-// rounds each element of its results once, to the nearest. So are sums over rows, blocks, keys or
-// tokens. With Write::Add a 16-bit element is read, added to in float and rounded. (Comments name the
-// exceptions.)
+// (half.h), one type per call except where another letter or FloatOr is used. Statistics, losses,
+// the gradient of attention's bias and workspace are float. Arithmetic is float: a kernel computes
+// on 16-bit operands exactly what it computes on the same numbers in float, in the same order, and
+// rounds each element of its results once, to nearest. The same holds for sums over rows, blocks,
+// keys or tokens. With Write::Add a 16-bit element is read, added to in float and rounded.
+// (Comments name the exceptions.)
 //
 // Conventions. Tensors are dense and row-major unless a stride is passed; shapes are in brackets.
 // Outputs come first. An output may be the same pointer as an input only where it says "in place".
@@ -48,7 +48,8 @@ template <typename T> struct FloatOrPointer {
   Float *asFloat() const { return static_cast<Float *>(data); }
   T *asOther() const { return static_cast<T *>(data); }
 };
-/// The storage of a norm's parameters, or of a bias of attention: float, or the activations' type.
+/// The storage type of a norm's parameters or of attention's bias: float, or that of the
+/// activations.
 template <typename T>
 using FloatOr =
     std::conditional_t<std::is_same_v<std::remove_const_t<T>, float>, T *, FloatOrPointer<T>>;
@@ -70,7 +71,7 @@ template <typename A, typename B, typename V, typename C>
 void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a, int64_t lda,
               const B *b, int64_t ldb, const V *bias, C *c, int64_t ldc);
 
-/// `batch` matmuls; matrix i of A starts strideA elements after matrix i - 1 (0: shared).
+/// Computes `batch` matmuls; matrix i of A starts strideA elements after matrix i - 1 (0: shared).
 template <typename A, typename B, typename C>
 void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n, int64_t k,
                  float alpha, const A *a, int64_t lda, int64_t strideA, const B *b, int64_t ldb,
@@ -147,8 +148,8 @@ struct AttentionShape {
   bool zeroHidden = false; ///< a query all of whose biased scores are -inf gets zeros, not NaN
 };
 
-/// A term of the scores: element (b, h, i, j) is data[b * batchStride + h *
-/// headStride + i * rowStride + j * columnStride]; a stride of 0 repeats, columnStride is 0 or 1.
+/// A bias added to the scores: element (b, h, i, j) is data[b * batchStride + h * headStride + i *
+/// rowStride + j * columnStride]; a stride of 0 repeats, columnStride is 0 or 1.
 template <typename T> struct ScoresOf {
   FloatOr<T> data = nullptr;
   int64_t batchStride = 0;
@@ -173,8 +174,8 @@ PARTITA_RT_ATTENTION_FORWARD(BFloat16)
 
 /// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not),
 /// and dbias, laid out as the bias, if it has data. Needs out and logSumExp of the forward pass.
-/// workspace: attentionWorkspace floats. The first are delta [batch, heads, sequence], the sums over d
-/// of dout * out; 16-bit heads then have the sums of dq of the heads that share keys.
+/// workspace: attentionWorkspace floats. It begins with delta [batch, heads, sequence], the sums
+/// over d of dout * out; for 16-bit heads, the sums of dq of the heads that share keys follow.
 #define PARTITA_RT_ATTENTION_BACKWARD(T)                                                           \
   void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
                          HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
@@ -194,15 +195,15 @@ constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
 
 //===-- Rotary position embedding -----------------------------------------------------------===//
 
-/// Which elements of a row of n form a pair: i and i + n / 2, or 2i and 2i + 1.
+/// The pairs of elements in a row of n: i and i + n / 2, or 2i and 2i + 1.
 enum class Pairs : uint8_t { Halves, Interleaved };
 
-/// A quarter turn of every pair (a, b) of every row: (-b, a). Not in place.
+/// Turns every pair (a, b) of every row by a quarter: (-b, a). Not in place.
 template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
 
-/// Rotary position embedding (Su et al., arXiv 2104.09864) of the rows of x, whose pairs (a, b)
-/// turn: y = x cos + turned(x) sin, turned(a, b) = (-b, a); or, with Turn::Back, the transpose of
-/// that, y = x cos - turned(x sin), which takes y's cotangent to x's. In float, rounded once.
+/// Rotary position embedding (Su et al., arXiv 2104.09864) of the rows of x, which rotates their
+/// pairs (a, b): y = x cos + turned(x) sin, turned(a, b) = (-b, a). With Turn::Back it applies the
+/// transpose, y = x cos - turned(x sin), which maps y's cotangent to x's. In float, rounded once.
 ///
 /// All have `shape`, whose last dimension is a row, and strides in elements: 1 for the last, 0 where
 /// angles repeat. In place if y and x have the same strides.
@@ -214,7 +215,7 @@ void rotary(T *y, const Shape &yStrides, const T *x, const Shape &xStrides, cons
 
 //===-- Dropout -----------------------------------------------------------------------------===//
 
-/// The key of a step's random numbers (random.h: keyOfStep).
+/// Returns the key of a step's random numbers (random.h: keyOfStep).
 uint64_t stepKey(uint64_t seed, int64_t step);
 
 struct Dropout {
@@ -232,9 +233,9 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 
-/// The tokens of a vocabulary of `whole` for which a rank has rows: first .. first + count - 1. A plain
-/// number means all of them. Other ranks have the other tokens; those outside the vocabulary are
-/// errors.
+/// The tokens of a vocabulary of `whole` for which a rank has rows: first .. first + count - 1. A
+/// plain number means all of them. Other ranks have the other tokens; tokens outside the vocabulary
+/// are errors.
 struct TokenRows {
   int64_t whole, first, count;
   PARTITA_RT_HOST_DEVICE TokenRows(int64_t vocabulary)
@@ -244,15 +245,15 @@ struct TokenRows {
   PARTITA_RT_HOST_DEVICE bool has(int64_t token) const {
     return token >= first && token < first + count;
   }
-  /// How many of the rows are tokens: the last rank's rows may go beyond the vocabulary.
+  /// The number of rows that are tokens: the last rank's rows may go beyond the vocabulary.
   PARTITA_RT_HOST_DEVICE int64_t inside() const {
     return whole - first < count ? whole - first : count;
   }
 };
 
 /// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's
-/// id. Throws Error on an id outside 0 .. rows.whole-1. Negative ids are not counted from the end.
-/// T: float, Half, BFloat16, int64_t, int32_t or bool; Id: int64_t or int32_t.
+/// id. Throws Error on an id outside 0 .. rows.whole-1. Negative ids do not count from the end. T:
+/// float, Half, BFloat16, int64_t, int32_t or bool; Id: int64_t or int32_t.
 template <typename T, typename Id>
 void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t width,
                       TokenRows rows);
@@ -288,9 +289,9 @@ void crossEntropyForward(float *loss, float *logSumExp, const T *logits, const i
 /// y[n] = log(sum(exp(x[n, :]))) of x [rows, columns.count], over the first columns.inside() columns.
 template <typename T> void logSumExp(float *y, const T *x, int64_t rows, TokenRows columns);
 
-/// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] where this rank has the label's
-/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is that of
-/// the full row.
+/// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] if this rank has the label's
+/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp covers the full
+/// row.
 template <typename T>
 void tokenLoss(float *loss, const T *logits, const float *logSumExp, const int64_t *labels,
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
@@ -308,25 +309,25 @@ struct ClassifierBlock {
   int64_t rows, columns;
 };
 
-/// loss[n] as crossEntropyForward of the logits x w^T, which are computed block by block:
-/// x [rows, width], w [vocabulary, width]. scratch: block.rows * block.columns.
+/// loss[n] as crossEntropyForward of the logits x w^T, which are computed block by block: x [rows,
+/// width], w [vocabulary, width]. scratch: block.rows * block.columns floats.
 template <typename T>
 void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, int64_t rows,
                     int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
                     ClassifierBlock block);
 
-/// The same with the gradients dx [rows, width] and dw [vocabulary, width] for the cotangent dloss
-/// (as in crossEntropyBackward). The logits of block.rows rows exist at a time; scratch:
-/// block.rows * (vocabulary rounded up to full blocks + block.columns), then for 16-bit x another
-/// block.rows * width. G: float or T. If there are more than block.rows rows, the sums of a 16-bit dw
-/// take another vocabulary * width.
+/// Like classifierLoss, and also computes the gradients dx [rows, width] and dw [vocabulary, width]
+/// for the cotangent dloss (as in crossEntropyBackward). The logits of block.rows rows exist at a
+/// time; scratch: block.rows * (vocabulary rounded up to full blocks + block.columns), then for
+/// 16-bit x another block.rows * width. G: float or T. If there are more than block.rows rows, the
+/// sums of a 16-bit dw take another vocabulary * width.
 template <typename T, typename G>
 void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
                         const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,
                         int64_t vocabulary, int64_t ignoreIndex, float *scratch,
                         ClassifierBlock block);
 
-/// Labels different from ignoreIndex.
+/// Returns the number of labels different from ignoreIndex.
 int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex);
 
 //===-- Copies ------------------------------------------------------------------------------===//
@@ -336,7 +337,7 @@ int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex);
 void stridedCopy(void *dst, const Shape &dstStrides, const void *src, const Shape &srcStrides,
                  const Shape &shape, int64_t elementBytes = 4);
 
-/// `rows` rows of `width` elements between tensors of different row strides.
+/// Copies `rows` rows of `width` elements between tensors of different row strides.
 template <typename T>
 void copyRows(T *dst, int64_t dstStride, const T *src, int64_t srcStride, int64_t rows,
               int64_t width);

@@ -1,5 +1,5 @@
-// The variables by which launchers give a process its rank. `partita run`, CPU programs and CUDA
-// programs read them through these rows.
+// The environment variables by which launchers give a process its rank. `partita run`, CPU programs
+// and CUDA programs read them through these rows.
 
 #ifndef PARTITA_RT_LAUNCHERS_H
 #define PARTITA_RT_LAUNCHERS_H
@@ -23,18 +23,18 @@ inline constexpr Launcher kOpenMpi{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_
 inline constexpr Launcher kPmi{"another MPI's launcher", "PMI_RANK", "PMI_SIZE", nullptr, nullptr};
 /// Open MPI without its mpirun: `srun --mpi=pmix`.
 inline constexpr Launcher kPmix{"a PMIx server", "PMIX_RANK", nullptr, nullptr, nullptr};
-/// A batch script has SLURM_PROCID too; only the tasks of a step have the number of tasks.
+/// A batch script has SLURM_PROCID too, but only the tasks of a step have SLURM_STEP_NUM_TASKS.
 inline constexpr Launcher kSlurm{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
                                  nullptr};
 
-/// 0 if the variable is not set.
+/// Returns the variable's number; 0 if it is not set.
 inline int launchNumber(const char *variable) {
   const char *text = std::getenv(variable);
   return text ? std::atoi(text) : 0;
 }
 
-/// Is the process a job of one, such as a shell that srun has started? Then it is not one of several
-/// ranks: these are still to be started.
+/// Returns true if the process is the only task of its job step, such as a shell that srun has
+/// started. It is then not one of several ranks; they are still to be started.
 inline bool isOnlyProcess() {
   return launchNumber(kPmi.ranks) == 1 || launchNumber(kSlurm.ranks) == 1;
 }

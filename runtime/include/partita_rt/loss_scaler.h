@@ -6,12 +6,12 @@
 //
 // Dynamic:
 //   overflow  the first `hysteresis - 1` only skip the step; each further one also halves the scale,
-//             down to the minimum; one at the minimum ends the run. The count starts again with the
-//             next growth or, if `consecutive`, with any clean step.
+//             down to the minimum; one at the minimum ends the run. The count restarts with the next
+//             growth or, if `consecutive`, with any clean step.
 //   clean     the scale doubles with every `window`-th consecutive clean step, counted from the second
 //             one after the last overflow (so the first growth, also of a fresh run, comes with clean
 //             step window + 1). It has no upper bound.
-// Static: the scale stays; a step with an overflow is skipped all the same.
+// Static: the scale never changes; a step with an overflow is still skipped.
 //
 // Plain structs and one pure function, so that device code may hold and evaluate them.
 
@@ -44,10 +44,10 @@ inline LossScalerState firstState(const LossScalerOptions &options) {
 
 struct LossScalerResult {
   LossScalerState state;
-  bool stop = false; ///< an overflow at the minimum; the state is unchanged
+  bool stop = false; ///< an overflow occurred at the minimum; the state is unchanged
 };
 
-/// The state after a step. `overflow`: on some rank of the step, a gradient was not finite.
+/// Returns the state after a step. `overflow`: on some rank of the step, a gradient was not finite.
 PARTITA_RT_HOST_DEVICE inline LossScalerResult
 updateLossScale(LossScalerState state, const LossScalerOptions &options, bool overflow) {
   if (!options.dynamic) {

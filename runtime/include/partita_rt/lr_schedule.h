@@ -1,16 +1,16 @@
 // Learning-rate schedules: the next update's rate as a function of the number of updates done.
 //
 // A schedule depends only on `done`: skipped steps (loss scaling) do not advance it, and a run that
-// resumes from a checkpoint continues it. All arithmetic is in double; nothing here needs the host, so
-// that device code may evaluate it (PARTITA_RT_HOST_DEVICE).
+// resumes from a checkpoint continues it. All arithmetic is in double and needs nothing from the
+// host, so device code may evaluate it (PARTITA_RT_HOST_DEVICE).
 //
 // Ours, with the step t = done + 1, the base rate r (--lr) and a linear warm-up r t / W up to W:
 //     constant   r
-//     cosine     r (e + (1 - e) (1 + cos(pi (t - W) / (N - W))) / 2), at N and behind it r e
+//     cosine     r (e + (1 - e) (1 + cos(pi (t - W) / (N - W))) / 2); r e from N on
 //
-// DeepSpeed's five, with its formulas; its iteration is it = done - 1, so that the first update
-// sees it = -1: what the schedule sets before it begins. n = max(2, warmup_num_steps), g = ln(it +
-// 1) / ln n (log) or it / n (linear) while it < n:
+// DeepSpeed's five, with its formulas; its iteration is it = done - 1, so the first update has the
+// rate that the schedule sets before it begins, at it = -1. n = max(2, warmup_num_steps), g =
+// ln(it + 1) / ln n (log) or it / n (linear) while it < n:
 //     WarmupLR         min + (max - min) g, then max; min at it = -1 (and, for log, at it = 0)
 //     WarmupDecayLR    then min + (max - min) max(0, (total - it) / max(1, total - n))
 //     WarmupCosineLR   r (r0 + (1 - r0) g), then with q = min(1, (it - n + 1) / max(1, total - n))
@@ -48,11 +48,11 @@ struct LrSchedule {
   LrScheduleKind kind = LrScheduleKind::Constant;
   int64_t warmupSteps = 0; ///< of a warm-up; DeepSpeed's at least 2
   bool logarithmic = true; ///< DeepSpeed's warm-ups: log, or linear
-  int64_t totalSteps = 0;  ///< Cosine: 0 is to be set to the run's steps
+  int64_t totalSteps = 0;  ///< Cosine: 0 means the run's steps
   double minRate = 0;
   double maxRate = -1;    ///< WarmupLR: below 0 is the base rate
-  double startRatio = 0;  ///< WarmupCosineLR: what the warm-up begins at
-  double endRatio = 1e-4; ///< what a cosine ends at
+  double startRatio = 0;  ///< WarmupCosineLR: the ratio at the start of the warm-up
+  double endRatio = 1e-4; ///< the ratio at the end of a cosine
 
   int64_t firstSize = 2000, secondSize = 0;   ///< OneCycle: up, and down; 0: as many
   int64_t firstStairs = 0, secondStairs = -1; ///< 0: none; below 0: as many
@@ -66,10 +66,10 @@ struct LrSchedule {
   bool staircase = false;
 };
 
-/// What an update is made with.
+/// The rates that an update uses.
 struct ScheduledRates {
   double rate = 0;
-  bool setsBetas = false; ///< beta1 and beta2 are to be these
+  bool setsBetas = false; ///< if false, beta1 and beta2 are ignored
   double beta1 = 0, beta2 = 0;
 };
 
@@ -138,10 +138,10 @@ PARTITA_RT_HOST_DEVICE inline ScheduledRates oneCycle(const LrSchedule &s, int64
   int64_t second = s.secondSize > 0 ? s.secondSize : s.firstSize, size = s.firstSize + second;
   ScheduledRates r;
   r.setsBetas = s.cycleMomentum;
-  r.beta2 = 0.99; // whatever the optimizer was given
+  r.beta2 = 0.99; // regardless of the optimizer's own
   if (it < 0) {
     r.rate = s.minRate;
-    r.beta1 = s.minMomentum; // the cycle itself begins at the maximum
+    r.beta1 = s.minMomentum; // the cycle itself begins at maxMomentum
   } else if (it < size) {
     double share = cycleShare(s, it, second);
     r.rate = s.minRate + (s.maxRate - s.minRate) * share;

@@ -4,8 +4,8 @@
 //     OneCycle,cycle_min_lr=1e-4,cycle_max_lr=1e-3,cycle_first_step_size=500
 //     cosine,warmup_steps=20,schedule_steps=1000,min_lr_ratio=0.1
 //
-// One table says which keys a schedule has, what they set, their bounds and whether they are required.
-// The run's option --lr-schedule, a program's table and the compiler's plan option are all read by it.
+// One table lists each schedule's keys, what they set, their bounds and whether they are required.
+// It serves the run's option --lr-schedule, a program's table and the compiler's plan option.
 
 #ifndef PARTITA_RT_LR_SCHEDULE_TEXT_H
 #define PARTITA_RT_LR_SCHEDULE_TEXT_H
@@ -20,11 +20,11 @@
 
 namespace partita_rt {
 
-/// Learning rates and decays are below it.
+/// Exclusive upper bound of learning rates and decays.
 constexpr double kMostRate = 1e9;
 
-/// What is wrong with a number as text, which must be in [least, below); empty if nothing is. The
-/// compiler and runs both read their options by it.
+/// Checks that the text is a number in [least, below); returns the problem, or empty. Both the
+/// compiler and runs read their options with it.
 inline std::string numberProblem(const std::string &text, double least, double below) {
   char *end = nullptr;
   bool plain = !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string::npos;

@@ -49,14 +49,14 @@ PARTITA_RT_HOST_DEVICE inline int64_t maximum(int64_t a, int64_t b) { return a >
 PARTITA_RT_HOST_DEVICE inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int32_t maximum(int32_t a, int32_t b) { return a > b ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int32_t minimum(int32_t a, int32_t b) { return a < b ? a : b; }
-/// c ? a : b with both evaluated: a blend when vectorized.
+/// Returns c ? a : b with both evaluated: a blend when vectorized.
 PARTITA_RT_HOST_DEVICE inline float select(bool c, float a, float b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline double select(bool c, double a, double b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline bool select(bool c, bool a, bool b) { return c ? a : b; }
-/// a / b of integers, truncated toward zero, and its remainder, with the sign of a; both are 0 if b
-/// is 0 (and never trap: the smallest integer over -1 wraps).
+/// Divides integers, truncating toward zero; the remainder has the sign of a. Both are 0 if b is 0,
+/// and neither traps: the smallest integer over -1 wraps.
 PARTITA_RT_HOST_DEVICE inline int64_t quotient(int64_t a, int64_t b) {
   return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b;
 }

@@ -9,7 +9,7 @@
 
 namespace partita_rt {
 
-/// The edit distance: letters inserted, removed or replaced.
+/// Returns the edit distance: letters inserted, removed or replaced.
 inline int editDistance(const std::string &a, const std::string &b) {
   std::vector<int> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -26,7 +26,7 @@ inline int editDistance(const std::string &a, const std::string &b) {
   return row[b.size()];
 }
 
-/// The nearest of at least one word; the first among equals.
+/// Returns the nearest of at least one word; the first of several equally near.
 inline std::string nearestOf(const std::string &word, const std::vector<std::string> &known) {
   return *std::min_element(known.begin(), known.end(),
                            [&](const std::string &a, const std::string &b) {

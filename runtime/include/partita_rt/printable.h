@@ -11,7 +11,8 @@ namespace partita_rt {
 
 namespace printable_detail {
 
-/// Bytes of the character that begins at `at`; 0 if none does, or a control character.
+/// Returns the number of bytes of the character that begins at `at`; 0 for a control character or
+/// invalid UTF-8.
 inline size_t characterAt(const std::string &text, size_t at) {
   auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t(0); };
   uint8_t first = byte(at);
@@ -26,14 +27,14 @@ inline size_t characterAt(const std::string &text, size_t at) {
       return 0;
     code = code << 6 | (byte(at + i) & 0x3Fu);
   }
-  constexpr uint32_t kLeast[] = {0, 0, 0xA0, 0x800, 0x10000}; // below 0xA0 are controls
+  constexpr uint32_t kLeast[] = {0, 0, 0xA0, 0x800, 0x10000}; // controls are below 0xA0
   bool isSurrogate = code >= 0xD800 && code < 0xE000;
   return code >= kLeast[bytes] && code <= 0x10FFFF && !isSurrogate ? bytes : 0;
 }
 
 } // namespace printable_detail
 
-/// Control characters, and bytes that are not UTF-8, as \xNN; all else unchanged.
+/// Replaces control characters, and bytes that are not UTF-8, by \xNN; leaves the rest unchanged.
 inline std::string printable(const std::string &text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

@@ -29,8 +29,9 @@
 //
 // All sizes are in bytes unless the name says elements. Every offset is a multiple of 64 (vector
 // loads), that of a parameter or state a multiple of 16. Strings are UTF-8, already escaped by the
-// emitter. programMain checks the tables before anything runs (checkProgram): offsets are inside their
-// arena, local shapes divide the global ones, axes exist. An error is one message and exit code 1.
+// emitter. programMain checks the tables before anything runs (checkProgram): offsets are inside
+// their arena, local shapes divide the global ones, axes exist. An error is one message and exit
+// code 1.
 
 #ifndef PARTITA_RT_PROGRAM_H
 #define PARTITA_RT_PROGRAM_H
@@ -61,7 +62,7 @@ struct Axis {
   int size;
 };
 
-/// Some of the numbers 0 to 63; {} is all of them.
+/// A set of numbers from 0 to 63; {} contains all of them.
 struct NumberSet {
   uint64_t bits = ~uint64_t(0);
   constexpr NumberSet() = default;
@@ -70,7 +71,7 @@ struct NumberSet {
       bits |= uint64_t(1) << number;
   }
   constexpr bool contains(int number) const { return bits >> number & 1; }
-  constexpr int first() const { // of a set that is not empty
+  constexpr int first() const { // the set must not be empty
     int number = 0;
     while (!contains(number))
       ++number;
@@ -78,7 +79,7 @@ struct NumberSet {
   }
 };
 using AxisSet = NumberSet;
-using StageSet = NumberSet; ///< at most kMaxStages
+using StageSet = NumberSet; ///< of at most kMaxStages
 constexpr int kMaxStages = 64;
 
 /// Ranks that communicate: those of some stages whose coordinates are equal except along some axes. A
@@ -86,7 +87,7 @@ constexpr int kMaxStages = 64;
 /// collectives complete in order and do not queue behind another row's. Functions name their row:
 /// rank.group(kOverDp).
 struct Group {
-  const char *name; ///< in the census and in messages, which add up rows with the same name
+  const char *name; ///< in the census and messages, which combine rows of the same name
   AxisSet axes;
   StageSet stages = {};
 };
@@ -99,10 +100,10 @@ struct Channel {
   int from, to;     ///< stages, which differ
 };
 
-/// Dimension `dim` has `blocks` equal blocks, each of which mesh axis number `axis` splits into equal
-/// shards. Several entries with the same dim: fewer blocks first, among equals the outermost split
-/// first. A split of dimension kFlat comes after all others and splits the elements that they leave,
-/// in order, into equal shards; the last ones end in padding.
+/// Divides dimension `dim` into `blocks` equal blocks, each of which mesh axis number `axis` splits
+/// into equal shards. Several entries with the same dim are ordered by blocks, fewer first; with
+/// equal blocks, the outermost split first. A split of dimension kFlat comes after all others and
+/// splits the elements that they leave, in order, into equal shards; the last ones end in padding.
 constexpr int kFlat = -1;
 struct Split {
   int dim = 0;
@@ -128,43 +129,43 @@ struct Splits {
 enum class InputRole : uint8_t {
   TokenIds,    ///< tokens: of a window, or a column
   Labels,      ///< the tokens after those of TokenIds, or a column
-  Targets,     ///< a column: labels or numbers to be predicted
+  Targets,     ///< a column of labels or numbers to predict
   PositionIds, ///< 0, 1, ... along the last dimension (global positions when it is split)
   Ones,        ///< all one (attention masks of exports)
   Zeros,       ///< all zero (token types)
-  Shifted,     ///< the targets moved by one; `filler` first, and where a target does not count
+  Shifted,     ///< the targets shifted by one; `filler` comes first, and replaces ignored targets
   Data         ///< a column
 };
 
-/// One input of train_step, eval_step and forward. The runtime owns its memory and fills it before
+/// An input of train_step, eval_step and forward. The runtime owns its memory and fills it before
 /// each call: `accumulate` micro-batches of localShape, one after the other, for train_step; one
 /// for eval_step and forward.
 struct Input {
-  const char *name; ///< also that of its column in a data file
+  const char *name; ///< and of its column in a data file
   InputRole role;
   DType dtype;         ///< Int64, Int32, Float32 or Bool
-  Shape globalShape;   ///< one micro-batch of all ranks
-  Shape localShape;    ///< one micro-batch of one rank
+  Shape globalShape;   ///< per micro-batch, over all ranks
+  Shape localShape;    ///< per micro-batch and rank
   Splits splits;       ///< of the global shape into the local one
-  int64_t vocabulary;  ///< numbers are 0 .. vocabulary-1, or `filler`; 0: any
-  int64_t filler = 0;  ///< the label that does not count; the first of Shifted
+  int64_t vocabulary;  ///< ids are 0 .. vocabulary-1, or `filler`; 0: unlimited
+  int64_t filler = 0;  ///< the ignored label; the first of Shifted
   bool batched = true; ///< one row per sample; else the same values for all
 };
 
-/// A file with initial values, as it was when the program was compiled. In another file, the offsets
-/// would lead to other data.
+/// A file with initial values, as it was when the program was compiled. In any other file the
+/// offsets would point to different data.
 struct ModelFile {
   const char *path; ///< relative to Program::modelFolder
   int64_t bytes;
   uint64_t fingerprint; ///< fingerprint.h
 };
 
-/// Where a parameter or state lives: in device memory, which computes, or in host memory.
+/// The home of a parameter or state: device memory, where it is computed on, or host memory.
 enum class Home : uint8_t { Device, Host };
 
-/// How an exporter's constant folding has made a tensor, which decides what a file of the model's weights
-/// has of it. `Moved`: at most the tensor's transpose. `Computed` (a product of weight_norm): nothing,
-/// whatever its names and shapes.
+/// How an exporter's constant folding produced a tensor, which determines whether a file of the
+/// model's weights contains it. `Moved`: it has the tensor or its transpose. `Computed` (such as
+/// weight_norm's product): it does not, whatever its names and shapes.
 enum class Folded : uint8_t { No, Moved, Computed };
 
 /// A trainable (or frozen) tensor at `offset` of its home's persistent memory, on every stage that
@@ -184,7 +185,7 @@ struct Parameter {
 };
 
 /// A persistent tensor of optimizer state, on the stages of its parameter. Its full shape is the
-/// parameter's; a rank may have a smaller shard of it.
+/// parameter's; a rank may hold a smaller shard.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
   int parameter;    ///< index into Program::parameters
@@ -195,16 +196,16 @@ struct OptimizerState {
   DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
-/// A persistent scalar (loss scale, ...) that is equal on all ranks and saved in checkpoints. The number
-/// of steps done is not one: Rank::step.
+/// A persistent scalar (loss scale, ...) that is equal on all ranks and saved in checkpoints. The
+/// number of steps done is not one of these: it is Rank::step.
 struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
   int64_t offset;
-  bool countsSkipped = false; ///< an Int64: steps without update since the first one
+  bool countsSkipped = false; ///< an Int64: steps so far that made no update
 };
 
-/// A tensor that `forward` leaves in the arena; `--forward FILE.safetensors` writes it.
+/// A tensor that `forward` leaves in the arena, for `--forward FILE.safetensors` to write.
 struct Output {
   const char *name;
   DType dtype;
@@ -215,29 +216,29 @@ struct Output {
   StageSet stages = {};
 };
 
-/// "unknown" for a kind that a rank of another program sends.
+/// Returns "unknown" for a kind that a rank of another program sends.
 const char *nameOf(CollectiveKind kind);
 
-/// One row of the compiler's census: what one rank issues during one train_step. The runtime counts
-/// what is actually issued, and programMain fails if the two differ.
+/// A row of the compiler's census: collectives that one rank issues during one train_step. The
+/// runtime counts those actually issued, and programMain fails if the two differ.
 struct CensusEntry {
   CollectiveKind kind;
   const char *group; ///< its name
   int64_t calls;    ///< per train_step
   int64_t bytes;    ///< per train_step, as counted by collectives.h
-  const char *why;  ///< its name: the node that made it necessary
+  const char *why;  ///< the name of the node that requires it
 };
 
-/// What one rank of a stage sends or receives over a channel, depending on its end, during one
-/// train_step; checked like the census. Rows of one channel are added up.
+/// Messages that one rank of a stage sends or receives, depending on its end, over a channel during
+/// one train_step; checked like the census. Rows of one channel are added up.
 struct MessageEntry {
   int channel; ///< row of Program::channels
   int64_t messages, bytes;
   const char *why;
 };
 
-/// Bytes that one rank copies between device and host memory during one train_step; like the census,
-/// programMain fails if the runtime counts others.
+/// Bytes that one rank copies between device and host memory during one train_step; as with the
+/// census, programMain fails if the runtime counts a different number.
 struct TransferBytes {
   int64_t toHost = 0, toDevice = 0;
 };
@@ -254,8 +255,8 @@ struct Hyper {
   double gradientClip = 0; ///< max global norm of the gradients; 0 = no clipping
 };
 
-/// Which hyperparameters the emitted updates read; an option for another one is refused rather than
-/// ignored.
+/// The hyperparameters that the emitted updates read. An option for any other is refused rather
+/// than ignored.
 struct HyperReads {
   bool beta1 = false;
   bool beta2 = false;
@@ -271,23 +272,23 @@ struct RunDefault {
   const char *value;  ///< "" for a flag
 };
 
-/// What the ranks of one pipeline stage run: a program without pipeline parallelism has one stage.
-/// Ranks of different stages may differ in all of this, but every stage has the same entry points.
-/// A function that is null means that the program lacks that entry point; options that need it are
-/// refused.
+/// The code and memory of the ranks of one pipeline stage; a program without pipeline parallelism
+/// has one stage. Ranks of different stages may differ in all of this, but every stage has the same
+/// entry points. A null function means that the program lacks that entry point; options that need
+/// it are refused.
 struct Stage {
   int64_t persistentBytes = 0; ///< parameters and states of one rank
   int64_t hostBytes = 0;       ///< those in host memory
   int64_t pinnedBytes = 0;     ///< host memory for values in transit; like arenaBytes
-  int64_t scratchBytes = 0;    ///< of a CUDA program's kernels (cuda/shapes.h)
+  int64_t scratchBytes = 0;    ///< scratch of a CUDA program's kernels (cuda/shapes.h)
   int64_t arenaBytes = 0;      ///< max over the entry points; contents undefined at entry
-  /// The same for `forward`, if it differs: allocated only for a run with --forward.
+  /// arenaBytes of `forward`, if it differs: allocated only for a run with --forward.
   int64_t forwardArenaBytes = 0;
   Table<CensusEntry> census;
   Table<MessageEntry> messages;
   TransferBytes transfers;
 
-  void (*init)(Rank &) = nullptr; ///< gives parameters and states their initial values
+  void (*init)(Rank &) = nullptr; ///< initializes parameters and states
   void (*trainStep)(Rank &) = nullptr;
   void (*evalStep)(Rank &) = nullptr;
   void (*forward)(Rank &) = nullptr;
@@ -296,74 +297,73 @@ struct Stage {
 /// The default: one stage, without functions.
 inline const Stage kEmptyStages[1] = {};
 
-/// One constant description of everything: the model, and the stages that compute it.
+/// The constant description of a program: the model, and the stages that compute it.
 struct Program {
   const char *name = "program";
   const char *compiler = "an unknown compiler"; ///< name and version
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
   /// The folder of the files that `init` names: absolute, or relative to the program's folder.
   const char *modelFolder = "";
-  const char *model = ""; ///< the file that it was compiled from, which no output may replace
+  const char *model = ""; ///< the file it was compiled from, which no output may replace
   Table<Axis> mesh;       ///< empty: one rank
   Table<Group> groups;    ///< one for each purpose that ranks communicate for; at most kMaxGroups
   Table<Channel> channels; ///< at most kMaxChannels
   Table<Input> inputs;
-  Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
+  Table<ModelFile> modelFiles; ///< if empty, nothing is checked
   Table<Parameter> parameters;
   Table<OptimizerState> optimizerStates;
   Table<ScalarState> scalarStates;
   Table<Output> outputs;
   Table<RunDefault> defaults;
-  /// In the order of the coordinates along mesh axis number stageAxis; one stage if that is -1.
+  /// In the order of coordinates along mesh axis number stageAxis; one stage if that is -1.
   Table<Stage> stages = kEmptyStages;
   int stageAxis = -1;
 
   int64_t accumulate = 1; ///< micro-batches per train_step
 
-  /// FLOPs of a step's forward and backward passes, over all ranks and micro-batches: the compiler's
-  /// count of matmuls and attention of the forward program, times 3, less those for gradients that no
-  /// trained parameter needs. 0: unknown.
+  /// FLOPs of a step's forward and backward passes, over all ranks and micro-batches: the
+  /// compiler's count of matmuls and attention of the forward program, times 3, minus those for
+  /// gradients that no trained parameter needs. 0: unknown.
   double modelFlops = 0;
 
   Hyper hyper;
   const char *lrSchedule = "constant"; ///< the learning rate's, unless a run sets another (lr_schedule_text.h)
   HyperReads reads;
-  /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
+  /// True if train_step calls exposeGradient for every trainable parameter; otherwise --grads is
   /// refused.
   bool exposesGradients = false;
 
-  /// Does the program have an entry point? has(&Stage::trainStep); checkProgram checks that all stages
-  /// have the same ones.
+  /// Returns true if the program has the entry point, as in has(&Stage::trainStep). checkProgram
+  /// checks that all stages have the same ones.
   bool has(void (*Stage::*entry)(Rank &)) const { return stages[0].*entry; }
 };
 
-/// What train_step and eval_step report, equal on all ranks (the loss is already reduced).
+/// The results of train_step and eval_step, equal on all ranks (the loss is already reduced).
 struct StepReport {
   float loss = 0;         ///< mean over the unmasked tokens of the global batch
   float gradientNorm = -1; ///< global norm before clipping; -1 if it is not computed
-  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 if the loss counts
-  /// none.
+  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 if the loss does not
+  /// count them.
   int64_t tokenCount = -1;
   float lossScale = 0; ///< of this step's backward pass; 0 if the loss is not scaled
-  /// Steps of the run so far that changed nothing but the loss scale; they do not advance the
-  /// schedule.
+  /// Steps of the run so far that changed only the loss scale; they do not advance the schedule.
   int64_t skippedSteps = 0;
-  /// The number of the first parameter whose gradient has an inf or a NaN; -1 if all are finite or not
-  /// checked.
+  /// The number of the first parameter whose gradient has an inf or a NaN; -1 if all are finite or
+  /// unchecked.
   int firstNonfinite = -1;
-  /// An overflow at the smallest loss scale: the run cannot go on.
+  /// An overflow occurred at the smallest loss scale, so the run must end.
   bool scaleExhausted = false;
 };
 
-/// A slot of a pipeline stage's schedule, where a rank is (channel.h's beginSlot).
+/// A rank's current slot in its pipeline stage's schedule (channel.h's beginSlot).
 struct Slot {
-  int64_t number = -1;     ///< in the stage's schedule; -1: at none
-  int64_t microBatch = -1; ///< -1: of none
+  int64_t number = -1;     ///< in the stage's schedule; -1: between slots
+  int64_t microBatch = -1; ///< -1: none
   const char *what = "";   ///< "forward of h.2"; a literal
 };
 
-/// One rank: all that emitted code may touch. Ranks may be threads of one process, so emitted code
-/// keeps no other state.
+/// A rank: everything that emitted code may touch. Ranks may be threads of one process, so emitted
+/// code keeps no other state.
 struct Rank {
   const Program *program = nullptr;
   int rank = 0;
@@ -378,18 +378,18 @@ struct Rank {
   char *hostBase = nullptr;            ///< stage->hostBytes
   char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
-  void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes them
+  void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes the inputs
   Communicator *groups[kMaxGroups] = {}; ///< by row; null if the rank is in no group
   Communicator *world = nullptr;         ///< all ranks
   /// By row of the program's channels; null if the rank is at neither end.
   ChannelEnd *const *channels = nullptr;
 
   Hyper hyper;
-  float learningRate = 0;               ///< of this step, after the schedule
+  float learningRate = 0;               ///< for this step, by the schedule
   int64_t step = 0;                     ///< number of the step, from 1
   int64_t update = 0;                   ///< number of the current update, from 1 (AdamW's t): skipped
                                         ///< steps do not count
-  uint64_t seed = 1;                    ///< of the data order and of dropout
+  uint64_t seed = 1;                    ///< for the data order and dropout
   StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
@@ -412,7 +412,7 @@ struct Rank {
   template <typename T = float> T *pinned(int64_t offset) const {
     return reinterpret_cast<T *>(pinnedBase + offset);
   }
-  /// A parameter's or state's memory, if this rank's stage holds it.
+  /// Returns the memory of a parameter or state that this rank's stage holds.
   template <typename Tensor> void *dataOf(const Tensor &tensor) const {
     return tensor.home == Home::Host ? host(tensor.offset) : persistent(tensor.offset);
   }
@@ -420,16 +420,17 @@ struct Rank {
   template <typename T = float> T *at(int64_t offset) const {
     return reinterpret_cast<T *>(arenaBase + offset);
   }
-  /// A value that the current micro-batch saves for later passes, at a byte offset in its block of a ring.
+  /// Returns a value that the current micro-batch saves for later passes, at a byte offset in its
+  /// block of a ring.
   template <typename T = float> T *inFlight(int64_t offset, int ring = 0) const {
     return reinterpret_cast<T *>(inFlightBases[ring] + offset);
   }
-  /// Micro-batch `micro` of input number `index`.
+  /// Returns micro-batch `micro` of input number `index`.
   template <typename T = int64_t> const T *input(int index, int64_t micro = 0) const {
     return static_cast<const T *>(inputs[index]) +
            micro * program->inputs[index].localShape.elements();
   }
-  /// The rank's group of a row of the program's groups.
+  /// Returns the rank's group of a row of the program's groups.
   Communicator &group(int row) const { return *groups[row]; }
   /// Calls `body(communicator)` for all groups that the rank is in.
   template <typename Body> void forGroups(Body body) const {
@@ -437,7 +438,7 @@ struct Rank {
       if (group)
         body(*group);
   }
-  /// Calls `body(end)` for all ends of channels that the rank is at.
+  /// Calls `body(end)` for all channel ends of the rank.
   template <typename Body> void forChannels(Body body) const {
     for (int64_t row = 0; channels && row < program->channels.size(); ++row)
       if (channels[row])
@@ -445,10 +446,10 @@ struct Rank {
   }
 };
 
-/// Emitted code calls this for each trainable parameter once its gradient is complete (reduced over
-/// all ranks and micro-batches, not clipped), before the memory may be reused. Does nothing unless
-/// --grads asked for gradients. `gradient` has the parameter's local shape, or is a flat shard of
-/// it over these mesh axes.
+/// Passes a gradient to --grads; does nothing without that option. Emitted code calls it for each
+/// trainable parameter once its gradient is complete (reduced over all ranks and micro-batches, not
+/// clipped), before the memory may be reused. `gradient` has the parameter's local shape, or is a
+/// flat shard of it over these mesh axes.
 void exposeGradient(Rank &rank, int parameter, const float *gradient,
                     std::initializer_list<int> flatOver = {});
 void exposeGradient(Rank &rank, int parameter, const Half *gradient,
@@ -456,7 +457,7 @@ void exposeGradient(Rank &rank, int parameter, const Half *gradient,
 void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
                     std::initializer_list<int> flatOver = {});
 
-/// The same for the tensors of a column of a table, gradients of the rows' parameters.
+/// Does the same for the tensors of a table's column, which are gradients of the rows' parameters.
 template <int kColumns, typename T>
 void exposeGradients(Rank &rank, const TensorRows<kColumns> &rows, int column, const T *base,
                      std::initializer_list<int> flatOver = {}) {
@@ -464,8 +465,8 @@ void exposeGradients(Rank &rank, const TensorRows<kColumns> &rows, int column, c
     exposeGradient(rank, row.parameter, moved(base, row.places[column]), flatOver);
 }
 
-/// The main() of an emitted program: options, ranks, data, training loop, checkpoints, summary.
-/// Returns the exit code: 0 only if everything requested was done.
+/// Implements main() of an emitted program: options, ranks, data, training loop, checkpoints,
+/// summary. Returns the exit code: 0 only if everything requested was done.
 int programMain(int argc, char **argv, const Program &program);
 
 } // namespace partita_rt

@@ -17,7 +17,8 @@ PARTITA_RT_HOST_DEVICE inline uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Element `index` of the standard normal sequence of `key` (init.h): the sum of twelve uniforms.
+/// Returns element `index` of the standard normal sequence of `key` (init.h): the sum of twelve
+/// uniforms.
 PARTITA_RT_HOST_DEVICE inline double standardNormal(uint64_t key, uint64_t index) {
   int64_t sum = 0;
   for (uint64_t j = 0; j < 3; ++j) {
@@ -27,12 +28,13 @@ PARTITA_RT_HOST_DEVICE inline double standardNormal(uint64_t key, uint64_t index
   return double(sum - 393210) / 65536.0;
 }
 
-/// The key of a step's random numbers.
+/// Returns the key of a step's random numbers.
 PARTITA_RT_HOST_DEVICE inline uint64_t keyOfStep(uint64_t seed, int64_t step) {
   return mix64(mix64(seed) + uint64_t(step));
 }
 
-/// The key of a parameter's stochastic rounding (init.h: roundingKey); update: from 1.
+/// Returns the key of a parameter's stochastic rounding (init.h: roundingKey); `update` counts from
+/// 1.
 PARTITA_RT_HOST_DEVICE inline double keyOfRounding(uint64_t seed, int64_t update, int64_t parameter,
                                                    float applied) {
   update -= applied == 0;

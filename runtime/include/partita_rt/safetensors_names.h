@@ -1,7 +1,7 @@
 // Names of tensors in a safetensors file. The key "__metadata__" of a header is not a tensor, so a
 // tensor of that name is written as "__metadata__.tensor", one of that name as
-// "__metadata__.tensor.tensor", and so on: no two names collide. The compiler reads these files too, so
-// this header includes no other of the runtime's.
+// "__metadata__.tensor.tensor", and so on: no two names collide. The compiler reads these files
+// too, so this header includes no other header of the runtime.
 
 #ifndef PARTITA_RT_SAFETENSORS_NAMES_H
 #define PARTITA_RT_SAFETENSORS_NAMES_H
@@ -13,7 +13,7 @@ namespace partita_rt {
 constexpr char kMetadataKey[] = "__metadata__";
 constexpr char kTensorEnding[] = ".tensor";
 
-/// "__metadata__", perhaps with such suffixes.
+/// Returns true for "__metadata__" with any number of ".tensor" suffixes.
 inline bool isLikeMetadata(const std::string &name) {
   const std::string key = kMetadataKey, ending = kTensorEnding;
   if (name.compare(0, key.size(), key) != 0)
@@ -28,7 +28,7 @@ inline std::string storedName(const std::string &tensor) {
   return isLikeMetadata(tensor) ? tensor + kTensorEnding : tensor;
 }
 
-/// The tensor's name for a key other than "__metadata__" itself.
+/// Returns the tensor's name for a key other than "__metadata__" itself.
 inline std::string nameOfStored(const std::string &key) {
   return isLikeMetadata(key) ? key.substr(0, key.size() - sizeof(kTensorEnding) + 1) : key;
 }

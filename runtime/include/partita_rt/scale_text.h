@@ -1,5 +1,5 @@
-// A loss scale as messages, logs and the report show it: the number itself. They are powers of two
-// as a rule, of which "%.9g" shows others from 2^30 on.
+// Formats a loss scale for messages, logs and the report, as the exact number. Scales are usually
+// powers of two, of which "%.9g" misprints those from 2^30 on.
 
 #ifndef PARTITA_RT_SCALE_TEXT_H
 #define PARTITA_RT_SCALE_TEXT_H

@@ -1,10 +1,10 @@
-// The elements of a tensor that a file of a checkpoint holds, so that a reader needs to know nothing
-// about the ranks that wrote it. The compiler reads checkpoints too, so this header includes no other
-// of the runtime's.
+// Describes the elements of a tensor that a file of a checkpoint holds, so that a reader needs no
+// knowledge of the ranks that wrote it. The compiler reads checkpoints too, so this header includes
+// no other header of the runtime. In numpy:
 //
 //     tensor[np.ix_(*map(indices, dims))].reshape(-1)[first:last]
 //
-// in numpy: the indices of every dimension that are in one of its ranges, and a contiguous range of
+// That is, the indices of every dimension that are in one of its ranges, and a contiguous range of
 // the elements that these select, in the tensor's order.
 
 #ifndef PARTITA_RT_SLICES_H
@@ -19,26 +19,27 @@
 namespace partita_rt {
 
 struct Slices {
-  /// The ranges of each dimension, ascending: begin, end, begin, end, ... (an end is not in its range).
+  /// The ranges of each dimension, ascending: begin, end, begin, end, ... (end is exclusive).
   std::vector<std::vector<int64_t>> dims;
-  int64_t first = 0, last = 0; ///< of the elements in all ranges, those number first ... last - 1
+  int64_t first = 0, last = 0; ///< first ... last - 1 of the elements in all ranges
 
   int64_t elements() const { return last - first; }
-  /// Indices of dimension `d`.
+  /// Returns the number of selected indices of dimension `d`.
   int64_t width(size_t d) const {
     int64_t sum = 0;
     for (size_t i = 0; i + 1 < dims[d].size(); i += 2)
       sum += dims[d][i + 1] - dims[d][i];
     return sum;
   }
-  /// Elements in all ranges.
+  /// Returns the number of elements in all ranges.
   int64_t boxElements() const {
     int64_t product = 1;
     for (size_t d = 0; d < dims.size(); ++d)
       product *= width(d);
     return product;
   }
-  /// The shape in its file: that of the ranges, if it has all their elements.
+  /// Returns the tensor's shape in its file: that of the ranges, if the file has all their
+  /// elements.
   std::vector<int64_t> shapeInFile() const {
     if (elements() != boxElements())
       return {elements()};
@@ -60,12 +61,12 @@ public:
       below[d] = below[d + 1] * slices.width(d);
     }
     while (innermost < shape.size() && below[innermost + 1] != inner[innermost + 1])
-      ++innermost; // the dimensions after it are full
+      ++innermost; // later dimensions are full
     walk(0, 0, 0);
   }
 
 private:
-  /// `at`: the number of the first element among those in all ranges.
+  /// `at` counts the first element among those in all ranges.
   void walk(size_t d, int64_t index, int64_t at) {
     if (d == inner.size() - 1)
       return emit(index, 1, at);
@@ -88,7 +89,7 @@ private:
   }
   const Slices &slices;
   Visit visit;
-  std::vector<int64_t> inner, below; ///< elements per index of a dimension: of the tensor, of the ranges
+  std::vector<int64_t> inner, below; ///< elements per index of a dimension: in all, in ranges
   size_t innermost = 0;
 };
 template <typename Visit>
@@ -96,7 +97,7 @@ void forSlices(const std::vector<int64_t> &shape, const Slices &slices, Visit vi
   SliceWalk<Visit>(shape, slices, visit);
 }
 
-/// What is wrong with slices of a tensor of this shape; "" if nothing is.
+/// Checks slices of a tensor of this shape; returns the problem, or "".
 inline std::string problemOf(const std::vector<int64_t> &shape, const Slices &slices) {
   if (slices.dims.size() != shape.size())
     return "its slices are of " + std::to_string(slices.dims.size()) +
@@ -104,7 +105,7 @@ inline std::string problemOf(const std::vector<int64_t> &shape, const Slices &sl
   for (size_t d = 0; d < shape.size(); ++d) {
     const std::vector<int64_t> &ranges = slices.dims[d];
     bool ascend = !ranges.empty() && ranges.size() % 2 == 0 && ranges[0] >= 0;
-    for (size_t i = 1; i < ranges.size(); ++i) // ranges that touch would be one
+    for (size_t i = 1; i < ranges.size(); ++i) // ranges that touch would have been merged
       ascend = ascend && ranges[i - 1] < ranges[i];
     if (!ascend || ranges.back() > shape[d])
       return "its slices of dimension " + std::to_string(d) + " are not ascending ranges within " +
@@ -116,7 +117,7 @@ inline std::string problemOf(const std::vector<int64_t> &shape, const Slices &sl
   return "";
 }
 
-/// Do two lists of ranges have an index in common?
+/// Returns true if two lists of ranges share an index.
 inline bool meet(const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (std::max(a[i], b[j]) < std::min(a[i + 1], b[j + 1]))
@@ -126,8 +127,8 @@ inline bool meet(const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
   return false;
 }
 
-/// Why these slices, each without problems, do not cover every element once; "" if they do. Those with
-/// the same ranges must follow one another, different ranges must not overlap.
+/// Returns why these slices, each valid by itself, do not cover every element exactly once; "" if
+/// they do. Those with the same ranges must follow one another; different ranges must not overlap.
 inline std::string problemOfAll(const std::vector<int64_t> &shape, std::vector<Slices> pieces) {
   int64_t elements = 1, total = 0;
   for (int64_t size : shape)

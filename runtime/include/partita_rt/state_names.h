@@ -1,7 +1,7 @@
-// Names of optimizer states: "w.m" is the state `m` of parameter "w". If the model has a parameter of
-// that name, ".state" comes in between: "w.state.m". A name depends only on the model's parameters, so
-// it is the same under every plan. The compiler gives the names, and readers of checkpoints find
-// masters by them, so this header includes no other of the runtime's.
+// Names of optimizer states: "w.m" is the state `m` of parameter "w". If the model has a parameter
+// of that name, ".state" is inserted: "w.state.m". A name depends only on the model's parameters,
+// so it is the same under every plan. The compiler makes these names, and readers of checkpoints
+// find masters by them, so this header includes no other header of the runtime.
 
 #ifndef PARTITA_RT_STATE_NAMES_H
 #define PARTITA_RT_STATE_NAMES_H
@@ -13,8 +13,8 @@ namespace partita_rt {
 constexpr char kStateEnding[] = ".state";
 constexpr char kMaster[] = "master";
 
-/// isParameter(name) says whether the model has a parameter of this name. The states of a parameter
-/// "w.state" have no other parameter's names.
+/// Names a state. isParameter(name) says whether the model has a parameter of this name. States of
+/// a parameter "w.state" never have names that belong to another parameter.
 template <typename IsParameter>
 std::string stateName(const std::string &parameter, const std::string &kind,
                       IsParameter isParameter) {
@@ -24,9 +24,9 @@ std::string stateName(const std::string &parameter, const std::string &kind,
   return owner + "." + kind;
 }
 
-/// The name of the parameter's master in a file of parameters and states; has(name) says whether the file
-/// has a tensor. "" if there is none. Of all its possible names it is the last: those before it are
-/// parameters.
+/// Returns the name of the parameter's master in a file of parameters and states; "" if there is
+/// none. has(name) says whether the file has a tensor. The master has the last of its possible
+/// names that exists: those before it are parameters.
 template <typename Has> std::string masterIn(const std::string &parameter, Has has) {
   std::string found;
   for (std::string owner = parameter;; owner += kStateEnding) {

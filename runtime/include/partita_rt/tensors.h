@@ -1,5 +1,5 @@
-// Tables of tensors in an emitted program: a row has a tensor's byte offset from the base of each
-// column, and what else calls over the table need.
+// Tables of tensors in an emitted program: each row has a tensor's byte offset from the base of
+// each column, and the other data that calls over the table need.
 //
 //     static constexpr TensorRow<4> kUpdates[] = { // p, m, v, g
 //         {{1024, 2048, 3072, 0}, 256, 0, 1},
@@ -21,7 +21,7 @@ namespace partita_rt {
 template <int kColumns> struct TensorRow {
   int64_t places[kColumns];
   int64_t elements;
-  int step;      ///< index of its scalars among the lists of an update
+  int step;      ///< index of its scalars in an update's lists
   int parameter; ///< number of its parameter in the program; -1: none
 };
 
@@ -39,7 +39,7 @@ TensorRows<kColumns> tensorRows(const TensorRow<kColumns> (&table)[kRows], int64
   return {table + first, count};
 }
 
-/// The base of a column, moved by a number of bytes.
+/// Returns the base of a column, moved by a number of bytes.
 template <typename T> PARTITA_RT_HOST_DEVICE T *moved(T *base, int64_t bytes) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
   return reinterpret_cast<T *>(reinterpret_cast<Byte *>(base) + bytes);

@@ -1,4 +1,4 @@
-// The small types that all of the runtime shares: element types, shapes, constant tables.
+// Small types that all of the runtime shares: element types, shapes, constant tables.
 
 #ifndef PARTITA_RT_TYPES_H
 #define PARTITA_RT_TYPES_H
@@ -11,7 +11,7 @@
 
 namespace partita_rt {
 
-/// Limits of the constant tables; a mesh has at most kMaxAxes axes, a shape kMaxDims dimensions.
+/// Limits of the constant tables: a mesh has at most kMaxAxes axes, a shape kMaxDims dimensions.
 constexpr int kMaxAxes = 6;
 constexpr int kMaxGroups = 16; ///< rows of Program::groups
 constexpr int kMaxChannels = 1024; ///< rows of Program::channels

@@ -1,9 +1,9 @@
-// Where a training step spends its time, for runs with --breakdown.
+// Accounts for the time of a training step, for runs with --breakdown.
 //
 // Emitted steps announce changes of the kind of computation (beginWork); waits for collectives and
-// copies, and the data loader, announce theirs. So a rank's clock knows the kind of every moment of
-// the step, and the kinds add up to it. Without --breakdown a rank has no clock, and all of this is a
-// branch.
+// copies, and the data loader, announce theirs. So a rank's clock assigns every moment of the step
+// to one kind, and the kinds add up to it. Without --breakdown a rank has no clock, and all of this
+// is one branch.
 
 #ifndef PARTITA_RT_WORK_H
 #define PARTITA_RT_WORK_H
@@ -17,9 +17,9 @@ namespace partita_rt {
 
 enum class Work : uint8_t {
   Data,        ///< filling the inputs
-  Forward,     ///< and what belongs to neither pass
-  Backward,    ///< with what is recomputed for it
-  Update,      ///< of parameters and optimizer states
+  Forward,     ///< and work that belongs to neither pass
+  Backward,    ///< including recomputation
+  Update,      ///< parameters and optimizer states
   Collectives, ///< starting, polling and waiting for them
   Transfers    ///< waiting for copies between device and host
 };
@@ -30,14 +30,14 @@ const char *nameOf(Work work);
 /// Seconds by kind, of one rank.
 class WorkClock {
 public:
-  /// A step begins, with its data.
+  /// Starts a step, with its data.
   void start() {
     for (double &each : spent)
       each = 0;
     now = Work::Data;
     since = std::chrono::steady_clock::now();
   }
-  /// From here on the time is of this kind. Returns the kind before.
+  /// Assigns the time from here on to this kind. Returns the previous kind.
   Work begin(Work work) {
     if (settle)
       settle();
@@ -48,10 +48,11 @@ public:
     now = work;
     return before;
   }
-  /// The step has ended.
+  /// Ends the step.
   void stop() { begin(now); }
   double seconds(Work work) const { return spent[int(work)]; }
-  /// A function that waits for the work begun so far, called before the clock is read: for GPUs.
+  /// Sets a function that waits for the work started so far, called before the clock is read: for
+  /// GPUs.
   void settleBy(std::function<void()> wait) { settle = std::move(wait); }
 
 private:
@@ -67,7 +68,7 @@ inline void beginWork(Rank &rank, Work work) {
     rank.clock->begin(work);
 }
 
-/// Time is of this kind as long as the object lives, then of the previous kind. The clock may be
+/// A scope whose time is of this kind; afterwards the previous kind continues. The clock may be
 /// null.
 class WorkScope {
 public:

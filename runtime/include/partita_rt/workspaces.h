@@ -1,5 +1,6 @@
-// Workspaces that programs give to kernels, in floats: the compiler plans them in the arena, and the
-// kernels use all of them. The compiler includes this header, so it includes no other of the runtime's.
+// Sizes, in floats, of workspaces that programs give to kernels. The compiler plans them in the
+// arena, and the kernels use all of them. The compiler includes this header, so it includes no
+// other header of the runtime.
 
 #ifndef PARTITA_RT_WORKSPACES_H
 #define PARTITA_RT_WORKSPACES_H
@@ -8,10 +9,10 @@
 
 namespace partita_rt {
 
-/// Elements to whose multiple the CPU's attention pads a row of a head.
+/// The CPU's attention pads a head's rows to a multiple of this many elements.
 constexpr int64_t kHeadPad = 16;
 
-/// What the workspace of attention's backward pass on the CPU depends on.
+/// The sizes that determine the workspace of attention's backward pass on the CPU.
 struct AttentionWork {
   int64_t queries;  ///< batch * heads * sequence
   int64_t sequence; ///< of queries
@@ -20,14 +21,15 @@ struct AttentionWork {
   bool isFloat;     ///< else heads are stored in 16 bits
 };
 
-/// On the CPU: delta of each query; behind them, for 16-bit heads, the sums of dq of the heads that
-/// share keys, in padded rows.
+/// Returns the CPU's workspace: delta of each query, then, for 16-bit heads, the sums of dq of the
+/// heads that share keys, in padded rows.
 constexpr int64_t attentionWorkspaceOnCpu(const AttentionWork &work) {
   int64_t row = (work.headDim + kHeadPad - 1) / kHeadPad * kHeadPad;
   return work.queries + (work.isFloat ? 0 : work.groups * work.sequence * row);
 }
 
-/// On a GPU: delta and the share of each query (batch * heads * sequence), for all types.
+/// Returns the GPU's workspace, the same for all types: delta and the share of each query (batch *
+/// heads * sequence).
 constexpr int64_t attentionWorkspaceOnCuda(int64_t queries) { return 2 * queries; }
 
 } // namespace partita_rt

@@ -1,4 +1,4 @@
-// The sum of a double over a block's threads, in one order.
+// Sums a double over a block's threads, in a fixed order.
 
 #ifndef PARTITA_RT_CUDA_BLOCK_SUM_CUH
 #define PARTITA_RT_CUDA_BLOCK_SUM_CUH
@@ -7,7 +7,8 @@
 
 namespace partita_rt::cuda {
 
-/// Over the block's kThreads threads, in thread 0. Two calls need a barrier between them.
+/// Returns the sum over the block's kThreads threads in thread 0. Two calls need a barrier between
+/// them.
 template <int kThreads> __device__ double blockSum(double x) {
   __shared__ double space[kThreads / kWarp];
   for (int with = kWarp / 2; with > 0; with /= 2)

@@ -1,10 +1,10 @@
-// Collectives of CUDA programs: comm.h as it is, over NCCL, and what works on device memory.
+// Collectives of CUDA programs: the interface of comm.h, over NCCL, and functions on device memory.
 //
-// A start puts the collective on its communicator's own stream, behind all work queued on the compute
-// stream; a wait makes the compute stream wait for the collective. The host waits for
+// A start queues the collective on its communicator's own stream, after all work queued on the
+// compute stream; a wait makes the compute stream wait for the collective. The host waits for
 // neither, so a step with collectives can be captured in a CUDA graph. Polls do nothing: GPUs need
 // no help. Sums are NCCL's: equal on all ranks and in every run on the same GPUs and links, but in
-// an order of its own, not the CPU's rank order; a 16-bit sum may be rounded at every addition.
+// NCCL's order, not the CPU's rank order; a 16-bit sum may be rounded at every addition.
 
 #ifndef PARTITA_RT_CUDA_COMM_H
 #define PARTITA_RT_CUDA_COMM_H

@@ -1,9 +1,9 @@
 // A rank's GPU, as emitted programs and the runtime see it. Needs no CUDA header.
 //
-// An emitted step reads and writes only device memory, so that it can be captured in a CUDA graph.
-// What changes from step to step (the rate, the step's number) is in Control, which the host fills
-// before it launches the step; what the step reports is in Report, which the host reads when the step
-// is complete.
+// An emitted step reads and writes only device memory, so it can be captured in a CUDA graph.
+// Values that change from step to step (the rate, the step's number) are in Control, which the host
+// fills before it launches the step; the step's results are in Report, which the host reads when
+// the step is complete.
 
 #ifndef PARTITA_RT_CUDA_DEVICE_H
 #define PARTITA_RT_CUDA_DEVICE_H
@@ -15,12 +15,12 @@
 
 namespace partita_rt::cuda {
 
-/// *number: that of the current update, from 1.
+/// Writes the number of the current update, from 1, to *number.
 void stepNumber(const Stream &stream, float *number, const Control *control);
-/// *key: what the step's random numbers depend on.
+/// Writes the key of the step's random numbers to *key.
 void stepKey(const Stream &stream, int64_t *key, const Control *control);
 
-/// What a step reports to the host, in memory that both share. Fields as in StepReport.
+/// A step's report to the host, in memory that both share. Fields as in StepReport.
 struct Report {
   float loss;
   float gradientNorm;
@@ -29,8 +29,8 @@ struct Report {
   int32_t firstNonfinite;
 };
 
-/// How many calls of the program's functions the host has queued and seen complete, and the step of the
-/// last one: for the watchdog, which reads them from its own thread.
+/// The number of calls of the program's functions that the host has queued and seen complete, and
+/// the step of the last one. The watchdog reads them from its own thread.
 struct Progress {
   std::atomic<int64_t> begun{0}, complete{0}, step{0};
 };

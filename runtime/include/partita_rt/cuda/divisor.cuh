@@ -1,5 +1,5 @@
-// Division by a number known at the launch, as a multiplication: dividing 64-bit numbers takes a
-// hundred instructions (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
+// Divides by a number known at the launch, with a multiplication: a 64-bit division takes a hundred
+// instructions (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
 // 1994).
 
 #ifndef PARTITA_RT_CUDA_DIVISOR_CUH
@@ -9,8 +9,8 @@
 
 namespace partita_rt::cuda {
 
-/// A divisor above 0, made on the host. If both numbers are below 2^31, n / by = (n * factor / 2^32 + n) /
-/// 2^shift, with 2^shift the least power of two that is not below `by`; else it is a division.
+/// A divisor above 0, made on the host. If both numbers are below 2^31, n / by = (n * factor / 2^32
+/// + n) / 2^shift, where 2^shift is the least power of two that is not below `by`; else it divides.
 class Divisor {
 public:
   Divisor(int64_t by = 1) : by(by) {
@@ -23,7 +23,7 @@ public:
   }
   PARTITA_RT_HOST_DEVICE operator int64_t() const { return by; }
 
-  /// n / by of n >= 0.
+  /// Returns n / by for n >= 0.
   PARTITA_RT_HOST_DEVICE int64_t quotient(int64_t n) const {
     if (factor == 0 || n > INT32_MAX)
       return n / by;

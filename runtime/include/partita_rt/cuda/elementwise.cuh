@@ -1,6 +1,6 @@
-// Kernels without neighbours: a thread has one pack of N consecutive elements of every operand.
-// `Body` is a struct with operator()(int64_t first, int count) const, which loads and stores by
-// pack.cuh; an emitted kernel is one too.
+// Elementwise kernels: each thread handles one pack of N consecutive elements of every operand.
+// `Body` is a struct with operator()(int64_t first, int count) const, which loads and stores
+// through pack.cuh; emitted kernels are such structs too.
 
 #ifndef PARTITA_RT_CUDA_ELEMENTWISE_CUH
 #define PARTITA_RT_CUDA_ELEMENTWISE_CUH

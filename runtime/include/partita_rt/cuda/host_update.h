@@ -1,7 +1,7 @@
 // Updates on a GPU's host (partita_rt/transfer.h), as emitted CUDA programs call them.
 //
 // Nothing waits: copies, the host's arithmetic and the copies back are work on streams, tile by
-// tile, which one graph can hold with the rest of the step.
+// tile, so one graph can hold them with the rest of the step.
 
 #ifndef PARTITA_RT_CUDA_HOST_UPDATE_H
 #define PARTITA_RT_CUDA_HOST_UPDATE_H
@@ -12,19 +12,19 @@
 
 namespace partita_rt::cuda {
 
-/// Max number of scalars of an update.
+/// Max number of scalars per update.
 constexpr int kHostScalars = 16;
 
-/// update(parameter, rounded, gradient, from, n, scalars): like TileUpdate, with the scalars' values. A
-/// CUDA thread calls it later, and again at every launch of a graph: it captures by value, and what it
-/// refers to must stay valid.
+/// update(parameter, rounded, gradient, from, n, scalars): like TileUpdate, with the scalars'
+/// values. A CUDA thread calls it later, and again at every launch of a graph, so it must capture
+/// by value, and whatever it refers to must stay valid.
 using HostTileUpdate = std::function<void(float *parameter, void *rounded, const void *gradient,
                                           int64_t from, int64_t n, const double *scalars)>;
 
 void updateOnHost(const Stream &stream, Rank &rank, const HostUpdate &arrays,
                   std::initializer_list<Scalar> scalars, HostTileUpdate update);
 
-/// The same as emitted code calls it; G: float, Half or BFloat16.
+/// Like the above, as emitted code calls it; G: float, Half or BFloat16.
 /// update(float *parameter, const G *gradient, int64_t from, int64_t n, const double *scalars)
 template <typename G, typename Update>
 void updateOnHost(const Stream &stream, Rank &rank, Home home, float *parameter, const G *gradient,
@@ -38,7 +38,7 @@ void updateOnHost(const Stream &stream, Rank &rank, Home home, float *parameter,
       });
 }
 
-/// The same for a master in host memory; R: Half or BFloat16.
+/// Like the above, for a master in host memory; R: Half or BFloat16.
 /// update(float *master, R *rounded, const G *gradient, int64_t from, int64_t n, const double *)
 template <typename R, typename G, typename Update>
 void updateOnHost(const Stream &stream, Rank &rank, float *master, R *rounded, const G *gradient,
@@ -53,7 +53,7 @@ void updateOnHost(const Stream &stream, Rank &rank, float *master, R *rounded, c
                });
 }
 
-/// to[i] = scalars[i], in memory that the host sees; at most kHostScalars. Kernel.
+/// Sets to[i] = scalars[i], in memory that the host sees; at most kHostScalars. A kernel.
 void gatherScalars(const Stream &stream, double *to, std::initializer_list<Scalar> scalars);
 
 } // namespace partita_rt::cuda

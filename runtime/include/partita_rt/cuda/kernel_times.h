@@ -1,4 +1,4 @@
-// Called around each launch of a timed stream. Needs no CUDA header.
+// Timing hooks, called around each launch of a timed stream. Needs no CUDA header.
 
 #ifndef PARTITA_RT_CUDA_KERNEL_TIMES_H
 #define PARTITA_RT_CUDA_KERNEL_TIMES_H
@@ -9,7 +9,7 @@ namespace partita_rt::cuda {
 
 class KernelTimes {
 public:
-  /// kernel: a __global__ function; null for a library's. flops: 0 if not counted.
+  /// kernel: the __global__ function, or null for a library's kernel. flops: 0 if not counted.
   virtual void begin(CUstream_st *stream, const char *name, const void *kernel, double flops) = 0;
   virtual void end(CUstream_st *stream) = 0;
 
@@ -17,7 +17,7 @@ protected:
   ~KernelTimes() = default;
 };
 
-/// A launch, from here to the end of the scope.
+/// A timer for a launch, from construction to the end of the scope.
 class Timed {
 public:
   Timed(const Stream &stream, const char *name, const void *kernel, double flops = 0)

@@ -2,8 +2,8 @@
 // computes, with the stream as first argument. Names, order of arguments, what may be null and what
 // may be in place are the same; kernels that only CUDA has are described here.
 //
-// What differs:
-//   * A call returns when the kernels are launched. Numbers that a kernel of the CPU returns (sums,
+// Differences:
+//   * A call returns when the kernels are launched. Numbers that a CPU kernel returns (sums,
 //     counts) are written to device memory: a pointer comes first among the results.
 //   * Scalars that a step computes (rate, loss scale, whether it applies) are device pointers.
 //   * Indices out of range are reported through Stream::fault.
@@ -25,10 +25,10 @@ namespace partita_rt::cuda {
 
 //===-- Matmuls -----------------------------------------------------------------------------===//
 
-/// By cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32.
+/// Uses cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32.
 /// Stored matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on
-/// the CPU; those that are not isDirect (shapes.h) are widened into scratch memory, gemmScratch,
-/// first.
+/// the CPU; those that are not isDirect (shapes.h) are first widened into scratch memory,
+/// gemmScratch.
 template <typename A, typename B, typename C>
 void gemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
           float alpha, const A *a, int64_t lda, const B *b, int64_t ldb, float beta, C *c,
@@ -43,17 +43,18 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
                  const B *b, int64_t ldb, int64_t strideB, float beta, C *c, int64_t ldc,
                  int64_t strideC);
 
-/// Matmuls with epilogues, in one kernel if cuBLASLt has one (for a GELU, ldAux must be a multiple of 8
-/// and aux 16-byte aligned), in two if it has none or tuning found two faster: then what is stored in
-/// between is rounded. All of one type T, and gradients of parameters (gemmBiasGrad) in T or float.
+/// Matmuls with epilogues: one kernel if cuBLASLt has it (for a GELU, ldAux must be a multiple of 8
+/// and aux 16-byte aligned); two if it does not, or if tuning found two faster, and then the value
+/// stored in between is rounded. All of one type T, and gradients of parameters (gemmBiasGrad) in T
+/// or float.
 ///
-/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form; in one kernel, of the sum before
-/// it is rounded.
+/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form. In one kernel, the GELU is
+/// that of the sum before it is rounded.
 template <typename T>
 void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
                   int64_t ldc, T *aux, int64_t ldAux);
-/// A pointer that may be nullptr: no type is deduced from it.
+/// A pointer that may be nullptr: its type is not deduced.
 template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
 /// c[m, n] = op(A) op(B) gelu'(aux[m, n]), and the sums of its columns unless null. Scratch with
 /// sums: columnSumScratch(m, n).
@@ -61,15 +62,16 @@ template <typename T>
 void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *aux, int64_t ldAux,
                   T *c, int64_t ldc, OrNull<T *> sums = nullptr);
-/// c[m, n] = op(A) op(B) + addend[m, n], and bias[n] unless it is null. c may be the addend, with
+/// c[m, n] = op(A) op(B) + addend[m, n], plus bias[n] unless it is null. c may be the addend, with
 /// the same stride between rows.
 template <typename T>
 void gemmAdd(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
              const T *a, int64_t lda, const T *b, int64_t ldb, OrNull<const T *> bias,
              const T *addend, int64_t ldAddend, T *c, int64_t ldc);
-/// A weight's gradient and its bias's: c[m, n] and sums by `write`, c = op(A) op(B) and the sums
-/// over k of the operand that is the cotangent, dense in k: rows of A stored [k, m] (Trans::Yes)
-/// into sums[m], or rows of B stored [k, n] (Trans::No) into sums[n]. Scratch: gemmBiasGradScratch.
+/// The gradients of a weight and its bias: c[m, n] and sums by `write`, c = op(A) op(B), and the
+/// sums over k of the operand that is the cotangent, dense in k: rows of A stored [k, m]
+/// (Trans::Yes) into sums[m], or rows of B stored [k, n] (Trans::No) into sums[n]. Scratch:
+/// gemmBiasGradScratch.
 enum class Cotangent : uint8_t { A, B };
 template <typename T, typename G>
 void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t n, int64_t k,
@@ -82,8 +84,8 @@ template <typename T>
 void layerNormForward(const Stream &stream, T *y, float *mean, float *rstd, const T *x,
                       FloatOr<const T> weight, FloatOr<const T> bias, int64_t rows, int64_t width,
                       float epsilon);
-/// Scratch: normBackwardScratch(rows, width, 3, 2, 1 or 0), by the last of dweight, dbias and sums that
-/// is computed.
+/// Scratch: normBackwardScratch(rows, width, N), where N is 3 if sums are computed, else 2 if dbias
+/// is, else 1 if dweight is, else 0.
 template <typename T>
 void layerNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, FloatOr<T> dbias,
                        FloatOr<T> sums, const T *dy, const T *x, FloatOr<const T> weight,
@@ -124,7 +126,7 @@ PARTITA_RT_ATTENTION(Half)
 PARTITA_RT_ATTENTION(BFloat16)
 #undef PARTITA_RT_ATTENTION
 
-/// Floats of attentionBackward's workspace, here.
+/// Floats of attentionBackward's workspace on a GPU.
 constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
   return attentionWorkspaceOnCuda(shape.batch * shape.heads * shape.sequence);
 }
@@ -154,11 +156,11 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
                           int64_t vocabulary, int64_t stride, int64_t ignoreIndex,
                           int64_t firstRow = 0);
 
-/// All logits of as many rows as `scratch` has room for exist at a time, rounded to T, as if they
-/// were a tensor: rows of classifierStride(vocabulary) (shapes.h). scratch, 16-byte aligned:
-/// block.rows * block.columns floats, in classifierLossGrad as on the CPU, but none for dx (the
-/// latter's have room for block.rows rows). If rows do not fit at once, a 16-bit dw has its sums
-/// in another vocabulary * width floats behind.
+/// Works on as many rows as `scratch` has room for at a time, with all logits of a row, rounded to
+/// T as if they were a tensor: rows of classifierStride(vocabulary) (shapes.h). scratch, 16-byte
+/// aligned: block.rows * block.columns floats; in classifierLossGrad as on the CPU, but without
+/// space for dx (the latter's have room for block.rows rows). If rows do not fit at once, the sums
+/// of a 16-bit dw take another vocabulary * width floats after that.
 template <typename T>
 void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
                     const int64_t *labels, int64_t rows, int64_t width, int64_t vocabulary,
@@ -168,7 +170,7 @@ void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const f
                         int64_t dlossStride, const T *x, const T *w, const int64_t *labels,
                         int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
                         float *scratch, ClassifierBlock block);
-/// *count: labels different from ignoreIndex, as a float.
+/// Writes the number of labels different from ignoreIndex to *count, as a float.
 void countLabels(const Stream &stream, float *count, const int64_t *labels, int64_t n,
                  int64_t ignoreIndex);
 
@@ -215,8 +217,8 @@ template <typename T>
 void rotary(const Stream &stream, T *y, const Shape &yStrides, const T *x, const Shape &xStrides,
             const float *cos, const Shape &cosStrides, const float *sin, const Shape &sinStrides,
             const Shape &shape, Pairs pairs, Turn turn);
-/// Numbers first, first + 1, ... of the normal sequence of `key` (random.h), times std, plus mean;
-/// rounded to float, and to T.
+/// Writes numbers first, first + 1, ... of the normal sequence of `key` (random.h), times std, plus
+/// mean; rounded to float, and to T.
 template <typename T>
 void drawNormal(const Stream &stream, T *values, int64_t n, uint64_t key, uint64_t first,
                 double mean, double std);
@@ -224,7 +226,7 @@ template <typename D, typename S>
 void convert(const Stream &stream, D *dst, const S *src, int64_t n);
 void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,
                            uint64_t key, int64_t first);
-/// The type of the value that fills a T: for numbers that float cannot represent.
+/// The type of the value that fills a T: a wider one where float cannot represent T's numbers.
 template <typename T>
 using FillValue =
     std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
@@ -265,8 +267,8 @@ void squareSum(const Stream &stream, double *sums, const TensorRows<kColumns> &r
 }
 /// Scratch: 8 bytes.
 void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares);
-/// *report, in memory that both share: the first parameter whose sum of squares is not finite; -1:
-/// none.
+/// Writes the first parameter whose sum of squares is not finite to *report, which host and device
+/// share; -1: none.
 void firstNonfinite(const Stream &stream, int32_t *report, const Squares *squares, size_t count,
                     const int *parameters);
 inline void firstNonfinite(const Stream &stream, int32_t *report,
@@ -288,11 +290,12 @@ void allFinite(const Stream &stream, float *finite, const float *norm);
 
 /// *number = value.
 void setScalar(const Stream &stream, int64_t *number, int64_t value);
-/// *field = *value, divided by *divisor unless that is null: what a step reports (device.h).
+/// Sets *field = *value, divided by *divisor unless that is null: a number that a step reports
+/// (device.h).
 void report(const Stream &stream, float *field, const float *value, const float *divisor = nullptr);
 void report(const Stream &stream, int64_t *field, const float *value);
 
-/// What updateScale reports to the host, in memory that both share.
+/// What updateScale reports, in memory that host and device share.
 struct LossScaleReport {
   float lossScale;     ///< that of the step
   bool scaleExhausted; ///< the run must end

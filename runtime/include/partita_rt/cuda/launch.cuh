@@ -33,8 +33,8 @@ inline void checkLaunch(const char *name) {
 
 namespace partita_rt::cuda {
 
-/// Beyond 48 KiB, including its static shared memory, a kernel must request permission. No kernel here
-/// has more than 16 KiB of static shared memory.
+/// Requests more dynamic shared memory for a kernel, which CUDA demands beyond 48 KiB including
+/// static shared memory. No kernel here has more than 16 KiB of static shared memory.
 inline void allowShared(const void *kernel, const char *name, size_t bytes) {
   if (bytes <= 32 * 1024)
     return;
@@ -52,7 +52,7 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
 
 #if defined(__CUDACC__)
 
-/// unsigned char *name: this block's dynamic shared memory, 16-byte aligned.
+/// Declares `unsigned char *name`: this block's dynamic shared memory, 16-byte aligned.
 #define PARTITA_RT_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
@@ -80,7 +80,7 @@ namespace partita_rt::cuda {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// The stream's scratch memory as `T`s. `what`: the kernel that needs it.
+/// Returns the stream's scratch memory as `T`s. `what` names the kernel that needs it.
 template <typename T> T *scratchOf(const Stream &stream, int64_t bytes, const char *what) {
   if (bytes > stream.scratchBytes)
     fail("%s: %lld bytes of scratch memory, but the stream has %lld", what, (long long)bytes,
@@ -88,7 +88,7 @@ template <typename T> T *scratchOf(const Stream &stream, int64_t bytes, const ch
   return static_cast<T *>(stream.scratch);
 }
 
-/// The number of blocks for an amount of work: one dimension, of at most 2^31 - 1.
+/// Returns a one-dimensional grid of that many blocks, at most 2^31 - 1.
 inline dim3 gridOf(int64_t blocks) {
   if (blocks > 0x7fffffff)
     fail("a kernel of %lld blocks", (long long)blocks);

@@ -7,9 +7,9 @@
 //     mapElements(stream, {ni, nj}, map_add_gelu_element(), each(out, {out_i}), each(a, {a_i}),
 //                 same(b, {b_i}));
 //
-// A thread has a pack of consecutive elements of the innermost loop of every operand, in 16-byte
-// accesses where they are aligned; an operand that repeats along that loop is read once. 16-bit
-// elements are floats between load and store, and rounded once. All operands are read before
+// A thread handles a pack of consecutive elements of the innermost loop of every operand, in
+// 16-byte accesses if they are aligned; an operand that repeats along that loop is read once.
+// 16-bit elements are floats between load and store, and rounded once. All operands are read before
 // anything is written, so an output may be an operand of the same layout. Memory moved: each
 // operand once, no more.
 
@@ -27,8 +27,8 @@ using Lane = std::conditional_t<std::is_same_v<std::remove_const_t<T>, Half> ||
                                     std::is_same_v<std::remove_const_t<T>, BFloat16>,
                                 float, std::remove_const_t<T>>;
 
-/// An operand: const T's are read, others written, and also read if `kUpdated`. Its stride is `kStep`
-/// elements in the innermost loop, and `strides` in the others.
+/// An operand: a const T is read; others are written, and also read if `kUpdated`. Its stride is
+/// `kStep` elements in the innermost loop, and `strides` in the others.
 template <typename T, int kStep, int kOuter, bool kUpdated = false> struct Operand {
   T *data;
   int64_t strides[kOuter > 0 ? kOuter : 1];
@@ -59,10 +59,10 @@ Operand<T, 0, int(kOuter)> same(T *data, const int64_t (&strides)[kOuter]) {
 /// Loops around a kernel, outermost first.
 template <int kLoops> struct LoopNest {
   Divisor sizes[kLoops];
-  Divisor packs; ///< of a row, over which the innermost loop runs
+  Divisor packs; ///< per row, the innermost loop
 };
 
-/// Where a thread's pack begins.
+/// The start of a thread's pack.
 template <int kLoops> struct PackPlace {
   int64_t outer[kLoops];
   int64_t first; ///< in the innermost loop
@@ -82,8 +82,8 @@ template <int kLoops> struct PackPlace {
   }
 };
 
-/// A thread's pack of an operand: read by the constructor, used from widen() on, so that the loads of
-/// all operands are issued before the first one is waited for.
+/// A thread's pack of an operand: loaded by the constructor and first used by widen(), so that the
+/// loads of all operands are issued before the first one is waited for.
 template <int N, typename Operand> struct Held {
   using T = typename Operand::Type;
   T *at;
@@ -131,10 +131,10 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   mapPack<N>(element, place.count, Held<N, Operands>(operands, place)...);
 }
 
-/// Elements of a pack: one 16-byte access of the smallest floats.
+/// Elements per pack: one 16-byte access of the smallest floats.
 template <typename... T> constexpr int kMapPack = (std::is_same_v<T, Lane<T>> && ...) ? 4 : 8;
 
-/// element(out..., in...) for all elements of the loops.
+/// Calls element(out..., in...) for all elements of the loops.
 template <size_t kLoops, typename Element, typename... Operands>
 void mapElements(const Stream &stream, const int64_t (&sizes)[kLoops], const Element &element,
                  const Operands &...operands) {

@@ -1,5 +1,5 @@
-// Packs: a few consecutive elements that a thread reads and writes at once, in 16-byte accesses
-// where they are aligned and one by one where they are not. In registers they are float.
+// Packs: a few consecutive elements that a thread reads and writes at once, in 16-byte accesses if
+// they are aligned and one by one if not. In registers they are float.
 
 #ifndef PARTITA_RT_CUDA_PACK_CUH
 #define PARTITA_RT_CUDA_PACK_CUH
@@ -9,7 +9,8 @@
 
 namespace partita_rt::cuda {
 
-/// Is it read or written once in this step, so that it need not push other data out of the L2?
+/// Whether data are used again in this step. Data read or written once need not evict others from
+/// L2.
 enum class Use { Again, Once };
 
 template <int kBytes> __device__ inline bool isAligned(const void *p) {
@@ -25,13 +26,13 @@ template <> struct Access<4> { using Type = unsigned; };
 template <typename T, int N>
 constexpr int kAccess = N *int(sizeof(T)) < 16 ? N *int(sizeof(T)) : 16;
 
-/// N elements with their bits as in memory.
+/// N elements with the same bits as in memory.
 template <typename T, int N> struct alignas(kAccess<T, N>) Pack {
   T values[N];
   static constexpr int kParts = N * int(sizeof(T)) / kAccess<T, N>;
 };
 
-/// All N elements at p, which is aligned for one access.
+/// Loads all N elements at p, which is aligned for one access.
 template <Use use = Use::Again, typename T, int N>
 __device__ inline void loadAligned(Pack<T, N> &pack, const T *p) {
   using Type = typename Access<kAccess<T, N>>::Type;
@@ -55,8 +56,8 @@ __device__ inline void storeAligned(T *p, const Pack<T, N> &pack) {
       to[i] = from[i];
 }
 
-/// A copy in full accesses, so that the compiler sees words between a load and widen(). With elements it
-/// would split the words, and wait for them, at the end of each branch that loads.
+/// Copies in full accesses, so that the compiler sees words between a load and widen(). Given
+/// elements, it would split the words, and wait for them, at the end of each branch that loads.
 template <typename T, int N>
 __device__ inline void copyWords(Pack<T, N> &to, const Pack<T, N> &from) {
   using Type = typename Access<kAccess<T, N>>::Type;
@@ -75,7 +76,7 @@ __device__ inline void widen(X (&x)[N], const Pack<T, N> &pack) {
     x[i] = bits.values[i];
 }
 
-/// From here on the compiler knows nothing about these bits.
+/// Hides these bits from the compiler's analysis from here on.
 template <typename T, int N> __device__ inline void hide([[maybe_unused]] Pack<T, N> &pack) {
 #if defined(__CUDA_ARCH__)
   auto *words = reinterpret_cast<unsigned *>(&pack);
@@ -85,7 +86,7 @@ template <typename T, int N> __device__ inline void hide([[maybe_unused]] Pack<T
 #endif
 }
 
-/// p[0 .. count), one by one, followed by `rest`.
+/// Loads p[0 .. count) one by one, followed by `rest`.
 template <typename T, int N>
 __device__ inline void loadSingly(Pack<T, N> &pack, const T *p, int64_t count, T rest) {
   Pack<T, N> bits;
@@ -95,8 +96,8 @@ __device__ inline void loadSingly(Pack<T, N> &pack, const T *p, int64_t count, T
   copyWords(pack, bits);
 }
 
-/// The bits of p[0 .. count), count <= N, followed by `rest`. Uses none of them, so that a kernel that
-/// loads several packs before it widens the first waits for memory once.
+/// Loads the bits of p[0 .. count), count <= N, followed by `rest`. Uses none of them, so a kernel
+/// that loads several packs before it widens the first waits for memory once.
 template <Use use = Use::Again, typename T, int N>
 __device__ inline void loadBits(Pack<T, N> &pack, const T *p, int64_t count, T rest = T(0)) {
   if (count >= N && isAligned<kAccess<T, N>>(p))
@@ -130,7 +131,7 @@ __device__ inline void store(T *p, const X (&x)[N], int64_t count) {
       p[i] = x[i];
 }
 
-/// A FloatOr as a kernel receives it: an array of floats or of T's, or none.
+/// A FloatOr as a kernel receives it: an array of floats or of T, or none.
 template <typename T> struct FloatOrArray {
   void *data = nullptr;
   bool isFloat = true;

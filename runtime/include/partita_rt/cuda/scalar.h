@@ -1,6 +1,7 @@
-// Scalars of a step as kernel arguments: if the CPU's kernels take a number that the step has
-// computed, those here take its address in device memory, since the host that launches them does not
-// know it. Each type also converts from a plain number, if that is known; kernels call read().
+// Scalars of a step as kernel arguments. Where a CPU kernel takes a number that the step has
+// computed, a CUDA kernel takes its address in device memory, since the host that launches it does
+// not know the value. Each type also converts from a plain number, if that is known; kernels call
+// read().
 
 #ifndef PARTITA_RT_CUDA_SCALAR_H
 #define PARTITA_RT_CUDA_SCALAR_H
@@ -11,7 +12,7 @@
 
 namespace partita_rt::cuda {
 
-/// What a step reads from the host, in device memory.
+/// The values that a step reads from the host, in device memory.
 struct Control {
   float learningRate; ///< Rank::learningRate
   int64_t step;       ///< Rank::step, from 1
@@ -30,7 +31,7 @@ public:
   Scalar(const double *at, double factor = 1) : at(at), factor(factor), type(DType::Float64) {}
   Scalar(const int64_t *at, double factor = 1) : at(at), factor(factor), type(DType::Int64) {}
 
-  /// The key of a parameter's stochastic rounding (init.h: roundingKey).
+  /// Makes the key of a parameter's stochastic rounding (init.h: roundingKey).
   static Scalar roundingKey(const Control *control, int64_t parameter,
                             const float *applied = nullptr) {
     Scalar key(applied, double(parameter));
@@ -57,7 +58,7 @@ private:
   const Control *control = nullptr;
 };
 
-/// An integer, or one in device memory.
+/// An integer constant, or an integer in device memory.
 class Whole {
 public:
   template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
@@ -99,10 +100,11 @@ struct DropoutAt {
   DropoutAt(double ratio, int64_t id, Whole key) : ratio(ratio), id(id), key(key) {}
 };
 
-/// The number of an element: that of a micro-batch's first element plus that of a shard's within it.
+/// The number of an element: that of a micro-batch's first element plus that of a shard's first
+/// element within it.
 struct ElementAt {
   Whole micro;
-  int64_t elements; ///< of a micro-batch
+  int64_t elements; ///< per micro-batch
   Whole first;
   ElementAt(int64_t first) : micro(0), elements(0), first(first) {}
   ElementAt(const int64_t *micro, int64_t elements)

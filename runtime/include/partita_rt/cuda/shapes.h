@@ -1,6 +1,7 @@
-// The numbers of blocks and threads of a kernel's launch, and its scratch memory: functions only of the
-// operands' shapes, never of the device, so that every GPU computes the same sums in the same order. Sizes are chosen for the 132 multiprocessors of an H100 or H200. The
-// compiler reads the scratch sizes for its ledger.
+// The grid, the block and the scratch memory of a kernel's launch: functions of the operands'
+// shapes alone, never of the device, so that every GPU computes the same sums in the same order.
+// Sizes are chosen for the 132 multiprocessors of an H100 or H200. The compiler reads the scratch
+// sizes for its ledger.
 
 #ifndef PARTITA_RT_CUDA_SHAPES_H
 #define PARTITA_RT_CUDA_SHAPES_H
@@ -10,13 +11,13 @@
 
 namespace partita_rt::cuda {
 
-/// Elements that a thread handles side by side: 16 bytes of a 16-bit type, twice as many of float.
-/// One number for all types, so that a kernel's order of additions does not depend on the storage type.
+/// Elements that a thread handles at once: 16 bytes of a 16-bit type, twice as many of float. The
+/// same for all types, so that a kernel's order of additions does not depend on the storage type.
 constexpr int kPack = 8;
 /// Packs of a row that a thread keeps in registers.
 constexpr int kHeldPacks = 4;
 constexpr int kWarp = 32;
-constexpr int kMostRowThreads = 512; ///< of a row: leaves each 128 registers
+constexpr int kMostRowThreads = 512; ///< per row; leaves each thread 128 registers
 constexpr int kMultiprocessors = 132;
 
 PARTITA_RT_HOST_DEVICE constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -24,13 +25,13 @@ PARTITA_RT_HOST_DEVICE constexpr int64_t least(int64_t a, int64_t b) { return a 
 PARTITA_RT_HOST_DEVICE constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 PARTITA_RT_HOST_DEVICE constexpr int64_t aligned(int64_t bytes) { return ceilDiv(bytes, 16) * 16; }
 
-/// Threads of a row, a multiple of a warp, and rows of a block.
+/// The threads per row, a multiple of a warp, and the rows per block.
 struct RowShape {
   int threads, rows;
   bool held; ///< the row fits into its threads' registers
 };
 
-/// A row that one warp can hold has one warp, and needs no barrier.
+/// Gives a row that one warp can hold a single warp, so it needs no barrier.
 constexpr RowShape rowShape(int64_t width, int held, int rowsOfWarps) {
   int64_t packs = ceilDiv(width, kPack), warps = ceilDiv(packs, held * kWarp);
   int threads = int(least(most(warps, 1) * kWarp, kMostRowThreads));
@@ -38,27 +39,28 @@ constexpr RowShape rowShape(int64_t width, int held, int rowsOfWarps) {
 }
 constexpr RowShape forwardShape(int64_t width) { return rowShape(width, kHeldPacks, 4); }
 
-/// The same in a norm's backward pass, which also keeps two sums of each: 2, or 3 where one warp
-/// then has the row.
+/// The number of packs per thread in a norm's backward pass, which also keeps two sums per pack: 2,
+/// or 3 if one warp can then hold the row.
 constexpr int heldPacksBackward(int64_t width) {
   return ceilDiv(width, kPack * kWarp) == 3 ? 3 : 2;
 }
-constexpr int kRowsBackward = 8; ///< of a block, where each has one warp
+constexpr int kRowsBackward = 8; ///< per block, if each row has one warp
 constexpr RowShape backwardShape(int64_t width) {
   return rowShape(width, heldPacksBackward(width), kRowsBackward);
 }
 
-/// Blocks of a norm's backward pass, each of which computes one partial sum of every parameter's
-/// gradient: as many as run at once, 512 threads per multiprocessor, so that there is little to add
-/// up. The sums of a row too wide to be held are computed by columnSum's blocks.
+/// The blocks of a norm's backward pass, each of which computes one partial sum of every
+/// parameter's gradient: as many as run at once, 512 threads per multiprocessor, so that few
+/// partial sums remain to be added. columnSum's blocks compute the sums of a row too wide to be
+/// held.
 constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
   RowShape shape = backwardShape(width);
   int64_t resident = 512 / (shape.threads * shape.rows);
   return least(ceilDiv(rows, shape.rows), kMultiprocessors * most(resident, 1));
 }
 
-/// Column sums: a block has 32 packs of columns and 8 rows at a time. Partial sums are added by
-/// blocks of 4 packs, a line of memory, and 64 partial sums at a time: there are few of them, and a
+/// Column sums: a block handles 32 packs of columns and 8 rows at a time. Partial sums are added by
+/// blocks of 4 packs, a cache line, and 64 partial sums at a time: there are few of them, and a
 /// launch is bound by memory latency, not by bandwidth.
 constexpr int kColumnPacks = 32, kColumnRows = 8;
 constexpr int kPartPacks = 4, kPartRows = 64;
@@ -70,17 +72,17 @@ constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
 constexpr int64_t columnSumScratch(int64_t rows, int64_t width) {
   return columnBlocks(rows, width) * width * 4;
 }
-/// Scratch of layerNormBackward and rmsNormBackward, which compute this many of dweight, dbias and the
-/// sums of dx: all up to the last one.
+/// Scratch of layerNormBackward and rmsNormBackward. `arrays` counts dweight, dbias and the sums of
+/// dx up to the last one that is computed.
 constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t arrays) {
   bool held = backwardShape(width).held;
   int64_t parts = held ? normBackwardBlocks(rows, width) : columnBlocks(rows, width);
   return arrays * parts * width * 4;
 }
 
-/// Elements of a block of squareSum, the CPU's number.
+/// Elements per block of squareSum, as on the CPU.
 constexpr int64_t kWholeBlock = 4096;
-/// Its scratch memory for n elements.
+/// Scratch of squareSum for n elements.
 constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 8; }
 
 /// Scratch of an emitted kernel that adds up this many squares per element, for n elements.
@@ -88,8 +90,8 @@ constexpr int64_t updateSquaresScratch(int64_t n, int64_t sums) {
   return ceilDiv(n, kWholeBlock) * sums * 8;
 }
 
-/// Sums of rows by number (embeddingBackward, takeBackward): the rows that a block sorts, and the rows
-/// of a tile of sums, whose threads have a pack of columns each.
+/// Sums of rows by number (embeddingBackward, takeBackward): the rows that a block sorts, and the
+/// rows per tile of sums, whose threads have a pack of columns each.
 constexpr int64_t kSortBlock = 2048, kSumTile = 64;
 constexpr int kSumThreads = 128;
 /// Scratch of embeddingBackward for n ids, and of takeBackward for n ids in all its tables.
@@ -103,12 +105,13 @@ constexpr int64_t kProductsWorkspace = 32 << 20;
 /// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), if it is used.
 constexpr int64_t kAttentionWorkspace = 512 << 20;
 
-/// Types that cuBLASLt multiplies: A and B of one type, C of that or float.
+/// Returns true for types that cuBLASLt multiplies directly: A and B of one type, C of that type or
+/// float.
 constexpr bool isDirect(DType a, DType b, DType c) {
   return a == b && (c == a || c == DType::Float32);
 }
-/// Scratch of gemm, gemmBias and gemmBatched, C[m, n] with a sum over k: nothing if isDirect, else the
-/// operands (of one matmul of the batch) in float. A bias of another type than C's adds a copy.
+/// Scratch of gemm, gemmBias and gemmBatched, C[m, n] with a sum over k: nothing if isDirect, else
+/// the operands (of one matmul of the batch) in float. A bias whose type is not C's adds a copy.
 constexpr int64_t gemmScratch(DType a, DType b, DType c, int64_t m, int64_t n, int64_t k) {
   if (isDirect(a, b, c))
     return 0;
@@ -126,7 +129,7 @@ constexpr int64_t gemmBiasGradScratch(int64_t sums, int64_t k) {
   return most(columnSumScratch(k, sums), aligned(sums * 4));
 }
 
-/// Elements between the rows of a classifier's logits: rows begin at 16-byte addresses.
+/// Elements between the rows of a classifier's logits, so that rows begin at 16-byte addresses.
 constexpr int64_t classifierStride(int64_t vocabulary) { return ceilDiv(vocabulary, 8) * 8; }
 
 } // namespace partita_rt::cuda

@@ -1,5 +1,5 @@
-// Where a kernel runs, which memory it may use besides its operands, and how it reports an invalid
-// index. Needs no CUDA header.
+// The stream that a kernel runs on, the memory it may use besides its operands, and how it reports
+// an invalid index. Needs no CUDA header.
 
 #ifndef PARTITA_RT_CUDA_STREAM_H
 #define PARTITA_RT_CUDA_STREAM_H
@@ -10,8 +10,8 @@ struct CUstream_st;
 
 namespace partita_rt::cuda {
 
-/// An invalid token or label. Kernels cannot throw: the first one to find such an index writes it here
-/// (memory that host and device share) and treats it as another rank's.
+/// An invalid token or label. Kernels cannot throw: the first one to find such an index writes it
+/// here (memory that host and device share) and treats the index as another rank's.
 struct Fault {
   enum Kind : uint32_t { None, EmbeddingId, TakeIndex, Label };
   uint32_t kind;
@@ -21,24 +21,25 @@ struct Fault {
   int64_t bound;    ///< exclusive upper bound
 };
 
-/// Throws Error, with the CPU kernels' message, if there is a fault. The host calls it when it waits for
-/// a step's results anyway. It reports an arbitrary one of several faults.
+/// Throws Error, with the CPU kernels' message, if there is a fault. The host calls it when it
+/// waits for a step's results anyway. Of several faults it reports an arbitrary one.
 void check(const Fault &fault);
 
 class Products;
 class FusedAttention;
 class KernelTimes;
 
-/// A stream and its resources. Kernels of one stream run in order, so they share one scratch region: its
-/// size must be the max of what shapes.h announces for the calls made, and it is 16-byte aligned. A kernel that needs more throws Error before it is launched.
+/// A stream and its resources. Kernels of one stream run in order, so they share one scratch
+/// region, 16-byte aligned: its size must be the max of what shapes.h announces for the calls made.
+/// A kernel that needs more throws Error before it is launched.
 struct Stream {
   CUstream_st *handle = nullptr; ///< a cudaStream_t
   Fault *fault = nullptr;
   void *scratch = nullptr;
   int64_t scratchBytes = 0;
   Products *products =
-      nullptr; ///< matmuls on this stream: cuBLASLt, its workspace, algorithms
-  FusedAttention *attention = nullptr; ///< attention by cuDNN where it can; null: own kernels
+      nullptr; ///< cuBLASLt on this stream, with its workspace and algorithms
+  FusedAttention *attention = nullptr; ///< attention by cuDNN where supported; null: own kernels
   KernelTimes *times = nullptr;        ///< called around each launch; null: no timing
 };
 

@@ -11,7 +11,7 @@
 
 namespace partita_rt::cuda {
 
-/// The address of a __device__ constant.
+/// Returns the address of a __device__ constant.
 template <typename T> const T *deviceConstant(const T &constant) {
   void *at = nullptr;
   if (cudaError_t error = cudaGetSymbolAddress(&at, constant); error != cudaSuccess)
@@ -24,15 +24,15 @@ template <typename T, size_t N> const T *deviceTable(const T (&table)[N]) {
 
 //===-- Tables of tensors (tensors.h) -------------------------------------------------------===//
 
-/// Elements of a block of work on a tensor.
+/// Elements per block of work on a tensor.
 constexpr int64_t kTensorBlock = kWholeBlock;
 
-/// A table as kernels see it, with consecutive numbers for all tensors' blocks:
+/// A table as kernels see it, with the blocks of all tensors numbered consecutively:
 ///
 ///     static __device__ const TensorTable kUpdatesOnDevice(kUpdates);
 template <int kColumns, size_t kRows> struct TensorTable {
   TensorRow<kColumns> rows[kRows];
-  int64_t firstBlocks[kRows + 1]; ///< of each row; the last one is the number of all blocks
+  int64_t firstBlocks[kRows + 1]; ///< per row; the last one is the number of all blocks
 
   constexpr explicit TensorTable(const TensorRow<kColumns> (&table)[kRows]) : rows(), firstBlocks() {
     for (size_t i = 0; i < kRows; ++i) {

@@ -12,8 +12,8 @@
 //     updateElements(stream, n, adamw_step{rate, t, ...}, updated(p), updated(m), updated(v),
 //     each(g));
 //
-// What is computed in double is the same for all elements: one thread of a block computes it, and the
-// block has kUpdatePacks packs per thread to amortize this; its pow(x, t) is power(x, t). A
+// Values computed in double are the same for all elements: one thread of a block computes them, and
+// the block has kUpdatePacks packs per thread to amortize this; its pow(x, t) is power(x, t). A
 // pack has four elements, a 16-byte access of floats. Memory moved: each operand read and written
 // once.
 
@@ -36,8 +36,8 @@ constexpr int64_t kUpdateBlock = int64_t(kElementwiseThreads) * kUpdatePack * kU
 static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum");
 static_assert(kUpdateBlock == kTensorBlock, "and one of a table's tensor");
 
-/// base to the power of a step's number, by squaring: a dozen multiplications with IEEE rounding, while
-/// a block's threads would wait microseconds for pow of doubles. Other exponents use pow.
+/// Raises base to the power of a step's number by squaring: a dozen multiplications with IEEE
+/// rounding. A block's threads would wait microseconds for pow of doubles. Other exponents use pow.
 PARTITA_RT_HOST_DEVICE inline double power(double base, double exponent) {
   if (!(exponent >= 0 && exponent <= 0x1p31 && exponent == floor(exponent)))
     return pow(base, exponent);
@@ -59,7 +59,7 @@ __device__ void updatePack(const Element &element, int64_t first, int count, Pac
   (packs.storeResult(count), ...);
 }
 
-/// Elements [begin, begin + kUpdateBlock) of a tensor of n.
+/// Updates elements [begin, begin + kUpdateBlock) of a tensor of n.
 template <typename Element, typename... Operands>
 __device__ void updateBlock(const Element &element, int64_t n, int64_t begin,
                             Operands... operands) {
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 
 inline LoopNest<1> updateNest(int64_t n) { return {{n}, ceilDiv(n, kUpdatePack)}; }
 
-/// element(i, value, states..., gradient) for all n elements.
+/// Calls element(i, value, states..., gradient) for all n elements.
 template <typename Step, typename... Operands>
 void updateElements(const Stream &stream, int64_t n, const Step &step,
                     const Operands &...operands) {
@@ -99,9 +99,9 @@ void updateElements(const Stream &stream, int64_t n, const Step &step,
 //     updateAll(stream, tensorRows(kUpdates, kUpdatesOnDevice, 0, 148), {adamw_step{rate, ...}},
 //               updated(p), updated(m), updated(v), each(g));
 //
-// One launch, with as many blocks as the GPU runs at a time: each prepares all steps once and handles
-// every gridDim.x-th block of the rows, whose tensor it searches from that of its last block on. An
-// element is computed as by updateElements. Memory moved: as there.
+// One launch, with as many blocks as the GPU runs at a time: each prepares all steps once and
+// handles every gridDim.x-th block of the rows. It searches for a block's tensor from that of its
+// previous block on. An element is computed as by updateElements. Memory moved: as there.
 
 /// Blocks that a multiprocessor runs at a time: 48 registers per thread.
 constexpr int kUpdateBlocks = 5;
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, kUpdateBlocks)
   }
 }
 
-/// element(i, value, states..., gradient) for all elements of all rows.
+/// Calls element(i, value, states..., gradient) for all elements of all rows.
 template <typename Step, int kColumns, typename... Operands>
 void updateAll(const Stream &stream, const DeviceRows<kColumns> &rows,
                std::initializer_list<Step> steps, const Operands &...bases) {
@@ -203,11 +203,11 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     double all = blockSum<kElementwiseThreads>(sums[sum]);
     if (threadIdx.x == 0)
       partials[int64_t(blockIdx.x) * kSums + sum] = all;
-    __syncthreads(); // the space of the next one
+    __syncthreads(); // before the next one reuses the space
   }
 }
 
-/// One block per sum, in one order.
+/// Adds each sum with one block, in a fixed order.
 template <int kSums>
 __global__ void __launch_bounds__(kElementwiseThreads)
     addSquareBlocks(double *sums, const double *partials, int64_t blocks) {
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     sums[blockIdx.x] = mine;
 }
 
-/// sums[kSums] over all n elements of what element(i, sums, values...) adds. Scratch:
+/// sums[kSums]: the totals over all n elements of what element(i, sums, values...) adds. Scratch:
 /// updateSquaresScratch(n, kSums).
 template <int kSums, typename Step, typename... Operands>
 void sumSquares(const Stream &stream, double *sums, int64_t n, const Step &step,
