@@ -1,5 +1,5 @@
-// The kernel of AdamW as emitted programs have it (partita compile --optimizer adamw), for the
-// measurements that have no program around it.
+// The AdamW kernel of emitted programs (partita compile --optimizer adamw), for measurements
+// without a program.
 
 #ifndef PARTITA_BENCH_ADAMW_H
 #define PARTITA_BENCH_ADAMW_H

@@ -1,4 +1,4 @@
-"""What the benchmarks share: where things are, running a child with its peak memory, medians, and
+"""Shared by the benchmarks: locations, running a child and measuring its peak memory, medians, and
 the description of the machine. Standard library only; the peers run in the virtual environment."""
 
 import json
@@ -34,19 +34,19 @@ class Finished:
         self.output, self.seconds, self.processor, self.peak = output, seconds, processor, peak
 
 
-# What would keep a system's libraries from choosing the kernels that suit the processor.
+# Variables that would keep a system's libraries from choosing the best kernels for the processor.
 PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE",
         "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 
 
 def unpinned():
-    """The environment without the variables that pin kernels."""
+    """Returns the environment without the variables that pin kernels."""
     return {name: value for name, value in os.environ.items() if name not in PINS}
 
 
 def run(command, environment=None):
-    """Runs to the end; a failure ends the benchmark with the child's own message. `peak` is the
-    largest of the child and of what it has waited for, not their sum."""
+    """Runs to the end; a failure ends the benchmark with the child's own message. `peak` is the max
+    over the child and the processes it has waited for, not their sum."""
     with tempfile.TemporaryFile("w+") as output:
         start = time.perf_counter()
         child = subprocess.Popen(command, stdout=output,
@@ -66,7 +66,7 @@ def median(values):
 
 
 def spread(values):
-    """Half the distance of the quartiles over the median: how quiet the machine was."""
+    """Returns half the interquartile range over the median: how quiet the machine was."""
     if len(values) < 4:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4)
@@ -78,7 +78,7 @@ def mebibytes(count):
 
 
 def machine():
-    """Model, cores, memory and versions, as one line of text."""
+    """Returns model, cores, memory and versions, as one line of text."""
     cpu = "unknown CPU"
     with open("/proc/cpuinfo") as file:
         for line in file:

@@ -1,5 +1,6 @@
-// The update of a rank beside a plain copy of as many bytes (bench/host_adam runs it): every thread
-// is a rank with arrays of its own, as where ranks are threads. Prints one JSON line.
+// Compares the update of a rank with a plain copy of as many bytes (bench/host_adam runs it): every
+// thread is a rank with its own arrays, as in programs whose ranks are threads. Prints one JSON
+// line.
 //
 //   partita_rt_bench_adam THREADS ELEMENTS REPEATS
 
@@ -22,7 +23,7 @@ using namespace partita_rt;
 
 namespace {
 
-/// Memory as a run's (cpu/launch.cpp): huge pages where the system has them.
+/// Memory like a run's (cpu/launch.cpp): huge pages if the system has them.
 class Array {
 public:
   Array(int64_t n, float value) : bytes(size_t(n) * 4) {
@@ -49,24 +50,24 @@ struct RankArrays {
         staging(stagingElements(Home::Device, kTile), 0.0f) {
     rank.transfers = &engine;
   }
-  static constexpr int64_t kTile = 1 << 18; // lib/Lower/Kernels/Updates.cpp
+  static constexpr int64_t kTile = 1 << 18; // as in lib/Lower/Kernels/Updates.cpp
   Array p, m, v, g, staging;
   TransferEngine engine;
   Rank rank;
 };
 
-/// Plain, and hidden from the optimizer's eye for memcpy.
+/// Copies with a plain loop, which the optimizer must not turn into memcpy.
 __attribute__((noinline, optimize("no-tree-loop-distribute-patterns"))) void
 copyLoop(float *__restrict to, const float *__restrict from, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     to[i] = from[i];
 }
 
-/// Wall seconds until all ranks have done it, the least of the repeats.
+/// Returns the wall seconds until all ranks are done, the minimum over the repeats.
 double seconds(std::vector<std::unique_ptr<RankArrays>> &ranks, int repeats,
                const std::function<void(RankArrays &)> &body) {
   std::vector<double> times;
-  for (int repeat = 0; repeat <= repeats; ++repeat) { // the first touches the pages
+  for (int repeat = 0; repeat <= repeats; ++repeat) { // the first one touches the pages
     auto begin = std::chrono::steady_clock::now();
     std::vector<std::thread> threads;
     for (auto &arrays : ranks)

@@ -1,5 +1,5 @@
 // Rates of the runtime's kernels on one core, at the sizes of a 6-layer, 384-wide GPT-2 with batch
-// 8 x 256 (bench/kernels runs it). GEMM first: it is the yardstick of attention.
+// 8 x 256 (bench/kernels runs it). GEMM comes first, as the yardstick for attention.
 
 #include "adamw.h"
 #include <partita_rt/partita_rt.h>
@@ -16,7 +16,8 @@ extern "C" void openblas_set_num_threads(int);
 
 namespace {
 
-/// CPU time of this thread, best of several runs: other processes only ever make it longer.
+/// Returns this thread's CPU time. Callers take the best of several runs, since other processes can
+/// only slow a run down.
 double now() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

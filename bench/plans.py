@@ -1,4 +1,5 @@
-"""What random_plans and random_pipelines share: the models, random options of a plan, data, and what a refusal has to look like."""
+"""Shared by random_plans and random_pipelines: the models, random options of a plan, data, and the form of a valid refusal.
+"""
 
 import array
 import csv
@@ -36,7 +37,7 @@ def model_options(name, batch=12):
 
 
 def draw_options(rng, mesh, micro_batches=(2, 3), accumulate=0.5):
-    """Options of a plan on a mesh; the same for the same state of `rng`."""
+    """Draws options of a plan on a mesh; the same for the same state of `rng`."""
     options = []
 
     def maybe(chance, *words):
@@ -72,7 +73,7 @@ def draw_options(rng, mesh, micro_batches=(2, 3), accumulate=0.5):
 
 
 def replaced(options, name, *words):
-    """The options with other words for one and its value."""
+    """Returns the options with one option and its value replaced by other words."""
     at = options.index(name)
     return options[:at] + list(words) + options[at + 2:]
 
@@ -82,7 +83,7 @@ def partita(*words):
 
 
 def refusal(done):
-    """The reason of a well-formed refusal, or None."""
+    """Returns the reason of a well-formed refusal, or None."""
     errors = [line for line in done.stderr.splitlines() if "error: " in line]
     if done.returncode != 1 or len(errors) != 1 or not LOCATED.match(errors[0]):
         return None
@@ -104,8 +105,8 @@ def write_tokens(path):
 
 
 def columns(family, rows):
-    """Random columns for a model of test/Data/families: name, shape of a row, values. Masks have holes at the end of every fourth row,
-    and every second token of a masked model has no label."""
+    """Makes random columns for a model of test/Data/families: name, shape of a row, values. Masks have holes at the end of
+    every fourth row, and every second token of a masked model has no label."""
     rng = random.Random(7)
     tokens, decoded = 8, 4
     if family == "vit":
@@ -135,7 +136,7 @@ def write_columns(path, family, rows):
 
 
 def train(model, mesh, options, data, folder):
-    """Three steps of a program; its log is FOLDER/log.csv."""
+    """Runs three steps of a program; its log is FOLDER/log.csv."""
     folder.mkdir(exist_ok=True)
     done = partita("compile", model, *options, "--mesh", mesh, "-o", folder / "program")
     if done.returncode == 0:
@@ -145,8 +146,8 @@ def train(model, mesh, options, data, folder):
 
 
 def compare_runs(programs, data, tolerance):
-    """Of two programs, each (model, mesh, options, folder): None if their losses have the same bits, how they differ if they differ by more
-    than `tolerance`, else an empty text."""
+    """Compares two programs, each (model, mesh, options, folder): returns None if their losses have the same bits, the
+    difference if it exceeds `tolerance`, else ""."""
     found = []
     for model, mesh, options, folder in programs:
         done = train(model, mesh, options, data, folder)

@@ -1,14 +1,14 @@
-// Attention on a GPU, by own kernels and by cuDNN, if it is there: first, on small shapes, its
+// Attention on a GPU, with own kernels and with cuDNN, if present. First, on small shapes: the
 // distance from the float kernel, which must be that of 16-bit roundings, and whether a second call
-// gives the same bits; then time and TFLOP/s, forward and backward, of GPT-2's and LLaMA's shapes.
-// Needs nvcc, a driver and runtime/ alone; begun as bench/gpu/attention [DEVICE].
+// gives the same bits. Then time and TFLOP/s, forward and backward, for GPT-2's and LLaMA's shapes.
+// Needs only nvcc, a driver and runtime/; run as bench/gpu/attention [DEVICE].
 //
 //   make -C runtime/cuda OUT=$PWD/lib ARCH=sm_90
 //   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention \
 //     bench/gpu/attention.cu lib/libpartita_rt_cuda_sm_90.a -ldl
 //
-// Work is counted as FlashAttention's benchmarks do: 4 b h s s d operations forward, half of it
-// causal, backward 2.5 times as many, although the own dQ's launch makes 3.5 of them.
+// Work is counted as in FlashAttention's benchmarks: 4 b h s s d operations forward, half of it if
+// causal, backward 2.5 times as many, although our separate launch for dQ makes it 3.5.
 
 #include "bench.cuh"
 #include "cuda/attention/fused_attention.h"
@@ -30,7 +30,7 @@ template <typename T> struct Array {
     check(cudaMalloc(&data, size_t(n) * sizeof(T)), "cudaMalloc");
   }
   Array(int64_t n, uint64_t seed) : Array(n) {
-    randomize(data, n, seed, 3.4641016f); // of variance 1
+    randomize(data, n, seed, 3.4641016f); // variance 1
   }
   Array(const Array &) = delete;
   ~Array() { cudaFree(data); }
@@ -41,7 +41,7 @@ template <typename T> struct Array {
   }
 };
 
-/// One call's operands, q, k and v apart.
+/// The operands of one call, q, k and v separate.
 template <typename T> struct Call {
   AttentionShape a;
   int64_t kvHeads = a.heads / a.groups, d = a.headDim;
@@ -73,7 +73,7 @@ template <typename T> struct Call {
   }
 };
 
-/// The largest distance from the float kernel's numbers, in relation to the largest of them.
+/// Returns the max distance from the float kernel's numbers, relative to the largest of them.
 template <typename T> double distance(const Array<T> &actual, const Array<float> &wanted) {
   std::vector<T> x = actual.onHost();
   std::vector<float> y = wanted.onHost();
@@ -116,7 +116,7 @@ bool compare(const char *type, const AttentionShape &shape, double rounding,
   return good;
 }
 
-/// Milliseconds, the median of several.
+/// Returns the median of several runs in milliseconds.
 template <typename Body> double milliseconds(Body body) {
   constexpr int kWarmup = 5, kTurns = 21;
   cudaEvent_t begin, end;

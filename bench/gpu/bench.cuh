@@ -1,4 +1,4 @@
-// What the benchmarks of single kernels share: calls of CUDA that must succeed, random operands.
+// Shared by the benchmarks of single kernels: checked CUDA calls, random operands.
 
 #ifndef PARTITA_BENCH_GPU_BENCH_CUH
 #define PARTITA_BENCH_GPU_BENCH_CUH
@@ -19,7 +19,7 @@ inline void check(cudaError_t error, const char *what) {
   exit(1);
 }
 
-/// Uniform numbers in an interval of that width around 0, of bfloat16: the same ones for every
+/// Fills with uniform bfloat16 numbers in an interval of that width around 0, the same for every
 /// type.
 template <typename T>
 __global__ void randomizeElements(T *x, int64_t n, uint64_t seed, float width) {

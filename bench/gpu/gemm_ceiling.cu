@@ -1,22 +1,22 @@
-// The matrix products of a model's training step and nothing else, back to back by cuBLASLt, each
-// by the fastest of its suggestions: what the whole step is measured against. bfloat16; one JSON
-// line with milliseconds, tokens/s and TFLOP/s.
+// The matmuls of a model's training step and nothing else, back to back on cuBLASLt, each with the
+// fastest of its suggestions: an upper bound for the full step. bfloat16; prints one JSON line with
+// milliseconds, tokens/s and TFLOP/s.
 //
 //   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the products of a layer, forward;
 //   the head is VOCABULARYxWIDTH
 //
-// What is in it: per weight the product forward and two backward, once per layer, and the head's.
-// What is not: attention's own products, and what a product's kernel does beside it. A step of
-// Partita's has bias, GELU, residuals and bias gradients as epilogues of these same products; here
-// they are plain, which costs a product nothing and a step something.
+// Included: per weight, the forward matmul and two backward ones, once per layer, and the head's.
+// Excluded: attention's own matmuls, and anything else that a matmul's kernel does. A step of
+// Partita has bias, GELU, residuals and bias gradients as epilogues of these same matmuls; here
+// they are plain, which saves the step's time but not a matmul's.
 //
-// As much as possible is in their favour. Leading dimensions are multiples of 8, and so are the
-// head's extents, which tensor cores are at their best with: GPT-2's 50257 columns are multiplied
-// as 50264 and counted as what they are (Partita multiplies 50256 and 1). The head's logits are
-// made of all tokens at once, as far as they fit, and its weight is the embedding's table. All
-// layers share their operands, so a small weight may still be in the cache.
+// Everything possible is in their favour. Leading dimensions are multiples of 8, and so are the
+// head's extents, which suits tensor cores best: GPT-2's 50257 columns are multiplied as 50264 and
+// counted as 50257 (Partita multiplies 50256 and 1). The head's logits are computed for all tokens
+// at once, as far as they fit, and its weight is the embedding's table. All layers share their
+// operands, so a small weight may still be in the cache.
 //
-// Operands are random numbers that no product overwrites: a GPU that multiplies infinities or NaNs
+// Operands are random numbers that no matmul overwrites: a GPU that multiplies infinities or NaNs
 // draws less power, and its clocks are higher.
 
 #include "bench.cuh"
@@ -33,7 +33,7 @@ using namespace partita_rt::cuda;
 
 namespace {
 
-/// Rows of logits that are made at once: 6.6 GB of them, and as much of their gradients.
+/// Rows of logits per matmul: 6.6 GB of logits, and as much of their gradients.
 constexpr int64_t kHeadRows = 65536;
 
 int64_t padded(int64_t columns) { return classifierStride(columns); }
@@ -54,7 +54,8 @@ struct Matrix {
   }
 };
 
-/// Operands, which stay as they are, and results: of as many elements as the largest layer's.
+/// Operands, which are never overwritten, and results: each with as many elements as the largest
+/// layer's.
 struct Step {
   int64_t tokens = 0, layers = 0;
   std::vector<Layer> block;
@@ -81,7 +82,7 @@ struct Step {
     }
   }
 
-  /// y = x w, and of the backward pass dx = dy w^T, dw = x^T dy.
+  /// Computes y = x w, and for the backward pass dx = dy w^T, dw = x^T dy.
   void multiply(const Stream &stream, Layer l) const {
     int64_t in = padded(l.in), out = padded(l.out);
     gemm(stream, Trans::No, Trans::No, tokens, l.out, l.in, 1.0f, x.at, in, w.at, out, 0.0f, y.at,
@@ -92,7 +93,7 @@ struct Step {
          dw.at, out);
   }
 
-  /// The same with w as the embedding has it, transposed, and whole packs of the vocabulary; later
+  /// Does the same with w transposed, as in the embedding, and full packs of the vocabulary; later
   /// rows add to dw.
   void multiplyHead(const Stream &stream) const {
     int64_t in = padded(head.in), out = padded(head.out);
@@ -143,7 +144,7 @@ Step read(int argc, char **argv) {
   return step;
 }
 
-/// Infinities in a result are some in operands: then the time says nothing.
+/// Fails on infinities in a result: operands then contain some, and the time is meaningless.
 void checkFinite(const Matrix &matrix, const char *name) {
   std::vector<BFloat16> some(size_t(std::min<int64_t>(matrix.size, 1 << 20)));
   check(cudaMemcpy(some.data(), matrix.at, some.size() * sizeof(BFloat16), cudaMemcpyDeviceToHost),

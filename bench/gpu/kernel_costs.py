@@ -1,7 +1,7 @@
-"""What each kernel of a training step computes and moves, from its launch's arguments: elements, bytes, FLOPs.
+"""The work and traffic of each kernel of a training step, from its launch's arguments: elements, bytes, FLOPs.
 
-A row of KERNELS is a kernel's name without template arguments. The shapes are those of the launch, bytes what has to be read and
-written once; what stays in a cache for the next kernel is counted as if it did not.
+Each row of KERNELS is a kernel's name without template arguments. The shapes are those of the launch; bytes
+are what must be read and written once, even if it stays in a cache for the next kernel.
 """
 
 import dataclasses
@@ -33,12 +33,12 @@ class Launch:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     def first_type(self):
-        """Bytes of an element of the first template argument."""
+        """Returns the bytes per element of the first template argument."""
         return SIZES[top_level(self.instance)[0]]
 
 
 def top_level(text):
-    """Template arguments, split at the outermost commas."""
+    """Splits template arguments at the outermost commas."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "<(") - (letter in ">)")
@@ -62,7 +62,7 @@ def operands_of(launch):
     return [Operand(each) for each in top_level(launch.instance) if "::Operand<" in each]
 
 
-# Emitted kernels, and those without neighbours.
+# Emitted kernels, and elementwise ones.
 
 def map_sizes(launch):
     loops = int(top_level(launch.instance)[1])
@@ -105,7 +105,7 @@ def elementwise_bytes(launch):
 
 def norm_backward_bytes(launch):
     rows, width = launch[3][4:6]
-    reads = 2 + (launch[5] == 1)  # dy, x, and dx where it is added to
+    reads = 2 + (launch[5] == 1)  # dy, x, and dx if it is added to
     return rows * width * launch.first_type() * (reads + 1) + 8 * rows + 4 * launch[2] * launch.grid[0] * width
 
 
@@ -113,7 +113,7 @@ FORWARD_SHAPE, BACKWARD_SHAPE = 17, 34  # words before the shape in Forward and 
 
 
 def attention_shape(launch, first):
-    """(batch * heads, sequence, keys, dim, groups, causal) of the call's AttentionShape."""
+    """Returns (batch * heads, sequence, keys, dim, groups, causal) from the call's AttentionShape."""
     batch, heads, sequence, keys, dim, value_dim, groups, flags = launch[0][first:first + 8]
     plan = int(re.search(r"GroupPlan<(\d+)", launch.instance)[1])
     if {dim, value_dim} != {plan}:
@@ -122,7 +122,7 @@ def attention_shape(launch, first):
 
 
 def attention_flops(first, products):
-    """Of so many matmuls of queries and keys; causal: half of it, as everywhere."""
+    """Returns the FLOPs of a number of matmuls of queries and keys; if causal half of them, as everywhere."""
     def flops(launch):
         heads, sequence, keys, dim, _, causal = attention_shape(launch, first)
         return products * 2 * heads * sequence * keys * dim / (2 if causal else 1)
@@ -130,7 +130,7 @@ def attention_flops(first, products):
 
 
 def attention_bytes(first, of_queries, of_keys, numbers):
-    """So many arrays of [heads, sequence, dim], of keys, and floats per query."""
+    """Returns the bytes of a number of arrays of [heads, sequence, dim], of keys, and of floats per query."""
     def bytes_(launch):
         heads, sequence, keys, dim, groups, _ = attention_shape(launch, first)
         rows = of_queries * heads * sequence + of_keys * heads // groups * keys
@@ -146,20 +146,21 @@ def scores(first):
 
 
 def pointer(number):
-    """What a pointer's argument is in a trace: memory of its own, aligned to anything."""
+    """Returns the value of a pointer argument in a trace: separate memory, aligned to anything."""
     return number + 1 << 33
 
 
-# What loads give where a loop or a branch depends on it.
+# Values of loads that loops or branches depend on.
 
 def rows_of_updates(launch):
-    """A table of one endless tensor: its first block is 0, all other numbers of both arguments are 2^48."""
+    """Returns a table of one endless tensor: its first block is 0, all other numbers of both arguments are
+    2^48."""
     rows, first_blocks = pointer(0), pointer(1)
     return lambda address: 1 << 16 if rows <= address < pointer(2) and address % 8 == 4 and address != first_blocks + 4 else 0
 
 
 def distinct(launch):
-    """Each id another one: embeddings of random tokens hardly repeat."""
+    """Returns distinct ids: embeddings of random tokens hardly repeat."""
     return lambda address: 1 << 20 | address // 4 & 0x7ffff
 
 
@@ -181,7 +182,7 @@ def update_bytes(launch):
 
 
 def number(*factors):
-    """The product of arguments."""
+    """Returns the product of arguments."""
     def product(launch):
         result = 1
         for factor in factors:
@@ -204,7 +205,7 @@ BLOCK = 4096  # kWholeBlock
 
 KERNELS = {
     "forwardByGroups": attention(FORWARD, FORWARD_SHAPE, products=2, of_queries=2, of_keys=2, numbers=1),
-    # Of five products dQ's kernel has one to itself: scores and their gradients are counted with the keys'.
+    # One of five matmuls is dQ's kernel's alone: scores and their gradients are counted with the keys'.
     "queryGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, products=1, of_queries=4, of_keys=2, numbers=3),
     "keyGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, products=4, of_queries=2, of_keys=4, numbers=2),
     "crossEntropyOfHeldRows": Cost(LOSS, lambda l: l.grid[0] * l[5], lambda l: 2 * l.first_type() * l.grid[0] * l[5]),
@@ -237,7 +238,7 @@ def cost_of(launch):
     return KERNELS[launch.name]
 
 
-# Matmuls, which are cuBLASLt's: no code of theirs is read.
+# Matmuls, which are cuBLASLt's: their code is not read.
 
 def matmul_flops(line):
     m, n, k = line["matmul"]

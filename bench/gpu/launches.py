@@ -1,8 +1,8 @@
-"""What a step of a program launches, and the machine code of its kernels; without a GPU.
+"""The launches of a program's step, and the machine code of its kernels, without a GPU.
 
-The program is built for the simulated GPU (test/Support/simulated), which writes down each launch of the step's graph with its
-arguments and runs none of them, so that batches of any size take a second. Kernels are compiled by nvcc from the same sources;
-both builds' symbols are one text when demangled.
+The program is built for the simulated GPU (test/Support/simulated), which records each launch of the step's graph
+with its arguments and runs none of them, so that batches of any size take a second. Kernels are compiled by nvcc from
+the same sources; both builds' symbols have the same demangled text.
 """
 
 import array
@@ -30,7 +30,7 @@ def call(command, **keys):
 
 
 class Program:
-    """An emitted program for GPUs, OUT/program, and what is made of it in OUT; build: where Partita is built."""
+    """An emitted GPU program, OUT/program, and files made from it in OUT; build: Partita's build folder."""
 
     def __init__(self, out, build):
         self.out, self.build = pathlib.Path(out), pathlib.Path(build)
@@ -46,12 +46,12 @@ class Program:
         call(["g++", f"{self.simulated}.o", *self.libraries, "-lpthread", "-o", self.simulated])
 
     def step(self):
-        """Launches, matmuls, copies and fills of the graph of a step, as test/Support/simulated/record.h has them."""
+        """Returns launches, matmuls, copies and fills of the step's graph, as in test/Support/simulated/record.h."""
         lines, tokens = self.out / "launches", self.out / "tokens.bin"
         tokens.write_bytes(array.array("H", [1]).tobytes() * 2_000_000)
         environment = {**os.environ, "PARTITA_SIMULATED_LAUNCHES": str(lines), "PARTITA_SIMULATED_MEMORY": str(TERABYTE)}
         call([self.simulated, "--data", tokens, "--init", "seed:1", "--steps", 2], env=environment)
-        step = None  # the second step is captured
+        step = None  # the second step is the captured one
         for line in map(json.loads, lines.read_text().splitlines()):
             if "capture" in line and not line["capture"]:
                 break
@@ -68,7 +68,7 @@ class Program:
         return step
 
     def code(self, symbols, arch="sm_90"):
-        """{symbol: Kernel} of kernels, compiled as programs are."""
+        """Returns {symbol: Kernel} of kernels, compiled as programs are."""
         objects = {}
         members = members_of(self.libraries[1])
         for symbol in symbols:
@@ -94,12 +94,12 @@ class Kernel:
 
 
 def plain(symbol):
-    """Without what tells one compiler's symbol from the other's."""
+    """Returns a symbol without the differences between the two compilers."""
     return symbol.strip().removeprefix("void ")
 
 
 def kernels_in(path, wanted):
-    """{symbol: Kernel} of an object's functions with these plain names."""
+    """Returns {symbol: Kernel} of an object's functions with these plain names."""
     dump = list(sass.functions(sass.cuobjdump(path, "--dump-sass")))
     names = dict(zip((name for name, _ in dump), map(plain, sass.demangled(name for name, _ in dump))))
     used = sass.resources(sass.cuobjdump(path, "--dump-resource-usage"))
@@ -111,7 +111,7 @@ def kernels_in(path, wanted):
 
 
 def symbols_of(executable):
-    """{address: plain name}."""
+    """Returns {address: plain name}."""
     found = {}
     for line in call(["nm", "-C", "--defined-only", executable]).splitlines():
         address, _, name = line.split(" ", 2)
@@ -120,7 +120,7 @@ def symbols_of(executable):
 
 
 def members_of(library):
-    """{plain name of a function: the archive's member that has it}."""
+    """Returns {plain name of a function: the archive's member that has it}."""
     found = {}
     for line in call(["nm", "-A", "-C", "--defined-only", library]).splitlines():
         if match := re.match(r".*:(\S+\.cu\.o):\S+ [TtWw] (.*)", line):

@@ -1,11 +1,11 @@
-"""llm.c as bench/gpu/compare builds and runs it. Standard library only."""
+"""llm.c, as bench/gpu/compare builds and runs it. Standard library only."""
 
 import os
 import pathlib
 import shutil
 
-# What keeps llm.c (f1e2ace, the last of its repository) from being compiled by CUDA 13, or from being compared: nothing of it is in
-# a step that fits into the GPU's memory. File, what stands there once, what replaces it, why.
+# Obstacles to compiling llm.c (f1e2ace, the last of its repository) with CUDA 13, or to comparing it; none is part of a step
+# that fits into the GPU's memory. File, a text that occurs there once, its replacement, why.
 PATCHES = [
     ("llmc/cuda_utils.cuh",
      "        cudaGetLastError(); // reset the error before the next API call\n"
@@ -24,7 +24,7 @@ LESS_MEMORY = [["-r", 1]]
 
 
 def patch(folder):
-    """Patches the copy in `folder`. What is wrong, or nothing."""
+    """Patches the copy in `folder`. Returns the problem, or nothing."""
     for name, old, new, why in PATCHES:
         path = pathlib.Path(folder) / name
         text = path.read_text() if path.exists() else ""
@@ -36,7 +36,8 @@ def patch(folder):
 
 
 def link_names(folder, libraries):
-    """In `folder`, NAME.so for the libraries of Python's wheels, which have only NAME.so.VERSION. nvcc's flags for all of them."""
+    """Makes NAME.so in `folder` for the libraries of Python's wheels, which have only NAME.so.VERSION. Returns nvcc's flags
+    for all of them."""
     flags = []
     for library in libraries:
         if not library.home:
@@ -50,7 +51,7 @@ def link_names(folder, libraries):
 
 
 def build(bench):
-    """(The program, its name in tables), or (None, why not)."""
+    """Returns (the program, its name in tables), or (None, why not)."""
     if not (bench.llmc_sources / "train_gpt2.cu").exists():
         return None, "no sources: --llmc DIR"
     folder = bench.build / "llm.c"

@@ -1,13 +1,13 @@
-// What a training step's matrix products cost by themselves, one row for each: cuBLASLt's first
-// suggestion, its fastest one with the epilogue, the fastest product with kernels of their own for
-// what follows, and TFLOP/s of the better. Of the classifier four vocabularies: as it is, which
-// leaves an odd column over, and padded; its products are compared with two that leave one column
-// to the second. Behind them the kernels that memory bounds: microseconds, and GB/s of what each must
-// read and write.
+// The cost of a training step's matmuls in isolation, one row each: cuBLASLt's first suggestion,
+// its fastest one with the epilogue, the fastest matmul with separate kernels for the epilogue, and
+// TFLOP/s of the better. For the classifier, four vocabularies: the original one, which leaves an
+// odd column over, and padded ones; its matmuls are compared with two that leave one column to the
+// second. Then the memory-bound kernels: microseconds, and GB/s of the bytes that each must read
+// and write.
 //
 //   probe [TOKENS WIDTH VOCABULARY HEAD_ROWS]     (32768 768 50257 4096: GPT-2 124M, 32 x 1,024)
 //
-// Operands are random, of bfloat16; zeros would be faster than what a step multiplies.
+// Operands are random bfloat16 numbers; zeros would be faster than a step's operands.
 
 #include "bench.cuh"
 #include "cuda/products/products.h"
@@ -25,7 +25,7 @@ namespace {
 
 int64_t rows = 32768, width = 768, vocabulary = 50257, headRows = 4096;
 
-/// Of bfloat16; the largest of the operands serves all products.
+/// A bfloat16 matrix; the largest of the operands serves all matmuls.
 struct Matrix {
   BFloat16 *at = nullptr;
   Matrix(int64_t size, uint64_t seed) {
@@ -111,7 +111,7 @@ public:
     }
   }
 
-  /// The classifier's products over a block of rows, with so many columns in memory.
+  /// Runs the classifier's matmuls over a block of rows, with this many columns in memory.
   void head(int64_t columns, int64_t stride, const char *which) {
     double flops = 2.0 * double(headRows) * double(columns) * double(width);
     auto name = [&](const char *what) {
@@ -142,7 +142,7 @@ public:
     head(o.padded, o.padded, " padded to 64");
   }
 
-  /// Norms of all rows, sums of columns, and the cross-entropy of a block of rows.
+  /// Runs norms of all rows, column sums, and the cross-entropy of a block of rows.
   void kernels() {
     Zeros<float> mean(rows), rstd(rows), loss(headRows), dloss(1);
     Zeros<int64_t> labels(headRows);
@@ -176,7 +176,7 @@ private:
   std::unique_ptr<Products> products;
   Operands o;
 
-  /// The median of some runs, each on what the one before left in the caches.
+  /// Measures the median of several runs, each with the caches that the previous one left.
   template <typename Run> void measure(const std::string &name, int64_t bytes, Run run) {
     cudaEvent_t begin, end;
     check(cudaEventCreate(&begin), "cudaEventCreate");
@@ -200,7 +200,7 @@ private:
     fflush(stdout);
   }
 
-  /// Tunes what `run` multiplies, and prints a row. The last choice is the product's own.
+  /// Tunes the matmuls in `run`, and prints a row. The last choice is that of the matmul itself.
   template <typename Run> void time(const std::string &name, double flops, Run run) {
     products->beginRecording();
     run();

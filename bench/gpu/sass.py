@@ -1,4 +1,4 @@
-"""Machine code of GPUs as cuobjdump prints it: functions, innermost loops, registers, where arguments stand."""
+"""GPU machine code as cuobjdump prints it: functions, innermost loops, registers, offsets of arguments."""
 
 import collections
 import os
@@ -15,7 +15,7 @@ class Problem(Exception):
 
 
 def cuobjdump(path, *what):
-    """What cuobjdump prints of an object: CUDA_HOME's, or the PATH's."""
+    """Returns cuobjdump's output for an object; uses CUDA_HOME's, or the PATH's."""
     home = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
     tool = shutil.which(f"{home}/bin/cuobjdump") or shutil.which("cuobjdump")
     if not tool:
@@ -27,14 +27,14 @@ def cuobjdump(path, *what):
 
 
 def demangled(names):
-    """Plain names, as many."""
+    """Returns the demangled names, in the same order."""
     names = list(names)
     done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True)
     return done.stdout.splitlines() if names else []
 
 
 def functions(text):
-    """(mangled name, [(address, instruction)])."""
+    """Returns (mangled name, [(address, instruction)])."""
     for part in text.split("Function : ")[1:]:
         name, *lines = part.splitlines()
         code = [(int(match[1], 16), match[2]) for line in lines
@@ -43,7 +43,8 @@ def functions(text):
 
 
 def loops(code):
-    """Innermost: from the target of a branch back to the branch, without another such branch in it."""
+    """Returns innermost loops: from the target of a branch back to the branch, without another such branch in
+    between."""
     back = []
     for address, text in code:
         match = re.search(r"\bBRA\S* .*?0x([0-9a-f]+)", text)
@@ -68,13 +69,13 @@ def count(body):
 
 
 def resources(text):
-    """{mangled name: (registers, bytes of static shared memory)} of --dump-resource-usage."""
+    """Returns {mangled name: (registers, bytes of static shared memory)} from --dump-resource-usage."""
     found = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:\d+ SHARED:(\d+)", text)
     return {name: (int(registers), int(shared)) for name, registers, shared in found}
 
 
 def parameters(text):
-    """{mangled name: [(offset, size) of each argument]} of --dump-elf."""
+    """Returns {mangled name: [(offset, size) of each argument]} from --dump-elf."""
     found = {}
     for part in re.split(r"\n\.nv\.info\.", text)[1:]:
         name, rest = part.split("\n", 1)

@@ -1,4 +1,4 @@
-"""What instructions on floats and doubles do, for sass_thread.Thread: rounded to nearest, whatever rounding they ask for."""
+"""Executes instructions on floats and doubles for sass_thread.Thread: rounded to nearest, whatever rounding they request."""
 
 import math
 import operator
@@ -52,7 +52,7 @@ def signed(value, bits=32):
 
 
 def number(name, places, read):
-    """An operand: what `read` finds in a place, or a number written out; perhaps negated, or its absolute value."""
+    """Returns an operand: the value that `read` finds, or a literal; possibly negated, or its absolute value."""
     sign, name = (-1.0, name[1:]) if name[0] == "-" else (1.0, name.lstrip("+"))
     absolute, name = name[0] == "|", name.strip("|")
     written = {"INF": math.inf, "QNAN": math.nan}
@@ -62,7 +62,7 @@ def number(name, places, read):
 
 class Floats:
     def real(self, name):
-        """A float, of a register or written out."""
+        """Returns a float, from a register or a literal."""
         return number(name, r"(U?R|c\[|U?RZ)", lambda place: as_float(self.raw(place)))
 
     def double(self, name):
@@ -158,7 +158,7 @@ class Floats:
 
     def do_dsetp(self, i, out, other, a, b, with_):
         a, b = self.double(a), self.double(b)
-        if i.has("MAX") or i.has("MIN"):  # which of both it is
+        if i.has("MAX") or i.has("MIN"):  # which of the two it is
             self.put_predicate(other, False)
             return self.put_predicate(out, a > b if i.has("MAX") else a < b)
         return self.combine(i, out, other, self.compare_reals(i, a, b), with_)

@@ -1,8 +1,9 @@
-"""One thread's way through a kernel's machine code: which instructions it executes, how often.
+"""One thread's path through a kernel's machine code: the instructions it executes, and how often.
 
-Integers, predicates and floats are computed as sm_90 does, so that loops run as often as the launch's arguments and the thread's place
-say. Memory is what the thread itself has stored, else what `memory` says, else 0. Other threads do not exist: a shuffle returns
-the thread's own value, a vote its own predicate, a barrier lets it pass. So branches that data decide go one way.
+Integers, predicates and floats are computed as on sm_90, so that loops run as often as the launch's arguments and the
+thread's position require. A load returns what the thread itself has stored, else what `memory` returns, else 0. Other
+threads do not exist: a shuffle returns the thread's own value, a vote its own predicate, and barriers do not wait. So
+data-dependent branches take only one side.
 """
 
 import functools
@@ -12,7 +13,7 @@ import sass
 from sass_floats import COMPARE, Floats, signed
 
 MASK = 0xffffffff
-PARAMETERS = 0x210  # in constant bank 0; before that the block's and the grid's dimensions
+PARAMETERS = 0x210  # in constant bank 0, after the block's and the grid's dimensions
 SPECIAL = {"SR_TID.X": ("thread", 0), "SR_TID.Y": ("thread", 1), "SR_TID.Z": ("thread", 2), "SR_CTAID.X": ("block", 0),
            "SR_CTAID.Y": ("block", 1), "SR_CTAID.Z": ("block", 2)}
 PASSES = {"BAR", "BSSY", "BSYNC", "BREAK", "NOP", "WARPSYNC", "DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "WARPGROUP", "ENDCOLLECTIVE",
@@ -29,12 +30,12 @@ def bitwise(table, a, b, c, mask=MASK):
 
 
 def split_operands(text):
-    """At commas, none of which are in brackets."""
+    """Splits at commas, none of which are inside brackets."""
     return [each.strip() for each in text.split(",")] if text.strip() else []
 
 
 class Instruction:
-    """`@!P0 IADD3.X R4, R5, UR6, RZ, P1, !PT`, taken apart."""
+    """Parses `@!P0 IADD3.X R4, R5, UR6, RZ, P1, !PT`."""
 
     def __init__(self, text):
         guard = re.match(r"@(!?)(U?P\w+)\s+", text)
@@ -51,7 +52,7 @@ class Instruction:
 
 @functools.lru_cache(None)
 def registers_of(name, count):
-    """R4, R5, ...: where a wide value is; RZ is as wide as wanted."""
+    """Returns R4, R5, ... for a wide value; RZ has any width."""
     match = re.fullmatch(r"(U?R)(\d+)", name)
     return tuple(f"{match[1]}{int(match[2]) + number}" if match else name for number in range(count))
 
@@ -67,7 +68,7 @@ def last_brackets(operand):
 
 
 def words(instruction):
-    """Of an access to memory."""
+    """Returns the number of words of a memory access."""
     return 4 if instruction.has("128") else 2 if instruction.has("64") else 1
 
 
@@ -78,19 +79,20 @@ def is_predicate(name):
 
 class Thread(Floats):
     def __init__(self, code, constants, place, memory=None):
-        """code: {address: Instruction} in order; constants: of bank 0, bytes; place: {"thread": (x, y, z), "block": (x, y, z)}."""
+        """code: {address: Instruction} in order; constants: bank 0, as bytes; place: {"thread": (x, y, z), "block": (x, y,
+        z)}."""
         self.code, self.constants, self.place, self.memory = code, constants, place, memory or (lambda address: 0)
         self.registers, self.predicates = {"RZ": 0, "URZ": 0, "SRZ": 0}, {}
         self.stored = {}
 
-    # What operands mean.
+    # Operands.
 
     def predicate(self, name):
         value = name.endswith("PT") or self.predicates.get(name.lstrip("!"), False)
         return value != name.startswith("!")
 
     def raw(self, name):
-        """32 bits, without a sign in front."""
+        """Returns 32 bits, ignoring a sign."""
         if (value := self.registers.get(name)) is not None:
             return value
         if re.fullmatch(r"U?R\d+", name):
@@ -100,7 +102,7 @@ class Thread(Floats):
         return int(name, 0) & MASK
 
     def integer(self, name, complement=None):
-        """complement: the list that a carry of -x = ~x + 1 is added to; else it is in the result."""
+        """complement: the list to which the carry of -x = ~x + 1 is added; if None, the carry is in the result."""
         if name[0] == "~":
             return ~self.raw(name[1:]) & MASK
         if name[0] == "-" and not name[1:2].isdigit():
@@ -114,7 +116,7 @@ class Thread(Floats):
         return self.raw(name)
 
     def pair(self, name):
-        """64 bits: a register and the next one."""
+        """Returns 64 bits: a register and the next one."""
         low, high = (self.registers.get(each, 0) for each in registers_of(name.removesuffix(".64"), 2))
         return low | high << 32
 
@@ -131,7 +133,7 @@ class Thread(Floats):
             self.predicates[name] = bool(value)
 
     def address(self, text):
-        """R8.64+UR4+0x10, 64 bits wide where it says so."""
+        """Evaluates R8.64+UR4+0x10, where .64 marks a 64-bit register."""
         total = 0
         for term in terms_of(text):
             is_number = term.lstrip("-")[0].isdigit()
@@ -142,10 +144,10 @@ class Thread(Floats):
         data = self.constants[at:at + size] if bank == 0 else b""
         return int.from_bytes(data, "little")
 
-    # The walk.
+    # Execution.
 
     def run(self, visit):
-        """visit(instruction) for each that is executed."""
+        """Calls visit(instruction) for each that is executed."""
         addresses = list(self.code)
         following = dict(zip(addresses, addresses[1:]))
         at = addresses[0]

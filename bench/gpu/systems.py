@@ -1,4 +1,4 @@
-"""What bench/gpu/compare measures: one training run of a system, as a dictionary of what was found or a "problem"."""
+"""The measurements of bench/gpu/compare: one training run of a system, as a dictionary of results or a "problem"."""
 
 import json
 import os
@@ -17,10 +17,10 @@ import prebuilt
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUNTIME = HERE.parents[1] / "runtime"
-LIMIT = 240  # seconds of a command
+LIMIT = 240  # max seconds of a command
 WARMUP = 5
 
-CASES = {  # the most important first; batches from the largest; the products of a layer, OUTxIN
+CASES = {  # the most important first; batches from the largest; the matmuls of a layer, OUTxIN
     "gpt2_124m": dict(batches=[128, 64, 32], sequence=1024, layers=12, vocab=50257, width=768, llmc="d12",
                       products=["2304x768", "768x768", "3072x768", "768x3072"],
                       peer=["--layers", 12, "--width", 768, "--heads", 12]),
@@ -35,7 +35,7 @@ CASES = {  # the most important first; batches from the largest; the products of
 
 
 class Bench:
-    """Where things are, how many steps are timed, and until when."""
+    """The folders, the number of timed steps, and the deadline."""
 
     def __init__(self, pack, build, nvcc, architecture, steps, llmc_sources=None, seconds=float("inf")):
         self.pack, self.build, self.nvcc, self.architecture, self.steps = pack, build, nvcc, architecture, steps
@@ -43,9 +43,9 @@ class Bench:
         self.llmc_sources = llmc_sources or pack / "llm.c"
         self.cublas, _, self.cudnn = installed.find(nvcc)
         self.end = time.monotonic() + seconds
-        # By whoever packed: test/gpu/run has unpacked it.
+        # The packed folder, which test/gpu/run has unpacked.
         self.prebuilt = prebuilt.is_for(pack, architecture)
-        self.built = {}  # what was built, or why not, by the function that does it
+        self.built = {}  # build results, or errors, by build function
         self.build_seconds = 0.0
 
     def is_built(self, path):
@@ -58,7 +58,7 @@ class Bench:
         return gpu.run(command, max(min(LIMIT, self.left()), 1), environment)
 
     def once(self, build):
-        """A build's result; its time is no measurement's."""
+        """Returns a build's result, made once; its time does not count as a measurement's."""
         if build not in self.built:
             start = time.monotonic()
             self.built[build] = build(self)
@@ -67,7 +67,7 @@ class Bench:
 
 
 class Memory:
-    """MiB in use on the GPU at the most while a body runs, less those before; by nvidia-smi."""
+    """The max MiB in use on the GPU while a body runs, minus those in use before; from nvidia-smi."""
 
     def __enter__(self):
         self.before, self.most, self.ends = self.now(), 0, False
@@ -124,14 +124,14 @@ def ours(bench, case, batch, variant=""):
 
 
 def llmc_tokens(bench):
-    """The same in llm.c's form: magic, version, number of tokens."""
+    """Writes the same tokens in llm.c's format: magic, version, number of tokens."""
     path, data = bench.build / "llmc_tokens.bin", pathlib.Path(bench.once(tokens_of)).read_bytes()
     path.write_bytes(struct.pack("<256i", 20240520, 1, len(data) // 2, *[0] * 253) + data)
     return path
 
 
 def run_llmc(bench, case, batch, program, options):
-    """One run with these options."""
+    """Runs it once with these options."""
     data, sequence = bench.once(llmc_tokens), CASES[case]["sequence"]
     with Memory() as memory:
         done = bench.run([program, "-i", data, "-j", data, "-e", CASES[case]["llmc"], "-b", batch, "-t", sequence,
@@ -147,7 +147,8 @@ def run_llmc(bench, case, batch, program, options):
 
 
 def measure_llmc(bench, case, batch):
-    """Its best: with each of the options that may be the fastest, and with others if it has not the memory for these."""
+    """Returns its best result: with each of the options that may be the fastest, and with others if memory does not
+    suffice for these."""
     if not CASES[case]["llmc"]:
         return {"problem": "llm.c has no such model"}
     program, name = bench.once(llmc.build)
@@ -174,7 +175,7 @@ def pytorch(bench, case, batch, mode):
 
 
 def build_gemm(bench):
-    """The program, or why not."""
+    """Returns the program, or why there is none."""
     program, cuda = bench.build / "gemm_ceiling", RUNTIME / "cuda"
     if bench.is_built(program):
         return program, ""
@@ -202,16 +203,16 @@ def gemm(bench, case, batch):
 
 
 class System:
-    """A line of each case: its function, what the table calls it until it names itself, which of --systems asks
-    for it, how many seconds one takes until one has been measured, what is built for it in how many, and whether it
-    is measured with the largest batch only."""
+    """A line of each case: its function, its name in the table until it reports its own, the name in --systems, the
+    estimated seconds of a measurement, what is built for it and in how many seconds, and whether only the largest batch
+    is measured."""
 
     def __init__(self, measure, title, family, seconds, build=None, build_seconds=0, largest_only=False):
         self.measure, self.title, self.family, self.seconds = measure, title, family, seconds
         self.build, self.build_seconds, self.largest_only = build, build_seconds, largest_only
 
 
-SYSTEMS = {  # of a case, the most important first
+SYSTEMS = {  # within a case, the most important first
     "ours": System(ours, "Partita", "ours", 60),
     "llmc": System(measure_llmc, "llm.c", "llmc", 60, llmc.build, 120),
     "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),

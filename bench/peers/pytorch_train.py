@@ -76,7 +76,7 @@ def distribute(model, args, rank):
 
 
 def stage_of(model, args, rank):
-    """The part of the model that a process has: as many blocks as every other one."""
+    """Returns this process's stage: as many blocks as every other one."""
     import torch
     first, last = rank == 0, rank == args.ranks - 1
 
@@ -103,7 +103,7 @@ def stage_of(model, args, rank):
 
 
 class Pipeline:
-    """A stage in each process; `step` is one step over all micro-batches."""
+    """A stage per process; `step` is one step over all micro-batches."""
 
     def __init__(self, model, args, rank):
         import torch
@@ -126,7 +126,7 @@ class Pipeline:
 
 
 def faster_optimizer(model, take_step):
-    """Times the update alone, three of each kind after one to allocate the states."""
+    """Times the update alone, three of each kind after one that allocates the states."""
     take_step(make_optimizer(model, "foreach"))  # leaves gradients
     best = {}
     for implementation in ("fused", "foreach"):
@@ -162,7 +162,7 @@ def run(args, rank):
         implementation = faster_optimizer(model, take_step)
     if args.ranks > 1 and args.strategy != "pipeline":
         model = distribute(model, args, rank)
-    if implementation == "auto":  # of pieces: rank 0's choice
+    if implementation == "auto":  # for stages: rank 0's choice
         choice = [faster_optimizer(model, take_step)]
         torch.distributed.broadcast_object_list(choice)
         implementation = choice[0]
@@ -188,7 +188,7 @@ def run(args, rank):
     if rank == 0:
         print(json.dumps(result), flush=True)
     if args.ranks > 1:
-        os._exit(0)  # tearing gloo down can hang when the other rank is gone first
+        os._exit(0)  # tearing down gloo can hang if the other rank is gone first
 
 
 def main():

@@ -1,4 +1,4 @@
-// JSON with Hjson's liberties, and what is no configuration.
+// JSON with Hjson's extensions, and texts that are not configurations.
 
 #include "TestConfig.h"
 
@@ -12,7 +12,7 @@ static std::string asJson(llvm::StringRef text) {
   return document ? document->root().toJson() : said;
 }
 
-/// The first line of what is said.
+/// Returns the first line of a message.
 static std::string firstLine(llvm::StringRef text) {
   return llvm::StringRef(asJson(text)).split('\n').first.str();
 }

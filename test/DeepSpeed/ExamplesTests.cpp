@@ -1,6 +1,6 @@
-// Configurations as DeepSpeed's documentation and its users' guides have them, key by key:
-// accepted, or refused for a reason. Fragments too, as they are printed there: a block without the
-// braces around it.
+// Configurations from DeepSpeed's documentation and its users' guides, key by key: accepted, or
+// refused for a reason. Fragments too, as they are printed there: a block without the surrounding
+// braces.
 
 #include "TestConfig.h"
 
@@ -11,8 +11,8 @@ using namespace partita::config::test;
 namespace {
 struct Example {
   StringLiteral about, text;
-  StringLiteral refused = "";            ///< a part of the message; empty: accepted
-  StringLiteral option = "", value = ""; ///< something that it must become
+  StringLiteral refused = "";            ///< part of the message; empty: accepted
+  StringLiteral option = "", value = ""; ///< an option that it must set
 };
 } // namespace
 
@@ -243,7 +243,7 @@ TEST(Examples, AreAcceptedOrRefusedForAReason) {
     EXPECT_TRUE(outcome.ok) << outcome.said;
     if (!example.option.empty())
       EXPECT_EQ(outcome.plan(example.option), example.value.str()) << example.option.str();
-    for (const Entry &entry : outcome.resolution.entries) // nothing is ignored in silence
+    for (const Entry &entry : outcome.resolution.entries) // nothing is ignored silently
       EXPECT_TRUE(entry.key->use != Use::NoEffect || !entry.idle.empty()) << entry.key->path.str();
   }
 }

@@ -1,4 +1,4 @@
-// The table of keys: consistent in itself, all on the page, every obeyed one looked at.
+// The table of keys: it is consistent, every key is on the page, every obeyed one is read.
 
 #include "TestConfig.h"
 #include <set>
@@ -36,7 +36,7 @@ TEST(Keys, AllAreOnThePage) {
     EXPECT_TRUE(StringRef(page).contains(("| `" + alias.path + "` | `").str()));
 }
 
-/// A configuration with this one key, in its blocks.
+/// Returns a configuration with only this key, inside its blocks.
 static std::string withKey(StringRef path, StringRef value) {
   SmallVector<StringRef> parts;
   path.split(parts, '.');
@@ -51,7 +51,7 @@ static std::string withKey(StringRef path, StringRef value) {
 TEST(Keys, EveryDefaultIsAccepted) {
   for (const Key *key : allKeys()) {
     StringRef block = key->block();
-    bool isWithin = false; // of a block that is refused as such, or looked into by nobody
+    bool isWithin = false; // in a block that is refused as a whole, or never read
     for (; !block.empty(); block = findKey(block)->block())
       isWithin |= findKey(block)->use == Use::Refused;
     if (key->isBlock() || isWithin || key->use == Use::Part)

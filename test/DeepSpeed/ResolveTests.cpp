@@ -10,7 +10,7 @@ using namespace partita::config::test;
 // "auto"
 //===------------------------------------------------------------------------------------------===//
 
-/// Everything "auto", as Hugging Face's users have it.
+/// Everything "auto", as Hugging Face's users write it.
 static constexpr StringLiteral kAuto = R"({
   "bfloat16": {"enabled": "auto"},
   "fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000,
@@ -32,7 +32,7 @@ TEST(Auto, Sample) {
   facts.dims = {{"batch", 8}};
   Outcome outcome = resolveText(kAuto, facts);
   ASSERT_TRUE(outcome.ok) << outcome.said;
-  EXPECT_EQ(outcome.plan("precision"), ""); // --bf16 and --fp16 are the command line's there too
+  EXPECT_EQ(outcome.plan("precision"), ""); // there too, --bf16 and --fp16 are on the command line
   EXPECT_EQ(outcome.value("bf16.enabled"), "false");
   EXPECT_EQ(outcome.value("fp16.enabled"), "false");
   EXPECT_EQ(outcome.from("bf16.enabled"), "no --precision on the command line");
@@ -48,7 +48,7 @@ TEST(Auto, Sample) {
   EXPECT_EQ(outcome.plan("clip"), "1");
   EXPECT_EQ(outcome.plan("zero-stage"), "2");
   EXPECT_EQ(outcome.plan("offload"), "optimizer");
-  EXPECT_EQ(outcome.plan("bucket-bytes"), "800000000"); // of four bytes each
+  EXPECT_EQ(outcome.plan("bucket-bytes"), "800000000"); // four bytes each
   EXPECT_EQ(outcome.plan("accumulate"), "1");
   EXPECT_EQ(outcome.run("print-every"), "100000");
   EXPECT_EQ(outcome.value("train_batch_size"), "8");
@@ -79,7 +79,7 @@ TEST(Auto, FromTheCommandLine) {
   facts.warmupSteps = 50;
   Outcome outcome = resolveText(kAuto, facts);
   ASSERT_TRUE(outcome.ok) << outcome.said;
-  EXPECT_EQ(outcome.plan("lr"), ""); // it is there already
+  EXPECT_EQ(outcome.plan("lr"), ""); // it is set already
   EXPECT_EQ(outcome.value("optimizer.params.betas"), "[0.9, 0.95]");
   EXPECT_EQ(outcome.from("optimizer.params.lr"), "command line, --lr");
   EXPECT_EQ(outcome.plan("lr-schedule"),
@@ -96,7 +96,7 @@ TEST(Auto, ByTheModel) {
     "stage3_max_live_parameters": "auto"}})";
   Outcome outcome = resolveText(text, withModel(factsOf({{"dp", 2}})));
   ASSERT_TRUE(outcome.ok) << outcome.said;
-  EXPECT_EQ(outcome.plan("bucket-bytes"), "256");   // 8 x 8, of four bytes each
+  EXPECT_EQ(outcome.plan("bucket-bytes"), "256");   // 8 x 8, four bytes each
   EXPECT_EQ(outcome.plan("prefetch-bytes"), "228"); // 0.9 x 64 = 57
   EXPECT_EQ(outcome.plan("persistence-threshold"), "80");
   EXPECT_EQ(outcome.value("zero_optimization.stage3_max_live_parameters"), "1e9");
@@ -133,7 +133,7 @@ TEST(Auto, Precision) {
     Outcome outcome = resolveText(text + "}");
     return outcome.ok ? outcome.plan("precision") : "error";
   };
-  // Hugging Face's: what no command line asks for is not enabled.
+  // Hugging Face's "auto": precisions that no command line requests are not enabled.
   EXPECT_EQ(precision("\"auto\"", "\"auto\""), "");
   EXPECT_EQ(precision("true", "\"auto\""), "float16");
   EXPECT_EQ(precision("false", "\"auto\""), "");
@@ -274,7 +274,7 @@ TEST(Combinations, Options) {
   EXPECT_EQ(plan(R"({"gradient_clipping": 0})", "clip"), "0");
   EXPECT_EQ(plan(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 3}}})", "clip"),
             "3");
-  EXPECT_EQ(plan(R"({"fp32_allreduce": true})", "reduce-type"), ""); // it is anyway
+  EXPECT_EQ(plan(R"({"fp32_allreduce": true})", "reduce-type"), ""); // it is the default anyway
   EXPECT_EQ(plan(R"({"bf16": {"enabled": true}, "fp32_allreduce": true})", "reduce-type"),
             "float32");
   EXPECT_EQ(plan(R"({"communication_data_type": "bf16"})", "reduce-type"), "bfloat16");
@@ -416,5 +416,5 @@ TEST(CommandLine, WhatIsNotThereYet) {
       "'gradient_clipping' needs the plan option --clip, which this version does not have yet");
   expectError(resolveText(R"({"wall_clock_breakdown": true})", facts), "1:26",
               "needs the run option --breakdown");
-  EXPECT_TRUE(resolveText("{}", facts).ok); // DeepSpeed's default alone is no demand
+  EXPECT_TRUE(resolveText("{}", facts).ok); // DeepSpeed's default alone requires nothing
 }

@@ -8,13 +8,13 @@
 
 namespace partita::config::test {
 
-/// What came of one configuration: `said` is all that was printed.
+/// The result of one configuration: `said` is all that was printed.
 struct Outcome {
   bool ok = false;
   std::string said;
   Resolution resolution;
 
-  /// A plan or run option's value, "" where it is not set.
+  /// Returns a plan or run option's value, "" if it is not set.
   std::string plan(llvm::StringRef option) const { return find(resolution.plan, option); }
   std::string run(llvm::StringRef option) const { return find(resolution.run, option); }
   const Entry *entry(llvm::StringRef path) const {
@@ -56,7 +56,7 @@ inline Outcome resolveText(llvm::StringRef text, const Facts &facts = Facts()) {
   return outcome;
 }
 
-/// One error, at "line:column", whose text contains `part`.
+/// Expects a single error, at "line:column", whose text contains `part`.
 inline void expectError(const Outcome &outcome, llvm::StringRef place, llvm::StringRef part) {
   EXPECT_FALSE(outcome.ok);
   EXPECT_TRUE(llvm::StringRef(outcome.said).starts_with(("c.json:" + place + ": error: ").str()))

@@ -49,7 +49,7 @@ func.func @f() {
   rt.report "loss" %x over %x : !rt.buffer<f32>, !rt.buffer<f32>
   // CHECK: verbatim "report({}, &rank.device->report->tokenCount, {});" args %[[S]], %[[X]]
   rt.report "tokenCount" %x : !rt.buffer<f32>
-  // Who is given the rank finds its stream.
+  // A function that gets the rank finds its stream there.
   // CHECK: call_opaque "initialValue"(%[[X]]) {args = [#emitc.opaque<"rank">,
   rt.initial_value %x {index = 1 : i64, mean = 1.0 : f64, deviation = 0.0 : f64} : !rt.buffer<f32>
   // CHECK: verbatim "Pending p = allReduceStart(rank.group(kOverDp), {{.*}}, \22why\22);" args %[[X]]
@@ -63,7 +63,7 @@ func.func @f() {
   return
 }
 
-// A constant array stands in front of the function, on the device.
+// A constant array precedes the function, on the device.
 // CHECK: emitc.verbatim "static __device__ const int64_t table0[] = {1, 2};"
 // CHECK-NEXT: emitc.func @table
 func.func @table() {
@@ -80,7 +80,7 @@ func.func @table() {
 func.func @none() {
   return
 }
-// Of a table of tensors the GPU has a copy; a kernel takes rows of it, in one launch. One tensor alone has no function here.
+// The GPU has a copy of a table of tensors; a kernel takes its rows in one launch. A single tensor has no function here.
 // CHECK: emitc.verbatim "struct sgd_step {"
 // CHECK-NOT: emitc.func @sgd(
 // CHECK: emitc.func @sgd_all(%[[STREAM:.*]]: !emitc.opaque<"const Stream &">, %[[P:.*]]: !emitc.ptr<!emitc.opaque<"float">>, %[[G:.*]]: !emitc.ptr<!emitc.opaque<"const BFloat16">>, %[[ROWS:.*]]: !emitc.opaque<"const DeviceRows<2> &">, %[[STEPS:.*]]: !emitc.opaque<"std::initializer_list<sgd_step>">)

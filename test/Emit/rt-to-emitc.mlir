@@ -47,7 +47,7 @@ func.func @f() {
   return
 }
 
-// A layer's function has a table in front; the numbers that differ are its columns. A call of several rows is a loop.
+// A layer's function has a table before it; the numbers that differ are its columns. A call of several rows is a loop.
 // CHECK: emitc.verbatim "// h./.0 to h.2: what they differ in, places in bytes."
 // CHECK: emitc.verbatim "struct HForwardRow {"
 // CHECK: emitc.verbatim " int64_t ln_1, index;"
@@ -89,7 +89,7 @@ func.func @layers() {
   return
 }
 
-// Calls over a table of tensors: an array of the text, and for each kernel that takes one a loop over its rows.
+// Calls over a table of tensors: an array in the text, and for each kernel that takes one a loop over its rows.
 // CHECK: emitc.verbatim "struct sgd_step {"
 // CHECK-NEXT: emitc.verbatim "  double rate, decay;"
 // CHECK: emitc.func @sgd_all(%[[P:.*]]: !emitc.ptr<!emitc.opaque<"float">>, %[[G:.*]]: !emitc.ptr<!emitc.opaque<"const BFloat16">>, %[[ROWS:.*]]: !emitc.opaque<"TensorRows<2>">, %[[STEPS:.*]]: !emitc.opaque<"std::initializer_list<sgd_step>">)
@@ -118,7 +118,7 @@ func.func @over_tensors() {
   return
 }
 
-// What a pass does for its last micro-batch alone is one branch, with the pointers that nothing else needs.
+// Work of a pass for its last micro-batch only is one branch, with the pointers that nothing else needs.
 // CHECK: emitc.func @pass(%[[RANK:.*]]: !emitc.opaque<"Rank &">, %{{.*}}: i64, %{{.*}}: !emitc.ptr<!emitc.opaque<"Pending">>)
 func.func @pass(%micro: i64) attributes {rt.pass_of, rt.pendings = #rt.pendings<"begun" x 2>} {
   // CHECK-NEXT: %[[X:.*]] = call_opaque "rank.at"() {args = [0]

@@ -1,10 +1,10 @@
 //===- import_fuzzer.cpp - libFuzzer target: no bytes may crash the importer ------------------===//
 //
-// Imports each input as a model, and reports what is in it. The importer must return a module that
-// verifies, or fail with exactly one error, or, where it is to tell all that is wrong, with errors;
-// and ask for no piece of memory out of proportion to the file. Nothing else is right. Mutations
-// keep the wire format whole most of the time (a tree of fields, one of which is changed), so that
-// they reach the operators and not only the parser.
+// Imports each input as a model, and reports its contents. The importer must return a module that
+// verifies, or fail with exactly one error (or with several if it is to report all), and never
+// allocate memory out of proportion to the file. Anything else is a bug. Mutations usually keep the
+// wire format intact (a tree of fields, one of which is changed), so that they reach the operators
+// and not only the parser.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -37,12 +37,12 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
   std::abort();
 }
 
-/// The largest piece of memory that the importer may ask for, in bytes; 0: any.
+/// Max bytes of a single allocation by the importer; 0: unlimited.
 static std::atomic<size_t> allowedAllocation;
 constexpr size_t kTimesFile = 10;
-/// However small the file: 2^14 known integers in a vector that has doubled, or the context's table
-/// of the names of 2^12 nodes that calls of functions amount to (Importer.cpp: larger files may
-/// have more, in proportion). It binds for files of less than 26 KB.
+/// Allowed for the smallest files: 2^14 known integers in a vector that has doubled, or the
+/// context's table of the names of 2^12 nodes that calls of functions expand to (Importer.cpp:
+/// larger files may have more, in proportion). Binding for files of less than 26 KB.
 constexpr size_t kAlwaysAllowed = size_t(256) << 10;
 
 static void checkAllocation(const volatile void *, size_t size) {
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   return 0;
 }
 
-/// Errors while it lives.
+/// A counter of errors during its lifetime.
 class Errors {
 public:
   explicit Errors(mlir::MLIRContext &context)
@@ -75,7 +75,7 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
-/// Whether it was imported.
+/// Returns true if the model was imported.
 static bool import(mlir::MLIRContext &context, const std::string &path,
                    const partita::ImportOptions &options) {
   Errors errors(context);
@@ -88,7 +88,7 @@ static bool import(mlir::MLIRContext &context, const std::string &path,
   return mlir::succeeded(module);
 }
 
-/// As text and as JSON.
+/// Reports as text and as JSON.
 static void report(mlir::MLIRContext &context, const std::string &path) {
   Errors errors(context);
   auto report = partita::reportOnnx(path, {}, &context);
@@ -109,15 +109,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     wrong("cannot write the model");
   std::string path = "/proc/self/fd/" + std::to_string(file);
   partita::ImportOptions options;
-  // The names that exported models give their dimensions; one that a model has not would be an
-  // error.
+  // Bind the names that exported models give their dimensions, except those that this model lacks,
+  // which would be an error.
   std::string bytes(data, data + size);
   for (auto [name, extent] : {std::pair("batch", 2), {"sequence", 8}, {"decoder_sequence", 6}})
     if (bytes.find(std::string("\x12") + char(std::strlen(name)) + name) != std::string::npos)
       options.dims.emplace_back(name, extent);
   allowedAllocation = std::max(kTimesFile * size, kAlwaysAllowed);
   if (!import(context, path, options)) {
-    options.keepGoing = true; // as a report does, which tells all that is wrong
+    options.keepGoing = true; // like a report, which lists all errors
     import(context, path, options);
   }
   report(context, path);
@@ -136,7 +136,7 @@ struct Field {
   uint32_t number = 0, type = 0; // wire type: 0 varint, 1 64 bits, 2 bytes, 5 32 bits
   uint64_t value = 0;
   std::string bytes;
-  std::vector<Field> children; // of a length-delimited field that parses as a message
+  std::vector<Field> children; // for a length-delimited field that parses as a message
 };
 
 bool readVarint(const std::string &data, size_t &at, uint64_t &value) {
@@ -204,7 +204,7 @@ std::string print(const std::vector<Field> &fields) {
   return out;
 }
 
-/// Every list of fields of the tree, the root's first.
+/// Collects every list of fields of the tree, the root's first.
 void collect(std::vector<Field> &fields, std::vector<std::vector<Field> *> &lists) {
   lists.push_back(&fields);
   for (Field &field : fields)

@@ -1,4 +1,4 @@
-//===- TensorTests.cpp - whole values and their pieces ----------------------------------------===//
+//===- TensorTests.cpp - full values and their shards -----------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "partita/Interp/Random.h"
@@ -33,7 +33,7 @@ protected:
     return whole;
   }
 
-  /// Cuts, checks the number of distinct pieces, and puts together again.
+  /// Cuts a value, checks the number of distinct shards, and assembles it again.
   void roundTrip(size_t distinct, double tolerance = 0) {
     Tensor whole = numbers();
     auto pieces = cut(whole, type(), mesh, 7, fail);
@@ -105,7 +105,7 @@ TEST_F(Pieces, WrongShapes) {
   layout.shard(dp, 0);
   EXPECT_TRUE(failed(cut(Tensor({12, 7}, true), type(), mesh, 7, fail)));
   EXPECT_EQ(message, "a value of shape [12x7] is given for one of shape [12x6]");
-  layout = par::Layout({12, 4}); // two ranks of three would have it all
+  layout = par::Layout({12, 4}); // two of three ranks would hold all of it
   layout.shard(tp, 1);
   auto broken =
       RankedTensorType::get({12, 2}, Float64Type::get(&context), layout.encoding(&context));
@@ -114,7 +114,7 @@ TEST_F(Pieces, WrongShapes) {
 }
 
 TEST(Random, IsTheRuntimes) {
-  // The first numbers that tools/python/partita_init.py gives for normal(1, "w", (3,), 1.0).
+  // The first numbers of tools/python/partita_init.py's normal(1, "w", (3,), 1.0).
   uint64_t key = randomKey(1, "w");
   EXPECT_EQ(standardNormal(key, 0), -0.080780029296875);
   EXPECT_EQ(standardNormal(key, 1), -0.493682861328125);

@@ -1,4 +1,4 @@
-//===- PlanTests.cpp - what the plan's options say, against what there is ------------------------===//
+//===- PlanTests.cpp - the plan's options agree with the code ------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "partita/Phases/Plan.h"
@@ -7,7 +7,7 @@
 
 using namespace partita;
 
-/// The words of an option's value, sorted.
+/// Returns the words of an option's value, sorted.
 static llvm::SmallVector<llvm::StringRef> wordsOf(llvm::StringRef option) {
   llvm::SmallVector<llvm::StringRef> words;
   findPlanOption(option)->value.split(words, '|');
@@ -25,7 +25,7 @@ TEST(Plan, NamesAllSchedules) {
   EXPECT_EQ(wordsOf("schedule"), known);
 }
 
-/// "momentum" is what sgd is with --momentum.
+/// "momentum" is the name of sgd with --momentum.
 TEST(Plan, NamesAllOptimizers) {
   llvm::SmallVector<llvm::StringRef> known;
   for (const train::OptimizerRow &each : train::optimizers())

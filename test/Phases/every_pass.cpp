@@ -3,13 +3,15 @@
 //     partita_every_pass IMPORTED.mlir... [--show]     --show: what works and what refuses, too
 //     partita_every_pass --list                        the registered passes, less upstream's
 //
-// Each file is what `partita compile --compile-to import` wrote under some plan. Runs the other phases one by one and
-// tries on the output of each: every pass in the registry without options, and every pass as the pipelines call it under
-// the file's plan. A pass may do its work, or end with errors that say what it wants. What it may not: crash, run for ever,
-// fail without a word, or leave IR that does not verify or that the parser refuses.
+// Each file is the output of `partita compile --compile-to import` under some plan. Runs the other
+// phases one by one and tries on the output of each: every registered pass without options, and
+// every pass as the pipelines call it under the file's plan. A pass may do its work, or end with
+// errors that say what it requires. It must not crash, run forever, fail silently, or leave IR that
+// does not verify or that the parser refuses.
 //
-// Each pass runs in a process of its own, forked when the module has been parsed into a fresh context: a crash is told
-// from the others, and a dialect that an earlier pass has loaded does not hide that this one forgot to name it.
+// Each pass runs in its own process, forked after the module has been parsed into a fresh context:
+// crashes are told apart from other failures, and a dialect that an earlier pass has loaded cannot
+// hide that this one forgot to declare it.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -33,14 +35,14 @@ using namespace partita;
 
 namespace {
 
-constexpr unsigned kSeconds = 30; ///< a pass on a tiny model needs some milliseconds
+constexpr unsigned kSeconds = 30; ///< a pass on a tiny model takes a few milliseconds
 
 enum Outcome : int { Works, Refuses, Silent, BadMessage, BadResult, CannotParse, NoSuchPass };
 
 /// One pass with its options, as a pipeline's text.
 using Invocation = std::string;
 
-/// What `body` prints on the standard output.
+/// Returns what `body` prints to standard output.
 std::string captureOutput(llvm::function_ref<void()> body) {
   llvm::outs().flush();
   FILE *file = tmpfile();
@@ -59,7 +61,8 @@ std::string captureOutput(llvm::function_ref<void()> body) {
   return text;
 }
 
-/// The registry has no iterator; its listing has every pass on a line "    --name   -   summary".
+/// Parses the registry's listing, since it has no iterator: each pass is on a line "    --name   -
+/// summary".
 std::vector<Invocation> registeredPasses() {
   std::string text = captureOutput(printRegisteredPasses);
   std::vector<Invocation> passes;
@@ -73,8 +76,8 @@ std::vector<Invocation> registeredPasses() {
   return passes;
 }
 
-/// The module passes of a pipeline with their options; those nested on its functions are tried as
-/// registered alone.
+/// Collects the module passes of a pipeline with their options; passes nested on functions are
+/// tried only as registered.
 void collect(OpPassManager &manager, std::vector<Invocation> &into) {
   for (Pass &pass : manager) {
     std::string text;
@@ -98,7 +101,7 @@ std::string textOf(ModuleOp module) {
   return text;
 }
 
-/// Runs in the child: the outcome is its exit code; what it has to say goes to `said`.
+/// Runs in the child: the exit code is the outcome; diagnostics go to `said`.
 int run(ModuleOp module, const Invocation &invocation, std::string &said) {
   int errors = 0, bad = 0;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
@@ -124,7 +127,7 @@ int run(ModuleOp module, const Invocation &invocation, std::string &said) {
   if (failed(manager.run(module)))
     return errors == 0 ? Silent : bad ? BadMessage : Refuses;
   if (errors)
-    return BadResult; // it has said that it fails, and succeeded
+    return BadResult; // it has reported a failure, but succeeded
   if (OperationFingerPrint(module) == before)
     return Works; // nothing to do
   if (failed(verify(module)))
@@ -204,7 +207,8 @@ int main(int argc, char **argv) {
   }
   Counts counts;
   for (int i = 1; i < argc - show; ++i) {
-    // The phases' outputs, as text: each is parsed into a context that knows no more than it needs.
+    // Keep the phases' outputs as text: each is parsed into a context that knows only what it
+    // needs.
     std::vector<std::string> outputs;
     std::vector<Invocation> invocations = registered;
     {
@@ -222,7 +226,7 @@ int main(int argc, char **argv) {
       for (int phase = 0; phase < int(phases().size()); ++phase) {
         if (phase > 0 && failed(runPhases(*module, phase, phase, plan)))
           return 1;
-        // A phase that did nothing has an output that was tried already.
+        // If a phase did nothing, its output has been tried already.
         Attribute name = (*module)->removeAttr(kPhaseAttr);
         std::string unnamed = textOf(*module);
         (*module)->setAttr(kPhaseAttr, name);

@@ -21,7 +21,7 @@ TEST(StridedCopy, EqualsNestedLoops) {
       {{2, 17, 3, 18}, {918, 54, 18, 1}, {918, 1, 306, 17}}, // both ends move
       {{3, 4, 5}, {20, 5, 1}, {0, 5, 1}},                    // broadcast
       {{3, 1, 5}, {5, 5, 1}, {100, 50, 2}},                  // slice with steps
-      {{4, 0, 5}, {1, 1, 1}, {1, 1, 1}},                     // nothing
+      {{4, 0, 5}, {1, 1, 1}, {1, 1, 1}},                     // empty
   };
   for (int64_t bytes : {1, 2, 4, 8})
     for (const Case &c : cases) {
@@ -108,10 +108,10 @@ TEST(Norms, AreOfAllArraysAndClip) {
   for (float none : {INFINITY, NAN}) {
     clipScale(&scale, &none, 1.0);
     EXPECT_TRUE(std::isnan(scale));
-    clipScale(&scale, &none, 0.0); // without a largest norm too
+    clipScale(&scale, &none, 0.0); // even without a max norm
     EXPECT_TRUE(std::isnan(scale));
   }
-  Floats large = {1e25f, 1e25f}; // their squares are no floats
+  Floats large = {1e25f, 1e25f}; // their squares overflow float
   squareSum(squares, {{large.data(), 2}});
   rootOfSum(&norm, {{squares, 1}});
   EXPECT_FLOAT_EQ(norm, 1.4142135e25f);

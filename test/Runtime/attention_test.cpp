@@ -1,4 +1,4 @@
-// Attention against the whole matrix of scores in double, forward and backward, in several layouts.
+// Attention against the full matrix of scores in double, forward and backward, in several layouts.
 
 #include "reference.h"
 
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
                     shapeOf(1, 1, 300, 300, 8, true, 1, 0, -0.7f),
                     shapeOf(1, 1, 290, 290, 8, true, 1, 0, 6.0f)));
 
-/// Which dimensions of [batch, heads, sequence, keys] a bias has, and what to fill it with.
+/// The dimensions of [batch, heads, sequence, keys] that a bias has, and its contents.
 struct BiasCase {
   AttentionShape shape;
   bool batch, heads, rows, columns;
@@ -244,7 +244,8 @@ TEST(RotateHalf, TurnsPairs) {
   EXPECT_EQ(y, (Floats{-2, 1, -4, 3, -6, 5, -8, 7}));
 }
 
-/// x cos + turned(x) sin in double, of the definition; `back`: the transpose, element by element.
+/// Computes x cos + turned(x) sin in double, by the definition; `back`: the transpose, element by
+/// element.
 Floats rotaryOf(const Floats &x, const Floats &cos, const Floats &sin, int64_t width, Pairs pairs,
                 Turn turn) {
   Floats y(x.size());
@@ -277,7 +278,7 @@ TEST(Rotary, TurnsPairsByTheirAngles) {
       Floats expected = rotaryOf(x, cos, sin, d, pairs, turn);
       for (size_t i = 0; i < y.size(); ++i)
         EXPECT_NEAR(y[i], expected[i], 1e-6);
-      // Out of a packed tensor, into another order, and in place.
+      // From a packed tensor, into another order, and in place.
       Floats packed(b * s * 2 * h * d), turned(x.size()), same = x;
       for (int64_t i = 0; i < b * s; ++i)
         std::copy_n(x.data() + i * h * d, h * d, packed.data() + i * 2 * h * d + h * d);
@@ -295,7 +296,7 @@ TEST(Rotary, TurnsPairsByTheirAngles) {
 }
 
 TEST(Repeat, RepeatsWhatAPieceHolds) {
-  Floats x{1, 2, 3, 4, 5, 6, 7, 8}, y(8); // [2, 2, 2], each index 3 times: a piece of 2 of 6
+  Floats x{1, 2, 3, 4, 5, 6, 7, 8}, y(8); // [2, 2, 2], each index 3 times: a shard of 2 of 6
   repeat(y.data(), x.data(), 2, 2, 3, Indices{2, 2}, 2);
   EXPECT_EQ(y, (Floats{1, 2, 3, 4, 5, 6, 7, 8}));
   repeat(y.data(), x.data(), 2, 2, 3, Indices{0, 2}, 2);

@@ -1,4 +1,4 @@
-// Who is waited for, by what ranks write on their board.
+// Finds the awaited rank from what ranks write on their board.
 
 #include "cpu/board.h"
 
@@ -44,7 +44,7 @@ TEST_F(BoardTest, NamesTheRankThatHasStartedAndStopped) {
   EXPECT_NE(textFor(0).find("has started it and done less"), std::string::npos) << textFor(0);
 }
 
-// Rank 1 is behind only in what it begins ahead of its turn.
+// Rank 1 lags only in collectives that it starts ahead of their use.
 TEST_F(BoardTest, NamesTheRankWhoseShareIsLacking) {
   for (BoardSlot &slot : slots)
     slot.reduced = slot.read = 2;
@@ -57,7 +57,7 @@ TEST_F(BoardTest, NamesTheRankWhoseShareIsLacking) {
 TEST_F(BoardTest, NeverNamesTheRankThatAsks) {
   for (int rank = 0; rank < kRanks; ++rank)
     EXPECT_NE(askedBy(rank), rank);
-  slots[0].filled = 1; // even where it is behind
+  slots[0].filled = 1; // even if it lags
   EXPECT_NE(askedBy(0), 0);
 }
 

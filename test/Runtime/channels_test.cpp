@@ -1,4 +1,4 @@
-// The table of channels: what checkProgram refuses, and which ranks a row joins.
+// The table of channels: errors of checkProgram, and the ranks that a row connects.
 
 #include "common/mesh/mesh.h"
 #include "common/run/options.h"

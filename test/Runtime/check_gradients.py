@@ -1,5 +1,5 @@
-"""check_gradients.py A.safetensors B.safetensors LOG.csv: equal up to rounding, and their norm is the
-logged one of step 1."""
+"""check_gradients.py A.safetensors B.safetensors LOG.csv: the gradients are equal up to rounding, and
+their norm is the one logged in step 1."""
 
 import sys
 

@@ -1,10 +1,11 @@
-"""Which file of the runtime may include which.
+"""Checks the includes between folders of the runtime.
 
-    check_includes.py RUNTIME
+check_includes.py RUNTIME
 
-Folders include one way, by the lines of RUNTIME/README.md that say so, one for each folder of folders; what stands beside
-the folders includes none of them. What is included is beside the file, in RUNTIME or in RUNTIME/include; public headers
-include nothing but each other. Ends with the number of files, or with 1 and a line per include that goes the wrong way.
+Folders include in one direction, given by lines of RUNTIME/README.md, one per folder of folders; files beside the
+folders include none of them. An included file is beside the including one, in RUNTIME or in RUNTIME/include; public
+headers include only each other. Prints the number of files, or exits with 1 and a line per include in the wrong
+direction.
 """
 import pathlib
 import re
@@ -15,8 +16,8 @@ SOURCES = {".h", ".cuh", ".cpp", ".cu"}
 
 
 def read_orders(readme):
-    """(folder, groups of its folders, topmost first) of each line `**In `cuda/`**: `launch/` > `gpu/` `ranks/` > ...`;
-    the runtime's own line is **Includes go one way**."""
+    """Returns (folder, groups of its folders, topmost first) for each line `**In `cuda/`**: `launch/` > `gpu/`
+    `ranks/` > ...`; the runtime's own line is **Includes go one way**."""
     lines = re.findall(r"^- \*\*(Includes go one way|In `\w+/`)\*\*: ([^;.]*)[;.]", readme.read_text(), re.M)
     if not lines or lines[0][0].startswith("In `"):
         sys.exit(f"{readme}: no line '- **Includes go one way**: ...'")
@@ -26,7 +27,7 @@ def read_orders(readme):
 
 
 def includes_of(folder):
-    """(path, what it includes) of a folder's files, those in its folders among them."""
+    """Returns (path, its includes) for a folder's files, including those in subfolders."""
     for path in sorted(folder.rglob("*")):
         if path.suffix in SOURCES:
             for included in INCLUDE.findall(path.read_text()):
@@ -38,7 +39,7 @@ class Runtime:
         self.root, self.public = root, root / "include"
 
     def find(self, path, included):
-        """The file, relative to the runtime, or None. Public headers find public ones alone."""
+        """Returns the file, relative to the runtime, or None. Public headers find only public ones."""
         public = self.public in path.parents
         for place in (path.parent, self.public) if public else (path.parent, self.root, self.public):
             file = (place / included).resolve()
@@ -53,7 +54,7 @@ class Runtime:
                 yield path, included, f"it is no {kind}"
 
     def check_folders(self, name, order):
-        """What includes upwards, or sideways, among the folders of one."""
+        """Returns includes that go upwards, or sideways, among the folders of one."""
         folder = self.root / name
         height = {part: -place for place, group in enumerate(order) for part in group}
         for path, included in includes_of(folder):

@@ -1,6 +1,6 @@
-"""check_metrics.py LOG.csv FOLDER [--resumed STEP] [--breakdown]: what a run's log and its event files say is the
-same. Event files are decoded here from the formats' descriptions, with their own check sums; protoc, which knows
-the wire format alone, must read every event too."""
+"""check_metrics.py LOG.csv FOLDER [--resumed STEP] [--breakdown]: a run's log and its event files agree. Event
+files are decoded here according to the formats' descriptions, with an independent checksum; protoc, which knows
+only the wire format, must read every event too."""
 
 import argparse
 import csv
@@ -47,7 +47,7 @@ def records(path):
 
 
 def fields(message):
-    """[(field, value)] of one message: integers, floats or bytes."""
+    """Returns [(field, value)] of one message: integers, floats or bytes."""
     at = 0
 
     def varint():
@@ -74,7 +74,7 @@ def fields(message):
 
 
 def scalars(path):
-    """{sample: {tag: value}}, and the sample that the file goes on from."""
+    """Returns {sample: {tag: value}}, and the sample from which the file continues."""
     found, begins, last = {}, None, 0
     for number, event in enumerate(records(path)):
         message = dict(fields(event))
@@ -125,7 +125,7 @@ for row in rows:
         times = [float(row[kind + "_seconds"]) for kind in KINDS]
         for kind in KINDS:
             same(row, kind + "_seconds", event, "elapsed_time_ms_" + ("step" if kind == "update" else kind), 1e3)
-        # Rounded to microseconds, and to whole tokens per second.
+        # Rounded to microseconds, and to integer tokens per second.
         whole = options.tokens / max(float(row["tokens_per_second"]) - 0.5, 0.5)
         check(0 < sum(times) <= whole + 6e-6, row["step"], times, whole)
         check(min(times) >= 0, times)

@@ -1,5 +1,6 @@
-"""check_signals.py BIN MPIRUN...: what SIGINT, SIGTERM and SIGHUP do to the example program. With a folder for checkpoints all
-ranks save after the same step, from which --resume goes on to the bits of a run that nobody has interrupted; the exit status is the signal's."""
+"""check_signals.py BIN MPIRUN...: the effects of SIGINT, SIGTERM and SIGHUP on the example program. With a folder for
+checkpoints all ranks save after the same step, and --resume from there gives the bits of an uninterrupted run; the exit
+status is the signal's."""
 import json, os, re, signal, subprocess, sys, time
 
 bin, mpirun = sys.argv[1], sys.argv[2:]
@@ -22,7 +23,7 @@ def steps(log):
 
 
 def ranks(process):
-    """The processes that mpirun has started, by rank."""
+    """Returns the processes that mpirun has started, by rank."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -36,7 +37,7 @@ def ranks(process):
     return found
 
 
-# RANK alone is nobody's: who speaks depends on those variables that have made the ranks.
+# RANK alone has no effect: the variables of the actual launcher decide which rank prints.
 def start(name, *options, launcher=(), transport="", ignored=None):
     def prepare():
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -48,7 +49,7 @@ def start(name, *options, launcher=(), transport="", ignored=None):
 
 
 def finished(name, process, number):
-    """How many steps a run that was interrupted has made and saved."""
+    """Returns how many steps an interrupted run has made and saved."""
     out, err = process.communicate(timeout=120)
     assert process.returncode in (-number, 128 + number), (process.returncode, err)
     lines = [line for line in err.splitlines() if line.startswith("example:")]
@@ -100,7 +101,7 @@ for transport in ("window", "messages"):
     finished(transport, process, signal.SIGTERM)
     print(transport, "save together")
 
-# A step that is never finished, as rank 1 is stopped: the second signal ends it. (Two within a second are taken for one.)
+# A step that never finishes, since rank 1 is stopped: the second signal ends it. (Two signals within a second count as one.)
 process = start("stopped", "--checkpoint", "stopped", launcher=mpirun)
 pids = ranks(process)
 os.kill(pids[1], signal.SIGSTOP)

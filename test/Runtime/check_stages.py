@@ -1,4 +1,4 @@
-# Checks what the program of stages (stages.cpp) did in its steps, from where its parameters were before.
+# Checks the steps of the program of stages (stages.cpp), given its parameters before them.
 import csv, sys
 import numpy
 from family_files import read_safetensors

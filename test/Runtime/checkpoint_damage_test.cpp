@@ -1,4 +1,4 @@
-// What is wrong with checkpoints: files of another save or format, damage, indexes that lie.
+// Invalid checkpoints: files of another save or format, damage, inconsistent indexes.
 
 #include "checkpoints.h"
 
@@ -15,8 +15,8 @@ TEST_F(Checkpoints, PiecesOfTwoSavesAreNoCheckpoint) {
   EXPECT_NE(error.find(shards()[1] + " is of another save"), std::string::npos) << error;
 }
 
-/// Two shards of one save that have the same size, tensors and shapes: what tells them apart is the
-/// checksum that the index has of each header.
+/// Two shards of one save with the same size, tensors and shapes differ only in their headers'
+/// checksums, which the index has.
 TEST_F(Checkpoints, ShardsUnderEachOthersNamesAreRefused) {
   const Plan plan = plans()[8]; // twelve shards
   ASSERT_EQ(write(plan, 1), "");
@@ -44,7 +44,7 @@ TEST_F(Checkpoints, ShardsUnderEachOthersNamesAreRefused) {
   EXPECT_EQ(read(plan, 1), "");
 }
 
-/// A file that a program could have written, but not this save.
+/// A file that a program could have written, but not in this save.
 TEST_F(Checkpoints, AShardWithAnotherHeaderIsRefused) {
   const Plan plan = plans()[3];
   ASSERT_EQ(write(plan, 1), "");
@@ -57,7 +57,7 @@ TEST_F(Checkpoints, AShardWithAnotherHeaderIsRefused) {
       << error;
 }
 
-/// The index of format 2 has no checksums of its files' headers: the shards are read as they are.
+/// The index of format 2 has no checksums of its files' headers: the shards are read unchecked.
 TEST_F(Checkpoints, OfFormat2IsReadWithANote) {
   const Plan plan = plans()[3];
   ASSERT_EQ(write(plan, 1), "");
@@ -74,7 +74,7 @@ TEST_F(Checkpoints, OfFormat2IsReadWithANote) {
   EXPECT_NE(read(plan, 1).find("it has no valid \"header_crc32c\""), std::string::npos);
 }
 
-/// Saved after the set-up looked at the step.
+/// The checkpoint is saved after the set-up has read the step.
 TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
   const Plan plan = plans()[5];
   ASSERT_EQ(write(plan, 1), "");
@@ -96,8 +96,8 @@ TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
                                      "and older versions of either");
 }
 
-/// One bit of each of the first 16 bytes of every file, in either form, and of every eleventh one
-/// behind them; a byte behind the end; the last byte missing.
+/// Flips one bit of each of the first 16 bytes of every file, in either form, and of every eleventh
+/// byte after them; appends a byte; removes the last byte.
 TEST_F(Checkpoints, DamageIsSeen) {
   for (const Plan &plan : {plans()[0], plans()[7]}) {
     ASSERT_EQ(write(plan, 1), "");
@@ -124,7 +124,7 @@ TEST_F(Checkpoints, DamageIsSeen) {
   }
 }
 
-/// The next save would remove, before its own files are there, one whose name is damaged.
+/// The next save would remove a file whose name is damaged before its own files exist.
 TEST_F(Checkpoints, ADamagedIndexRemovesNothing) {
   ASSERT_EQ(write(plans()[7], 1), "");
   const std::set<std::string> before = names();
@@ -149,7 +149,7 @@ TEST_F(Checkpoints, DamageIsSaidWithFileTensorAndBothChecksums) {
   EXPECT_EQ(error.substr(error.size() - end.size()), end);
 }
 
-/// Checkpoints that were written before there were checksums.
+/// Checkpoints written before there were checksums.
 TEST_F(Checkpoints, WithoutChecksumsAreReadIfTheirFormatHasNone) {
   for (const Plan &plan : {plans()[0], plans()[7]}) {
     ASSERT_EQ(write(plan, 1), "");
@@ -171,8 +171,8 @@ TEST_F(Checkpoints, WithoutChecksumsAreReadIfTheirFormatHasNone) {
   }
 }
 
-/// The blocks of large files are larger, so that their checksums fit into the header. (This one has
-/// no bytes on the disk.)
+/// Large files have larger blocks, so that their checksums fit into the header. (This file has no
+/// bytes on disk.)
 TEST_F(Checkpoints, LargeFilesHaveLargerBlocks) {
   const int64_t limit = kMostFullBlocks * kChecksumBlock;
   EXPECT_EQ(checksumBlock(limit - 1), kChecksumBlock);
@@ -204,7 +204,7 @@ TEST_F(Checkpoints, LargeFilesHaveLargerBlocks) {
       << error;
 }
 
-/// What no reader would accept is not written.
+/// A header that no reader would accept is not written.
 TEST_F(Checkpoints, AHeaderLargerThanTheFormatAllowsIsAnError) {
   std::string path = folder + "/x.safetensors", name(100'000'000, 'x'),
               error = errorOf([&] { SafetensorsWriter(path, {{name, DType::Float32, {1}}}, {}); });
@@ -265,8 +265,8 @@ TEST_F(Checkpoints, WhatIsWrongWithTheIndexIsOneMessage) {
       {"\"shape\": [7, 6]", "\"shape\": [-7, 6]"},
       {"[[0, 4], [0, 6]]", "[[0, 3], [0, 6]]"}, // missing rows
       {"[[0, 4], [0, 6]]", "[[0, 5], [0, 6]]"}, // rows twice
-      {"[[0, 4], [0, 6]]", "[[3, 7], [0, 6]]"}, // both
-      {"[[0, 4], [0, 6]]", "[[0, 4], [0, 7]]"}, // beyond
+      {"[[0, 4], [0, 6]]", "[[3, 7], [0, 6]]"}, // missing and twice
+      {"[[0, 4], [0, 6]]", "[[0, 4], [0, 7]]"}, // out of range
       {"[[0, 4], [0, 6]]", "[[-1, 4], [0, 6]]"},
       {"[[0, 4], [0, 6]]", "[[4, 0], [0, 6]]"},
       {"[[0, 4], [0, 6]]", "[[0, 4]]"},

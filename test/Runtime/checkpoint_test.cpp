@@ -1,4 +1,4 @@
-// Checkpoints: written under any plan, read under any other; what interrupts them.
+// Checkpoints written under any plan are read under any other; interrupted saves.
 
 #include "checkpoints.h"
 
@@ -16,7 +16,7 @@ TEST_F(Checkpoints, AnyPlanReadsWhatAnyOtherWrote) {
     ASSERT_EQ(write(all[a], ++save), "") << "plan " << a;
     for (size_t b = 0; b < all.size(); ++b)
       EXPECT_EQ(read(all[b], save), "") << "plan " << a << " read by " << b;
-    // Nothing of the plan before is left, whichever form it had.
+    // Nothing of the previous plan's checkpoint remains, in either form.
     std::set<std::string> files = names();
     EXPECT_EQ(files.size(), 1 + shards().size());
     EXPECT_EQ(files.count("checkpoint.safetensors"), a < 2 ? 1u : 0u);
@@ -45,7 +45,7 @@ TEST_F(Checkpoints, EveryElementIsWrittenOnce) {
   }
 }
 
-/// What --forward writes of a mask that each rank has three bytes of.
+/// The output of --forward for a mask of which each rank has three bytes.
 TEST_F(Checkpoints, AnOddNumberOfBytesIsGathered) {
   Tables tables({{{"dp", 2}}, repeated({}), repeated({})});
   std::vector<Input> inputs = {
@@ -75,8 +75,7 @@ TEST_F(Checkpoints, SameContentsAreTheSameFiles) {
     EXPECT_EQ(before.count(name), 0u) << "a file of the earlier save is replaced";
 }
 
-/// A process that is killed while it writes a rank's file, or the index when all of these are
-/// there.
+/// A process is killed while it writes a rank's file, or the index after all of these exist.
 TEST_F(Checkpoints, AnInterruptedSaveLeavesTheEarlierOne) {
   const Plan plan = plans()[7];
   ASSERT_EQ(write(plan, 1), "");
@@ -86,7 +85,7 @@ TEST_F(Checkpoints, AnInterruptedSaveLeavesTheEarlierOne) {
     largest = std::max(largest, fs::file_size(folder + "/" + name));
   ASSERT_GT(fs::file_size(indexPath(folder)), largest);
   int64_t save = 1;
-  std::set<std::string> left; // of the interrupted save before
+  std::set<std::string> left; // by the previous interrupted save
   for (uintmax_t limit : {largest - 1, largest}) {
     ++save;
     pid_t child = fork();
@@ -160,7 +159,7 @@ TEST_F(Checkpoints, OfBothFormsTheOneWrittenLastIsRead) {
   EXPECT_EQ(read(plans()[2], 1), "");
 }
 
-/// A rank whose pieces are in one file does not look into the others.
+/// A rank whose shards are in one file does not open the others.
 TEST_F(Checkpoints, OnlyFilesWithNeededElementsAreOpened) {
   ASSERT_EQ(write(plans()[5], 1), "");
   ASSERT_EQ(shards().size(), 2u);

@@ -1,5 +1,5 @@
-// Checkpoints for tests: plans that split the same tensors in many ways, and a folder that is written
-// and read under them.
+// Checkpoints for tests: plans that split the same tensors in many ways, and a folder in which they
+// are written and read.
 
 #ifndef PARTITA_TEST_RUNTIME_CHECKPOINTS_H
 #define PARTITA_TEST_RUNTIME_CHECKPOINTS_H
@@ -26,18 +26,18 @@ namespace partita_rt {
 
 namespace fs = std::filesystem;
 
-/// The tensors of all plans: a table whose rows divide by nothing, a weight of three blocks in its
-/// columns, one of unequal blocks in its rows, a bias, and a scalar.
+/// The tensors of all plans: a table whose row count is prime, a weight with three blocks of
+/// columns, one with unequal blocks of rows, a bias, and a scalar.
 inline const char *const kNames[] = {"table", "qkv.weight", "packed \"weight\"", "bias", "count"};
 inline const char *const kStates[] = {"table.m", "qkv.weight.m", "packed \"weight\".m", "bias.m"};
 inline const Shape kShapes[] = {{7, 6}, {4, 24}, {16, 3}, {5}};
 
-/// A mesh, how parameters and states are split over it, and over which of its axes are stages.
+/// A mesh, how parameters and states are split over it, and the axis of its stages.
 struct Plan {
   std::vector<Axis> mesh;
   std::vector<Splits> parameters, states;
   int stageAxis = -1;
-  std::vector<StageSet> stages = {{}, {}, {}, {}}; ///< of each parameter
+  std::vector<StageSet> stages = {{}, {}, {}, {}}; ///< per parameter
 };
 
 inline Shape localOf(const Plan &plan, Shape shape, const Splits &splits) {
@@ -101,7 +101,7 @@ struct Tables {
 
 inline std::vector<Splits> repeated(const Splits &splits) { return std::vector<Splits>(4, splits); }
 
-/// Splits over `axis` as tensor parallelism makes them.
+/// Returns splits over `axis` as in tensor parallelism.
 inline std::vector<Splits> tensorParallel(int axis) {
   return {{{0, axis}}, {{1, axis, 3}}, {{0, axis, 3, {8, 4, 4}}}, {}};
 }
@@ -117,7 +117,7 @@ inline std::vector<Plan> plans() {
           {{{"dp", 2}}, whole, whole},
           {{{"dp", 2}}, whole, flat},
           {{{"dp", 3}}, flat, flat},
-          {{{"dp", 16}}, whole, flat}, // more ranks than elements of the bias
+          {{{"dp", 16}}, whole, flat}, // more ranks than the bias has elements
           {{{"tp", 2}}, tp, tp},
           {{{"tp", 4}}, tp, tp}, // the table's rows: 2, 2, 2, 1
           {{{"dp", 2}, {"tp", 2}}, tensorParallel(1), andFlat(tensorParallel(1), 0)},
@@ -126,8 +126,8 @@ inline std::vector<Plan> plans() {
           {{{"a", 2}, {"b", 2}},
            {{{1, 0}}, {{0, 0}, {1, 1, 3}}, {{0, 0}, {0, 1, 4}}, {}},
            {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}},
-          // Stages: outermost, the table on the first and the last; alone, rank 0 with nothing but
-          // the scalar; innermost.
+          // Stages: outermost, with the table on the first and the last; alone, where rank 0 has
+          // only the scalar; innermost.
           {{{"pp", 3}, {"dp", 2}}, whole, repeated({{kFlat, 1}}), 0, {{0, 2}, {0}, {1}, {2}}},
           {{{"pp", 2}}, whole, whole, 0, {{1}, {1}, {1}, {1}}},
           {{{"dp", 2}, {"tp", 2}, {"pp", 2}},
@@ -143,8 +143,8 @@ inline float valueOf(size_t tensor, int64_t element, int64_t save) {
 
 class Checkpoints : public InTemporaryFolder {
 protected:
-  /// Save number `save` under a plan; what is beyond a whole is no number. The message of its
-  /// failure.
+  /// Writes save number `save` under a plan; elements beyond a full tensor are NaN. Returns the
+  /// message of a failure.
   std::string write(const Plan &plan, int64_t save) const {
     Tables tables(plan);
     World world(tables.program);
@@ -153,7 +153,7 @@ protected:
       std::vector<TensorPiece> pieces = persistentPieces(rank);
       for (size_t i = 0; i < pieces.size(); ++i) {
         const TensorPiece &piece = pieces[i];
-        if (!piece.data) // another stage's
+        if (!piece.data) // on another stage
           continue;
         if (piece.dtype == DType::Int64) {
           *static_cast<int64_t *>(piece.data) = save;
@@ -171,8 +171,8 @@ protected:
     });
   }
 
-  /// Reads under a plan. Expects save number `save`, and zeros beyond a whole; the message of its
-  /// failure.
+  /// Reads under a plan. Expects save number `save`, and zeros beyond a full tensor; returns the
+  /// message of a failure.
   std::string read(const Plan &plan, int64_t save) const {
     Tables tables(plan);
     World world(tables.program);
@@ -189,7 +189,7 @@ protected:
       readCheckpoint(rank, folder, save);
       for (size_t i = 0; i < pieces.size(); ++i) {
         const TensorPiece &piece = pieces[i];
-        if (!piece.data) // another stage's
+        if (!piece.data) // on another stage
           continue;
         if (piece.dtype == DType::Int64) {
           if (*static_cast<int64_t *>(piece.data) != save)
@@ -214,7 +214,7 @@ protected:
       result.insert(entry.path().filename().string());
     return result;
   }
-  /// Names of files of pieces, in order.
+  /// Returns the names of shard files, in order.
   std::vector<std::string> shards() const {
     std::vector<std::string> result;
     for (const std::string &name : names())
@@ -230,8 +230,8 @@ protected:
   void put(const std::string &path, const std::string &text) const {
     std::ofstream(path, std::ios::binary) << text;
   }
-  /// Replaces a text of a file, by one as long in a safetensors file, and writes the checksum anew:
-  /// what a program could have written.
+  /// Replaces a text in a file (of the same length in a safetensors file) and updates the checksum,
+  /// as if a program had written it.
   void edit(const std::string &path, const std::string &from, const std::string &to) const {
     std::string bytes = textOf(path);
     size_t at = bytes.find(from);
@@ -248,7 +248,7 @@ protected:
     }
     put(path, bytes);
   }
-  /// Files of pieces, and the one that names them or has everything.
+  /// Returns shard files, and the file that lists them or has everything.
   std::vector<std::string> files() const {
     std::vector<std::string> paths;
     for (const std::string &name : names())

@@ -11,7 +11,7 @@ struct ClassifierSize {
   int64_t rows, width, vocabulary, rowsAtOnce;
 };
 
-/// Inputs, and what the definition makes of them in double.
+/// Inputs, and the results of the definition in double.
 struct Definition {
   Floats x, w, seeds;
   std::vector<int64_t> labels;
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Classifier,
                                          ClassifierSize{33, 16, 1031, 16},
                                          ClassifierSize{20, 8, 65, 20}));
 
-/// However many blocks of rows add to it: each element has the error of one rounding.
+/// Each element has the error of a single rounding, whatever the number of row blocks.
 template <typename T> class SixteenBitClassifier : public testing::Test {};
 TYPED_TEST_SUITE(SixteenBitClassifier, NarrowTypes);
 TYPED_TEST(SixteenBitClassifier, RoundsTheWeightsGradientOnce) {
@@ -85,7 +85,7 @@ TYPED_TEST(SixteenBitClassifier, RoundsTheWeightsGradientOnce) {
   constexpr ClassifierSize size{2048, 8, 40, 8};
   auto [rows, width, vocabulary, rowsAtOnce] = size;
   Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w");
-  for (float &each : x) // sums that grow lose what is small beside them
+  for (float &each : x) // growing sums lose small terms
     each = std::fabs(each);
   Definition wanted(size, x, w);
   Narrow<T> nx = rounded<T>(x), nw = rounded<T>(w), dx(x.size()), dw(w.size(), T(NAN));
@@ -118,7 +118,7 @@ TEST(Classifier, OneSeedForAllRows) {
     EXPECT_EQ(dx[4 + k], 0.0f);
 }
 
-/// The running maximum grows from block to block by more than exp can bear at once.
+/// The running maximum grows from block to block by more than exp can represent.
 TEST(Classifier, BearsLogitsFarApart) {
   int64_t vocabulary = 3 * kBlockColumns;
   Floats x = {1.0f}, w(size_t(vocabulary), -INFINITY), scratch(4 * kBlockColumns), loss(1);

@@ -1,5 +1,6 @@
-// Issues one of every collective, with odd sizes and several pieces, over -n ranks, and prints a
-// hash of all results: equal on all ranks, and for threads, the shared window and messages. Modes:
+// Issues one of every collective, with odd sizes and several buffers, over -n ranks, and prints a
+// hash of all results, which is equal on all ranks, and for threads, the shared window and
+// messages. Modes:
 //     partita_rt_collectives RANKS          results
 //     partita_rt_collectives RANKS poll     the same results, with polls between start and wait
 //     partita_rt_collectives RANKS differ   rank 1 issues another collective: must fail, not hang
@@ -33,7 +34,7 @@ uint64_t hashOf(uint64_t hash, const void *data, size_t bytes) {
   return hash;
 }
 
-/// Values whose float sum depends on the order of addition.
+/// Returns values whose float sum depends on the order of addition.
 float value(int rank, int64_t i) {
   return float((i * 7919 + rank * 104729) % 1000003) * (rank % 2 ? 1e-3f : 1e3f);
 }
@@ -66,7 +67,7 @@ uint64_t exercise(Rank &rank, bool polls) {
     wait(scatter);
     wait(max);
     allGather(group, {{scattered.data(), gathered.data(), n}}, "gather");
-    float *mine = whole.data() + rank.rank * n; // in place: the part is a block of the whole
+    float *mine = whole.data() + rank.rank * n; // in place: the shard is a block of the full tensor
     std::memcpy(mine, a.data(), size_t(n) * 4);
     allGather(group, {{mine, whole.data(), n}}, "gather in place");
     broadcast(group, {{b.data(), 5}, {part.data(), n}}, rank.ranks - 1, "broadcast");
@@ -82,8 +83,8 @@ uint64_t exercise(Rank &rank, bool polls) {
   return hash;
 }
 
-/// Parts of an inner dimension: of each of several blocks. A reduce-scatter is an all-reduce of
-/// which a part is taken, the gather of all parts what was summed; alone and beside another piece.
+/// Shards of an inner dimension, that is of several blocks. A reduce-scatter equals an all-reduce
+/// and takeShard, and a gather of all shards gives the sum; alone and beside another buffer.
 uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
   for (int64_t blocks : {1, 3, 29})
@@ -109,8 +110,9 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
   return hash;
 }
 
-/// Parts of wholes that do not divide: what is beyond the whole is neither read nor written, and
-/// zero in a part of a sum. The whole has a guard behind it, the part held something before.
+/// Shards of full tensors that do not divide evenly: elements beyond the full tensor are neither
+/// read nor written, and are zero in a reduced shard. A guard follows the full tensor, and the
+/// shard has previous contents.
 uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
   for (int64_t whole : {1, 2, 3, 61, 30011, 1500007}) {
@@ -139,8 +141,8 @@ uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
   return hash;
 }
 
-/// All collectives on 16-bit elements: sums are in rank order in float and rounded once, what is
-/// only moved keeps its bits, and every element counts two bytes.
+/// All collectives on 16-bit elements: sums are in rank order in float and rounded once, data that
+/// only move keep their bits, and every element counts two bytes.
 template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool polls) {
   Communicator &group = *rank.world;
   const int ranks = rank.ranks;
@@ -170,7 +172,7 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
       sent = taken;
     broadcast(group, {{sent.data(), n}}, 0, "broadcast");
     int64_t bytes = int64_t(whole) * 2;
-    if (ranks > 1 && // a group of one counts nothing
+    if (ranks > 1 && // a group of one rank counts nothing
         (bytesOf(CollectiveKind::AllReduce) - before[0] != 2 * bytes ||
          bytesOf(CollectiveKind::ReduceScatter) - before[1] != bytes ||
          bytesOf(CollectiveKind::AllGather) - before[2] != bytes))
@@ -191,7 +193,7 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
   return hash;
 }
 
-/// Parts of several blocks, and of a whole that does not divide: padding is zero.
+/// Shards of several blocks, and of a full tensor that does not divide evenly: padding is zero.
 template <typename T> uint64_t exerciseNarrowParts(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
   for (int64_t blocks : {1, 3})
@@ -201,7 +203,7 @@ template <typename T> uint64_t exerciseNarrowParts(Rank &rank, uint64_t hash) {
           part(size_t(n * blocks), T(7)), taken(part);
       for (size_t i = 0; i < from.size(); ++i)
         sum[i] = from[i] = T(value(rank.rank, int64_t(i)) * 1e-4f);
-      int64_t length = blocks == 1 ? whole : 0; // 0: as many as all parts
+      int64_t length = blocks == 1 ? whole : 0; // 0: as many as all shards
       allReduce(group, {{sum.data(), int64_t(sum.size())}}, "sum");
       reduceScatter(group, {{from.data(), part.data(), n, blocks, length}}, "scatter");
       takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, blocks, length);
@@ -214,7 +216,7 @@ template <typename T> uint64_t exerciseNarrowParts(Rank &rank, uint64_t hash) {
   return hash;
 }
 
-/// Nothing but polls: the wait finds the sum complete.
+/// Only polls: the wait finds the sum complete.
 void onlyPoll(Rank &rank) {
   Communicator &group = *rank.world;
   std::vector<float> x(700001);
@@ -230,8 +232,8 @@ void onlyPoll(Rank &rank) {
     fail("the sum was not made in polls");
 }
 
-/// A gather that begins behind a sum of the same ranks is complete before it: nobody has worked on
-/// the sum. Then polls of the axis complete both.
+/// A gather that starts after a sum of the same ranks completes before it, since nothing has worked
+/// on the sum. Then polls of the axis complete both.
 uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
   const size_t n = 300001, whole = n * size_t(rank.ranks);
   std::vector<float> from(whole), scattered(n), part(n), gathered(whole);
@@ -255,8 +257,8 @@ uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
   return hashOf(hash, gathered.data(), whole * 4);
 }
 
-/// More collectives under way than a group remembers: a start completes the oldest first, while another
-/// rank rests between two starts.
+/// More collectives are pending than a group remembers: a start completes the oldest first, while
+/// another rank pauses between two starts.
 uint64_t exerciseMany(Rank &rank, uint64_t hash) {
   constexpr int kCollectives = 300, kElements = 5;
   std::vector<std::array<int64_t, kElements>> sums(kCollectives);
@@ -279,7 +281,7 @@ uint64_t exerciseMany(Rank &rank, uint64_t hash) {
   return hashOf(hash, sums.data(), sums.size() * sizeof sums[0]);
 }
 
-/// A rank does nothing for longer than any test waits, while the others wait for it.
+/// Makes a rank sleep for longer than any test waits, while the others wait for it.
 void hang(Rank &rank, int which) {
   barrier(*rank.world, "all are there");
   timespec minute{60, 0};
@@ -289,7 +291,7 @@ void hang(Rank &rank, int which) {
   allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
 }
 
-/// Rank 1 is stopped before it comes to the others' collective.
+/// Stops rank 1 before it reaches the others' collective.
 void stop(Rank &rank) {
   barrier(*rank.world, "all are there");
   if (rank.rank == 1)
@@ -298,7 +300,7 @@ void stop(Rank &rank) {
   allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
 }
 
-/// Rank 0 waits for the stopped one's neighbour, which waits for the stopped one itself.
+/// Rank 0 waits for the stopped rank's neighbour, which waits for the stopped rank.
 void stopOfTwoAxes(Rank &rank) {
   barrier(*rank.world, "all are there");
   if (rank.rank == rank.ranks - 1)
@@ -357,7 +359,7 @@ int main(int argc, char **argv) {
       allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
     if (hash == 0)
       allGather(*rank.world, {{y, x, 1}}, "never");
-    // Every rank must have arrived at the same results.
+    // All ranks must have the same results.
     std::vector<int64_t> all(static_cast<size_t>(rank.ranks));
     int64_t mine = int64_t(hash);
     allGather(*rank.world, {{&mine, all.data(), 1}}, "hashes");

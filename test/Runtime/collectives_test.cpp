@@ -1,4 +1,4 @@
-// The table of collectives: what its readers ask of a row.
+// The table of collectives, as its readers use it.
 
 #include "common/mesh/request.h"
 #include "partita_rt/comm.h"

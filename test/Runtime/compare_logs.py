@@ -1,6 +1,6 @@
-"""compare_logs.py A.csv B.csv [--relative TOLERANCE] [--tail N]: the steps' losses and norms are the
-same text (nine digits identify a float), or within a relative tolerance. --tail compares B with the
-last rows of A."""
+"""compare_logs.py A.csv B.csv [--relative TOLERANCE] [--tail N]: the steps' losses and norms have
+the same text (nine digits identify a float), or agree within a relative tolerance. --tail compares B
+with the last rows of A."""
 
 import argparse
 import sys

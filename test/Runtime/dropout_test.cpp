@@ -1,4 +1,4 @@
-// Dropout: which elements are dropped depends on their number in the whole tensor alone.
+// Dropout: whether an element is dropped depends only on its number in the full tensor.
 
 #include "reference.h"
 
@@ -14,7 +14,7 @@ TEST(Dropout, DropsWhatTheInterpreterDrops) { // test/Interp/dropout.mlir has th
 TEST(Dropout, APieceIsCutFromTheWhole) {
   Floats x = randomFloats(4 * 6 * 8, "x"), whole(x.size());
   dropout(whole.data(), x.data(), Shape{4, 6, 8}, Shape{4, 6, 8}, {0.3, 1, 7}, 0);
-  // Rows 2 and 3 of the first dimension; then columns 4 to 7 of the last, of all rows.
+  // Rows 2 and 3 of the first dimension; then columns 4 to 7 of the last, in all rows.
   Floats half(whole.begin() + 2 * 48, whole.end()), y(half.size());
   dropout(y.data(), x.data() + 2 * 48, Shape{2, 6, 8}, Shape{4, 6, 8}, {0.3, 1, 7}, 2 * 48);
   EXPECT_EQ(y, half);

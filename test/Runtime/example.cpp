@@ -1,7 +1,7 @@
-// A program as the compiler emits it, written by hand: token embedding -> linear -> GELU -> linear
-// -> cross-entropy, AdamW with clipping, data parallel over -DRANKS ranks, -DACCUMULATE
-// micro-batches. It proves the runtime's main loop, data, collectives and checkpoints by
-// themselves.
+// A program like the compiler's output, written by hand: token embedding -> linear -> GELU ->
+// linear -> cross-entropy, AdamW with clipping, data parallel over -DRANKS ranks, -DACCUMULATE
+// micro-batches. It tests the runtime's main loop, data, collectives and checkpoints without the
+// compiler.
 
 #include <partita_rt/partita_rt.h>
 
@@ -113,7 +113,7 @@ static void forward_rows(Rank &rank, int64_t micro) {
        rank.persistent(kHeadWeight), kVocabulary, 0.0f, rank.at(kLogits), kVocabulary);
 }
 
-/// Sum of the losses of one micro-batch.
+/// Returns the sum of the losses of one micro-batch.
 static float loss_rows(Rank &rank, int64_t micro) {
   forward_rows(rank, micro);
   crossEntropyForward(rank.at(kLoss), rank.at(kLogSumExp), rank.at(kLogits), rank.input(1, micro),
@@ -213,7 +213,7 @@ static void eval_step(Rank &rank) {
   rank.report.loss = *loss;
 }
 
-/// Its output stands behind all that training needs.
+/// Puts its output after all memory that training needs.
 static void forward(Rank &rank) {
   forward_rows(rank, 0);
   std::copy_n(rank.at(kLogits), kRows * kVocabulary, rank.at(kOutput));

@@ -1,4 +1,4 @@
-"""Reads what the runtime writes: safetensors and CSV logs."""
+"""Reads the runtime's files: safetensors and CSV logs."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
 
 
 def safetensors(path):
-    """({name: array}, metadata)"""
+    """Returns ({name: array}, metadata)."""
     data = open(path, "rb").read()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
@@ -24,7 +24,7 @@ def safetensors(path):
 
 
 def log(path):
-    """Rows of a --log file without the columns of times: what must be reproducible."""
+    """Returns the rows of a --log file without the columns of times, which are not reproducible."""
     rows = list(csv.DictReader(open(path)))
     return [{key: row[key] for key in row if not key.endswith(("_per_second", "_seconds"))}
             for row in rows]

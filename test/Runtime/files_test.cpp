@@ -28,7 +28,7 @@ namespace partita_rt {
 namespace {
 
 TEST(Init, IsWhatTheDocumentationSays) {
-  // The same numbers come out of tools/python/partita_init.py (init.test).
+  // tools/python/partita_init.py gives the same numbers (init.test).
   EXPECT_EQ(mix64(0), 0xE220A8397B1DCDAFu);
   EXPECT_EQ(randomKey(0, ""), mix64(mix64(0) ^ 0xCBF29CE484222325u));
   double sum = 0, squares = 0, fourth = 0;
@@ -81,9 +81,9 @@ TEST(Layout, RunsCoverThePieceInOrder) {
       columns.push_back(g + i);
   });
   EXPECT_EQ(columns, (std::vector<int64_t>{0, 1, 6, 7}));
-  // Rank 1 of "a" has the second half of a block of four and of two of two, in two rows of three:
-  // in the piece where the blocks are, one behind the other; and of all that the second flat third,
-  // over "b".
+  // Rank 1 of "a" has the second half of a block of four and of two blocks of two, in two rows of
+  // three; in the shard these follow one another. Of all that, it has the second flat third, over
+  // "b".
   Splits unequal{{1, 0, 3, {4, 2, 2}}}, flat{{1, 0, 3, {4, 2, 2}}, {kFlat, 1}};
   int second[kMaxAxes] = {1, 1};
   std::map<int64_t, int64_t> whole, third;
@@ -125,7 +125,7 @@ TEST_F(Files, SafetensorsRoundTrip) {
   const StoredTensor &tensor = file.get(name, {2, 3});
   EXPECT_EQ(std::memcmp(tensor.data, values.data(), 24), 0);
   EXPECT_EQ(std::memcmp(file.get("n", {}).data, &scalar, 8), 0);
-  EXPECT_EQ(filesInFolder(), 1); // no temporary one
+  EXPECT_EQ(filesInFolder(), 1); // no temporary file
   EXPECT_NE(errorOf([&] { file.get("n", {2}); }).find("tensor 'n' is scalar, the program needs 2"),
             std::string::npos);
   EXPECT_NE(errorOf([&] { file.get("m", {}); }).find("has no tensor 'm'"), std::string::npos);
@@ -139,7 +139,7 @@ TEST_F(Files, AnUnfinishedFileLeavesTheOldOne) {
   std::string content;
   std::ifstream(path) >> content;
   EXPECT_EQ(content, "old");
-  EXPECT_EQ(filesInFolder(), 1); // no temporary one
+  EXPECT_EQ(filesInFolder(), 1); // no temporary file
 }
 
 /// Ctrl-C in the middle of a checkpoint.
@@ -158,8 +158,8 @@ TEST_F(Files, SignalsRemoveWhatIsNotCommitted) {
   EXPECT_EQ(filesInFolder(), 0);
 }
 
-/// What a process has left that was killed, the next writer of that file removes; not what a living
-/// one writes, nor what may be another machine's.
+/// The next writer of a file removes what a killed process has left of it, but neither a live
+/// writer's file nor one that may be another machine's.
 TEST_F(Files, TemporaryFilesOfTheDeadGo) {
   std::string path = folder + "/log.safetensors";
   std::vector<SafetensorsWriter::Entry> entries{{"a", DType::Float32, {1}}};
@@ -186,7 +186,7 @@ TEST_F(Files, TemporaryFilesOfTheDeadGo) {
   EXPECT_EQ(filesInFolder(), 3);
 }
 
-/// A log that begins anew has no temporary file of its own.
+/// A log that starts anew has no temporary file of its own.
 TEST_F(Files, ALogRemovesWhatAnotherRunHasLeftOfIt) {
   std::string path = folder + "/log.csv";
   pid_t child = fork();
@@ -203,7 +203,7 @@ TEST_F(Files, ALogRemovesWhatAnotherRunHasLeftOfIt) {
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 
-/// Two writers of one file do not meet: the file is one's or the other's, whole.
+/// Two writers of one file do not interfere: the file is one's or the other's, complete.
 TEST_F(Files, TemporaryFilesHaveNamesOfTheirOwn) {
   std::string path = folder + "/both.safetensors";
   float one = 1, two = 2;
@@ -247,7 +247,7 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}"})
     EXPECT_NE(error(header), "") << header;
   EXPECT_NE(error(std::string(300, '[')).find("nesting"), std::string::npos);
-  // The format wants all data to be some tensor's.
+  // The format requires that all data belong to some tensor.
   auto words = [&](const char *first, const char *second, int bytes) {
     std::string one = std::string("{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[");
     return error("{\"a\":" + one + first + "]},\"b\":" + one + second + "]}}",
@@ -264,7 +264,7 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
             std::string::npos);
 }
 
-/// The header's own key is nobody's name.
+/// The header's own key is not a tensor's name.
 TEST_F(Files, ATensorMayBeCalledMetadata) {
   const std::vector<std::string> names = {"__metadata__", "__metadata__.tensor",
                                           "__metadata__.tensor.tensor", "__metadata__.tensors"};
@@ -291,7 +291,7 @@ TEST(Printable, EscapesWhatIsNoCharacter) {
   EXPECT_EQ(printable("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 'b'"),
             "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 'b'");
   EXPECT_EQ(printable(std::string("\0\n\x1b[31m\x7f", 8)), "\\x00\\x0A\\x1B[31m\\x7F");
-  // Half a character, one in too many bytes, a surrogate, control characters of two bytes.
+  // Half a character, an overlong encoding, a surrogate, two-byte control characters.
   EXPECT_EQ(printable("\xc3"), "\\xC3");
   EXPECT_EQ(printable("\xc0\xaf"), "\\xC0\\xAF");
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xED\\xA0\\x80");
@@ -305,7 +305,7 @@ TEST(Checksum, IsCrc32c) {
   auto of = [](const std::string &text) {
     return crc32c(reinterpret_cast<const unsigned char *>(text.data()), int64_t(text.size()));
   };
-  EXPECT_EQ(of("123456789"), 0xE3069283u);           // the check value of the catalogue of CRCs
+  EXPECT_EQ(of("123456789"), 0xE3069283u);           // the check value in the catalogue of CRCs
   EXPECT_EQ(of(std::string(32, '\0')), 0x8A9136AAu); // RFC 3720, B.4
   EXPECT_EQ(of(std::string(32, '\xff')), 0x62A8AB43u);
   std::string text = "any text, of which a part comes first";
@@ -315,7 +315,7 @@ TEST(Checksum, IsCrc32c) {
               of(text));
 }
 
-/// Who reads a part of a tensor compares its blocks, not those of others.
+/// A reader of a part of a tensor checks that part's blocks, not the others.
 TEST_F(Files, BlocksAreCheckedByWhoReadsThem) {
   std::string path = folder + "/x.safetensors";
   Floats values(size_t(kChecksumBlock / 2 + 1), 1.5f); // two blocks and four bytes

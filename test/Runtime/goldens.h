@@ -1,4 +1,4 @@
-// Inputs/deepspeed_goldens.json: what DeepSpeed's own schedules and loss scalers do.
+// Inputs/deepspeed_goldens.json: the behavior of DeepSpeed's own schedules and loss scalers.
 
 #ifndef PARTITA_TEST_RUNTIME_GOLDENS_H
 #define PARTITA_TEST_RUNTIME_GOLDENS_H
@@ -21,7 +21,7 @@ inline const std::vector<Json> &goldens(const char *key) {
   return file.find(key)->items;
 }
 
-/// Numbers with fractions stand there as strings.
+/// Returns a number; fractions are stored as strings.
 inline double numberOf(const Json &text) { return std::atof(text.string.c_str()); }
 
 } // namespace partita_rt

@@ -8,7 +8,7 @@ namespace {
 template <typename T> class HalfKernels : public testing::Test {};
 TYPED_TEST_SUITE(HalfKernels, NarrowTypes);
 
-/// dweight or dbias in float and in 16 bit, set and added to.
+/// dweight or dbias in float and in 16 bits, set and added to.
 constexpr Write kWrites[] = {Write::Set, Write::Add};
 
 TYPED_TEST(HalfKernels, LayerNorm) {
@@ -46,7 +46,7 @@ TYPED_TEST(HalfKernels, LayerNorm) {
                         mean.data(), rstd.data(), rows, width, write, write);
       layerNormBackward(ndx.data(), ndw.data(), ndb.data(), nsums.data(), ndy.data(), nx.data(),
                         nw.data(), mean.data(), rstd.data(), rows, width, write, write);
-      columnSum(sums.data(), ndx.data(), rows, width, width, write); // of what was stored
+      columnSum(sums.data(), ndx.data(), rows, width, width, write); // sums of the stored values
       EXPECT_CLOSE(widened(nsums), widen(sums), 1e-2);
       EXPECT_ROUNDED(ndx, dx);
       EXPECT_ROUNDED(ndw, dw);
@@ -92,7 +92,7 @@ TYPED_TEST(HalfKernels, Softmax) {
     int64_t rows = 9;
     Floats x = randomExact<T>(rows * width, "x", 8.0), dy = randomExact<T>(rows * width, "dy");
     for (int64_t i = 0; i < width; ++i)
-      x[width + i] = -INFINITY; // row 1: nothing but masked
+      x[width + i] = -INFINITY; // row 1: masked entirely
     x[3 * width] = NAN;
     x[5 * width] = INFINITY;
     Narrow<T> nx = rounded<T>(x), ny(x.size()), ndy = rounded<T>(dy), ndx(x.size());
@@ -109,7 +109,7 @@ TYPED_TEST(HalfKernels, Softmax) {
   }
 }
 
-/// Sums of many rows of one token: rounded once, not once per row.
+/// Sums of many rows of one token are rounded once, not once per row.
 TYPED_TEST(HalfKernels, Embedding) {
   using T = TypeParam;
   constexpr int64_t n = 300, width = 1100, vocabulary = 20;
@@ -255,7 +255,7 @@ TYPED_TEST(HalfKernels, CopiesAndCasts) {
   Narrow<T> ndy = rounded<T>(dy);
   sums.resize(2 * 3 * 40);
   nSums.resize(sums.size());
-  repeatSum(sums.data(), dy.data(), 2, 3, 4, {2, 7}, 40); // a piece: indices 0 to 2, 2, 4, 1 times
+  repeatSum(sums.data(), dy.data(), 2, 3, 4, {2, 7}, 40); // a shard: indices 0 to 2, 2, 4, 1 times
   repeatSum(nSums.data(), ndy.data(), 2, 3, 4, {2, 7}, 40);
   EXPECT_ROUNDED(nSums, sums);
   accumulate(y.data(), x.data(), int64_t(x.size()));

@@ -1,4 +1,4 @@
-// Kernels on 16-bit tensors: matrix products, the classifier and attention.
+// Kernels on 16-bit tensors: matmuls, the classifier and attention.
 
 #include "half_reference.h"
 
@@ -7,7 +7,8 @@ extern "C" void openblas_set_num_threads(int);
 namespace partita_rt {
 namespace {
 
-/// One BLAS thread, as a rank has: more cut products between them, each size in its own way.
+/// Uses one BLAS thread, as a rank does: several would split matmuls among them, differently for
+/// each size.
 template <typename T> class HalfProducts : public testing::Test {
   void SetUp() override { openblas_set_num_threads(1); }
 };
@@ -17,7 +18,7 @@ struct Size {
   int64_t m, n, k;
 };
 
-/// Within one value of T, or of the roundings of float sums.
+/// Is each within one value of T, or within the roundings of float sums?
 template <typename T> bool near(const std::vector<T> &actual, const Floats &expected) {
   double sums = 0;
   for (float x : expected)
@@ -29,8 +30,8 @@ template <typename T> bool near(const std::vector<T> &actual, const Floats &expe
   return true;
 }
 
-/// All combinations of storage types against the float product of the same numbers. `exact`: B is
-/// one panel.
+/// Checks all combinations of storage types against the float matmul of the same numbers. `exact`:
+/// B is one panel.
 template <typename T>
 void checkGemm(Size size, Trans ta, Trans tb, bool all = true, bool exact = true) {
   auto [m, n, k] = size;
@@ -79,7 +80,7 @@ TYPED_TEST(HalfProducts, GemmIsTheFloatProductRounded) {
         checkGemm<TypeParam>(size, ta, tb);
 }
 
-/// Several panels of A, and sums that are cut.
+/// Several panels of A, and sums that are split.
 TYPED_TEST(HalfProducts, GemmByPanels) {
   constexpr std::pair<Trans, Trans> kinds[] = {
       {Trans::No, Trans::No}, {Trans::No, Trans::Yes}, {Trans::Yes, Trans::No}};
@@ -164,7 +165,7 @@ struct AttentionCase {
   bool bias;
 };
 
-/// `B`: what the bias is stored in.
+/// `B`: the storage type of the bias.
 template <typename T, typename B> void checkAttention(const AttentionCase &c) {
   const AttentionShape &a = c.shape;
   int64_t kv = a.heads / a.groups;
@@ -196,7 +197,7 @@ template <typename T, typename B> void checkAttention(const AttentionCase &c) {
                    plainHeads(nk_, t, kv, d), plainHeads(nv, t, kv, e), a, nscores);
   EXPECT_ROUNDED(nout, out);
   EXPECT_EQ(nlse, lse);
-  out = widened(nout); // what the 16-bit backward pass reads
+  out = widened(nout); // the 16-bit backward pass reads this
   Floats delta(size_t(attentionWorkspace(a, DType::Float32))),
       workspace(size_t(attentionWorkspace(a, kDTypeOf<T>)), NAN);
   attentionBackward(plainHeads(dq.data(), s, h, d), plainHeads(dk.data(), t, kv, d),
@@ -232,14 +233,14 @@ TYPED_TEST(HalfProducts, Attention) {
   }
 }
 
-/// As emitted code says it: heads in braces.
+/// Calls as in emitted code: heads in braces.
 TYPED_TEST(HalfProducts, AttentionOfBraces) {
   using T = TypeParam;
   Narrow<T> q = rounded<T>(randomFloats(3 * 8, "q")), out(3 * 8);
   T *at = q.data(), *to = out.data();
   attentionForward({to, 24, 8, 8}, nullptr, {at, 24, 8, 8}, {at, 24, 8, 8}, {at, 24, 8, 8},
                    {1, 1, 3, 3, 8, 8, 1, true, 1.0f});
-  EXPECT_EQ(out[0].bits, q[0].bits); // the first query sees itself alone
+  EXPECT_EQ(out[0].bits, q[0].bits); // the first query sees only itself
   float bias = 0.5f;
   attentionForward({to, 24, 8, 8}, nullptr, {at, 24, 8, 8}, {at, 24, 8, 8}, {at, 24, 8, 8},
                    {1, 1, 3, 3, 8, 8, 1, true, 1.0f}, {&bias, 0, 0, 0, 0});

@@ -1,4 +1,4 @@
-// Parameters and states that are stored in 16 bit: initial values, files, checkpoints.
+// Parameters and states stored in 16 bits: initial values, files, checkpoints.
 
 #include "half_reference.h"
 #include "temporary_folder.h"
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kRows = 7, kColumns = 301; // an odd number of elements, of several chunks
 
-/// Two parameters and a state over `ranks` parts: the first by rows, the others by elements.
+/// Two parameters and a state split over `ranks` shards: the first by rows, the others by elements.
 template <typename T> struct Tables {
   Program program;
   Axis mesh[1];
@@ -57,7 +57,7 @@ template <typename T> struct Tables {
 
 template <typename T> class HalfPrograms : public InTemporaryFolder {
 protected:
-  /// All values as the ranks have them, in a file.
+  /// Returns all values as the ranks have them, in a file.
   std::string run(int ranks, RunOptions options, bool save) const {
     Tables<T> tables(ranks);
     options.programFolder = folder;
@@ -101,7 +101,7 @@ TYPED_TEST(HalfPrograms, AnyLayoutStartsAndContinuesAlike) {
   resumed.checkpoint = this->folder;
   EXPECT_EQ(this->run(3, resumed, false), "");
   expectValues<TypeParam>(this->folder + "/3.safetensors");
-  RunOptions given; // a file of such values is read exactly
+  RunOptions given; // a file with such values is read exactly
   given.init = InitFrom::Safetensors;
   given.initFile = this->folder + "/3.safetensors";
   EXPECT_EQ(this->run(1, given, false), "");

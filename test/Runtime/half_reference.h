@@ -1,5 +1,5 @@
-// Helpers of the tests of 16-bit tensors, whose law is: a kernel of 16-bit operands is the float
-// kernel of the same numbers, its results rounded once, bit for bit.
+// Helpers for the tests of 16-bit tensors. The invariant: a kernel on 16-bit operands is the float
+// kernel on the same numbers, its results rounded once, bit for bit.
 
 #ifndef PARTITA_TEST_RUNTIME_HALF_REFERENCE_H
 #define PARTITA_TEST_RUNTIME_HALF_REFERENCE_H
@@ -24,7 +24,8 @@ template <typename T> Floats randomExact(int64_t n, const char *name, double std
   return widened(rounded<T>(randomFloats(n, name, std)));
 }
 
-/// Where the first difference is; -1: nowhere. Floats are compared bit by bit too, NaN as one.
+/// Returns the index of the first difference; -1 if there is none. Floats are compared bit by bit
+/// too, all NaNs as equal.
 template <typename T> int64_t difference(const Narrow<T> &actual, const Floats &expected) {
   if (actual.size() != expected.size())
     return int64_t(std::min(actual.size(), expected.size()));

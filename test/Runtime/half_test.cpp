@@ -1,4 +1,4 @@
-// 16-bit numbers against a model in double that knows formats by their numbers of bits alone.
+// 16-bit numbers against a model in double that knows only each format's numbers of bits.
 
 #include "reference.h"
 
@@ -16,7 +16,7 @@ struct Format {
 };
 constexpr Format kHalf{5, 10}, kBFloat16{8, 7};
 
-/// What a pattern of bits means.
+/// Returns the value of a bit pattern.
 double valueOf(uint16_t bits, Format f) {
   int exponent = (bits >> f.mantissaBits) & ((1 << f.exponentBits) - 1);
   int mantissa = bits & ((1 << f.mantissaBits) - 1);
@@ -28,7 +28,7 @@ double valueOf(uint16_t bits, Format f) {
   return sign * std::ldexp((1 << f.mantissaBits) + mantissa, exponent - f.bias() - f.mantissaBits);
 }
 
-/// x rounded to the nearest value, ties to even.
+/// Rounds x to the nearest value, ties to even.
 double rounded(double x, Format f) {
   if (std::isnan(x) || std::isinf(x) || x == 0)
     return x;
@@ -54,7 +54,7 @@ template <typename T> T pattern(uint32_t bits) {
   return x;
 }
 
-/// The floats around every value and around every middle between two, and many others.
+/// Returns the floats around every value and around every midpoint of two, and many others.
 template <typename T> Floats boundaries() {
   Floats all;
   auto add = [&](float x) {
@@ -99,7 +99,7 @@ template <typename T> void checkAll(Format format) {
 TEST(Half, EveryPatternAndEveryBoundary) { checkAll<Half>(kHalf); }
 TEST(BFloat16, EveryPatternAndEveryBoundary) { checkAll<BFloat16>(kBFloat16); }
 
-/// The kernels' vectors (F16C where the processor has it) have the same bits, of NaN too.
+/// The kernels' vectors (F16C if the processor has it) have the same bits, also for NaN.
 template <typename T> void checkLanes() {
   T narrow[kLanes];
   float wide[kLanes];
@@ -149,7 +149,7 @@ TEST(BFloat16, StochasticRoundingIsUnbiased) {
   }
 }
 
-/// What emitted loops say, with T for float.
+/// A loop like emitted ones, with T for float.
 template <typename T> void emittedLoop(T *out, const T *a, const T *b, int64_t ni) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i) {

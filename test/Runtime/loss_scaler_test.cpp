@@ -1,4 +1,4 @@
-// The loss scaler: DeepSpeed's traces, and ten thousand runs against a model that keeps no state.
+// The loss scaler: DeepSpeed's traces, and ten thousand runs against a stateless model.
 
 #include "goldens.h"
 #include "partita_rt/loss_scaler.h"
@@ -34,18 +34,18 @@ TEST(LossScaler, IsDeepSpeeds) {
   }
 }
 
-/// What the scale is after the steps of a history ('x': overflow, '.': clean), found anew from all
-/// of it: the history falls into rows of clean steps between overflows, a row grows the scale so
-/// often as the window fits into what is left of it without its first step, and an overflow halves
-/// unless forgiven ones are left, which are counted from the last growth (or, consecutive, from the
-/// row's end). Returns whether the run stops.
+/// Recomputes the scale after a history of steps ('x': overflow, '.': clean) from all of it. The
+/// history consists of runs of clean steps between overflows. A run doubles the scale once for each
+/// full window after its first step. An overflow halves it once the allowed overflows are used up,
+/// which are counted from the last growth (or, if consecutive, from the end of the clean run).
+/// Returns whether training stops.
 struct Recomputed {
   double scale;
   bool stops;
 };
 Recomputed recompute(const std::string &history, const LossScalerOptions &options) {
   double scale = options.initialScale;
-  int64_t used = 0; // overflows since forgiveness was last full
+  int64_t used = 0; // overflows since the last reset of the count
   size_t at = 0;
   while (at < history.size()) {
     size_t rowEnd = std::min(history.find('x', at), history.size());
@@ -78,7 +78,7 @@ TEST(LossScaler, IsWhatItsWholeHistorySays) {
     options.consecutive = below(2);
     options.minimum = std::ldexp(below(3) ? 1.0 : 3.0, int(below(6)) - 2);
     options.initialScale = std::max(std::ldexp(1.0, int(below(20))), options.minimum);
-    int64_t oneOf = 2 + below(12); // how seldom an overflow is
+    int64_t oneOf = 2 + below(12); // the rate of overflows is one in this many
     LossScalerState state = firstState(options);
     std::string history;
     for (int step = 0; step < 60; ++step) {

@@ -1,4 +1,4 @@
-// Learning-rate schedules: DeepSpeed's numbers, our formulas, and what is said of wrong texts.
+// Learning-rate schedules: DeepSpeed's numbers, our formulas, and messages about invalid texts.
 
 #include "goldens.h"
 #include "partita_rt/lr_schedule_text.h"
@@ -34,15 +34,15 @@ TEST(LrSchedule, HasItsCornersWhereTheyBelong) {
   auto rate = [](const std::string &text, int64_t done, double base = 1) {
     return scheduledRates(read(text), done, base).rate;
   };
-  // A warm-up of one step is one of two, and the base rate is the default maximum.
+  // A warm-up of one step counts as two, and the base rate is the default maximum.
   EXPECT_DOUBLE_EQ(rate("WarmupLR,warmup_num_steps=1,warmup_type=linear", 2, 3), 1.5);
   EXPECT_DOUBLE_EQ(rate("WarmupLR,warmup_num_steps=1", 2, 3), 3);
   EXPECT_DOUBLE_EQ(rate("WarmupLR,warmup_max_lr=0.5,warmup_num_steps=2", 9, 3), 0.5);
-  // Nothing is left to decay over where the warm-up takes all steps.
+  // If the warm-up takes all steps, there are none left for the decay.
   EXPECT_EQ(rate("WarmupDecayLR,total_num_steps=5,warmup_num_steps=10", 11), 0);
   EXPECT_DOUBLE_EQ(
       rate("WarmupCosineLR,total_num_steps=5,warmup_num_steps=10,cos_min_ratio=0.25", 11, 2), 0.5);
-  // The ratio of a cosine's warm-up holds from the second update on.
+  // The ratio of a cosine's warm-up applies from the second update on.
   std::string cosine = "WarmupCosineLR,total_num_steps=9,warmup_min_ratio=0.5,warmup_num_steps=4";
   EXPECT_EQ(rate(cosine, 0), 0);
   EXPECT_DOUBLE_EQ(rate(cosine, 1), 0.5);

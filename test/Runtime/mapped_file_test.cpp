@@ -8,7 +8,7 @@
 
 using namespace partita_rt;
 
-/// A file of two pages, so that the second one is gone when the file is cut to the first.
+/// Makes a file of two pages, the second of which is gone when the file is cut to the first.
 static std::string twoPages() {
   std::string path = ::testing::TempDir() + "mapped_file_test." + std::to_string(getpid());
   FILE *file = std::fopen(path.c_str(), "w");
@@ -39,7 +39,7 @@ TEST(MappedFile, ManyAreMappedAtOnce) {
   std::string path = twoPages();
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<MappedFile>> files;
-    for (int i = 0; i < 300; ++i) // more than a fault is looked up in
+    for (int i = 0; i < 300; ++i) // more than the table of mappings holds
       files.push_back(std::make_unique<MappedFile>(path, "weights"));
     EXPECT_EQ(lastByte(*files.front()), 'a');
     EXPECT_EQ(lastByte(*files.back()), 'a');

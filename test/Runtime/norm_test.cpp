@@ -11,7 +11,7 @@ struct NormReference {
   Doubles y, dx, dweight, dbias, sums;
 };
 
-/// Forward, and the gradients of sum(y * dy).
+/// Computes the forward pass, and the gradients of sum(y * dy).
 NormReference normReference(const Floats &x, const Floats &w, const Floats &b, const Floats &dy,
                             int64_t rows, int64_t width, double epsilon) {
   NormReference r{Doubles(x.size()), Doubles(x.size()), Doubles(w.size()), Doubles(w.size()),
@@ -59,7 +59,7 @@ TEST_P(LayerNorm, EqualsItsDefinition) {
   EXPECT_CLOSE(dw, r.dweight, 5e-6);
   EXPECT_CLOSE(db, r.dbias, 5e-6);
   EXPECT_CLOSE(sums, r.sums, width < 4 ? 5e-5 : 5e-6);
-  Floats reduced(w.size()); // a pipeline stage that begins here has the same bits
+  Floats reduced(w.size()); // a pipeline stage that begins here gets the same bits
   reduceSum(reduced.data(), dx.data(), 1, rows, width, Write::Set);
   EXPECT_EQ(reduced, sums);
 

@@ -1,5 +1,5 @@
 // Polls complete a collective before its wait. The transports are state machines that never block,
-// so one thread can play all ranks here, in any order; nothing is left to chance or to the clock.
+// so one thread can play all ranks here, in any order; nothing depends on chance or on the clock.
 
 #include "cpu/thread_group.h"
 #include "cpu/window_group.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr int kRanks = 3;
 constexpr int64_t kAll = int64_t(1) << 40;
 
-/// Values whose float sum depends on the order of addition.
+/// Returns values whose float sum depends on the order of addition.
 float value(int rank, int64_t i) {
   return float((i * 7919 + rank * 104729) % 1000003) * (rank % 2 ? 1e-3f : 1e3f);
 }
@@ -67,7 +67,7 @@ struct Gradients {
     for (int r = 0; r < kRanks; ++r)
       for (int64_t i = 0; i < n; ++i)
         of[size_t(r)][size_t(i)] = value(r, i);
-    // Added as stored numbers: value() within the sum could be contracted to fused products.
+    // Add stored numbers: inside the sum, value() could be contracted to an FMA.
     sums = of[0];
     for (int r = 1; r < kRanks; ++r)
       for (size_t i = 0; i < sums.size(); ++i)
@@ -98,7 +98,7 @@ TEST_P(Overlap, PollsCompleteACollectiveBeforeItsWait) {
   std::vector<Pending> pending(kRanks);
   pending[0] = gradients.start(ranks, 0);
   pending[2] = gradients.start(ranks, 2);
-  // Rank 1 is held back: the others' polls return, with nothing reduced.
+  // Rank 1 lags: the others' polls return without having reduced anything.
   ranks[0].poll(kAll);
   ranks[2].poll(kAll);
   EXPECT_EQ(ranks[0].reduced().inPolls, 0);
@@ -111,7 +111,7 @@ TEST_P(Overlap, PollsCompleteACollectiveBeforeItsWait) {
     reduced += ranks[r].reduced().inPolls;
     EXPECT_EQ(ranks[r].reduced().inWaits, 0);
   }
-  EXPECT_EQ(reduced, n * 4); // each element by one rank
+  EXPECT_EQ(reduced, n * 4); // one rank reduces each element
   gradients.expectSums();
   for (Pending p : pending)
     wait(p);
@@ -136,7 +136,7 @@ TEST_P(Overlap, APollDoesABoundedPiece) {
   gradients.expectSums();
 }
 
-// Several collectives are under way; polls and waits mix, waits come out of order.
+// Several collectives are pending; polls and waits mix, and waits come out of order.
 TEST_P(Overlap, LaterCollectivesGoOnWhileAnEarlierOneIsWaitedFor) {
   Ranks ranks(GetParam());
   Gradients first(70001), second(150003);

@@ -1,7 +1,7 @@
 // A pipeline written by hand: -DSTAGES stages of one layer each, data parallel over two ranks, six
 // micro-batches in the order "one forward, one backward". With one stage (and then one rank) the
-// same numbers are computed one after another: every bit must be equal. The environment's MISTAKE
-// says what one of the stages does wrong.
+// same numbers are computed one after another, and every bit must be equal. The environment
+// variable MISTAKE makes one of the stages do something wrong.
 
 #include <partita_rt/partita_rt.h>
 
@@ -18,9 +18,9 @@ constexpr int kStages = STAGES > 1 ? STAGES : 3; // layers
 constexpr int kShards = STAGES > 1 ? 1 : 2;      // of the batch, on this rank
 constexpr int kPp = 0, kDp = 1;
 constexpr int64_t kMicros = 6;
-constexpr int64_t kWidth = 20000, kEdge = 3; // of an activation: two pieces
+constexpr int64_t kWidth = 20000, kEdge = 3; // of an activation: two messages' buffers
 constexpr int64_t kAll = kWidth + kEdge;
-constexpr int64_t kRing = kStages + 1; // activations in flight, and one that comes
+constexpr int64_t kRing = kStages + 1; // activations in flight, and one arriving
 
 #if STAGES > 1
 static const Axis kMesh[] = {{"pp", kStages}, {"dp", 2}};
@@ -67,14 +67,14 @@ enum : int64_t { // arena, in tensors
   kY = kX + kRing,
   kG = kY + 2, // cotangents: of the output, of the input
   kDx = kG + 2,
-  kSums = kDx + 2, // gradients, of both shards where they are computed here
+  kSums = kDx + 2, // gradients, of both shards if they are computed here
   kLoss = kSums + 2 * kStages,
   kTensors = kLoss + 2
 };
 static float *tensor(Rank &rank, int64_t number) { return rank.at(number * kBytes); }
 
 //===-- The layer ---------------------------------------------------------------------------===//
-// Not inlined: one code, and so one rounding, whoever calls it.
+// Not inlined: one copy of the code, and so the same rounding for every caller.
 
 __attribute__((noinline)) static void readInput(float *x, const int64_t *ids) {
   for (int64_t i = 0; i < kAll; ++i)
@@ -130,14 +130,14 @@ struct Passes {
   bool isFirst = stage == 0, isLast = stage == kStages - 1;
   float *w = rank.persistent(0), *sum = tensor(rank, kSums);
   float loss = 0;
-  PendingMessage input, cotangent, outputs[2], gradients[2]; ///< under way
+  PendingMessage input, cotangent, outputs[2], gradients[2]; ///< pending
   int64_t slot = 0;
 
   explicit Passes(Rank &rank) : rank(rank) {}
   float *x(int64_t m) { return tensor(rank, kX + m % kRing); }
   float *g(int64_t m) { return tensor(rank, kG + m % 2); }
 
-  /// The message of an activation or its cotangent.
+  /// Starts the message of an activation or its cotangent.
   PendingMessage start(bool sends, int channel, float *data, const char *why, int64_t m) {
     int64_t edge = kEdge, its = m;
     if (m == 3 && sends && channel == onward(0)) {
@@ -168,14 +168,14 @@ struct Passes {
     if (isFirst)
       readInput(x(m), rank.input(0, m));
     wait(input);
-    startInput(m + 1); // ahead of its use
+    startInput(m + 1); // before it is needed
     if (m == 2 && makes(rank, "die", 1))
       fail("something broke");
     if (m == 2 && makes(rank, "stop", 2))
       raise(SIGSTOP);
     if (m == 2 && makes(rank, "stop1", 2, 1))
       raise(SIGSTOP);
-    if (m == 2 && makes(rank, "deadlock", 0)) { // its own output comes before that cotangent
+    if (m == 2 && makes(rank, "deadlock", 0)) { // waits for its own output before that cotangent
       wait(cotangent);
       startCotangent(1);
       wait(cotangent);
@@ -231,7 +231,8 @@ static void train_step(Rank &rank) {
   rank.report.loss = *loss;
 }
 
-/// Truth values travel too. Mistakes: where no message follows that would not match.
+/// Sends booleans too. The mistakes "many" and "few" are here because no message follows that would
+/// mismatch and reveal them early.
 static void forward(Rank &rank) {
   bool mask[] = {true, false, true}, got[3] = {};
   if (rank.stageNumber == 0)
@@ -272,7 +273,7 @@ static const MessageEntry kMessages2[] = {BELOW(1)};
 
 #else
 
-//===-- All of it on one rank ---------------------------------------------------------------===//
+//===-- The same on one rank ----------------------------------------------------------------===//
 
 static void train_step(Rank &rank) {
   std::memset(tensor(rank, kSums), 0, size_t(2 * kStages * kBytes));

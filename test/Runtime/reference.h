@@ -1,4 +1,4 @@
-// Helpers of the kernel tests: reproducible random tensors and comparison with double precision.
+// Helpers for the kernel tests: reproducible random tensors and comparison with double precision.
 
 #ifndef PARTITA_TEST_RUNTIME_REFERENCE_H
 #define PARTITA_TEST_RUNTIME_REFERENCE_H
@@ -27,11 +27,11 @@ inline Floats randomFloats(int64_t n, const char *name, double std = 1.0) {
 
 inline Doubles widen(const Floats &x) { return Doubles(x.begin(), x.end()); }
 
-/// max |a - b| / max |b|.
+/// Returns max |a - b| / max |b|.
 inline double relativeError(const Floats &a, const Doubles &b) {
   double difference = 0, largest = 1e-30;
   for (size_t i = 0; i < b.size(); ++i) {
-    if (!(std::fabs(double(a[i]) - b[i]) <= difference)) // keeps NaN
+    if (!(std::fabs(double(a[i]) - b[i]) <= difference)) // propagates NaN
       difference = std::fabs(double(a[i]) - b[i]);
     largest = std::max(largest, std::fabs(b[i]));
   }
@@ -44,7 +44,7 @@ inline double relativeError(const Floats &a, const Doubles &b) {
     EXPECT_LE(relativeError(actual, expected), tolerance);                                         \
   } while (false)
 
-/// Message of the Error that `body` throws; "" when it throws none.
+/// Returns the message of the Error that `body` throws; "" if it throws none.
 template <typename Body> std::string errorOf(Body body) {
   try {
     body();

@@ -1,7 +1,7 @@
-// A program of three pipeline stages, written by hand, on pp=3,dp=2: its ranks differ in their
-// functions, memory and census. Every parameter moves to a target of its own; `shared`, as a tied
+// A hand-written program of three pipeline stages, on pp=3,dp=2, whose ranks differ in their
+// functions, memory and census. Every parameter moves to its own target; `shared`, like a tied
 // embedding, is on the first stage and on the last, with a target on each. -DWRONG: the second
-// stage's census is.
+// stage's census is wrong.
 
 #include <partita_rt/partita_rt.h>
 
@@ -13,7 +13,7 @@ constexpr int kPp = 0, kDp = 1;
 enum Rows { kAll, kData, kEnds };
 static const Group kGroups[] = {{"pp", {kPp}}, {"dp", {kDp}}, {"ends", {kPp}, {0, 2}}};
 
-/// Of the training loop: the model reads none.
+/// For the training loop only: the model reads no inputs.
 static const Input kInputs[] = {
     {"input_ids", InputRole::TokenIds, DType::Int64, {4, 16}, {2, 16}, {{0, kDp}}, 256},
 };
@@ -49,7 +49,7 @@ static const CensusEntry kMiddleCensus[] = {
     {CollectiveKind::AllReduce, "pp", 1, 4, "loss"},
 };
 
-/// gradients[i] = values[i] - target; the loss.
+/// Sets gradients[i] = values[i] - target; returns the loss.
 static float lossOf(float *gradients, const float *values, int64_t n, float target) {
   float loss = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -64,7 +64,7 @@ static void descend(Rank &rank, float *values, const float *gradients, int64_t n
     values[i] -= rank.learningRate * gradients[i];
 }
 
-/// The first and the last stage at the same time; returns the stage's part of the loss.
+/// Runs on the first and the last stage at the same time; returns the stage's part of the loss.
 static float updateShared(Rank &rank, float target) {
   float *gradient = rank.at(0);
   float loss = lossOf(gradient, rank.persistent(kShared), 16, target);
@@ -74,7 +74,7 @@ static float updateShared(Rank &rank, float target) {
   return loss;
 }
 
-/// All stages.
+/// Runs on all stages.
 static void report(Rank &rank, float loss) {
   float *sum = rank.at(64);
   *sum = loss;

@@ -1,4 +1,4 @@
-// A test with a folder of its own, which goes with it.
+// A test fixture with a folder of its own, which is removed with it.
 
 #ifndef PARTITA_RT_TESTS_TEMPORARY_FOLDER_H
 #define PARTITA_RT_TESTS_TEMPORARY_FOLDER_H

@@ -1,4 +1,4 @@
-// Copies between device and host, and updates that the host makes, against the plain ones.
+// Copies between device and host, and updates by the host, against plain ones.
 
 #include "cpu/transfer.h"
 
@@ -22,11 +22,11 @@ TEST(Transfer, CopiesInOrderAndCountsBytes) {
   rank.transfers = &engine;
   std::vector<float> device = numbers(100000, 1), host(100000), back(100000);
   HostCopy there = toHostStart(rank, host.data(), device.data(), 400000);
-  HostCopy here = toDeviceStart(rank, back.data(), host.data(), 400000); // behind the other
+  HostCopy here = toDeviceStart(rank, back.data(), host.data(), 400000); // after the other
   EXPECT_EQ(transfersUnderWay(rank), 2);
   wait(rank, here);
   EXPECT_EQ(back, device);
-  EXPECT_EQ(transfersUnderWay(rank), 0); // the first with the second
+  EXPECT_EQ(transfersUnderWay(rank), 0); // the first completed with the second
   wait(rank, there);
   toHost(rank, host.data(), back.data() + 1, 4);
   EXPECT_EQ(host[0], device[1]);
@@ -34,7 +34,7 @@ TEST(Transfer, CopiesInOrderAndCountsBytes) {
   EXPECT_EQ(transferred(rank).toDevice, 400000);
 }
 
-/// The same bits as without tiles, whatever their size, and nothing moved that need not be.
+/// Tiles do not change the bits, whatever their size, and only the necessary bytes are moved.
 TEST(HostUpdate, IsThePlainOne) {
   auto update = [](float *p, float *m, const float *g, int64_t n) {
     for (int64_t i = 0; i < n; ++i)

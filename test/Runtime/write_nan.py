@@ -1,4 +1,4 @@
-"""write_nan.py FROM TO NAME: a copy of a safetensors file in which two elements of a tensor are NaN."""
+"""write_nan.py FROM TO NAME: copies a safetensors file, with two elements of a tensor set to NaN."""
 
 import sys
 

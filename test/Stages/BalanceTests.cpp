@@ -1,4 +1,4 @@
-//===- BalanceTests.cpp - cuts, against all ways of cutting -------------------------------------===//
+//===- BalanceTests.cpp - cuts are as good as the best of all possible ones ---------------------===//
 
 #include "partita/Stages/Balance.h"
 #include "llvm/ADT/STLExtras.h"
@@ -45,7 +45,8 @@ static int64_t moved(const Cuts &way, const Cuts &from) {
   return sum;
 }
 
-/// Random costs and random ranges that are too much: as good as the best of all ways that are left.
+/// With random costs and random ranges that need too much, the cuts are as good as the best that
+/// remain.
 TEST(Balance, IsTheBestOfAllWays) {
   std::mt19937 random(7);
   auto number = [&](int64_t low, int64_t high) {
@@ -83,7 +84,8 @@ TEST(Balance, IsTheBestOfAllWays) {
   EXPECT_GT(none, 10);
 }
 
-/// What stands in front of the layers and behind them counts with the first and the last one, what runs once a step with none.
+/// Work before and after the layers counts with the first and the last one; work once per step with
+/// none.
 TEST(Balance, EndsCountWithTheLayersBesideThem) {
   auto work = [](int64_t place, double products, int64_t parameters) {
     partita::LayerWork each;

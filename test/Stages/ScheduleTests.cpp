@@ -1,4 +1,4 @@
-//===- ScheduleTests.cpp - schedules, against the papers that they are from ---------------------===//
+//===- ScheduleTests.cpp - schedules agree with the papers they come from -----------------------===//
 
 #include "partita/Stages/Schedule.h"
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ TEST(Schedule, OneForwardOneBackwardIsDeepSpeeds) {
     }
 }
 
-/// The bubble by the papers' formulas, for costs that are exact in binary; `m` from where on it holds.
+/// The bubbles match the papers' formulas, for costs that are exact in binary; `m`: where a formula
+/// starts to hold.
 TEST(Schedule, BubblesAreThePapers) {
   const SlotCosts some{10, 13, 7}, equal{1, 1, 1};
   for (int p : {2, 3, 4, 8, 16})
@@ -55,20 +56,20 @@ TEST(Schedule, BubblesAreThePapers) {
       if (m >= 2 * p - 1) {
         EXPECT_EQ(report(make("zb-h2", p, m), some).bubble, (p - 1) * (both - 2 * some.weights));
         EXPECT_EQ(report(make("zb-v", p, m, 2), equal).bubble, 0);
-        // Stages that begin a step together wait for the last one to begin.
+        // Stages that must begin a step together wait for the last one.
         for (SlotCosts costs : {some, equal, SlotCosts{2, 3, 1}, SlotCosts{2, 1.5, 2}})
           EXPECT_EQ(report(make("zb-h2", p, m), costs).seconds,
                     m * (costs.forward + costs.backward + costs.weights) +
                         (p - 1) * std::max(costs.forward, costs.forward + costs.backward - 2 * costs.weights));
       }
-      // Of a chunk's cost: each stage has v of them.
+      // The costs are a chunk's: each stage has v of them.
       for (int v : {1, 2, 3, 4})
         if (m % p == 0)
           EXPECT_EQ(report(make("interleaved", p, m, v), some).bubble, (p - 1) * both);
     }
 }
 
-/// A slower stage makes the others wait for it: two micro-batches, F 1, B 2, and twice that on stage 1.
+/// A slower stage makes the others wait: two micro-batches, F 1, B 2, and twice that on stage 1.
 TEST(Schedule, StagesHaveTheirOwnCosts) {
   Schedule schedule = make("1f1b", 2, 2);
   std::vector<std::vector<SlotCosts>> costs = {{{1, 2, 0}}, {{2, 4, 0}}};
@@ -83,7 +84,7 @@ TEST(Schedule, StagesHaveTheirOwnCosts) {
       EXPECT_EQ(report(make("1f1b", p, m), {1, 2, 0}).bubbleShare(), (p - 1) / double(m));
 }
 
-/// How many micro-batches' values a stage keeps, in chunks.
+/// The number of micro-batches whose values a stage keeps, in chunks.
 TEST(Schedule, InFlightIsThePapers) {
   for (int p : {2, 3, 4, 8})
     for (int m : {2 * p, 4 * p}) {
@@ -123,7 +124,8 @@ static Schedule any(std::mt19937 &random) {
   return make(name, p, p * (1 + static_cast<int>(random() % 3)), chunks);
 }
 
-/// Slots that are dropped, doubled, of another micro-batch, or in front of what they need on their own stage.
+/// Slots that are dropped, duplicated, of another micro-batch, or before a slot that they need on
+/// their own stage.
 TEST(Schedule, WrongSlotsAreRefused) {
   std::mt19937 random(5);
   for (int i = 0; i < 200; ++i) {
@@ -153,7 +155,8 @@ TEST(Schedule, WrongSlotsAreRefused) {
   }
 }
 
-/// Messages that are dropped, doubled, in another order than at the other end, turned around, late or not awaited.
+/// Messages that are dropped, duplicated, in a different order than at the other end, reversed,
+/// late or not awaited.
 TEST(Schedule, WrongMessagesAreRefused) {
   std::mt19937 random(7);
   int tried = 0;
@@ -162,7 +165,7 @@ TEST(Schedule, WrongMessagesAreRefused) {
     std::vector<std::vector<Step>> all = stepsOf(schedule);
     ASSERT_EQ(findProblem(schedule, all), "");
     std::vector<Step> &steps = all[random() % all.size()];
-    auto some = [&](auto isWanted) { // of the steps that are wanted, from a random one on
+    auto some = [&](auto isWanted) { // finds a wanted step, starting from a random one
       size_t first = random() % steps.size();
       for (size_t i = 0; i < steps.size(); ++i)
         if (size_t at = (first + i) % steps.size(); isWanted(steps[at]))
@@ -193,7 +196,7 @@ TEST(Schedule, WrongMessagesAreRefused) {
     case 3:
       place->kind = place->kind == Step::Send ? Step::Receive : Step::Send;
       break;
-    case 4: // a send in front of its slot, a receive behind it
+    case 4: // a send before its slot, a receive after it
       std::swap(*place, place->kind == Step::Send ? *(place - 1) : *(place + 1));
       break;
     default: // not the first one, which awaits nothing
@@ -210,11 +213,12 @@ TEST(Schedule, WrongMessagesAreRefused) {
   }
 }
 
-/// The last stage would await its cotangent before it receives the next activation, which the first stage's cotangent follows.
+/// The last stage would await its cotangent's send before it receives the next activation, which
+/// the first stage sends only after receiving that cotangent.
 TEST(Schedule, SendsThatWaitForOneAnotherAreRefused) {
   Schedule schedule = make("1f1b", 2, 2);
   std::vector<std::vector<Step>> all = stepsOf(schedule);
-  auto blocks = [](std::vector<Step> &steps) { // each send is awaited at once
+  auto blocks = [](std::vector<Step> &steps) { // awaits each send at once
     for (size_t i = 0; i < steps.size(); ++i)
       if (steps[i].kind == Step::Send) {
         Step await{Step::Await, steps[i].slot, steps[i].peer};
@@ -230,7 +234,7 @@ TEST(Schedule, SendsThatWaitForOneAnotherAreRefused) {
       "received, which never happens");
 }
 
-/// A stage that is further ahead than messages let it be: each may be on its way once for each pass.
+/// A stage that is further ahead than messages allow: each pass may have one in flight.
 TEST(Schedule, StallsAreRefused) {
   Schedule schedule = make("1f1b", 2, 4);
   schedule.slots[0] = make("gpipe", 2, 4).slots[0];
@@ -285,7 +289,7 @@ TEST(Schedule, NumbersThatDoNotFit) {
   EXPECT_FALSE(makeSchedule("gpipe", 2, 0, 1, problem));
 }
 
-/// How many chunks a stage has follows from the schedule, but for interleaved.
+/// The schedule determines the number of chunks per stage, except for interleaved.
 TEST(Schedule, LaysPositionsOut) {
   using partita::pipe::Positions;
   std::string problem;

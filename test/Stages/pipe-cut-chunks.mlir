@@ -103,7 +103,7 @@ func.func @step(%xs: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4
 
 // -----
 
-// Dealt out in turn, positions 0 and 2 are on stage 0: what 2 needs of 0 is saved there. What both ends of the model read is on
+// Assigned round-robin, positions 0 and 2 are on stage 0: what 2 needs of 0 is saved there. What both ends of the model read is on
 // both stages. A function without a backward pass is one sequence.
 // CHECK: module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 0 : i64} {
 // CHECK: %[[SUM:.*]] = train.accumulate

@@ -80,7 +80,7 @@ func.func @f() -> tensor<4xf32> {
 
 // -----
 
-// exp of a sum is no sum of parts' exps.
+// exp of a sum is not a sum of parts' exps.
 module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
 train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
@@ -111,7 +111,7 @@ func.func @f() -> tensor<4xf32> {
 
 // -----
 
-// One copy of two would be left behind.
+// One of two copies would be left unwritten.
 module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 1>}
 train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}

@@ -1,4 +1,4 @@
-// Both terms are on stage 1, and stage 0 brings zeros to each sum: equal ops, which must not become one, since stage 1 has two.
+// Both terms are on stage 1, and stage 0 adds zeros to each sum: equal ops, which must not be merged, since stage 1 has two.
 // RUN: partita-opt %s --pass-pipeline='builtin.module(pipe-agree,pipe-cut,builtin.module(canonicalize,cse))' | FileCheck %s
 
 module attributes {pipe.stages = 2} {

@@ -30,7 +30,7 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   return %2 : tensor<2x4xf32>
 }
 
-// The gradient of a shared parameter: each stage has a term, and the sum is complete on both. A stage without a term brings zeros.
+// The gradient of a shared parameter: each stage has a term, and the sum is complete on both. A stage without a term adds zeros.
 // CHECK-LABEL: func.func @shared
 // CHECK: %[[G:.*]] = tx.exp
 // CHECK: %[[S:.*]] = pipe.sum %[[G]] on [0, 1]
@@ -54,7 +54,7 @@ func.func @shared() -> tensor<4xf32> {
   return %other : tensor<4xf32>
 }
 
-// Each stage has the sums and the saved values that are its own.
+// Each stage has its own sums and saved values.
 // CHECK-LABEL: func.func @loop
 // CHECK: %[[DW:.*]] = train.accumulate (%[[I:.*]] = %{{.*}}) : (tensor<3x2x4xf32>) -> tensor<2x4xf32> {
 // CHECK-NEXT: %[[Y:.*]] = tx.matmul %[[I]]
@@ -84,7 +84,7 @@ func.func @loop(%xs: tensor<3x2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   return %loss, %d : tensor<2x4xf32>, tensor<2x4xf32>
 }
 
-// Of the squares of several stages' values each stage has its own; a value that both have counts on the first.
+// For squares of several stages' values, each stage has its own; a value that both have counts on the first.
 // CHECK-LABEL: func.func @squares
 // CHECK: %[[OWN:.*]] = train.square_sum %{{.*}}, %{{.*}} : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<2xf64>
 // CHECK: %[[ALL:.*]] = tx.concat {{.*}} along 0

@@ -14,8 +14,8 @@
 train.parameter @a : tensor<4x4xf32>
 train.parameter @b : tensor<4x4xf32>
 
-// What layer 3 needs of layer 0: dealt out in turn, layer 1 is on layer 3's stage, and has it already. In the wave layer 0 is itself on
-// that stage. Numbers tell apart moves between the same two stages.
+// What layer 3 needs from layer 0: assigned round-robin, layer 1 is on layer 3's stage, and already has it. In the wave layer 0 itself is on
+// that stage. Numbers distinguish moves between the same two stages.
 // CHECK-LABEL: func.func @forward
 // CHECK: %[[A:.*]] = pipe.share
 // CHECK: %[[B:.*]] = pipe.share

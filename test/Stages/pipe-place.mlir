@@ -33,8 +33,8 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.ent
   return %4 : tensor<2x4xf32>
 }
 
-// A table that both ends read is on both stages, and what is computed of it alone is computed there: nothing of its size
-// moves. The mask depends on no parameter and is nobody's.
+// A table that both ends read is on both stages, and values computed from it alone are computed there: nothing of its size
+// moves. The mask depends on no parameter and belongs to no stage.
 // CHECK-LABEL: func.func @tied
 // CHECK: %[[R:.*]] = train.read @table
 // CHECK-NEXT: %[[W:.*]] = pipe.share %[[R]] on [0, 1]

@@ -8,7 +8,7 @@
 // RUN: sed 's/tensor<2x4xf32>/tensor<3x4xf32>/' %s > %t.mlir && not partita-opt %t.mlir --schedule-stages=schedule=interleaved 2>&1 | FileCheck %s --check-prefix=GROUPS
 // GROUPS: error: schedule: interleaved runs micro-batches in groups of as many as there are stages: 3 are not a multiple of 2
 
-// Two stages of two chunks, dealt out in turn: four positions.
+// Two stages of two chunks, assigned round-robin: four positions.
 module {
 module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 0 : i64} {
   func.func @train_step(%x: tensor<2x4xf32>) {

@@ -33,7 +33,7 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
   }
 }
 
-// The first stage sends no cotangent: what it receives is all that its weights wait for.
+// The first stage sends no cotangent: its weights wait only for what it receives.
 module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
   // CHECK-LABEL: func.func @first
   // CHECK: } backward (%{{.*}}, %{{.*}}) {

@@ -1,5 +1,5 @@
-// Prints, as one JSON line, what the CUDA stack says of itself and of the first GPU: versions,
-// name, memory, multiprocessors.
+// Prints one JSON line about the CUDA stack and the first GPU: versions, name, memory,
+// multiprocessors.
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>

@@ -30,7 +30,8 @@ static llvm::cl::opt<bool> passStatistics(
     "pass-statistics",
     llvm::cl::desc("Print what each of Partita's passes changed, counted, to the standard error"));
 
-/// The command line's configuration; carrying provenance comes after what it sets up, printing.
+/// Returns the command line's configuration. Provenance is set up before the command line's own
+/// set-up, which includes printing.
 static MlirOptMainConfig configuration() {
   MlirOptMainConfig given = MlirOptMainConfig::createFromCLOptions(), config = given;
   config.setPassPipelineSetupFn([given](PassManager &manager) {
@@ -43,7 +44,8 @@ static MlirOptMainConfig configuration() {
   return config;
 }
 
-/// Unless the command line asks for it, no error is followed by its op, which may be the whole module.
+/// Keeps errors from being followed by their op, which may be the entire module, unless the command
+/// line asks for it.
 static void printNoOpsOnDiagnostics() {
   registerMLIRContextCLOptions();
   auto &options = llvm::cl::getRegisteredOptions();

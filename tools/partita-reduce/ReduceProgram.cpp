@@ -1,9 +1,11 @@
-//===- ReduceProgram.cpp - less of a program that still fails ---------------------------------===//
+//===- ReduceProgram.cpp - shrinks a failing program ------------------------------------------===//
 //
-// Upstream's reduction-tree erases ops without regard to their users and does not survive a chain of values. This pass
-// leaves a valid program at every step: of a chunk of ops, each result becomes an operand of the same type (the first, then
-// the last), or else zeros, or else the op stays; what nothing uses goes. Chunks are halved until they are single ops, and all begins anew as long
-// as something became smaller (delta debugging: Zeller and Hildebrandt, 2002). Then functions lose their results.
+// Upstream's reduction-tree erases ops regardless of their users and cannot reduce a chain of
+// values. This pass leaves a valid program at every step. It erases chunks of ops: each result is
+// replaced by an operand of the same type (first by the first such operand, then by the last), or
+// else by zeros, or else the op is kept; unused ops are erased. Chunks are halved down to single
+// ops, and the process repeats as long as something shrinks (delta debugging: Zeller and
+// Hildebrandt, 2002). Then functions lose their results.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -23,7 +25,7 @@ using namespace partita;
 
 namespace {
 
-/// Zeros of the type, in front of the op; null where there is no such constant.
+/// Creates zeros of the type before the op; returns null if there is no such constant.
 Value zerosBefore(Operation *op, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   OpBuilder builder(op);
@@ -35,10 +37,10 @@ Value zerosBefore(Operation *op, Type type) {
                                 DenseElementsAttr::get(plain, Attribute(zero)));
 }
 
-/// Which of several operands of the same type takes an op's place.
+/// Which operand replaces an op if several have the same type.
 enum class Take { First, Last };
 
-/// Takes the op out of its block, if something can take its place.
+/// Erases the op, if its results can be replaced.
 void cut(Operation *op, Take take) {
   if (op->hasTrait<OpTrait::IsTerminator>() ||
       (op->hasTrait<OpTrait::ConstantLike>() && !op->use_empty()))
@@ -64,7 +66,7 @@ void cut(Operation *op, Take take) {
   op->erase();
 }
 
-/// Pure ops that nothing uses.
+/// Erases pure ops that are unused.
 void eraseUnused(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) { ops.push_back(op); });
@@ -73,7 +75,7 @@ void eraseUnused(ModuleOp module) {
       op->erase();
 }
 
-/// A function that nothing calls loses the arguments that nothing uses and, if `results`, what it returns.
+/// Removes the unused arguments of a function that is never called and, if `results`, its results.
 void shorten(FunctionOpInterface function, bool results) {
   Operation *op = function;
   if (!isa<func::FuncOp>(op) || function.isExternal() ||
@@ -92,13 +94,13 @@ void shorten(FunctionOpInterface function, bool results) {
   (void)function.eraseArguments(unused);
 }
 
-/// The script that says of a module whether it still fails. (Upstream's Tester takes every exit code
-/// but 0 for that, also those of a script that fails itself.)
+/// The script that decides whether a module still fails. (Upstream's Tester treats every exit code
+/// but 0 as a failure of the module, including those of a script that itself fails.)
 class Script {
 public:
   explicit Script(StringRef path) : path(path), folder(temporary()) { said = folder.create(); }
 
-  /// Does the script exit with 1? No, from the first time on that there is a problem with it.
+  /// Does the script exit with 1? Returns false once there has been a problem with the script.
   bool stillFails(ModuleOp module) {
     if (!said.empty())
       return false;
@@ -128,7 +130,7 @@ private:
   }
 
   StringRef path;
-  TemporaryFolder folder; ///< what a killed one leaves, the next one removes
+  TemporaryFolder folder; ///< if this process is killed, the next one removes it
   std::string said;
 };
 
@@ -167,7 +169,7 @@ struct ReduceProgram : PassWrapper<ReduceProgram, OperationPass<ModuleOp>> {
   }
 
 private:
-  /// Applies `change` to a copy; takes it over if it is valid, differs and is interesting.
+  /// Applies `change` to a copy; replaces the module by it if it is valid, differs and still fails.
   bool attempt(Script &script, llvm::function_ref<void(ModuleOp)> change) {
     OwningOpRef<ModuleOp> copy = getOperation().clone();
     change(*copy);
@@ -179,7 +181,7 @@ private:
     return true;
   }
 
-  /// What is to become less: ops, and the arguments and results of functions.
+  /// Counts what the pass reduces: ops, and the arguments and results of functions.
   static int64_t count(ModuleOp module) {
     int64_t size = 0;
     module.walk([&](Operation *op) {
@@ -190,7 +192,7 @@ private:
     return size;
   }
 
-  /// Users before what they use, what is inside an op before the op.
+  /// Returns ops, users before the ops that they use, nested ops before their parents.
   static SmallVector<Operation *> opsOf(ModuleOp module) {
     SmallVector<Operation *> ops;
     module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
@@ -199,7 +201,7 @@ private:
     return ops;
   }
 
-  /// One round over chunks of all sizes; did anything become smaller?
+  /// Runs one round over chunks of all sizes; did anything shrink?
   bool takeOut(Script &script) {
     bool any = false;
     for (size_t size = std::max<size_t>(1, opsOf(getOperation()).size() / 2);; size /= 2) {

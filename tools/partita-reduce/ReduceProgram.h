@@ -1,4 +1,4 @@
-//===- ReduceProgram.h - less of a program that still fails -------------------------*- C++ -*-===//
+//===- ReduceProgram.h - shrinks a failing program ----------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_REDUCE_REDUCEPROGRAM_H
 #define PARTITA_TOOLS_REDUCE_REDUCEPROGRAM_H

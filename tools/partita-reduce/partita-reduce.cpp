@@ -2,9 +2,9 @@
 //
 //     partita-reduce failing.mlir --reduce-program=test=./still_fails -o small.mlir
 //
-// The script gets a file's name; it exits with 1 where the module in it still fails, with 0 where it does not.
-// mlir-reduce with our dialects and passes, but for its output: that one opens it before the reduction,
-// which may take hours, and leaves it empty where it is stopped.
+// The script gets a file's name; it exits with 1 if the module in it still fails, with 0 if it does
+// not. mlir-reduce with our dialects and passes, except for its output: mlir-reduce opens the
+// output before the reduction, which may take hours, and leaves it empty if it is stopped.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -49,7 +49,8 @@ static constexpr char overview[] =
     "with 1: where the module in it still fails. With 0 it does not. --help-hidden lists all passes,\n"
     "upstream's reductions among them, and LLVM's options.\n";
 
-/// What --help leaves out --help-hidden has, unlike after cl::HideUnrelatedOptions: passes are there.
+/// Hides options from --help that --help-hidden still has, unlike cl::HideUnrelatedOptions, which
+/// would hide passes too.
 static void hideOthers() {
   for (auto &entry : cl::getRegisteredOptions()) {
     cl::Option *option = entry.second;
@@ -75,7 +76,7 @@ static OwningOpRef<Operation *> load(MLIRContext &context, std::string &problem)
   return parseSourceFileForTool(sources, &context, !noImplicitModule);
 }
 
-/// Before the reduction: can there be a file?
+/// Checks, before the reduction, that the output can be written.
 static std::string checkOutput() {
   llvm::StringRef folder = llvm::sys::path::parent_path(output);
   if (output == "-")

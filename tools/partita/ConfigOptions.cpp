@@ -45,7 +45,7 @@ bool partita::tool::knowsRunOption(StringRef name) {
 // Facts
 //===------------------------------------------------------------------------------------------===//
 
-/// The batch is the first dimension of the first input, and of all that share its name.
+/// Finds the batch: the first dimension of the first input, and of all inputs that share its name.
 static ModelFacts factsOf(StringRef path, const OnnxSummary &summary) {
   ModelFacts facts;
   facts.path = path.str();
@@ -80,7 +80,7 @@ static ModelFacts factsOf(StringRef path, ModuleOp module) {
       facts.hidden = length;
   auto forward = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward);
   if (!forward || nextPhase(module) > phaseIndex("partition"))
-    return facts; // pieces, from there on
+    return facts; // shapes are those of shards from there on
   for (Type type : forward.getArgumentTypes())
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getRank() > 0) {
       facts.batch = tensor.getDimSize(0);
@@ -104,10 +104,10 @@ std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOpti
                                               StringRef model, ModuleOp module,
                                               ArrayRef<std::string> dims, const Plan &plan) {
   Facts facts;
-  Plan settled; // by the phases that a module went through
+  Plan settled; // the plan of the phases that a module went through
   if (module)
     if (Attribute attribute = module->getAttr(train::TrainDialect::kPlan))
-      (void)settled.fromAttribute(attribute); // settlePlan reports what is wrong with it
+      (void)settled.fromAttribute(attribute); // settlePlan reports errors in it
   readMesh(plan.isSet("mesh") ? plan.get("mesh") : settled.get("mesh"), facts);
   for (const PlanOption &option : planOptions())
     if (plan.isSet(option.name))
@@ -157,12 +157,12 @@ bool partita::tool::applyToPlan(const config::Document &document,
       return true; // the command line's own; settlePlan reports it
     if (setting->key && resolution.isGiven(*setting->key))
       return tell(*setting, found->reason);
-    plan.set(found->option, findPlanOption(found->option)->initial); // nobody asked for it
+    plan.set(found->option, findPlanOption(found->option)->initial); // not set by the user
   }
   return true;
 }
 
-/// What a run takes where its own command line says nothing.
+/// Attaches defaults for options that a run's own command line leaves out.
 static void attachDefaults(ModuleOp module, const config::Resolution &resolution) {
   if (resolution.run.empty())
     return;

@@ -1,8 +1,7 @@
 //===- MemoryLimit.cpp - does the plan fit? ---------------------------------------------------===//
 //
-// What would fit is not estimated but compiled: stages of ZeRO, recomputation, what the host can
-// keep, smaller micro-batches, whose gradients are added up beside them, an optimizer without
-// moments.
+// Alternatives that would fit are not estimated but compiled: ZeRO stages, recomputation,
+// offloading, smaller micro-batches (with accumulated gradients), an optimizer without moments.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -27,7 +26,7 @@ using memory::Buffer;
 using memory::Ledger;
 using rt::RtDialect;
 
-/// The function that needs all of the arena.
+/// Returns the function that needs all of the arena.
 static StringRef hungriest(ModuleOp module, int64_t arena) {
   for (rt::LedgerAttr ledger : rt::ledgersIn(module))
     if (!ledger.getPinned() && ledger.getBytes() == arena)
@@ -35,8 +34,8 @@ static StringRef hungriest(ModuleOp module, int64_t arena) {
   return "";
 }
 
-/// What holds most where the arena is fullest, persistent memory included, and of the arena's kinds
-/// which tensors.
+/// Lists the kinds of buffers that use the most memory at the arena's peak, persistent memory
+/// included, and the largest tensors of the arena's kinds.
 static std::string holders(const Ledger &ledger, size_t most) {
   std::vector<std::pair<int64_t, memory::Kind>> sums;
   for (const Ledger::KindUse &use : ledger.byKind())
@@ -60,7 +59,7 @@ static std::string holders(const Ledger &ledger, size_t most) {
   return text;
 }
 
-/// The micro-batch: samples of the whole program, and where --dim says so.
+/// Returns the micro-batch's number of samples over all ranks, and its position in --dim.
 static std::optional<std::pair<size_t, int64_t>> findBatch(const Request &request) {
   for (auto [i, text] : llvm::enumerate(request.dims)) {
     auto [name, size] = StringRef(text).rsplit('=');
@@ -71,14 +70,15 @@ static std::optional<std::pair<size_t, int64_t>> findBatch(const Request &reques
   return {};
 }
 
-/// A change of the request, as the command line has it, and what it leads to.
+/// A change of the request as command-line options, and its effect.
 struct Change {
   std::string text;
   Request request;
   Footprint footprint;
 };
 
-/// The request with options set; nothing where one has that value already.
+/// Returns the request with these options set; nothing if one of them already has that value, or
+/// would have no effect.
 static std::optional<Change> with(const Request &request,
                                   ArrayRef<std::pair<StringRef, StringRef>> options) {
   Change change{"", request, {}};
@@ -93,7 +93,8 @@ static std::optional<Change> with(const Request &request,
   return change;
 }
 
-/// Micro-batches of a part of the samples, as many as make up for it: by 2, 4, ... and one sample.
+/// Adds requests with micro-batches of half the samples, a quarter, ..., one sample, and
+/// correspondingly more of them.
 static void smallerBatches(const Request &request, std::vector<Change> &changes) {
   auto batch = findBatch(request);
   int64_t accumulate;
@@ -111,7 +112,7 @@ static void smallerBatches(const Request &request, std::vector<Change> &changes)
   }
 }
 
-/// The words, and this one.
+/// Appends a word to a list, unless it is there already.
 static std::string withWord(StringRef words, StringRef word) {
   SmallVector<StringRef> list;
   words.split(list, ',', -1, /*KeepEmpty=*/false);
@@ -120,7 +121,7 @@ static std::string withWord(StringRef words, StringRef word) {
   return llvm::join(list, ",");
 }
 
-/// What can be changed about a plan: alone, and the last of each together.
+/// Returns possible changes of a plan: one at a time, and the last of each together.
 static std::vector<Change> candidates(const Request &request) {
   std::vector<Change> changes;
   auto add = [&](ArrayRef<std::pair<StringRef, StringRef>> options) {
@@ -149,7 +150,7 @@ static std::vector<Change> candidates(const Request &request) {
   return changes;
 }
 
-/// "1.5 GiB less, sends 2,000 bytes per step in place of 1,000".
+/// Returns "2.0 GiB, fits: 1.5 GiB less; sends 2.0 KiB per step in place of 1.0 KiB".
 static std::string effect(const Footprint &before, const Change &change, uint64_t limit) {
   const Footprint &after = change.footprint;
   std::string text = formatBytes(after.bytes) + (after.bytes <= limit ? ", fits" : ", too much");
@@ -169,14 +170,15 @@ static std::string effect(const Footprint &before, const Change &change, uint64_
   return text;
 }
 
-/// One line per change that saves memory, those that fit first, then by what they leave.
+/// Lists the changes that save memory, one per line: first those that fit, then by remaining
+/// memory.
 static std::string listChanges(const Request &request, Footprint before, uint64_t limit,
                                const Planner &planner) {
-  // A lowered module has no operations to count any more.
+  // A lowered module no longer has operations to count.
   if (std::optional<Footprint> again = planner(request))
     before = *again;
   std::vector<Change> saving,
-      others; // those that fit as they were tried, the others by what they leave
+      others; // those that fit in the order tried, the others by memory
   for (Change &change : candidates(request)) {
     showProgress("trying " + change.text);
     std::optional<Footprint> footprint = planner(change.request);
@@ -251,7 +253,7 @@ std::string partita::tool::checkMemory(ModuleOp program, const Request &request,
   int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
   std::optional<Ledger> held = Ledger::of(module, hungriest(module, arena));
   llvm::json::Object sizes = memory::deviceSizes(module);
-  // Which no change of the plan makes smaller.
+  // No change of the plan shrinks these.
   int64_t floor = sizes.getInteger("products_workspace").value_or(0);
   std::optional<int64_t> stage = pipe::stageOf(module);
   std::string which = stage ? " of stage " + std::to_string(*stage) : "";

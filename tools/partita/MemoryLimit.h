@@ -11,39 +11,41 @@
 
 namespace partita::tool {
 
-/// What a plan needs of a rank.
+/// The resources that a rank needs under a plan.
 struct Footprint {
   uint64_t bytes = 0; ///< of the device's memory (memory::deviceParts)
-  uint64_t host = 0;  ///< of the host's: persistent and pinned
+  uint64_t host = 0;  ///< host memory: persistent and pinned
   int64_t sent = 0;   ///< bytes per training step, by the runtime's convention
   int64_t moved = 0;  ///< bytes per training step between device and host
   int64_t flops = 0;  ///< per training step
-  /// Of a program of pipeline stages, what each stage's ranks need, and its first layer.
+  /// For a program of pipeline stages, the bytes that each stage's ranks need, and its first layer.
   std::vector<uint64_t> ofStages;
   std::vector<int64_t> cuts;
 };
 
-/// The stage whose ranks need the most memory; of a program that is not cut into stages, the program.
+/// Returns the stage whose ranks need the most memory; the program itself if it is not cut into
+/// stages.
 mlir::ModuleOp fullestStage(mlir::ModuleOp program);
 
-/// Of a program that has been through phase `memory`; nothing before. Of pipeline stages it is the fullest one's.
+/// Returns the footprint of a program that has been through phase `memory`; nothing before. For
+/// pipeline stages, that of the fullest one.
 std::optional<Footprint> footprintOf(mlir::ModuleOp program);
-/// What it needs of the device, again, where a later phase has added to it.
+/// Updates the bytes of device memory, to which a later phase may have added.
 void measureAgain(mlir::ModuleOp program, Footprint &footprint);
 
-/// The model's dimensions, as --dim gives them, and the plan: what a change of memory can change.
+/// The model's dimensions, as --dim gives them, and the plan: the inputs that a change can affect.
 struct Request {
   std::vector<std::string> dims;
   Plan plan;
 };
 
-/// Compiles the model again as another request has it, silently; nothing where it does not compile.
+/// Compiles the model again for another request, silently; returns nothing if it does not compile.
 using Planner = std::function<std::optional<Footprint>(const Request &)>;
 
-/// Compares what `plan-memory` wrote on the module with a limit in bytes per rank. Returns nothing
-/// when it fits; else how much is needed, the largest holders, and changes of the request with what
-/// each would save and cost, which `planner` has tried: those with which it fits first. `cuts`: what is
-/// known of other cuts into pipeline stages, as a part of the sentence.
+/// Compares the results of `plan-memory` on the module with a limit in bytes per rank. Returns ""
+/// if it fits; else the memory needed, the largest holders, and changes of the request with their
+/// savings and costs, which `planner` has tried, those that fit first. `cuts`: the end of a
+/// sentence about other cuts into pipeline stages.
 std::string checkMemory(mlir::ModuleOp module, const Request &request, uint64_t limit,
                         const Planner &planner, llvm::StringRef cuts = "");
 

@@ -152,7 +152,7 @@ std::optional<int> OptionSet::parse(Arguments arguments) {
       if (!passOnTarget)
         return fail(command, unknown(spelled));
       passOnTarget->push_back(word.str());
-      // The value of an option that we do not know, when the next word is not an option itself.
+      // An unknown option's value, if the next word is not an option itself.
       if (spelled == word && i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"))
         passOnTarget->push_back(arguments[++i].str());
       continue;
@@ -178,7 +178,7 @@ std::optional<int> OptionSet::parse(Arguments arguments) {
   return std::nullopt;
 }
 
-/// Writes `text` wrapped at 100 columns, each line but the first after `indent` blanks.
+/// Writes `text` wrapped at 100 columns, each line after the first indented by `indent` blanks.
 static void printWrapped(raw_ostream &os, StringRef text, size_t indent) {
   size_t column = indent;
   SmallVector<StringRef> words;
@@ -240,7 +240,7 @@ void OptionSet::printHelp(raw_ostream &os) const {
     os << '\n' << ending << '\n';
 }
 
-/// What is going on, on a terminal; nothing in a pipe.
+/// Shows progress on a terminal; prints nothing to a pipe.
 void partita::tool::showProgress(StringRef what) {
   if (!llvm::sys::Process::StandardErrIsDisplayed())
     return;

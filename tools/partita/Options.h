@@ -9,9 +9,10 @@
 //     options.flag("report", report, "says what the file holds and stops");
 //     if (std::optional<int> done = options.parse(arguments)) return *done;
 //
-// A name of one letter is written -o, a longer one --dim; "--dim x" and "--dim=x" are the same. The
-// value that a variable has when it is declared is the default that --help shows. Unknown options
-// name the nearest known one; only a list may be given twice. --help is every command's.
+// A name of one letter is written -o, a longer one --dim; "--dim x" and "--dim=x" are the same. A
+// variable's value at its declaration is the default that --help shows. An unknown option is an
+// error that names the nearest known one; only lists may be given several times. Every command has
+// --help.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -29,8 +30,8 @@
 
 namespace partita::tool {
 
-/// A message as a terminal can take it, whatever names and values it quotes: but for the ends of
-/// its lines, control characters and bytes that are no text in UTF-8 as \xNN.
+/// Makes a message safe for a terminal, whatever names and values it quotes: except for newlines,
+/// control characters and invalid UTF-8 become \xNN.
 std::string printableLines(const llvm::Twine &text);
 
 /// Prints "partita COMMAND: error: MESSAGE" and returns 1, the exit code.
@@ -41,37 +42,38 @@ std::string formatBytes(uint64_t bytes);
 
 class OptionSet {
 public:
-  /// Takes a value; returns what is wrong with it, or nothing.
+  /// Takes a value; returns the problem, or "".
   using Setter = std::function<std::string(llvm::StringRef)>;
 
   OptionSet(llvm::StringRef command, llvm::StringRef usage, llvm::StringRef description)
       : command(command), usage(usage), description(description) {}
 
-  /// The options declared from here on stand under this title in --help.
+  /// Lists the options declared from here on under this title in --help.
   void group(llvm::StringRef title) { currentGroup = title.str(); }
   void flag(llvm::StringRef name, bool &target, llvm::StringRef help);
   void text(llvm::StringRef name, llvm::StringRef value, std::string &target, llvm::StringRef help);
-  /// May be given several times.
+  /// Declares an option that may be given several times.
   void list(llvm::StringRef name, llvm::StringRef value, std::vector<std::string> &target,
             llvm::StringRef help);
-  /// The same, each value checked.
+  /// Does the same, with each value checked.
   void repeated(llvm::StringRef name, llvm::StringRef value, llvm::StringRef help, Setter setter);
   void integer(llvm::StringRef name, llvm::StringRef value, int64_t &target, int64_t low,
                int64_t high, llvm::StringRef help);
-  /// Without the name of a value it takes none.
+  /// Declares an option with a setter. An empty `value`: the option takes no value.
   void custom(llvm::StringRef name, llvm::StringRef value, llvm::StringRef initial,
               llvm::StringRef help, Setter setter);
-  /// The next word without a dash; required.
+  /// Declares the next word without a dash as required.
   void positional(llvm::StringRef value, std::string &target, llvm::StringRef help);
-  /// The same, but it may be missing; behind those that may not.
+  /// Declares it as optional; must follow the required ones.
   void optional(llvm::StringRef value, std::string &target, llvm::StringRef help);
-  /// All options that are not declared go to `target`, with their values, as they came; `about`
-  /// says in --help whose they are.
+  /// Appends all undeclared options, with their values, unchanged to `target`; `about` describes
+  /// them in --help.
   void passOn(std::vector<std::string> &target, llvm::StringRef about);
-  /// A paragraph at the end of --help.
+  /// Sets a paragraph for the end of --help.
   void epilogue(llvm::StringRef text) { ending = text.str(); }
 
-  /// The exit code when nothing is left to do: 0 after --help, 1 after an error; else nothing.
+  /// Parses. Returns the exit code if nothing is left to do: 0 after --help, 1 after an error; else
+  /// nothing.
   std::optional<int> parse(Arguments arguments);
   void printHelp(llvm::raw_ostream &os) const;
 
@@ -99,7 +101,7 @@ private:
   std::vector<std::string> *passOnTarget = nullptr;
 };
 
-/// On a terminal, says what is being done, in place of what it said before; empty: nothing more.
+/// Shows the current activity on a terminal, replacing the previous one; empty: clears it.
 void showProgress(llvm::StringRef what);
 
 } // namespace partita::tool

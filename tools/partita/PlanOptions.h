@@ -8,14 +8,14 @@
 
 namespace partita::tool {
 
-/// Declares a plan option; what is given goes into `plan`, checked.
+/// Declares a plan option; its value goes into `plan`, checked.
 void declarePlanOption(OptionSet &options, const PlanOption &option, Plan &plan);
-/// Declares every plan option; what is given goes into `plan`, checked.
+/// Declares every plan option; values go into `plan`, checked.
 void declarePlanOptions(OptionSet &options, Plan &plan);
 
-/// Joins the command line's plan with the one that the module brings along (a module that a phase
-/// wrote) and writes the result on the module. An option that a phase has already read cannot
-/// change any more: that is an error, not a setting without effect. Returns false after a message.
+/// Merges the command line's plan with the one on the module (if a phase wrote it) and puts the
+/// result on the module. Changing an option that a phase has already used is an error, since it
+/// would have no effect. Returns false after a message.
 bool settlePlan(Session &session, mlir::ModuleOp module, int nextPhase, Plan &plan);
 
 } // namespace partita::tool

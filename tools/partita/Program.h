@@ -23,30 +23,30 @@
 //     "stages":      of a pipeline, one by one: [{"stage", "chunks": [{"first_layer", "layers"}],
 //                     "messages": [{"function", "from", "to", "number", "direction", "messages",
 //                     "bytes", "name"}], "transfers", "memory",
-//                     "schedule": {"runs": [{"times", "slots": ["F1", "B0"], of the first time}],
-//                     "costs": {"forward": [of each chunk], "backward", "weights"}, "wave": does every
-//                     other row of chunks run backward?}}]; parameters and collectives then say
-//                     of which stages they are; "memory" below is that of "memory_stage", the fullest
-//     "limited":     where a limit of memory decided the cuts: {"limit", "cuts": that balance the work,
-//                     "stage", "bytes": what it would need, "tried": others that were compiled}
-//     "memory":      {"persistent", "arena", "inputs", of GPUs "scratch" and "products_workspace":
-//                     what a rank takes in all; "parameters", "optimizer_states", "kinds",
-//                     "functions", "ledger_of", "ledger"}; sums count each buffer filled up to
-//                     64 bytes; "forward_arena" where a run with --forward has a larger arena
-//       "kinds":     what persists: [{"kind", "title", "buffers", "bytes",
+//                     "schedule": {"runs": [{"times", "slots": ["F1", "B0"], the first time}],
+//                     "costs": {"forward": [per chunk], "backward", "weights"}, "wave": does every
+//                     other row of chunks run backward?}}]; parameters and collectives then name
+//                     their stages; "memory" below is that of "memory_stage", the fullest
+//     "limited":     if the memory limit decided the cuts: {"limit", "cuts": those that balance work,
+//                     "stage", "bytes": what it would need, "tried": number of others compiled}
+//     "memory":      {"persistent", "arena", "inputs", on GPUs "scratch" and "products_workspace":
+//                     a rank's total; "parameters", "optimizer_states", "kinds",
+//                     "functions", "ledger_of", "ledger"}; sums round each buffer up to
+//                     64 bytes; "forward_arena" if a run with --forward has a larger arena
+//       "kinds":     persistent memory: [{"kind", "title", "buffers", "bytes",
 //                     "parts": [{"name", "buffers", "bytes"}]}]; kind: parameter, state
-//       "functions": name -> {"arena", "peak": the most that lives at once,
-//                     "fragmentation": the difference, "ops": how many,
+//       "functions": name -> {"arena", "peak": the max alive at once,
+//                     "fragmentation": the difference, "ops": their number,
 //                     "at": the peak's {"op", "node", "name", "place", "place_number",
 //                     "direction"}, "kinds": [{"kind", "title", "at_peak", "largest",
 //                     "largest_at"}], "activations": [{"place", "place_number", "forward",
 //                     "backward": at the peak, "largest"}], "holders": the ten largest buffers
-//                     that live there, as in "ledger"}
-//       "ledger":    what persists, [{"name", "kind", "bytes", "offset"}], and the arena of the
+//                     alive there, as in "ledger"}
+//       "ledger":    persistent memory, [{"name", "kind", "bytes", "offset"}], and the arena of the
 //                     function "ledger_of", [{..., "function", "begin", "end", "place",
 //                     "place_number", "direction"}]; kind: gradient, activation, communication,
-//                     workspace; begin and end number the ops between which the bytes are taken,
-//                     both included
+//                     workspace; begin and end are the numbers of the first and last op during
+//                     which the bytes are in use
 
 #ifndef PARTITA_TOOLS_PROGRAM_H
 #define PARTITA_TOOLS_PROGRAM_H
@@ -57,32 +57,31 @@
 
 namespace partita::tool {
 
-/// The manifest that lies in a compiled program's folder; null, and `problem` set, when the folder
-/// is no compiled program's or the manifest lacks one of
-/// `keys`.
+/// Reads the manifest in a compiled program's folder. Returns null, with `problem` set, if the
+/// folder does not contain a compiled program or the manifest lacks one of `keys`.
 std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem,
                                                llvm::ArrayRef<llvm::StringRef> keys = {"program"});
 
-/// The target that the manifest names; the default one where it names none that there is.
+/// Returns the target that the manifest names; the default one if it names no known target.
 const rt::Target &targetOf(const llvm::json::Object &manifest);
 
 /// "gpt2: 2 ranks (dp = 2), 1 micro-batch per step, target cpu".
 std::string describeProgram(const llvm::json::Object &manifest);
 
-/// "3,000,000 persistent, 1,234,567 arena", of the manifest's entry "memory".
+/// Returns "3,000,000 persistent, 1,234,567 arena" for the manifest's entry "memory".
 std::string partsText(const llvm::json::Object &memory, llvm::StringRef separator);
 /// "4,234,567 bytes per rank: 3,000,000 persistent, 1,234,567 arena".
 std::string describeMemory(const llvm::json::Object &manifest);
 
-/// What is wrong with writing to `output`, which `option` names: it is a file of the program in
-/// `folder`, or of the model that it was compiled from. Nothing otherwise.
+/// Checks that `output`, which `option` names, is not a file of the program in `folder` or of the
+/// model that it was compiled from. Returns the problem, or "".
 std::string checkNotProgram(llvm::StringRef output, llvm::StringRef folder,
                             const llvm::json::Object &manifest, llvm::StringRef option);
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 std::string grouped(int64_t value);
 
-/// The executable in a compiled program's folder; "", and `problem` set, when there is none.
+/// Returns the executable in a compiled program's folder; "", with `problem` set, if there is none.
 std::string findProgram(llvm::StringRef folder, std::string &problem);
 
 } // namespace partita::tool

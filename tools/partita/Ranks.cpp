@@ -1,7 +1,7 @@
-//===- Ranks.cpp - starting ranks, and ending them together -----------------------------------===//
+//===- Ranks.cpp - starts ranks, and ends them together ---------------------------------------===//
 //
-// The ranks find each other by themselves (runtime/processes/rendezvous.h) and end together when
-// one fails; what is left to do here is to see that none outlives the others, whatever happened.
+// The ranks find each other (runtime/processes/rendezvous.h) and end together if one fails. This
+// file only makes sure that none outlives the others, whatever happens.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -24,19 +24,19 @@
 using namespace llvm;
 using namespace partita::tool;
 
-/// For how long ranks may end by themselves when one has failed, in seconds: what they have to say
-/// of it takes them a moment. Then they are asked to end, and then ended.
+/// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
+/// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
 
 static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
-static volatile sig_atomic_t arrived = 0;     ///< how many have come
+static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
 static void noteSignal(int signal) {
   interrupted = signal;
   arrived = arrived + 1;
 }
 
-/// Signals are noted from here on; those that are ignored (nohup) stay so, for the ranks too.
+/// Starts noting signals. Signals that are ignored (nohup) stay ignored, also in the ranks.
 static void noteSignals() {
   for (int signal : kSignals) {
     struct sigaction action{};
@@ -48,8 +48,8 @@ static void noteSignals() {
   }
 }
 
-/// A port of this host that nobody uses, or -1. Somebody else may take it before rank 0 does, which
-/// then takes another one that the run's name leads all ranks to.
+/// Returns a free port of this host, or -1. If another process takes it before rank 0 does, rank 0
+/// takes another one, which all ranks derive from the run's name.
 static int freePort() {
   int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (handle < 0)
@@ -100,7 +100,7 @@ private:
   }
 
   bool start(const std::string &program, std::vector<char *> &argv, int rank) {
-    sigset_t all, before; // a signal to a child that is not the program yet is not lost
+    sigset_t all, before; // keep a signal to a child that has not become the program yet
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t parent = getpid(), child = fork();
@@ -114,13 +114,13 @@ private:
       if (signal(number, SIG_DFL) == SIG_IGN)
         signal(number, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) // it is gone already
+    if (getppid() != parent) // the parent is already gone
       _exit(1);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     setVariable("RANK", rank);
     setVariable("LOCAL_RANK", rank);
     if (int none = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
-      dup2(none, STDIN_FILENO); // the terminal is rank 0's
+      dup2(none, STDIN_FILENO); // rank 0 has the terminal
     execv(program.c_str(), argv.data());
     dprintf(STDERR_FILENO, "partita: error: %s: cannot be started: %s\n", program.c_str(),
             std::strerror(errno));
@@ -149,7 +149,7 @@ private:
     }
     if (interrupted && failed)
       endedBy = interrupted;
-    if (endedBy && (interrupted || !othersSpeak)) { // as if the program were one process
+    if (endedBy && (interrupted || !othersSpeak)) { // as a single process would end
       signal(endedBy, SIG_DFL);
       raise(endedBy);
     }
@@ -157,8 +157,8 @@ private:
     return failed;
   }
 
-  /// The ranks know what to do about a signal: at the first one they may have a step to finish and
-  /// a checkpoint to write, which takes as long as it takes. After a second one they have to end.
+  /// Passes signals on to the ranks, which know how to handle them: after the first one they may
+  /// finish a step and write a checkpoint, without a time limit. After a second one they must end.
   void passSignalsOn() {
     if (passed == arrived)
       return;
@@ -166,14 +166,15 @@ private:
     signalAll(interrupted);
   }
 
-  /// Of a rank that was killed the others say so, unless they have come to the same end.
+  /// Reports a rank that was killed, unless another rank has already reported a failure or this
+  /// process was interrupted.
   void sayDeath() {
     if (!death.empty() && !othersSpeak && !interrupted)
       fail(command, death);
     death.clear();
   }
 
-  /// Has the rank done all it should?
+  /// Records a process's end; did the rank complete its work?
   bool note(pid_t process, int status) {
     auto place = std::find(processes.begin(), processes.end(), process);
     if (place == processes.end())
@@ -205,21 +206,21 @@ private:
 
   StringRef command;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
-  int passed = 0;               ///< signals to this process that they have been sent too
-  int signals = 0;              ///< how many they have been sent to end them
-  std::string death;            ///< of the first rank that a signal ended, to be said
-  bool othersSpeak = false;     ///< a rank has failed by itself, so one has said why
+  int passed = 0;               ///< signals to this process that were passed on
+  int signals = 0;              ///< signals sent to end the ranks
+  std::string death;            ///< the first rank that a signal ended, to be reported
+  bool othersSpeak = false;     ///< a rank has failed by itself, so one has reported why
   int endedBy = 0;              ///< one of kSignals that has ended a rank
 };
 
 } // namespace
 
-/// This process's rank, where a launcher has started it as one of several.
+/// Returns this process's rank, if a launcher has started it as one of several.
 static std::optional<StringRef> launchedRank() {
   using namespace partita_rt;
   for (const Launcher *launcher : {&kTorchrun, &kOpenMpi})
     if (const char *rank = getenv(launcher->rank); rank && getenv(launcher->ranks))
-      return StringRef(rank); // RANK alone is any system's
+      return StringRef(rank); // other systems set RANK alone
   if (isOnlyProcess())
     return std::nullopt;
   for (const Launcher *launcher : {&kPmi, &kPmix, &kSlurm})
@@ -231,10 +232,10 @@ static std::optional<StringRef> launchedRank() {
 
 static bool isLaunched() { return launchedRank().has_value(); }
 
-/// Does this process speak for all ranks that a launcher has started?
+/// Does this process print for all ranks that a launcher has started?
 static bool isFirst() { return launchedRank().value_or("0") == "0"; }
 
-/// What import had to guess of the weights that are trained here.
+/// Prints import's guesses about the weights that are trained here.
 static void tellNotes(const json::Object &manifest, StringRef folder) {
   if (const json::Array *notes = manifest.getArray("notes"))
     for (const json::Value &note : *notes)

@@ -1,4 +1,4 @@
-//===- Session.cpp - what the commands share: context, diagnostics, files ---------------------===//
+//===- Session.cpp - shared by the commands: context, diagnostics, files ----------------------===//
 
 #include "tools/partita/Session.h"
 #include "dialects/Train/Roles.h"
@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::tool;
 
-/// The file of a location, its line where it has one, and the ONNX node's name.
+/// Describes a location: its file, its line if it has one, and the ONNX node's name.
 static std::string describe(Location location) {
   FileLineColLoc file;
   std::string name;
@@ -104,7 +104,7 @@ bool partita::tool::isMlirFile(StringRef path) {
   return start && (*start)->getBuffer() == "ML\xefR";
 }
 
-/// What every phase relies on, and the importer provides.
+/// Checks what every phase relies on, and the importer provides.
 static LogicalResult checkStaticShapes(ModuleOp module) {
   auto isStatic = [](Type type) {
     auto shaped = dyn_cast<ShapedType>(type);
@@ -130,8 +130,8 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
   return success(!result.wasInterrupted());
 }
 
-/// Of --input's roles those that leave nothing to a run's data. Wrong ones are the objective's to
-/// tell of.
+/// Adds the inputs whose role in --input needs no data from a run. The objective reports invalid
+/// roles.
 static void addFixedInputs(StringRef inputs, ImportOptions &options) {
   for (StringRef binding : llvm::split(inputs, ',')) {
     auto [name, role] = binding.rsplit('=');
@@ -140,7 +140,7 @@ static void addFixedInputs(StringRef inputs, ImportOptions &options) {
   }
 }
 
-/// The words of a plan option that is a list.
+/// Returns the words of a plan option that is a list.
 static std::vector<std::string> wordsOf(const Plan &plan, StringRef option) {
   SmallVector<StringRef> words;
   plan.get(option).split(words, ',', -1, /*KeepEmpty=*/false);
@@ -187,15 +187,15 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, 
 
 void Session::tellGuesses(ModuleOp module, const Plan &plan) {
   bool isTrained = plan.get("objective") != "none";
-  // Tensors of the parameters that an option names in any way. Import has left out what it decided;
-  // a constant that it keeps is decided by nothing here.
+  // Collect tensors of the parameters that an option names in any way. Import has already left out
+  // those that it decided; nothing here decides about a constant that it keeps.
   auto namedBy = [&](StringRef option) {
     std::vector<std::string> patterns = wordsOf(plan, option);
     auto matches = [&](StringRef name) {
       return llvm::any_of(patterns, [&](const std::string &text) {
         llvm::Expected<NamePattern> pattern = NamePattern::parse(text);
         if (!pattern)
-          llvm::consumeError(pattern.takeError()); // reported where parameters are looked up
+          llvm::consumeError(pattern.takeError()); // reported when parameters are looked up
         return pattern && pattern->match(name);
       });
     };
@@ -248,7 +248,7 @@ std::string partita::tool::writeOutput(StringRef path,
                                        llvm::function_ref<void(llvm::raw_ostream &)> write) {
   if (path == "-") {
     write(llvm::outs());
-    return {}; // main looks whether it could be written
+    return {}; // main checks whether it could be written
   }
   return writeFile(path, [&](llvm::raw_ostream &os) {
     write(os);

@@ -1,4 +1,4 @@
-//===- Session.h - what the commands share: context, diagnostics, files -------------*- C++ -*-===//
+//===- Session.h - shared by the commands: context, diagnostics, files --------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_SESSION_H
 #define PARTITA_TOOLS_SESSION_H
@@ -16,10 +16,10 @@
 
 namespace partita::tool {
 
-/// What a plan says of which tensors are parameters, for an import.
+/// Returns the plan's options about which tensors are parameters, for an import.
 ImportOptions weightOptions(const Plan &plan);
 
-/// A context with everything registered, whose first error is printed as one located message:
+/// A context with everything registered. Its first error is printed as one located message:
 ///
 ///     model.onnx: error: node '/h.0/attn/Foo': operator Foo of domain 'ai.onnx' ...
 ///     model.mlir:12:8: error: ...
@@ -31,24 +31,25 @@ public:
   explicit Session(llvm::StringRef command);
 
   mlir::MLIRContext &context() { return *mlirContext; }
-  /// Has an error been printed, or a warning that is one (refuseWarnings)?
+  /// Has an error been printed, or a warning that counts as one (refuseWarnings)?
   bool hasFailed() const { return failed || refused; }
   int fail(const llvm::Twine &message);
-  /// From here on every error is reported, and an import goes on after one.
+  /// Reports every error from here on, and continues an import after an error.
   void tellAllErrors() { tellsAll = true; }
-  /// From here on every warning is printed as an error. What has emitted it goes on, so that all are
-  /// printed; a command asks hasFailed() before it writes.
+  /// Prints every warning from here on as an error. Whatever emits them continues, so that all are
+  /// printed; a command checks hasFailed() before it writes.
   void refuseWarnings() { refusesWarnings = true; }
 
-  /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
-  /// "NAME=SIZE", and the plan says which inputs are fixed and which tensors are parameters. Null
-  /// after a message.
+  /// Reads MLIR (text or bytecode, detected by the file's beginning) or imports ONNX; `dims` are
+  /// --dim's "NAME=SIZE", and the plan determines fixed inputs and which tensors are parameters.
+  /// Null after a message.
   mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path, llvm::ArrayRef<std::string> dims,
                                          const Plan &plan = {});
-  /// Warns of what import had to guess of a module's weights, unless the plan decides it, or trains
+  /// Warns of import's guesses about a module's weights, unless the plan decides them or trains
   /// nothing.
   void tellGuesses(mlir::ModuleOp module, const Plan &plan);
-  /// Those alone on which inference depends too, which the report of a file does not list.
+  /// Warns only of guesses that inference also depends on, which the report of a file does not
+  /// list.
   void tellForwardGuesses(mlir::ModuleOp module);
 
 private:
@@ -58,10 +59,10 @@ private:
   bool failed = false, tellsAll = false, refusesWarnings = false, refused = false;
 };
 
-/// Declares --warnings-as-errors, for which Session::refuseWarnings is.
+/// Declares --warnings-as-errors, for Session::refuseWarnings.
 void declareWarningsAsErrors(OptionSet &options, bool &target);
 
-/// "NAME=SIZE" of --dim; returns what is wrong, or nothing.
+/// Parses --dim's "NAME=SIZE"; returns the problem, or "".
 std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim);
 
 /// Is the file MLIR, text or bytecode? By name (.mlir, .mlirbc) or the bytecode's magic number.
@@ -71,7 +72,7 @@ bool isMlirFile(llvm::StringRef path);
 std::string checkNotModel(llvm::StringRef output, mlir::ModuleOp module,
                           llvm::StringRef option = "-o");
 
-/// writeFile (partita/Support/WriteFile.h), where "-" is the standard output.
+/// Calls writeFile (partita/Support/WriteFile.h); "-" is the standard output.
 std::string writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
 } // namespace partita::tool

@@ -1,4 +1,4 @@
-//===- StageMemory.cpp - cuts into pipeline stages that all fit -----------------------------------===//
+//===- StageMemory.cpp - finds cuts into pipeline stages that all fit -----------------------------===//
 
 #include "tools/partita/StageMemory.h"
 #include "partita/Stages/Balance.h"
@@ -10,7 +10,7 @@ using namespace partita;
 using namespace partita::tool;
 using stages::TooMuch;
 
-/// A compilation each.
+/// Max number of cuts to try; each is a compilation.
 static constexpr int kMostTries = 40;
 
 static std::string assignText(ArrayRef<int64_t> cuts) {
@@ -20,7 +20,7 @@ static std::string assignText(ArrayRef<int64_t> cuts) {
   return text;
 }
 
-/// Adds the stages that need too much. False where there are none.
+/// Adds the stages that need too much memory. Returns false if there are none.
 static bool addTooMuch(const Footprint &footprint, uint64_t limit, int64_t layers,
                        SmallVectorImpl<TooMuch> &tooMuch) {
   size_t before = tooMuch.size();

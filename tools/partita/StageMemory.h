@@ -1,8 +1,9 @@
-//===- StageMemory.h - cuts into pipeline stages that all fit -----------------------*- C++ -*-===//
+//===- StageMemory.h - finds cuts into pipeline stages that all fit -----------------*- C++ -*-===//
 //
-// What a stage needs is not estimated: cuts are compiled. A stage that needs too much must not have all
-// of its layers again, and of the cuts that this leaves the best ones are compiled next. So the first
-// ones that fit are the best ones that do, if a stage with more layers needs no less. Stages have one chunk each.
+// A stage's memory is not estimated: cuts are compiled. If a stage needs too much, later cuts must
+// not give it all of these layers again, and the best of the remaining cuts are compiled next. So
+// the first cuts that fit are the best that do, provided that a stage with more layers needs no
+// less memory. Each stage has one chunk.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -14,19 +15,20 @@
 
 namespace partita::tool {
 
-/// What became of a search.
+/// The outcome of a search for cuts.
 struct CutSearch {
-  std::string assign; ///< "cuts:4,8", that fit; empty where none were found
+  std::string assign; ///< the cuts that fit, "cuts:4,8"; empty if none were found
   Footprint footprint;
   int tried = 0;         ///< cuts that were compiled
-  bool isSettled = true; ///< where none were found: are there none? Or were too many tried?
+  bool isSettled = true; ///< if none were found: none exist (or else too many were tried)
 };
 
-/// The cuts that fit and balance the work best. `needed`: of those that balance it without a limit.
+/// Finds the cuts that fit and balance the work best. `needed`: the footprint with the cuts that
+/// balance it without a limit.
 CutSearch findBalancedCuts(const Request &request, const Footprint &needed, uint64_t limit,
                            llvm::ArrayRef<LayerWork> work, const Planner &planner);
 
-/// The cuts that fit and are nearest to those that `needed` is of, in layers moved.
+/// Finds the cuts that fit and are nearest to those of `needed`, in layers moved.
 CutSearch findNearestCuts(const Request &request, const Footprint &needed, uint64_t limit,
                           llvm::ArrayRef<LayerWork> work, const Planner &planner);
 

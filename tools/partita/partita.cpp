@@ -14,7 +14,7 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-/// In the order of use.
+/// The commands, in the order of use.
 static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
     {"config", "checks a DeepSpeed configuration and prints the resolved settings", configMain},
@@ -36,25 +36,26 @@ static void printHelp(raw_ostream &os) {
         "Passes one by one: 'partita-opt --help', built by 'tools/setup partita-opt'.\n";
 }
 
-/// Memory that is not there is an error like others, said by what is still possible: one write.
+/// Reports that memory has run out with a single write, which is still possible then.
 static void endWithoutMemory() {
   static constexpr char kText[] = "partita: error: out of memory; smaller --dim sizes need less\n";
   (void)!::write(STDERR_FILENO, kText, sizeof(kText) - 1);
   _exit(1);
 }
 
-/// The exit code, once what was printed has arrived.
+/// Returns the exit code, once the output has been flushed.
 static int finish(int code, StringRef command = "") {
   outs().flush();
   if (!outs().has_error())
     return code;
   std::string why = outs().error().message();
-  outs().clear_error(); // unread, it would end the process
+  outs().clear_error(); // left unchecked, it would end the process
   return fail(command, "cannot write to the standard output: " + why);
 }
 
 int main(int argc, char **argv) {
-  // LLVM would handle what whoever has started partita has it ignore (nohup); meanwhile it waits.
+  // Signals that the caller has told partita to ignore (nohup) must stay ignored: LLVM would handle
+  // them. Block them meanwhile.
   SmallVector<int> ignored;
   sigset_t waiting, before;
   sigemptyset(&waiting);
@@ -68,9 +69,9 @@ int main(int argc, char **argv) {
   sigprocmask(SIG_BLOCK, &waiting, &before);
   InitLLVM init(argc, argv);
   for (int signal : ignored)
-    std::signal(signal, SIG_IGN); // and what has come is forgotten
+    std::signal(signal, SIG_IGN); // discards those that have arrived
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` is an error of its write
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` fails its write instead
   std::set_new_handler(endWithoutMemory);
   SmallVector<StringRef> words(argv + 1, argv + argc);
   if (words.empty()) {

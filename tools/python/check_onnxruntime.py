@@ -22,7 +22,7 @@ from safetensors.numpy import load_file
 
 
 def columns_batch(path, session, batch):
-    """The model's inputs for the first batch of a file of columns."""
+    """Returns the model's inputs for the first batch of a file of columns."""
     columns = {name: column[:batch] for name, column in load_file(path).items()}
     like = next((column for column in columns.values() if column.ndim == 2), None)
     inputs = {}
@@ -42,7 +42,7 @@ def columns_batch(path, session, batch):
 
 
 def compare(name, ours, theirs):
-    """The largest difference, of the largest number."""
+    """Returns the max difference, relative to the max number."""
     if theirs.shape != ours.shape:
         sys.exit(f"{name}: onnxruntime's are {list(theirs.shape)}, ours {list(ours.shape)}")
     error = float(numpy.abs(ours - theirs).max() / numpy.abs(theirs).max())

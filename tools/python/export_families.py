@@ -28,8 +28,8 @@ LAYER_SETTINGS = ["num_hidden_layers", "num_layers", "n_layer", "n_layers"]  # a
 
 
 def logits_only(cls, names, loss=False):
-    """The model with the inputs of the file and one output, or with labels and the loss too. A
-    subclass and no wrapper: parameters keep their names."""
+    """Returns the model with the file's inputs and one output, or with labels and the loss too. A subclass,
+    not a wrapper: parameters keep their names."""
     names = names + ["labels"] * loss
     arguments = ", ".join(names)
     keywords = ", ".join(f"{name}={name}" for name in names)
@@ -44,10 +44,10 @@ def logits_only(cls, names, loss=False):
 
 
 def build_model(family, dtype=torch.float32, sizes=(), training=False, loss=False):
-    """The model with random weights, no two tensors equal: exporters merge equal initializers.
-    `sizes` are settings of its configuration other than those above. For training with every dropout
-    that the configuration names, and attention written out: of the fused one's dropout, exporters
-    lose the training mode or all."""
+    """Builds the model with random weights, no two tensors equal: exporters merge equal initializers. `sizes`
+    are settings of its configuration other than those above. For training, with every dropout that the
+    configuration names, and with attention written out: exporters lose the training mode, or all, of the
+    fused one's dropout."""
     cls, config, settings, inputs = ALL[family][:4]
     settings = dict(settings, **dict(sizes))
     if training:
@@ -64,7 +64,7 @@ def build_model(family, dtype=torch.float32, sizes=(), training=False, loss=Fals
 
 
 def example_inputs(family, names, batch=2, sequence=7):
-    """Inputs to trace with. No two sizes are equal, so that no dimension is taken for another."""
+    """Returns inputs to trace with. No two sizes are equal, so that no dimension is mistaken for another."""
     generator = torch.Generator().manual_seed(2)
     made = []
     for name in names:
@@ -85,7 +85,7 @@ def example_inputs(family, names, batch=2, sequence=7):
 
 
 def dynamic_axes(family, name):
-    """Those of an input; labels have those of what they label."""
+    """Returns the dynamic axes of an input; labels have those of the input that they label."""
     labelled = {"vit": "pixel_values", "t5": "decoder_input_ids"}.get(family, "input_ids")
     return family_models.dynamic_axes(labelled if name == "labels" else name)
 
@@ -102,9 +102,8 @@ def export_torchscript(model, axes, outputs, inputs, fold):
 
 
 def export_dynamo(model, axes, outputs, inputs, fold):
-    """As torch.onnx.export(dynamo=True) does it, with one exception if not to `fold`: its optimizer
-    transposes matrices of up to 8192 elements, which all of these models are and none of a real one
-    is."""
+    """Does what torch.onnx.export(dynamo=True) does, with one exception unless `fold`: its optimizer
+    transposes matrices of up to 8192 elements, which all of these models have and no real one does."""
     import onnxscript.optimizer
     import onnxscript.rewriter.onnx_fusions
     program = torch.onnx.export(model, inputs, dynamo=True, verbose=False, optimize=fold,
@@ -119,8 +118,8 @@ def export_dynamo(model, axes, outputs, inputs, fold):
 
 
 def strip(proto, parameters):
-    """Removes the values of the parameters, which only their names and shapes are needed of, and
-    what exporters leave to debug themselves. Buffers (tables of positions, frequencies) stay."""
+    """Removes the values of the parameters, of which only names and shapes are needed, and exporters'
+    debugging data. Buffers (tables of positions, frequencies) are kept."""
     for tensor in proto.graph.initializer:
         elements = 1
         for extent in tensor.dims:

@@ -46,7 +46,7 @@ VALUE_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64
 
 
 class LogitsOnly(GPT2LMHeadModel):
-    """The model with one input and one output. A subclass and no wrapper: names stay as they are."""
+    """The model with one input and one output. A subclass, not a wrapper: names do not change."""
 
     def forward(self, input_ids):
         return super().forward(input_ids=input_ids, use_cache=False).logits
@@ -87,9 +87,9 @@ def export_dynamo(model, ids, fake):
 
 
 def replace_fake_values(model):
-    """Lets a graph exported under FakeTensorMode be optimized and serialized. Vectors get random
-    values, since the optimizer reads them (it drops zero biases and merges equal ones). Matrices
-    become references to a file that does not exist, which strip_weights then removes."""
+    """Allows a graph exported under FakeTensorMode to be optimized and serialized. Vectors get
+    random values, since the optimizer reads them (it drops zero biases and merges equal ones).
+    Matrices become references to a file that does not exist, which strip_weights then removes."""
     import onnx_ir as ir
     random = numpy.random.default_rng(1)
     for value in model.graph.initializers.values():
@@ -114,8 +114,8 @@ def forget_paths(model):
 
 
 def strip_weights(model):
-    """Removes the values of the model's weights, keeping names, types and shapes. What exporters
-    leave to debug themselves (metadata, stack traces) goes too, since it is most of the rest."""
+    """Removes the values of the model's weights, keeping names, types and shapes. Also removes
+    exporters' debugging data (metadata, stack traces), which is most of the rest."""
     for tensor in model.graph.initializer:
         elements = 1
         for extent in tensor.dims:

@@ -24,9 +24,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from export_gpt2 import replace_fake_values
 from export_families import logits_only
 
-FILE_BYTES = 32 << 30  # weights of one file, at most
+FILE_BYTES = 32 << 30  # max bytes of weights per file
 ALIGNMENT = 4096
-EXTERNAL = 1024  # bytes from which on a tensor lies outside the model, as onnx.save decides
+EXTERNAL = 1024  # bytes from which a tensor is stored outside the model, as in onnx.save
 
 
 def export(args):
@@ -45,7 +45,7 @@ def export(args):
 
 
 def move_weights_out(proto, folder):
-    """Gives each large initializer its place in a file of `folder`; what has no value becomes a hole."""
+    """Gives each large initializer a place in a file of `folder`; one without a value becomes a hole."""
     random = numpy.random.default_rng(1)
     number, end, total = 0, FILE_BYTES, 0
     for tensor in proto.graph.initializer:
@@ -60,7 +60,7 @@ def move_weights_out(proto, folder):
             file.write(tensor.raw_data or random.bytes(min(size, ALIGNMENT)))
             file.truncate(end + size)
         del tensor.external_data[:]
-        tensor.raw_data = b""  # set_external_data wants the field, the file must not have it
+        tensor.raw_data = b""  # set_external_data requires the field, the file must not have it
         onnx.external_data_helper.set_external_data(tensor, name, end, size)
         tensor.ClearField("raw_data")
         end = -(-(end + size) // ALIGNMENT) * ALIGNMENT

@@ -29,13 +29,14 @@ from family_files import write_safetensors  # noqa: E402
 
 BATCH, SEQUENCE, DECODER, STEPS = 4, 8, 6, 3
 IGNORED = -100
-SINGLE = 1e-6  # error of float32 where it is less or not known
+SINGLE = 1e-6  # error of float32, if it is less or unknown
 STRIDE = 0.03  # relative length of the first update: lr = STRIDE |parameters| / |gradients|
 NEWEST = torch.onnx._constants.ONNX_MAX_OPSET
 
 
 def build(family, dtype, **settings):
-    """Random weights, those of norms around one, no two tensors equal. Mamba's decays stay near their initial values."""
+    """Builds the model with random weights, those of norms around one, no two tensors equal. Mamba's decays stay near
+    their initial values."""
     name, config, usual, inputs = MATRIX[family][:4]
     if config is not None and not hasattr(transformers, name):
         raise LookupError(f"transformers {transformers.__version__} has no {name}")
@@ -50,7 +51,7 @@ def build(family, dtype, **settings):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            if not parameter.requires_grad:  # tables of sines, which import knows by their values
+            if not parameter.requires_grad:  # tables of sines, whose values import recognizes
                 continue
             module = model.get_submodule(name.rpartition(".")[0])
             if "Norm" in type(module).__name__ and name.endswith("weight"):
@@ -61,12 +62,12 @@ def build(family, dtype, **settings):
                 parameter.copy_(noise * (0.1 if parameter.ndim < 2 else 0.2))
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding):
-            module.padding_idx = None  # keeps a row's gradient at zero; only dynamo records it
+            module.padding_idx = None  # it keeps a row's gradient at zero; only dynamo records it
     return model.to(dtype)
 
 
 def make_data(family):
-    """Columns of the data. With an attention mask two samples end early; behind their end is token 1, without label."""
+    """Makes columns of data. With an attention mask two samples end early, followed by token 1 without a label."""
     inputs, random = MATRIX[family].inputs, numpy.random.default_rng(3)
     lengths = numpy.array([SEQUENCE, 5, SEQUENCE, 3] if "attention_mask" in inputs else [SEQUENCE] * BATCH)
     inside = numpy.arange(SEQUENCE)[None] < lengths[:, None]
@@ -82,7 +83,7 @@ def make_data(family):
 
 
 def make_labels(family, logits, inside, random):
-    """Random labels; positions behind a sample's end are ignored."""
+    """Makes random labels; positions after a sample's end are ignored."""
     kind, shape = objective(family), tuple(logits.shape)
     if kind == "mse":
         return {"labels": random.standard_normal(shape).astype(numpy.float32)}
@@ -109,7 +110,7 @@ def loss_of(family, logits, labels):
 
 
 def train(family, data, labels, dtype, rate=None):
-    """(loss before each step, logits after the last, parameters by all of their names, learning rate)."""
+    """Returns (loss before each step, logits after the last, parameters by all of their names, learning rate)."""
     model = build(family, dtype)
     inputs = [torch.tensor(column) for column in data.values()]
     inputs = [column.to(dtype) if column.is_floating_point() else column for column in inputs]
@@ -143,7 +144,7 @@ def make_reference(family, folder):
     losses32, logits32, single, rate = train(family, data, labels, torch.float32)
     try:
         losses, logits, parameters, _ = train(family, data, labels, torch.float64, rate)
-    except RuntimeError:  # masks of CLIP and MPT exist in float32 only
+    except RuntimeError:  # masks of CLIP and MPT exist only in float32
         losses, logits, parameters = losses32, logits32, single
     write_safetensors(os.path.join(folder, "data.safetensors"),
                       {name: column if column.dtype == numpy.float32 else column.astype(numpy.int64)
@@ -161,7 +162,7 @@ def make_reference(family, folder):
 
 
 def example(family):
-    """Inputs to trace with; their sizes differ from each other and from those of the data."""
+    """Returns inputs to trace with; their sizes differ from each other and from those of the data."""
     made = []
     for name in MATRIX[family].inputs:
         if name in SHAPES:
@@ -198,7 +199,7 @@ WAYS = {
 
 
 def first_words(error):
-    """An exporter's message in one line; dynamo's is that of the innermost cause."""
+    """Returns an exporter's message in one line; for dynamo, that of the innermost cause."""
     while isinstance(error, torch.onnx.errors.OnnxExporterError) and error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -211,8 +212,8 @@ def write_error(folder, what, error):
 
 
 def export(family, way, folder):
-    """With the library's default attention; where an exporter cannot export that, with attention written out, which
-    WAY.eager notes."""
+    """Exports with the library's default attention; if an exporter cannot export that, with attention written out, which
+    WAY.eager records."""
     path, names = os.path.join(folder, way), MATRIX[family].inputs
     attentions = [{}] if MATRIX[family].config is None else [{}, {"attn_implementation": "eager"}]
     errors = []
@@ -223,7 +224,7 @@ def export(family, way, folder):
                 WAYS[way](build(family, torch.float32, **settings), {name: dynamic_axes(name) for name in names},
                           example(family), path + ".partial")
             onnx.load(path + ".partial", load_external_data=False)
-        except Exception as error:  # exporters raise anything
+        except Exception as error:  # exporters raise any type
             errors.append(error)
             continue
         if settings:

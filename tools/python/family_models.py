@@ -1,17 +1,17 @@
-"""The families that export_families.py exports and try_families.py tries: names of classes of Hugging Face's library
-and settings of small configurations, and what training one needs (its objective and dimensions). Needs neither library.
-bench/plans.py and the tests take objectives and dimensions from here too."""
+"""The families that export_families.py exports and try_families.py tries: names of classes of Hugging Face's library,
+settings of small configurations, and what training requires (objective and dimensions). Needs neither library.
+bench/plans.py and the tests use the objectives and dimensions too."""
 
 from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    model: str          # its class
-    config: str | None  # that of its configuration; None: PyTorch's own layers (torch_models.py)
+    model: str          # name of its class
+    config: str | None  # name of its configuration's class; None: PyTorch's own layers (torch_models.py)
     settings: dict
-    inputs: list        # in the order of the file
+    inputs: list        # in the file's order
     objective: str
-    takes_mask: bool = True  # an attention mask, among its inputs or not
+    takes_mask: bool = True  # an attention mask, even if it is not among the inputs
 
 
 HIDDEN, LAYERS, HEADS, VOCAB, POSITIONS = 32, 2, 4, 64, 32
@@ -58,10 +58,10 @@ FAMILIES = {
         intermediate_size=64, image_size=16, patch_size=4, num_channels=3, num_labels=10,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"], "classification", takes_mask=False),
 }
-# Models of other heads and families, exported when named: they look elements up by the batch, or have attention that
-# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits, norms of
-# all queries and of all keys, attention written out; or have tables that exporters compute when they fold constants (sines
-# beside cosines, biases of ALiBi).
+# Models of other heads and families, exported only when named. They look up elements by batch, or have attention that is
+# split in other ways (slopes of ALiBi; queries, keys and values of unequal sizes in one weight; scaled logits; norms of
+# all queries and of all keys; attention written out), or have tables that exporters compute when they fold constants
+# (sines beside cosines, biases of ALiBi).
 FURTHER = {
     "gpt2_classifier": Family("GPT2ForSequenceClassification", "GPT2Config", dict(
         FAMILIES["gpt2"].settings, pad_token_id=0, num_labels=5), ["input_ids"], "classification"),
@@ -117,7 +117,7 @@ AUDIO = dict(hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=H
              attention_dropout=0.0, activation_dropout=0.0, feat_proj_dropout=0.0, final_dropout=0.0,
              mask_time_prob=0.0, mask_feature_prob=0.0, **TOKENS)
 
-# For try_families.py alone. Among others: norms without parameters (OLMo), buffers that are only added (BART), embeddings
+# For try_families.py only. Among others: norms without parameters (OLMo), buffers that are only added (BART), embeddings
 # tied to the head (ALBERT, BART, mBART), state spaces (Mamba), latent attention (DeepSeek), weights that are products
 # (wav2vec2), windows (Swin), experts (Mixtral).
 TRIED = {
@@ -191,40 +191,40 @@ ALL = {**FAMILIES, **FURTHER, **TRIED}
 
 
 def with_mask(entry):
-    """The entry with an attention mask among its inputs if the model takes one."""
+    """Returns the entry with an attention mask among its inputs if the model takes one."""
     if not entry.takes_mask or "attention_mask" in entry.inputs:
         return entry
     return entry._replace(inputs=[entry.inputs[0], "attention_mask", *entry.inputs[1:]])
 
 
-# What try_families.py tries: all of them with masks, and three without, which newer versions export differently.
+# The entries that try_families.py tries: all with masks, and three without, which newer versions export differently.
 MATRIX = {**{family: with_mask(entry) for family, entry in ALL.items()},
           **{family + "_unmasked": ALL[family] for family in ("gpt2", "llama", "gpt_neox")}}
 
 
-# Shapes of a sample of the inputs that are no tokens.
+# Shapes of a sample of the inputs that are not tokens.
 SHAPES = {"pixel_values": (3, 16, 16), "input_values": (160,), "input_features": (8, 20)}
 
 
 def inputs(family):
-    """Of its exports in test/Data, which take an attention mask only where the model needs one."""
+    """Returns the inputs of its exports in test/Data, which include an attention mask only if the model needs one."""
     return ALL[family].inputs
 
 
 def dynamic_axes(name):
-    """An input's dynamic dimensions, by axis."""
+    """Returns an input's dynamic dimensions, by axis."""
     if name in SHAPES:
         return {0: "batch"}
     return {0: "batch", 1: "decoder_sequence" if name.startswith("decoder") else "sequence"}
 
 
 def dims(family):
-    """The names of its dynamic dimensions."""
+    """Returns the names of its dynamic dimensions."""
     return list(dict.fromkeys(dim for name in MATRIX[family].inputs for dim in dynamic_axes(name).values()))
 
 
 def training_options(family, **sizes):
-    """Words for `partita compile`: the sizes of the family's dimensions, and its objective."""
+    """Returns options for `partita compile`: the sizes of the family's dimensions, and its objective."""
     return [word for name in dims(family) for word in ("--dim", f"{name}={sizes[name]}")] + ["--objective", objective(family)]
 
 

@@ -1,4 +1,5 @@
-"""The results of try_families.py in Markdown: a table per version, a row per family, a column per way; then the reasons."""
+"""Formats the results of try_families.py in Markdown: a table per version, a row per family, a column per way; then the
+reasons."""
 
 import collections
 import datetime
@@ -15,12 +16,12 @@ SHORT = {"torchscript": "TorchScript, unfolded", "torchscript_folded": "TorchScr
 
 
 def readable(reason):
-    """A message without folder names."""
+    """Returns a message without folder names."""
     return re.sub(r"/[^\s'\"]*/", "", reason)[:1000]
 
 
 def alike(reason):
-    """What messages of one cause have in common: all but the names of files and nodes."""
+    """Returns the part that messages of one cause share: everything except the names of files and nodes."""
     return re.sub(r"'[^' ]*'|\d+(\.\d+)?(e-?\d+)?", "'...'", re.sub(MODEL, "", reason))
 
 
@@ -30,7 +31,7 @@ def summary(results):
 
 
 def versions(cache, labels):
-    """{label: "torch N, Transformers N"}, as the exports in the cache say."""
+    """Returns {label: "torch N, Transformers N"}, from the exports in the cache."""
     found = {}
     for label in labels:
         for folder, _, names in os.walk(os.path.join(cache, label)):
@@ -43,7 +44,7 @@ def versions(cache, labels):
 
 
 def table(results, made_by):
-    """The tables; reasons are numbered in the order in which they first appear."""
+    """Returns the tables; reasons are numbered in the order in which they first appear."""
     families = list(dict.fromkeys(family for family, _, _ in results))
     columns = list(dict.fromkeys((label, way) for _, label, way in results))
     reasons, numbers = [], {}

@@ -37,7 +37,7 @@ from node_batch import Crashed, Refused
 
 DATA = os.path.join(os.path.dirname(onnx.backend.test.__file__), "data", "node")
 
-# Inputs that say which shape the result has, or which elements go where: known when a model is exported.
+# Inputs that determine the result's shape, or where elements go: known when a model is exported.
 REST = 99
 SHAPES = {
     "Reshape": [1], "Expand": [1], "Tile": [1], "ConstantOfShape": [0], "Range": [0, 1, 2], "Slice": [1, 2, 3, 4],
@@ -80,7 +80,7 @@ class Case:
 
     @staticmethod
     def of_test(test):
-        """Newer versions of onnx (1.23) make the tests when they are asked for, and install no files."""
+        """Newer versions of onnx (1.23) make the tests on request, and install no files."""
         case = Case(test.name[len("test_"):], onnx.ModelProto())
         case.model.CopyFrom(test.model)
         case.rtol, case.atol = test.rtol, test.atol
@@ -151,7 +151,7 @@ def has_bfloat16(case):
 
 
 def is_random(case):
-    """Are its outputs random numbers, other ones in every implementation?"""
+    """Are its outputs random numbers, which differ in every implementation?"""
     dropouts = [node for node in case.model.graph.node if node.op_type == "Dropout" and case.values]
     return any(not numpy.array_equal(case.values[node.input[0]], case.outputs[node.output[0]]) for node in dropouts)
 
@@ -163,7 +163,7 @@ def wide(tensor):
 
 
 def prefixed(graph, prefix, outer=()):
-    """The graph with every name of a value under `prefix`."""
+    """Returns the graph with every value's name prefixed by `prefix`."""
     def rename(name):
         return prefix + name if name else name
     for node in graph.node:
@@ -180,7 +180,7 @@ def prefixed(graph, prefix, outer=()):
 
 
 def join(cases):
-    """One model of all the cases, which have the same opsets."""
+    """Joins all the cases, which have the same opsets, into one model."""
     graph = onnx.GraphProto(name="nodes")
     for case in cases:
         part = onnx.GraphProto()
@@ -203,7 +203,7 @@ def values_of(cases):
 
 
 def archive(cases):
-    """What node_batch.read_archive reads."""
+    """Makes the archive that node_batch.read_archive reads."""
     entries, values = [case.entry() for case in cases], values_of(cases)
     names = [name for entry in entries for name in list(entry["inputs"]) + list(entry["outputs"])]
     numbers = [numpy.asarray(values[name], numpy.float64).reshape(-1) for name in names]
@@ -228,7 +228,7 @@ class Runner:
             case.verdict, case.reason = "crashed", str(crash)
 
     def run_together(self, cases, ways=None):
-        """Executes the cases as one model; one that cannot be executed is found by halving."""
+        """Runs the cases as one model; finds one that cannot be run by halving."""
         ways = ways or self.ways
         name = "_".join(("batch", cases[0].name, str(len(cases)), ways[0]))
         tools = node_batch.Tools(self.partita, self.interp, os.path.join(self.folder, name))
@@ -275,8 +275,8 @@ class Runner:
 
 
 def operators(cases):
-    """{case name: the operator it tests}. A test's `_expanded` variant is the operator's definition
-    as other operators: it counts for the operator, on a line of its own."""
+    """Returns {case name: the operator it tests}. A test's `_expanded` variant defines the operator through other
+    operators: it counts for the operator, on a separate line."""
     own = {}
     for case in cases:
         ops = [(node.domain + "." if node.domain else "") + node.op_type for node in case.model.graph.node]
@@ -292,7 +292,7 @@ def operators(cases):
 
 
 def plain_reason(text):
-    """A refusal without what differs from case to case."""
+    """Returns a refusal without the parts that differ from case to case."""
     text = re.sub(r"^.*?error: ", "", text.splitlines()[-1] if text else "")
     text = re.sub(r"^node '.*?' \((\w+)\): ", r"\1: ", text)
     text = re.sub(r"\b(scalar|\d+(x\d+)*) of (\w+)", r"\3", text)
@@ -303,7 +303,7 @@ def plain_reason(text):
 
 
 def split_reasons(why):
-    """The element types that are refused, and the other reasons, each with the number of its cases."""
+    """Returns the element types that are refused, and the other reasons, each with its number of cases."""
     types, others = collections.Counter(), collections.Counter()
     for text, count in why.items():
         match = re.search(r"has element type (\w+)|^Cast: to (\w+) is not", text)
@@ -315,7 +315,7 @@ def split_reasons(why):
 
 
 def reasons(why):
-    """The most frequent reasons, those that name element types as one."""
+    """Returns the most frequent reasons, with those that name element types combined."""
     types, others = split_reasons(why)
     texts = [f"{text} ({count})" for text, count in others.most_common(4)]
     if types:
@@ -366,8 +366,8 @@ supported in the other cases that this column names.
 
 
 def write_subset(folder, cases):
-    """Of every operator that passes up to four cases of few numbers, those of unlike types and options first:
-    by opset one model and its data, and all models alone as seeds for the fuzzer."""
+    """Writes, for every operator that passes, up to four small cases, those with different types and options first:
+    one model per opset with its data, and all models separately as seeds for the fuzzer."""
     named, chosen, sizes = operators(cases), [], collections.Counter()
     def unlike(case):
         return (tuple(sorted(case.dtypes.values())), len(case.values), tuple(
@@ -395,7 +395,7 @@ def write_subset(folder, cases):
         numpy.savez_compressed(os.path.join(folder, name + ".npz"), **archive(group))
     with zipfile.ZipFile(os.path.join(folder, "models.zip"), "w", zipfile.ZIP_DEFLATED, compresslevel=9) as seeds:
         for case in chosen:
-            entry = zipfile.ZipInfo(case.name + ".onnx")  # no date: the same bytes every time
+            entry = zipfile.ZipInfo(case.name + ".onnx")  # without a date, so that the bytes are the same every time
             entry.compress_type = zipfile.ZIP_DEFLATED
             seeds.writestr(entry, case.model.SerializeToString())
     print(f"{len(chosen)} cases of {len(sizes)} operators in {len(groups)} batches")
@@ -423,7 +423,7 @@ def main():
         cases += [Case.of_onnxruntime(*each) for each in onnxruntime_cases.all_cases()
                   if re.search(args.filter, each[0])]
     cases = [case for case in cases if not is_random(case)]
-    if onnx.__version__.startswith("1.12."):  # it truncates them, and has their bits as uint16
+    if onnx.__version__.startswith("1.12."):  # it truncates them, and stores their bits as uint16
         cases = [case for case in cases if not has_bfloat16(case)]
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.keep or scratch

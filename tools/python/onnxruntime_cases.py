@@ -1,12 +1,11 @@
-"""Small models of the operators that onnxruntime's optimizer fuses, and what onnxruntime computes from
-them: cases for onnx_node_tests.py like ONNX's own, which have none for the domain com.microsoft.
-"""
+"""Small models of the operators that onnxruntime's optimizer fuses, and onnxruntime's results for
+them: cases for onnx_node_tests.py like ONNX's own, which has none for the domain com.microsoft."""
 import numpy
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 numpy.random.seed(3)
-B, S, H, D = 2, 6, 4, 8  # batch, length, heads, size of a head
+B, S, H, D = 2, 6, 4, 8  # batch, length, heads, head size
 FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
 
 
@@ -20,7 +19,7 @@ def angles(length, width):
 
 
 def case(name, op, inputs, outputs=1, domain="com.microsoft", known=(), **attributes):
-    """`known`: inputs that are initializers. An input that is None is left out."""
+    """Makes a case. `known`: inputs that are initializers. An input that is None is omitted."""
     names = [f"in{i}" if value is not None else "" for i, value in enumerate(inputs)]
     outs = [f"out{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs
     node = helper.make_node(op, names, outs, name=name, domain=domain, **attributes)
@@ -105,7 +104,7 @@ def attentions():
 
 
 def grouped():
-    E = 16  # onnxruntime rotates no less
+    E = 16  # the least that onnxruntime rotates
     q, k, v = random(B, S, H * E), random(B, S, 2 * E), random(B, S, 2 * E)
     last, total = numpy.array([S - 1, S - 1], numpy.int32), numpy.array(S, numpy.int32)
     cos, sin = angles(10, E // 2)

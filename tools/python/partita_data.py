@@ -1,4 +1,4 @@
-"""The order in which a program's runtime reads its training data, in numpy: the same windows as
+"""The order in which a program's runtime reads its training data, in numpy: the same windows as in
 runtime/common/data/data.h, which states the algorithm."""
 
 import numpy
@@ -11,7 +11,7 @@ def _mix_one(x):
 
 
 def permute(key, index, n):
-    """Position of `index` in a pseudo-random permutation of 0 .. n-1."""
+    """Returns the position of `index` in a pseudo-random permutation of 0 .. n-1."""
     half = 1
     while half < 31 and 1 << (2 * half) < n:
         half += 1
@@ -26,7 +26,7 @@ def permute(key, index, n):
 
 
 class Windows:
-    """Windows of sequence + 1 tokens, shuffled anew in each epoch by the seed (`--seed`)."""
+    """Windows of sequence + 1 tokens, reshuffled in each epoch by the seed (`--seed`)."""
 
     def __init__(self, tokens, sequence, seed):
         self.tokens, self.sequence, self.seed = tokens, sequence, seed
@@ -38,7 +38,8 @@ class Windows:
         return self.tokens[start:start + self.sequence + 1].astype(numpy.int64)
 
     def batch(self, step, micro, rows, accumulate=1):
-        """(input ids, labels) of micro-batch `micro` of step `step` (from 0), all ranks' rows."""
+        """Returns (input ids, labels) of micro-batch `micro` of step `step` (from 0), with all
+        ranks' rows."""
         first = (step * accumulate + micro) * rows
         windows = numpy.stack([self.window(first + row) for row in range(rows)])
         return windows[:, :-1].copy(), windows[:, 1:].copy()

@@ -8,11 +8,11 @@ runtime/include/partita_rt/init.h, which states the algorithm.
 
 import numpy
 
-_CHUNK = 1 << 20  # elements at a time, so that memory stays small
+_CHUNK = 1 << 20  # elements at a time, to limit memory
 
 
 def mix(x):
-    """splitmix64 of an array of uint64 (wrapping arithmetic)."""
+    """Returns splitmix64 of an array of uint64 (wrapping arithmetic)."""
     x = x + numpy.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
@@ -20,7 +20,7 @@ def mix(x):
 
 
 def key(seed, name):
-    """mix(mix(seed) ^ fnv1a64(name)), as an array of one uint64."""
+    """Returns mix(mix(seed) ^ fnv1a64(name)), as an array of one uint64."""
     fnv = 0xCBF29CE484222325
     for byte in name.encode():
         fnv = (fnv ^ byte) * 0x100000001B3 % (1 << 64)
@@ -45,7 +45,8 @@ def normal(seed, name, shape, std=0.02):
 
 
 def gpt2_parameter(seed, name, shape):
-    """By name, as numpy has no graph to look at; the compiler decides from the parameter's use."""
+    """Decides by name, as numpy has no graph to look at; the compiler decides by the parameter's
+    use."""
     if name.endswith(".bias"):
         return numpy.zeros(shape, numpy.float32)
     if ".ln_" in name:

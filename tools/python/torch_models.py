@@ -1,4 +1,4 @@
-"""Small models of PyTorch's own layers, for try_families.py. Exporters fold or copy tensors of them: ones for norms without
+"""Small models of PyTorch's own layers, for try_families.py, whose tensors exporters fold or copy: ones for norms without
 scales, the products of weight_norm, slices of one weight."""
 
 import torch
@@ -39,7 +39,7 @@ class WeightNormModel(nn.Module):
 
 
 class SlicedWeightModel(nn.Module):
-    """One weight for queries, keys and values, sliced where each is used; the table is also the head."""
+    """One weight for queries, keys and values, sliced at each use; the table is also the head."""
 
     def __init__(self):
         super().__init__()

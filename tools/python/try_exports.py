@@ -28,7 +28,7 @@ BATCH, STEPS, RATE, TOLERANCE = 4, 3, 0.05, 1e-5
 
 
 class Chain(nn.Module):
-    """Linear, something, linear, on vectors or, `long`, on sequences of them."""
+    """Linear, a module, linear, on vectors or, if `long`, on sequences of them."""
 
     def __init__(self, middle, first=None, long=False):
         super().__init__()
@@ -88,7 +88,7 @@ class Tied(nn.Module):
 
 
 class Sliced(nn.Module):
-    """A weight cut into parts, which have `shared` rows in common."""
+    """A weight cut into slices, which share `shared` rows."""
 
     def __init__(self, shared):
         super().__init__()

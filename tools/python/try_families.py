@@ -47,14 +47,14 @@ UNFOLDED = {"torchscript_folded": "torchscript", "dynamo": "dynamo_unoptimized"}
 WAYS = ["torchscript", "torchscript_folded", "dynamo", "dynamo_unoptimized"]
 OPSETS = ["dynamo_18", "dynamo_newest"]
 MESHES = {"dp=1": "1", "dp=2": "2"}
-TOLERANCE = 1e-5  # of the largest, or ten times what PyTorch's single precision is off
+TOLERANCE = 1e-5  # of the max; or ten times the error of PyTorch in single precision
 DIFFERS = 2  # exit code of partita verify
 ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1",
                    TF_CPP_MIN_LOG_LEVEL="3")
 
 
 class Stopped(Exception):
-    """Ends the trial of a cell: its outcome and the reason."""
+    """Ends the trial of a cell, with its outcome and the reason."""
 
     def __init__(self, outcome, reason):
         super().__init__(reason)
@@ -62,7 +62,7 @@ class Stopped(Exception):
 
 
 class Differs(Stopped):
-    """What is computed is not what PyTorch computes, though not from the first step on."""
+    """Results differ from PyTorch's, but not from the first step on."""
 
     def __init__(self, reason):
         super().__init__("different", reason)
@@ -85,8 +85,8 @@ def missing(folder, family, ways):
 
 
 def export(folder, python, families, ways, seconds):
-    """Makes what the cache lacks of one version. One process makes all files, as loading PyTorch costs more than an
-    export. If it crashes or hangs, that is the answer for the file it was making; a new process does the rest."""
+    """Makes one version's files that the cache lacks. One process makes all files, as loading PyTorch costs more than an
+    export. If it crashes or hangs, that is the result for the file it was making; a new process makes the rest."""
     while todo := [family for family in families if missing(folder, family, ways)]:
         worker = subprocess.Popen(
             [python, os.path.join(HERE, "family_cases.py"), "--out", folder, "--ways", ",".join(ways), *todo],
@@ -120,7 +120,7 @@ def export(folder, python, families, ways, seconds):
 
 
 def identity(*paths):
-    """Sizes and times of files, which change when the files do."""
+    """Returns sizes and times of files, which change when the files do."""
     stats = [os.stat(os.path.realpath(path)) for path in paths]
     return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
 
@@ -169,7 +169,7 @@ class Trial:
     def note(self, what, found, expected, scale=None):
         error = float(numpy.max(numpy.abs(found - expected), initial=0)) / (scale or float(numpy.abs(expected).max()))
         self.error = max(self.error, error)
-        if not error <= max(TOLERANCE, 10 * self.case["single"]):  # true for NaN, too
+        if not error <= max(TOLERANCE, 10 * self.case["single"]):  # also true for NaN
             raise Differs(f"{what} off by {error:.1e}")
 
     def compare(self, mesh):
@@ -184,7 +184,7 @@ class Trial:
                 if step == 0:  # nothing is trained yet
                     raise Stopped("different", stop.reason) from None
                 raise
-        # Small parameters are measured against 0.1: some only carry rounding errors, as a key's bias does.
+        # Measure small parameters against 0.1: some only carry rounding errors, as a key's bias does.
         for name, value in read_safetensors(self.path("parameters")).items():
             expected = self.expected.get("parameter:" + name)
             if expected is not None and expected.shape == value.shape:
@@ -205,7 +205,7 @@ class Trial:
             raise
 
     def equals_onnxruntime(self):
-        """Does onnxruntime compute the same logits from the trained model, as partita export writes it?"""
+        """Does onnxruntime compute the same logits from the trained model that partita export writes?"""
         if not (self.python and os.path.exists(self.python)):
             return False
         self.run("partita", "export", self.path("program"), "--checkpoint", self.path("trained"), "-o",
@@ -223,7 +223,7 @@ class Trial:
         self.compare(mesh)
 
     def is_refused_strictly(self):
-        """Does a user who takes warnings for errors get no program?"""
+        """Does the compiler refuse the program if warnings are errors?"""
         try:
             self.run("partita", "compile", self.model, *self.options(), "--mesh", "dp=1", "--warnings-as-errors",
                      "-o", self.path("strict"))
@@ -238,7 +238,7 @@ class Trial:
         return read_safetensors(self.path("parameters"))
 
     def unexplained(self):
-        """Why no warning explains a difference, or an empty text. (check_unfolded wants an unfolded export.)"""
+        """Returns why no warning explains a difference, or "". (check_unfolded needs an unfolded export.)"""
         unfolded = os.path.join(self.folder, f"{UNFOLDED.get(self.way)}.onnx")
         if not os.path.exists(unfolded):
             return ""
@@ -271,8 +271,8 @@ class Trial:
 
 
 def try_with_decisions(make_trial):
-    """The result; where warnings name options, and training is equal with one of them, that one's. Without one, the warnings
-    must explain what differs."""
+    """Returns the result; if warnings name options and training is equal with one of them, that option's result. If it is
+    equal with none, the warnings must explain the difference."""
     result, warnings = (trial := make_trial()).result(), trial.warnings
     if result["outcome"] != "warned":
         return result
@@ -288,7 +288,7 @@ def try_with_decisions(make_trial):
 
 
 def check_unfolded(results):
-    """A warning excuses a cell only if the import of the same model is right where nothing is folded."""
+    """A warning excuses a cell only if importing the same model without folding is right."""
     for (family, label, way), result in results.items():
         unfolded = results.get((family, label, UNFOLDED.get(way)), {"outcome": "not tried"})["outcome"]
         if result["outcome"] == "warned" and unfolded != "equal":
@@ -296,7 +296,7 @@ def check_unfolded(results):
 
 
 def try_cell(folder, way, compiler, python, args):
-    """The result of one cell, from the cache if the compiler and the export are still the same."""
+    """Returns the result of one cell, from the cache if the compiler and the export have not changed."""
     kept = os.path.join(folder, way + ".result.json")
     for what in ("reference", way):
         if os.path.exists(os.path.join(folder, what + ".error")):

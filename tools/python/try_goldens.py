@@ -30,7 +30,7 @@ import family_files  # noqa: E402
 STEPS = ["imports", "verifies", "trains", "exports"]
 WITH_ONNXRUNTIME = "onnxruntime agrees"
 GRADIENTS, PEER = "worst gradient", "PyTorch's own"
-LOGITS = 1e-5  # after the way through the file, of the largest
+LOGITS = 1e-5  # after the round trip through the file, relative to the max
 
 
 class Failed(Exception):
@@ -107,8 +107,8 @@ class Attempt:
                                     str(LOGITS)), end="")
 
     def result(self, steps):
-        """{step: "yes" or "no"}, and the largest error of a gradient on any mesh; what comes after a
-        failure is not tried."""
+        """Returns {step: "yes" or "no"}, and the max error of a gradient on any mesh; steps after a
+        failure are not tried."""
         result = {}
         for step in steps:
             try:

@@ -30,7 +30,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
 
 
 def models(folder):
-    """Those that PyTorch's newer exporter has written there."""
+    """Returns the models that PyTorch's newer exporter has written there."""
     return sorted(name.removesuffix("_dynamo.onnx") for name in os.listdir(folder) if name.endswith("_dynamo.onnx"))
 
 
@@ -53,7 +53,7 @@ BATCH, SEQUENCE, HIDDEN, LABELS = 4, 8, 32, 5
 
 
 def further_data(name):
-    """Three batches for a model of `further`, of which there are no goldens."""
+    """Makes three batches for a model of `further`, which has no goldens."""
     generator = numpy.random.default_rng(11)
     rows = 3 * BATCH
     columns = {"input_ids": generator.integers(2, 64, (rows, SEQUENCE))}
@@ -111,7 +111,7 @@ class Family:
             raise Failed(f"checkpoints: processes and threads differ in {difference}")
 
     def compare(self, mesh, options):
-        """The largest error, or why the model cannot be split so."""
+        """Returns the max error, or why the model cannot be split this way."""
         try:
             self.train(mesh, "several", options)
         except Failed as failure:

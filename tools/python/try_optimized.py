@@ -25,7 +25,7 @@ BATCH, SEQUENCE, TOLERANCE = 2, 7, "1e-5"
 
 
 def optimize(path, optimized):
-    """The operators of other domains than ONNX's in what comes out."""
+    """Optimizes a model; returns the operators of domains other than ONNX's in the result."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = optimized

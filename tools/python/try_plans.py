@@ -26,7 +26,7 @@ STATES = [
 ]
 TENSOR = [("", []), (", tp", []), (", tp, sequence", ["--sequence-parallel"])]
 ALL = "optimizer,parameters,activations"
-# What is recomputed, and what the host keeps.
+# What is recomputed, and what is offloaded.
 COLUMNS = [(policy, kept) for policy in ("none", "selective", "block") for kept in ("", ALL)]
 COLUMNS += [("none", kept) for kept in ALL.split(",")]
 ACCUMULATE = [1, 2]

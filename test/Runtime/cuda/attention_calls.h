@@ -1,4 +1,4 @@
-// Calls of attention on tensor cores, by the kernels that a test names.
+// Calls attention on tensor cores with the kernels that a test names.
 
 #ifndef PARTITA_TEST_RUNTIME_CUDA_ATTENTION_CALLS_H
 #define PARTITA_TEST_RUNTIME_CUDA_ATTENTION_CALLS_H
@@ -11,7 +11,7 @@
 
 namespace partita_rt::cuda {
 
-/// Half the distance of two numbers of T, in relation to them.
+/// Half the relative distance between neighbouring numbers of T.
 template <typename T> constexpr double kRounding = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
 
 struct Case {
@@ -30,7 +30,7 @@ inline AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, in
 
 enum class By { Mma, Wgmma, Any };
 
-/// Operands of one call, and its results. Heads are plain.
+/// The operands and results of one call. Heads are unpacked.
 template <typename T> struct Call {
   AttentionShape a;
   int64_t kvHeads = a.heads / a.groups;
@@ -56,7 +56,7 @@ template <typename T> struct Call {
   HeadsOf<const T> vHeads() const { return of(v.in(), a.keySequence, vWidth, a.valueDim); }
   HeadsOf<T> outHeads() { return of(out.data(), a.sequence, outWidth, a.valueDim); }
 
-  /// False: the kernels do not take this call.
+  /// Returns false if the kernels do not support this call.
   bool forward(By by) {
     SimulatedStream stream;
     HeadsOf<T> to = outHeads();
@@ -88,15 +88,15 @@ template <typename T> struct Call {
   }
 };
 
-/// body(offset) in every order, first with tensors at addresses of so many elements behind a pack;
-/// once for Half, which has the same kernel.
+/// Calls body(offset) in every order, first with tensors at addresses that many elements after a
+/// pack's boundary; once for Half, which uses the same kernel.
 template <typename T, typename Body> void inOrders(int64_t offset, Body body) {
   if (std::is_same_v<T, Half>)
     return body(offset);
   inEveryOrder([&, offset]() mutable { body(std::exchange(offset, 0)); });
 }
 
-/// Against sums in double, and the same bits in every order.
+/// Compares with sums in double, and the bits of all orders.
 template <typename T> void checkForward(const Case &c, By by, int64_t offset) {
   SCOPED_TRACE(c.what);
   Call<T> call(c.shape);

@@ -1,5 +1,5 @@
-// Attention by mma.sync, on simulated tensor cores, against sums in double, within the roundings
-// that it makes; bits that depend on no schedule and no alignment.
+// Attention with mma.sync, on simulated tensor cores, against sums in double, within the roundings
+// that it makes; the bits must not depend on schedule or alignment.
 
 #include "attention_calls.h"
 #include "cuda/attention/mma.cuh"
@@ -26,7 +26,7 @@ const Case kCases[] = {
 template <typename T> class AttentionOnTensorCores : public testing::Test {};
 TYPED_TEST_SUITE(AttentionOnTensorCores, NarrowTypes);
 
-// First at addresses of no pack.
+// First at addresses that are not aligned to packs.
 TYPED_TEST(AttentionOnTensorCores, Forward) {
   for (const Case &c : kCases)
     checkForward<TypeParam>(c, By::Mma, 1);
@@ -36,7 +36,7 @@ TYPED_TEST(AttentionOnTensorCores, Backward) {
     checkBackward<TypeParam>(c, By::Mma, 1);
 }
 
-/// Heads inside a packed projection, q, k and v side by side, have the bits of plain ones.
+/// Heads in a packed projection, with q, k and v side by side, give the same bits as unpacked ones.
 template <typename T> void checkPacked(int64_t dim) {
   SCOPED_TRACE(dim);
   AttentionShape a = shapeOf(2, 3, 37, 37, dim, true);
@@ -77,7 +77,7 @@ TYPED_TEST(AttentionOnTensorCores, PackedProjections) {
   checkPacked<TypeParam>(64);
 }
 
-/// One warp: c = a b^T + c of a [16, 16], b [16, 16] and d = a b.
+/// One warp computes c = a b^T + c for a [16, 16], b [16, 16], and d = a b.
 template <typename T> __global__ void products(float *c, float *d, const T *a, const T *b) {
   alignas(16) __shared__ T tiles[2][16][16];
   int lane = int(threadIdx.x);
@@ -102,7 +102,7 @@ template <typename T> __global__ void products(float *c, float *d, const T *a, c
   }
 }
 
-/// Of integers: tensor cores have an order of sums and roundings of their own.
+/// Integers, because tensor cores have their own order of sums and roundings.
 TYPED_TEST(AttentionOnTensorCores, FragmentsAreMatrices) {
   using T = TypeParam;
   Tensor<T> a(integers(256, "a")), b(integers(256, "b"));
@@ -122,8 +122,8 @@ TYPED_TEST(AttentionOnTensorCores, FragmentsAreMatrices) {
   });
 }
 
-#if !defined(PARTITA_TEST_ON_GPU) // of the simulation itself
-/// Reads what was copied without waiting for it.
+#if !defined(PARTITA_TEST_ON_GPU) // tests of the simulation itself
+/// Reads a copy's result without waiting for it.
 __global__ void forgottenWait(float *y, const float *x) {
   alignas(16) __shared__ float tile[4];
   tile[0] = 0.0f;

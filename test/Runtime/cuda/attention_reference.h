@@ -1,5 +1,5 @@
-// Attention of plain tensors, sum by sum in double, with what roundings of probabilities can make
-// of each result.
+// Attention of unpacked tensors, sum by sum in double, with error bounds for the roundings of
+// probabilities.
 
 #ifndef PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H
 #define PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H
@@ -13,7 +13,7 @@
 
 namespace partita_rt {
 
-/// A result, and for each element the sum of the magnitudes that were added.
+/// A result, and for each element the sum of the magnitudes of its terms.
 struct Bounded {
   std::vector<double> value, magnitude;
   explicit Bounded(int64_t n = 0) : value(size_t(n)), magnitude(size_t(n)) {}
@@ -21,9 +21,9 @@ struct Bounded {
     value[size_t(i)] += weight * x;
     magnitude[size_t(i)] += std::fabs(weight * x);
   }
-  /// The largest distance from `actual` beyond the bound: each weight rounded, and the sum, by
-  /// `rounding`; float's own errors are `slack` times the magnitude (1 at least). Not above 0: all
-  /// are within.
+  /// Returns the max distance from `actual` beyond the bound; at most 0 if all are within. Each
+  /// weight and the sum may be rounded by `rounding`; float's own errors are `slack` times the
+  /// magnitude (1 at least).
   double excess(const Floats &actual, double rounding, double slack) const {
     if (actual.size() != value.size())
       return std::numeric_limits<double>::infinity();
@@ -40,7 +40,7 @@ struct Bounded {
   }
 };
 
-/// Without a bias. Tensors are [batch, sequence, heads, dim].
+/// Attention without a bias. Tensors are [batch, sequence, heads, dim].
 struct AttentionReference {
   AttentionShape a;
   const Floats q, k, v;
@@ -80,7 +80,7 @@ struct AttentionReference {
         a.causal ? std::min(i + 1 + a.keySequence - a.sequence, a.keySequence) : a.keySequence;
     return j < end && (a.window == 0 || j >= std::max<int64_t>(end, 0) - a.window);
   }
-  /// Of query i over all keys; zeros where it sees none. Sets logSumExp.
+  /// Returns the probabilities of query i over all keys; zeros if it sees none. Sets logSumExp.
   std::vector<double> probabilities(int64_t b, int64_t h, int64_t i) {
     double none = -std::numeric_limits<double>::infinity(), largest = none, total = 0.0;
     std::vector<double> p(size_t(a.keySequence), none);
@@ -103,7 +103,7 @@ struct AttentionReference {
   }
 };
 
-/// Gradients, where `out` is what the forward pass gave.
+/// Gradients, given the forward pass's result `out`.
 struct AttentionGradients {
   Bounded dq, dk, dv;
   AttentionGradients(AttentionReference &forward, const Floats &dout, const Floats &out)

@@ -1,5 +1,5 @@
-// Attention without the matrix of scores against the CPU's, forward and backward; bits that depend
-// on no schedule, storage type or layout.
+// Attention without a matrix of scores against the CPU's, forward and backward; the bits must not
+// depend on schedule, storage type or layout.
 
 #include "simulated.h"
 
@@ -8,7 +8,7 @@
 namespace partita_rt::cuda {
 namespace {
 
-/// Which dimensions of [batch, heads, sequence, keys] a bias has; Hidden: its first keys are
+/// The dimensions of [batch, heads, sequence, keys] that a bias has; Hidden: its first keys are
 /// masked.
 struct Case {
   AttentionShape shape;
@@ -28,7 +28,7 @@ const Case kCases[] = {
     {shapeOf(1, 1, 1, 1, 4, true)},
     {shapeOf(2, 2, 33, 33, 8, true)},
     {shapeOf(1, 4, 65, 65, 20, true, 2)},         // grouped queries
-    {shapeOf(1, 1, 20, 70, 7, false, 1, 12)},     // values of another width
+    {shapeOf(1, 1, 20, 70, 7, false, 1, 12)},     // values of a different width
     {shapeOf(1, 1, 70, 40, 9, true)},             // queries that see no key
     {shapeOf(1, 1, 40, 40, 130, true)},           // wide heads
     {shapeOf(1, 2, 100, 100, 8, true, 1, 0, 37)}, // a window
@@ -45,7 +45,7 @@ template <typename T> HeadsOf<T> heads(T *data, int64_t sequence, int64_t heads,
 }
 template <typename T> const T *constant(T *data) { return data; }
 
-/// Operands and results of one call, in T; plain [b, s, h, d] tensors.
+/// The operands and results of one call, in T; unpacked [b, s, h, d] tensors.
 template <typename T> struct Call {
   AttentionShape a;
   ScoresOf<const T> bias;
@@ -71,7 +71,7 @@ template <typename T> struct Call {
     if (c.bias)
       bias.data = biasData;
   }
-  /// `run(forward, backward arguments...)` with all tensors in place.
+  /// Calls `run(forward, backward arguments...)` with all tensors.
   template <typename Forward, typename Backward> void run(Forward forward, Backward backward) {
     int64_t kv = a.heads / a.groups;
     auto ofQ = [&](auto *data, int64_t d) { return heads(data, a.sequence, a.heads, d); };
@@ -146,10 +146,10 @@ TYPED_TEST(Attention, IsTheCpus) {
       }
       if (c.bias == Case::Random && c.columns)
         EXPECT_NEAR_ALL(gpu.dbias, cpu.dbias.floats(), 1e-5);
-      for (float each : gpu.dbias.floats()) // what is the same for all keys changes nothing
+      for (float each : gpu.dbias.floats()) // a term that is equal for all keys changes nothing
         EXPECT_LE(c.columns ? 0.0f : std::fabs(each), 1e-5f);
     }
-    // The first float result is what all are compared with: the backward pass reads `out` in T.
+    // All are compared with the first float result: the backward pass reads `out` in T.
     Tensor<T> outOfT(gpu.out.floats());
     Call<float> reference(c, o.values, o.bias.data());
     SimulatedStream stream;
@@ -163,7 +163,7 @@ TYPED_TEST(Attention, IsTheCpus) {
     inEveryOrder([&] {
       Call<T> call(c, o.values, o.narrowBias.data(), 1);
       if (c.bias >= Case::Padding && !std::is_same_v<T, float>)
-        return; // the lowest float is no number of T
+        return; // the lowest float is not representable in T
       call.onGpu();
       EXPECT_BITS(call.out, gpu.out.floats());
       EXPECT_BITS(call.lse, gpu.lse.floats());

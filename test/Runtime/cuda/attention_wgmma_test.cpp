@@ -1,6 +1,6 @@
-// Attention by wgmma, on simulated warp groups, against sums in double, within the roundings that it
-// makes; bits that depend on no schedule; which calls it takes, and what the simulation says of
-// products that are not waited for or not fenced.
+// Attention with wgmma, on simulated warp groups, against sums in double, within the roundings that
+// it makes; the bits must not depend on the schedule; supported calls; and the simulation's reports
+// of matmuls that are not waited for or not fenced.
 
 #include "attention_calls.h"
 #include "cuda/attention/attention_wgmma.cuh"
@@ -45,7 +45,7 @@ TYPED_TEST(AttentionByWarpGroups, Backward) {
     checkBackward<TypeParam>(c, By::Wgmma, 0);
 }
 
-/// The kernels that attentionForward and attentionBackward choose.
+/// Expects that attentionForward and attentionBackward choose these kernels.
 template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t offset) {
   SCOPED_TRACE(shape.headDim);
   Call<T> any(shape, offset), wanted(shape, offset), byGroups(shape, offset);
@@ -72,11 +72,11 @@ TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
   expectBy<T>(By::Mma, shapeOf(1, 1, 20, 30, 128, false, 1, 64), 0);
 }
 
-#if !defined(PARTITA_TEST_ON_GPU) // of the simulation itself
+#if !defined(PARTITA_TEST_ON_GPU) // tests of the simulation itself
 
 enum class Mistake { None, NoWait, NoGroup, NoProductsWait, NoFence, NoBegin, Overwritten };
 
-/// One warp group: c [64, 64] = a b^T + a b, of tiles [64, 64]; by registers where `held`.
+/// One warp group computes c [64, 64] = a b^T + a b, of tiles [64, 64]; from registers if `held`.
 template <typename T>
 __global__ void products(float *c, const T *a, const T *b, bool held, Mistake mistake) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -144,7 +144,7 @@ TYPED_TEST(AttentionByWarpGroups, FragmentsAreMatrices) {
   });
 }
 
-/// Empty: the result is right.
+/// Returns the error; empty if the result is right.
 std::string said(Mistake mistake, simt::Order order) {
   Products<BFloat16> products;
   simt::setOrder(order);
@@ -165,7 +165,7 @@ TEST(Simt, MistakesWithWarpGroupsShow) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   EXPECT_EQ(said(Mistake::None, simt::Order::Forward), "");
-  // One warp's copies come when it is done, behind their fence.
+  // One warp's copies complete when it is done, after their fence.
   has(said(Mistake::NoWait, simt::Order::Forward), "without fence.proxy.async");
   has(said(Mistake::NoFence, simt::Order::Forward), "without fence.proxy.async");
   has(said(Mistake::NoBegin, simt::Order::Forward), "without wgmma.fence");

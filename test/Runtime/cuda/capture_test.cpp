@@ -14,7 +14,7 @@ protected:
   void begin(cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal) {
     ASSERT_EQ(cudaStreamBeginCapture(a, mode), cudaSuccess);
   }
-  /// What the end of the capture says.
+  /// Returns the result of ending the capture.
   cudaError_t end() {
     cudaGraph_t graph;
     return cudaStreamEndCapture(a, &graph);
@@ -47,7 +47,7 @@ TEST_F(SimulatedGraph, IsReplayed) {
   ASSERT_EQ(cudaGraphInstantiate(&program, graph), cudaSuccess);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(take(), ""); // nothing of it has run
+  EXPECT_EQ(take(), ""); // nothing in it has run
 
   std::set<std::string> traces;
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -55,7 +55,7 @@ TEST_F(SimulatedGraph, IsReplayed) {
     letter(a, '(');
     EXPECT_EQ(cudaGraphLaunch(program, a), cudaSuccess);
     letter(a, ')');
-    EXPECT_EQ(cudaGraphLaunch(program, b), cudaSuccess); // behind the first
+    EXPECT_EQ(cudaGraphLaunch(program, b), cudaSuccess); // after the first
     letter(b, '.');
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     std::string all = take();
@@ -75,7 +75,8 @@ TEST_F(SimulatedGraph, IsReplayed) {
   EXPECT_EQ(cudaGraphExecDestroy(program), cudaSuccess);
 }
 
-/// CUDA would run all nodes with the priority of the stream that the graph is launched in.
+/// By default CUDA would run all nodes with the priority of the stream that the graph is launched
+/// in.
 TEST_F(SimulatedGraph, PrioritiesMustBeAskedFor) {
   cudaStream_t urgent;
   ASSERT_EQ(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, -5), cudaSuccess);
@@ -106,7 +107,7 @@ TEST_F(SimulatedGraph, CopiesAndFillsAreNodes) {
   cudaGraphExec_t program;
   ASSERT_EQ(cudaGraphInstantiate(&program, graph), cudaSuccess);
   for (float x : {3.0f, 4.0f}) {
-    host[0] = host[1] = x; // a launch reads what is there then
+    host[0] = host[1] = x; // a launch reads the values at that time
     EXPECT_EQ(cudaGraphLaunch(program, a), cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(a), cudaSuccess);
     EXPECT_EQ(host[3], x);

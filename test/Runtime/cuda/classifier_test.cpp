@@ -13,7 +13,7 @@ protected:
 };
 TYPED_TEST_SUITE(CudaClassifier, StorageTypes);
 
-/// Against the CPU's: the logits' roundings are those of a tensor in T.
+/// Compares with the CPU: the logits are rounded like a tensor in T.
 TYPED_TEST(CudaClassifier, EqualsTheCpus) {
   using T = TypeParam;
   const int64_t rows = 21, width = 16, vocabulary = 51, atOnce = 8, columns = 16;
@@ -54,8 +54,8 @@ TYPED_TEST(CudaClassifier, EqualsTheCpus) {
   EXPECT_EQ(stream.faults.value, vocabulary);
 }
 
-/// However many blocks of rows there are, a 16-bit gradient of the weight is the float one,
-/// rounded; where all rows fit it needs no memory for its sums.
+/// Whatever the number of row blocks, a 16-bit gradient of the weight is the float one, rounded; if
+/// all rows fit, it needs no memory for its sums.
 template <typename T>
 void checkWeightGradient(int64_t vocabulary, int64_t atOnce, bool sumsUp,
                          [[maybe_unused]] double tolerance) {
@@ -86,7 +86,7 @@ void checkWeightGradient(int64_t vocabulary, int64_t atOnce, bool sumsUp,
 
 TYPED_TEST(CudaClassifier, RoundsTheWeightsGradientOnce) {
   if constexpr (!std::is_same_v<TypeParam, float>) {
-    for (int64_t vocabulary : {24, 27}) { // 27: the odd columns are products of their own
+    for (int64_t vocabulary : {24, 27}) { // 27: the odd columns are separate matmuls
       checkWeightGradient<TypeParam>(vocabulary, 2, true, this->kTolerance); // 19 blocks of 8 rows
       checkWeightGradient<TypeParam>(vocabulary, 38, false, this->kTolerance);
     }

@@ -1,10 +1,10 @@
-// Asks the real cuDNN for plans of attention on a GPU that need not be there: DEVICE.json describes
-// it, as cuDNN does; CAPABILITY is 90 for sm_90. One line for each line of standard input,
+// Asks the real cuDNN for attention plans on a GPU that need not be present: DEVICE.json describes
+// it, as cuDNN does; CAPABILITY is 90 for sm_90. For each line of standard input,
 //
 //   forward|inference|backward BATCH HEADS GROUPS QUERIES KEYS HEADDIM VALUEDIM causal|all
 //   packed|plain
 //
-// with the bytes of workspace that the plan needs, or why there is none.
+// prints a line with the bytes of workspace that the plan needs, or why there is no plan.
 
 #include "cuda/attention/cudnn_attention.h"
 

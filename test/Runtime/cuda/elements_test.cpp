@@ -1,5 +1,5 @@
-// Elementwise kernels: casts, dropout, rotation; bit by bit where the CPU's kernel does the
-// same arithmetic.
+// Elementwise kernels: casts, dropout, rotation; bit by bit if the CPU's kernel does the same
+// arithmetic.
 
 #include "partita_rt/random.h"
 #include "simulated.h"
@@ -84,8 +84,8 @@ TYPED_TEST(ElementsOf, RotateHalf) {
             "rotateHalf: rows of 3 elements are not pairs");
 }
 
-/// The angles of d-wide rows, by the position alone, of x's heads within a packed tensor; the
-/// result with heads outside.
+/// Rotates heads inside a packed tensor, with d-wide rows of angles by position; in the result,
+/// heads are the outer dimension.
 template <typename T>
 Floats rotaryOnGpu(const Floats &x, const Floats &angles, int64_t d, Pairs pairs, Turn turn) {
   constexpr int64_t b = 2, s = 3, h = 5;

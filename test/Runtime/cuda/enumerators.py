@@ -1,9 +1,9 @@
-"""What the simulated CUDA, cuBLASLt, NCCL and cuDNN call by NVIDIA's names has NVIDIA's values.
+"""Checks that the simulated CUDA, cuBLASLt, NCCL and cuDNN use NVIDIA's values for NVIDIA's names.
 
-    enumerators.py SIMULATED CUDA_HOME CXX
+enumerators.py SIMULATED CUDA_HOME CXX
 
-Each `NAME = VALUE` of an enum and each `#define NAME NUMBER` of the headers in SIMULATED is compared, by the compiler CXX, with the
-one that CUDA_HOME's header of the same name has. A name that NVIDIA has not is an error too.
+Each `NAME = VALUE` of an enum and each `#define NAME NUMBER` of the headers in SIMULATED is compared, by the compiler CXX,
+with that of CUDA_HOME's header of the same name. A name that NVIDIA lacks is an error too.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ OURS = {"NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_VERSION_CODE", "CUDNN_MA
 
 
 def names_of(path):
-    """(name, value as written) of enumerators and of macros that are numbers."""
+    """Returns (name, value as written) of enumerators and of macros that are numbers."""
     text = re.sub(r"//.*|/\*.*?\*/", "", path.read_text())
     found = []
     for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", text):
@@ -32,7 +32,7 @@ def main():
         names = names_of(simulated / header)
         count += len(names)
         lines = [f"#include <{header}>"]
-        # In the simulation a value may name another enumerator, which is then NVIDIA's, of the same value.
+        # In the simulation a value may be another enumerator, for which NVIDIA's must have the same value.
         lines += [f'static_assert((long long)({name}) == (long long)({value}), "{header}: {name} is not {value}");'
                   for name, value in names]
         done = subprocess.run([compiler, "-std=c++17", "-fsyntax-only", "-w", "-I", str(cuda / "include"), "-x", "c++", "-"],

@@ -1,5 +1,5 @@
-// Attention by cuDNN (the simulated one, or a GPU's): which calls it is asked for, its results
-// against sums in double, calls in pieces, captures, and what is left to the own kernels.
+// Attention with cuDNN (the simulated one, or a GPU's): the calls that it is asked for, its results
+// against sums in double, split calls, captures, and calls left to the own kernels.
 
 #include "attention_reference.h"
 #include "cuda/attention/fused_attention.h"
@@ -22,8 +22,8 @@ AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t k
           groups, causal, 1.0f / std::sqrt(float(dim))};
 }
 
-/// A call on device memory, with q, k and v side by side where sequences are as long: what a
-/// projection gives, and where the gradients go.
+/// A call on device memory. If sequences have equal length, q, k and v are side by side, as from a
+/// projection, and so are their gradients.
 template <typename T> struct Call {
   AttentionShape a;
   int64_t kvHeads = a.heads / a.groups;
@@ -98,7 +98,7 @@ template <typename T> struct Call {
   }
 };
 
-/// A stream with cuDNN, and so much workspace for it.
+/// A stream with cuDNN and a workspace for it.
 struct FusedStream : Stream {
   explicit FusedStream(AttentionBy by = AttentionBy::Cudnn, int64_t bytes = 1 << 20)
       : space(std::vector<unsigned char>(size_t(bytes))) {
@@ -118,7 +118,7 @@ struct FusedStream : Stream {
   std::unique_ptr<FusedAttention> made;
 };
 
-/// Where there is no cuDNN (a GPU's machine without it) nothing can be tested.
+/// Tests that need cuDNN, skipped on a GPU machine without it.
 class FusedCalls : public testing::Test {
 protected:
   void SetUp() override {
@@ -154,7 +154,7 @@ TYPED_TEST(FusedResults, AreAttention) {
     for (size_t i = 0; i < lse.size(); ++i)
       EXPECT_NEAR(lse[i], wanted.logSumExp[i], 1e-5 * (1 + std::fabs(wanted.logSumExp[i])));
     AttentionGradients gradients(wanted, call.douts, call.outs());
-    // Of heads that share keys each has its gradient rounded before they are added up.
+    // If heads share keys, each head's gradient is rounded before they are added up.
     double shared = c.shape.groups > 1 ? 2 : 1;
     EXPECT_LE(gradients.dq.excess(call.gradient(0), kRounding<T>, 1e-4), 0.0);
     EXPECT_LE(gradients.dk.excess(call.gradient(1), shared * kRounding<T>, 1e-4), 0.0);
@@ -175,11 +175,11 @@ TEST_F(FusedCalls, WithoutLogSumExp) {
   EXPECT_EQ(difference(call.out.values(), saved.outs()), -1);
 }
 
-/// How often cuDNN is called; a real one does not tell.
+/// A counter of cuDNN's calls, which the real one does not report.
 struct CountLaunches {
 #if defined(PARTITA_TEST_ON_GPU)
   void expect(int64_t) const {}
-  static constexpr double kOfOtherKernels = 0x1p-6; ///< it may take another for a smaller shape
+  static constexpr double kOfOtherKernels = 0x1p-6; ///< a smaller shape may use another kernel
 #else
   static constexpr double kOfOtherKernels = 0.0;
   int64_t before = simulated::cudnnCounters().executions;
@@ -189,18 +189,18 @@ struct CountLaunches {
 #endif
 };
 
-/// By sequences, then by heads of one: the same bits.
+/// Splitting by sequences, then by heads of one, gives the same bits.
 TEST_F(FusedCalls, AreMadeInPieces) {
   FusedStream whole;
   Call<BFloat16> call(shapeOf(4, 8, 20, 20, 32, true, 2));
   call.forward(whole);
   call.backward(whole);
   whole.wait();
-  // One head of one sequence keeps 128 x 128 gradients of scores, beside what heads that share
-  // keys need.
+  // One head of one sequence keeps 128 x 128 gradients of scores, plus the memory for heads that
+  // share keys.
   int64_t head = 2 * 128 * 128 + 4 * 20 * 32;
   struct Space {
-    int64_t heads, launches; ///< that the workspace is for; of both passes
+    int64_t heads, launches; ///< heads that fit into the workspace; launches in both passes
   };
   for (auto [heads, launches] : {Space{17, 3}, {8, 5}, {3, 17}, {2, 17}}) {
     SCOPED_TRACE(heads);
@@ -217,11 +217,11 @@ TEST_F(FusedCalls, AreMadeInPieces) {
   }
 }
 
-/// Fifteen floats of statistics per sequence: the second one's do not begin at 16 bytes.
+/// Fifteen floats of statistics per sequence: the second sequence's are not 16-byte aligned.
 TEST_F(FusedCalls, AreNotCutWhereAlignmentForbids) {
   Call<BFloat16> call(shapeOf(2, 3, 5, 5, 32, true));
   FusedStream enough(AttentionBy::Cudnn, 1 << 20);
-#ifndef PARTITA_TEST_ON_GPU // cuDNN's own needs less for so little
+#ifndef PARTITA_TEST_ON_GPU // the real cuDNN needs less for such small calls
   FusedStream little(AttentionBy::Cudnn, 130'000);
   std::string text = errorOf([&] { call.backward(little); });
   EXPECT_NE(text.find("and it has no pieces that need less"), std::string::npos) << text;
@@ -253,7 +253,8 @@ TEST_F(FusedCalls, AreCaptured) {
   cudaGraphDestroy(graph);
 }
 
-/// What is not the library's has the own kernels' bits, and is an error where it must not be.
+/// Calls that the library does not support have the own kernels' bits, and are an error if the
+/// library is required.
 TEST_F(FusedCalls, OrOwnKernels) {
   AttentionShape window = shapeOf(1, 2, 24, 24, 64, true);
   window.window = 5;

@@ -1,4 +1,4 @@
-// What emitted kernels are launched by: elements of any type and layout, updates with scalars in
+// The launchers of emitted kernels: elements of any type and layout, updates with scalars in
 // memory, sums of squares. The structs are as the compiler prints them.
 
 #include "simulated.h"
@@ -21,7 +21,7 @@ struct map_add_mul_element {
 template <typename T> class MapOf : public testing::Test {};
 TYPED_TEST_SUITE(MapOf, StorageTypes);
 
-/// Rows with their own distances, one operand that repeats along them, one that is the same row
+/// Rows with different strides, one operand that repeats along them, and one that is the same row
 /// each time.
 TYPED_TEST(MapOf, Rows) {
   using T = TypeParam;
@@ -71,7 +71,7 @@ struct Select {
   }
 };
 
-/// Whole numbers and truth values go through registers as they are: 2^53 + 1 is no double.
+/// Integers and booleans pass through registers unchanged: 2^53 + 1 is not a double.
 TEST(Map, OtherTypes) {
   constexpr int64_t n = 37;
   Tensor<int64_t> a(n, 1), out(n);
@@ -96,7 +96,7 @@ struct Double {
   __device__ void operator()(float &out, float x) const { out = 2 * x; }
 };
 
-/// An output may stand where an operand stood.
+/// An output may have the same memory as an operand.
 TEST(Map, InPlace) {
   Floats x = randomFloats(1001, "x"), expected = x;
   for (float &each : expected)
@@ -123,7 +123,7 @@ struct momentum_step {
             nearest ? p : float(roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48)));
         return;
       }
-      // Fused by hand: nvcc would do so, the host's compiler would not.
+      // Fused by hand: nvcc would fuse this, the host compiler would not.
       m = fmaf(keep_f, g - m, m);
       p = fmaf(-rate_f, m, p);
       rounded = roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48));
@@ -204,7 +204,7 @@ TEST(Updates, RowsOfATable) {
                                                 step(0.5, &skips, 1.0)};
   Floats p = randomFloats(n, "p"), m = randomFloats(n, "m"), g = randomExact<BFloat16>(n, "g");
   for (auto [first, count] : {std::pair(0, 5), {1, 3}, {2, 1}}) {
-    // One launch for each row: the same bits.
+    // One launch per row gives the same bits.
     Tensor<float> oneP(p), oneM(m);
     Tensor<BFloat16> oneG(g), oneRounded(p);
     SimulatedStream stream;

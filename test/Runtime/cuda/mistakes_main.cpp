@@ -1,5 +1,5 @@
 // Kernels with one mistake each, and one without, run by test/Support/simt under AddressSanitizer:
-// what a kernel does wrong must not stay hidden.
+// no mistake of a kernel may go unnoticed.
 //
 //   partita_rt_simt_mistakes none|global|shared|barrier
 
@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-/// y[i] = the x of the block's threads, backwards. beyond: an element too many in global or shared
-/// memory. ragged: the last warp leaves before the barrier.
+/// y[i] = the x of the block's threads, in reverse order. beyond: one element too many in global or
+/// shared memory. ragged: the last warp leaves before the barrier.
 __global__ void reverse(float *y, const float *x, int beyondGlobal, int beyondShared, bool ragged) {
   auto *shared = reinterpret_cast<float *>(simt::dynamicShared());
   int i = int(threadIdx.x), n = int(blockDim.x);
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < n; ++i)
     x[i] = float(i);
   try {
-    for (int run = 0; run < 3; ++run) // a kernel that was given up leaves nothing behind
+    for (int run = 0; run < 3; ++run) // an abandoned kernel leaves nothing behind
       simt::launch({"reverse", 1, n, n * sizeof(float)}, reverse, y.get(), x.get(),
                    mistake == "global", mistake == "shared", mistake == "barrier" && run == 1);
   } catch (const simt::LaunchError &error) {

@@ -1,4 +1,4 @@
-// Copies, embeddings and take: bits as they are; sums of rows in the order of their numbers.
+// Copies, embeddings and take: bits are unchanged; sums of rows are in the order of ids.
 
 #include "partita_rt/cuda/divisor.cuh"
 #include "simulated.h"
@@ -11,7 +11,7 @@ namespace {
 template <typename T> class Movement : public testing::Test {};
 TYPED_TEST_SUITE(Movement, StorageTypes);
 
-/// Numbers in order for a shape's dimensions as they are permuted.
+/// Returns the strides of a shape whose dimensions are permuted.
 Shape stridesOf(const Shape &shape, std::initializer_list<int> slowestFirst) {
   Shape strides = shape;
   int64_t stride = 1;
@@ -30,7 +30,7 @@ template <typename E> void checkStridedCopies() {
   auto add = [&](Shape shape, std::initializer_list<int> dst, std::initializer_list<int> src) {
     cases.push_back({shape, stridesOf(shape, dst), stridesOf(shape, src)});
   };
-  add({3, 5, 64}, {0, 1, 2}, {1, 0, 2}); // rows move
+  add({3, 5, 64}, {0, 1, 2}, {1, 0, 2}); // rows are permuted
   add({70, 33}, {0, 1}, {1, 0});         // a transpose
   add({2, 40, 3, 50}, {0, 2, 1, 3}, {3, 0, 2, 1});
   add({2, 40, 3, 50}, {0, 1, 2, 3}, {0, 3, 2, 1});

@@ -1,4 +1,4 @@
-// Layer norm and root-mean-square norm: the CPU's kernels' numbers, bits that depend on no
+// Layer norm and root-mean-square norm: the CPU kernels' numbers; the bits must not depend on
 // schedule, alignment or storage type.
 
 #include "simulated.h"
@@ -9,13 +9,13 @@ namespace {
 struct Size {
   int64_t rows, width, offset;
 };
-/// One warp per row and a block per row, held in registers or not; whole packs, aligned or not, odd
+/// One warp per row and a block per row, held in registers or not; full packs, aligned or not, odd
 /// widths and addresses.
 constexpr Size kSizes[] = {{1, 1, 0},     {5, 7, 0},    {33, 64, 0},  {9, 100, 3},
                            {40, 385, 0},  {19, 768, 0}, {7, 768, 4},  {3, 1031, 1},
                            {21, 1200, 0}, {5, 2048, 1}, {2, 8200, 0}, {0, 8, 0}};
 
-/// What the kernels make of float operands, and what they read.
+/// The results of the kernels for float operands, and their inputs.
 struct Results {
   Floats y, mean, rstd, dx, dw, db, added, dwAdded, sums, sumsAdded;
 };
@@ -108,7 +108,7 @@ void expectClose(const Results &a, const Results &b, const Size &s) {
   EXPECT_CLOSE(a.sumsAdded, widen(b.sumsAdded), 1e-5);
 }
 
-/// The sums of dx's columns, of what is stored, onto what was there.
+/// Checks the sums of dx's columns, as stored, added to the previous values.
 template <typename T>
 void expectSums(const Floats &sums, const Floats &dx, const Floats &before, const Size &s) {
   Floats expected = before;
@@ -200,7 +200,7 @@ TEST(Norm, RowsThatFollowInABlock) {
   }
 }
 
-/// As many as a second launch adds up in a moment, whatever the number of rows.
+/// Few enough for the second launch to add up quickly, whatever the number of rows.
 TEST(Norm, PartialSumsAreFew) {
   for (int64_t width : {8, 512, 513, 768, 769, 1024, 1600, 4096, 8192})
     EXPECT_LE(normBackwardBlocks(1 << 24, width), 8 * kMultiprocessors) << width;

@@ -1,5 +1,5 @@
-// test/gpu's unit tests pass the host's memory to cuBLASLt, which gets copies on the device
-// (test/gpu/unit/on_device.h): here the simulated cuBLASLt is the one that gets them.
+// test/gpu's unit tests pass host memory to cuBLASLt, which receives copies on the device
+// (test/gpu/unit/on_device.h). Here the simulated cuBLASLt receives them.
 
 #if !defined(PARTITA_TEST_ON_GPU)
 
@@ -48,7 +48,7 @@ void destroy(const Operands &o) {
 
 int64_t calls, onTheHost, misaligned;
 
-/// cuBLASLt, which looks where its operands are and whether they are aligned as the host's were.
+/// A cuBLASLt that checks that its operands are on the device and aligned as the host's were.
 cublasStatus_t strict(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void *alpha,
                       const void *a, cublasLtMatrixLayout_t aLayout, const void *b,
                       cublasLtMatrixLayout_t bLayout, const void *beta, const void *c,
@@ -72,8 +72,8 @@ cublasStatus_t strict(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, c
                         dLayout, algorithm, workspace, bytes, stream);
 }
 
-/// The product on device memory is the one on the host's, with what its epilogue writes, and what
-/// lies between columns stays.
+/// The matmul on device memory equals that on host memory, including its epilogue's results, and
+/// bytes between columns are unchanged.
 void expectTheSame(cublasLtEpilogue_t epilogue, int64_t n, bool apart) {
   SCOPED_TRACE(testing::Message() << epilogue << " " << n << " " << apart);
   const int64_t m = 5, k = 7;
@@ -139,7 +139,7 @@ TEST(OnDevice, OperandsAreCopied) {
   EXPECT_EQ(misaligned, 0);
 }
 
-/// What isDirect (shapes.h) sends to cuBLASLt is what NVIDIA documents.
+/// isDirect (shapes.h) sends exactly the types to cuBLASLt that NVIDIA documents.
 TEST(CudaProduct, TypesAreThoseOfTheDocumentation) {
   auto cudaType = [](DType type) {
     return type == DType::Float32   ? CUDA_R_32F

@@ -1,4 +1,4 @@
-// A stream for the tests of matrix products and of what is made of them.
+// A stream for the tests of matmuls and of functions that use them.
 
 #ifndef PARTITA_TEST_RUNTIME_CUDA_PRODUCTS_STREAM_H
 #define PARTITA_TEST_RUNTIME_CUDA_PRODUCTS_STREAM_H
@@ -11,7 +11,7 @@
 
 namespace partita_rt::cuda {
 
-/// A stream with products and a workspace of its own.
+/// A stream with matmuls and its own workspace.
 struct ProductsStream : SimulatedStream {
   explicit ProductsStream(int64_t scratchBytes = 1 << 20,
                           int64_t workspaceBytes = kProductsWorkspace)
@@ -22,7 +22,7 @@ struct ProductsStream : SimulatedStream {
   struct alignas(256) Line {
     unsigned char bytes[256];
   };
-  std::unique_ptr<Line[]> space; // never written: no time for its pages
+  std::unique_ptr<Line[]> space; // never written, so its pages cost no time
   Products made;
 };
 

@@ -136,7 +136,7 @@ double geluSlope(double x) {
 }
 
 #if defined(PARTITA_TEST_ON_GPU)
-constexpr double kOfTanh = 1e-3; ///< cuBLASLt does not say how it makes its own
+constexpr double kOfTanh = 1e-3; ///< cuBLASLt does not specify how it computes its own
 #else
 constexpr double kOfTanh = 1e-6;
 #endif
@@ -223,8 +223,8 @@ TYPED_TEST(CudaEpilogues, BiasGradient) {
   }
 }
 
-/// n = 16: in one kernel; n = 13: apart from the result, a bias is one of its own. Of integers,
-/// which no order of sums changes.
+/// n = 16: in one kernel; n = 13: separate from the matmul, with the bias in a kernel of its own.
+/// Uses integers, so that the order of sums does not matter.
 template <typename T> void checkAdd(int64_t m, int64_t n, int64_t k, bool hasBias, Trans transB) {
   SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << hasBias << int(transB));
   ProductsStream stream;
@@ -263,7 +263,7 @@ TYPED_TEST(CudaEpilogues, Addend) {
     }
 }
 
-//===-- Which algorithm ---------------------------------------------------------------------===//
+//===-- Choice of the algorithm -------------------------------------------------------------===//
 
 #if !defined(PARTITA_TEST_ON_GPU) // which algorithms there are is for the simulated one to say
 TEST(CudaProduct, TheFirstThatFitsAndSumsInFloat) {

@@ -1,4 +1,4 @@
-// Reductions, sums of whole arrays, scalars of a step.
+// Reductions, sums over entire arrays, scalars of a step.
 
 #include "simulated.h"
 
@@ -139,7 +139,7 @@ TEST(Scalars, AreTheCpus) {
 TEST(Scalars, LabelsAreCounted) {
   SimulatedStream stream;
   for (int64_t n : {0, 1, 31, 1024, 5000}) {
-    std::vector<int64_t> labels(size_t(n) + 1, 7); // the last one is not asked for
+    std::vector<int64_t> labels(size_t(n) + 1, 7); // the last one is not counted
     for (int64_t i = 0; i < n; i += 3)
       labels[size_t(i)] = -100;
     inEveryOrder([&] {
@@ -165,7 +165,7 @@ TEST(Scalars, TheFirstParameterThatIsNotFinite) {
   EXPECT_EQ(found(), 9);
   few[0] = many[1] = NAN;
   EXPECT_EQ(found(), 1);
-  // More than one launch's.
+  // More parameters than one launch takes.
   std::initializer_list<int> parameters = {
 #define TEN(n) n, n, n, n, n, n, n, n, n, n
 #define HUNDRED(n) TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n)

@@ -12,12 +12,12 @@ TYPED_TEST_SUITE(Rows, StorageTypes);
 
 TYPED_TEST(Rows, Softmax) {
   using T = TypeParam;
-  for (int64_t width : {1, 16, 31, 257, 776, 1100, 16400}) { // 776: whole packs, none aligned
+  for (int64_t width : {1, 16, 31, 257, 776, 1100, 16400}) { // 776: full packs, none aligned
     SCOPED_TRACE(width);
     int64_t rows = width > 2000 ? 2 : 9, offset = width % 3;
     Floats x = randomExact<T>(rows * width, "x", 8.0), dy = randomExact<T>(rows * width, "dy");
     if (width > 1)
-      std::fill_n(x.begin() + width, width, -kInf); // row 1: nothing but masked
+      std::fill_n(x.begin() + width, width, -kInf); // row 1: masked entirely
     Floats y(x.size()), dx(x.size()), cpu(x.size());
     SimulatedStream stream;
     softmaxForward(stream, y.data(), x.data(), rows, width);
@@ -49,7 +49,7 @@ TEST(Softmax, KeepsNaN) {
   EXPECT_FLOAT_EQ(y[20], 0.05f);
 }
 
-/// Rows of so many numbers at another distance, with so much of `filler` behind each.
+/// Copies rows to another stride, padded with `filler`.
 Floats withStride(const Floats &x, int64_t rows, int64_t stride, int64_t to, float filler) {
   Floats y(size_t(rows * to), filler);
   for (int64_t row = 0; row < rows; ++row)
@@ -77,7 +77,7 @@ TYPED_TEST(Rows, CrossEntropy) {
                          labels.data(), rows, vocabulary, stride, -100);
     EXPECT_CLOSE(d, widen(otherD), 2e-6);
     inEveryOrder([&] {
-      int64_t padded = vocabulary / 8 * 8 + 16; // aligned rows, which are kept in shared memory
+      int64_t padded = vocabulary / 8 * 8 + 16; // aligned rows, which are held in shared memory
       Tensor<T> x(logits), dx(logits), unaligned(logits, 1);
       Tensor<T> held(withStride(logits, rows, stride, padded, 7.0f));
       Tensor<float> l(rows), e(rows);
@@ -124,7 +124,7 @@ TYPED_TEST(Rows, VocabParallelCrossEntropy) { // the last of three ranks: two co
                                    labels.data(), rows, piece, piece.count, -100);
   crossEntropyBackward(stream, dx.data(), dloss.data(), 0, x.in(), lse.in(), labels.data(), rows,
                        piece, piece.count, -100);
-  EXPECT_CLOSE(dx.floats(), widen(widened(rounded<T>(d))), 1e-2); // an exponential away from a tie
+  EXPECT_CLOSE(dx.floats(), widen(widened(rounded<T>(d))), 1e-2); // some are close to a tie
   EXPECT_TRUE(dx.marginsKept());
 }
 

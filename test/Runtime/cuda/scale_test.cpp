@@ -1,5 +1,6 @@
-// Tensors of more than 2^31 elements and 4 GiB: the last rows are what the same kernel makes of these
-// rows alone, bit for bit. On the simulated GPU the tensors are small, and only the tests are tested.
+// Tensors of more than 2^31 elements and 4 GiB: the last rows equal the same kernel's results for
+// these rows alone, bit for bit. On the simulated GPU the tensors are small, which only tests the
+// tests.
 
 #include "products_stream.h"
 
@@ -15,9 +16,9 @@ constexpr int64_t kVocabulary = 50257, kWidth = 1024, kHeads = 16, kSequence = 1
 constexpr int64_t kElements = 1 << 12;
 constexpr int64_t kVocabulary = 41, kWidth = 40, kHeads = 2, kSequence = 16;
 #endif
-constexpr int64_t kTail = 8; ///< rows that are compared
+constexpr int64_t kTail = 8; ///< compared rows
 
-/// Elements on the device; if there is no room for them `data` is null.
+/// Elements on the device; `data` is null if they do not fit.
 template <typename T> struct Large {
   T *data = nullptr;
   explicit Large(int64_t n) {
@@ -38,7 +39,7 @@ template <typename T> std::vector<T> read(const T *at, int64_t n) {
   return host;
 }
 
-/// Not all the same, and the same bits.
+/// Expects the same bits, and that they are not all equal.
 template <typename T> void expectSame(const T *at, const T *wanted, int64_t n) {
   std::vector<T> a = read(at, n), b = read(wanted, n);
   EXPECT_EQ(std::memcmp(a.data(), b.data(), size_t(n) * sizeof(T)), 0);
@@ -129,7 +130,7 @@ TEST(Scale, Elements) {
   fill<BFloat16>(stream, y.data, 1.0f, n);
   columnSum<float, BFloat16>(stream, sums.data, y.data, rows, kWidth, kWidth);
   for (float sum : read(sums.data, kWidth))
-    ASSERT_EQ(sum, float(rows)); // a whole number of 24 bits
+    ASSERT_EQ(sum, float(rows)); // an integer of 24 bits
 }
 
 TEST(Scale, Embedding) {
@@ -147,7 +148,7 @@ TEST(Scale, Embedding) {
   expectSame(y.data + before, tail.data, kTail * kWidth);
 }
 
-/// The last sequence, of queries, keys and values side by side.
+/// The last sequence, with queries, keys and values side by side.
 TEST(Scale, Attention) {
   SimulatedStream stream;
   const int64_t width = kHeads * 64, row = 3 * width, batch = kElements / (kSequence * row) + 1;
@@ -179,7 +180,7 @@ TEST(Scale, Attention) {
   expectSame(dqkv.data + before * row, dtail.data, kSequence * row);
 }
 
-/// Whole numbers, so that no order of sums matters.
+/// Integers, so that the order of sums does not matter.
 TEST(Scale, Product) {
   ProductsStream stream;
   const int64_t columns = (kVocabulary + 7) / 8 * 8, inner = 64, rows = kElements / columns + kTail;

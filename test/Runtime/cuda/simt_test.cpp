@@ -1,4 +1,4 @@
-// The simulated GPU itself: what CUDA defines happens, and what a kernel forgets shows.
+// The simulated GPU itself: CUDA's rules hold, and mistakes of kernels are detected.
 
 #include "simt/simt.h"
 
@@ -69,7 +69,7 @@ TEST_P(Simt, Shuffles) {
   }
 }
 
-/// The sum of each block by a tree in shared memory. forget: the barrier between two levels.
+/// Sums each block with a tree in shared memory. forget: leaves out the barrier between two levels.
 __global__ void treeSum(float *sums, const float *x, bool forget) {
   __shared__ float space[256];
   unsigned i = threadIdx.x;
@@ -116,7 +116,7 @@ __global__ void warpSum(float *sum, bool forget) {
       each = 0.0f;
 }
 
-TEST(SimtMistakes, AForgottenWarpBarrierShows) { // lanes of a warp are no lockstep either
+TEST(SimtMistakes, AForgottenWarpBarrierShows) { // the lanes of a warp are not in lockstep either
   float sum = 0.0f;
   simt::launch({"warpSum", 1, 32, 0}, warpSum, &sum, false);
   EXPECT_EQ(sum, 32.0f);

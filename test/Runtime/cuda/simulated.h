@@ -1,5 +1,5 @@
-// Helpers of the tests of runtime/cuda: streams with as much scratch memory as is announced, the
-// schedules a kernel is run in, tensors of any storage type that begin anywhere.
+// Helpers for the tests of runtime/cuda: streams with exactly the announced scratch memory, the
+// schedules that a kernel is run in, tensors of any storage type and alignment.
 
 #ifndef PARTITA_TEST_RUNTIME_CUDA_SIMULATED_H
 #define PARTITA_TEST_RUNTIME_CUDA_SIMULATED_H
@@ -14,8 +14,8 @@
 
 namespace partita_rt::cuda {
 
-/// Scratch memory of exactly so many bytes, which holds NaN at first. What kernels write is on the
-/// heap or the stack: test/gpu runs the tests on a GPU, which reaches nothing else.
+/// Scratch memory of exactly this many bytes, initially NaN. Memory that kernels write is on the
+/// heap or the stack: test/gpu runs the tests on a GPU, which can access nothing else.
 struct SimulatedStream : Stream {
   const std::unique_ptr<Fault> ownFaults{new Fault{}};
   Fault &faults = *ownFaults;
@@ -34,7 +34,8 @@ private:
   std::unique_ptr<unsigned char[], Delete> memory;
 };
 
-/// Calls body() with every order of threads and blocks; it says where its expectations failed.
+/// Calls body() with every order of threads and blocks, and reports the order in which an
+/// expectation failed.
 template <typename Body> void inEveryOrder(Body body) {
   struct Schedule {
     simt::Order order;
@@ -63,7 +64,7 @@ template <typename T> struct AlignedAllocator {
   bool operator!=(const AlignedAllocator &) const { return false; }
 };
 
-/// Device memory of n elements, which begin as `values`.
+/// Device memory of n elements, initialized to `values`.
 template <typename T> struct OnDevice {
   T *data = nullptr;
   explicit OnDevice(const std::vector<T> &values) : n(values.size()) {
@@ -81,8 +82,8 @@ private:
   size_t n;
 };
 
-/// n elements of T, the first one `offset` elements behind a 16-byte boundary, with a margin of
-/// elements on both sides that must stay as they are.
+/// n elements of T, the first one `offset` elements after a 16-byte boundary, with a margin on both
+/// sides that must not change.
 template <typename T> class Tensor {
 public:
   Tensor(int64_t n, int64_t offset = 0)
@@ -95,7 +96,7 @@ public:
   const T *in() const { return memory.data() + kMargin + offset; }
   std::vector<T> values() const { return std::vector<T>(in(), in() + n); }
   Floats floats() const { return Floats(in(), in() + n); }
-  /// Has nothing been written beside it?
+  /// Are the margins unchanged?
   bool marginsKept() const {
     for (int64_t i = 0; i < int64_t(memory.size()); ++i)
       if ((i < kMargin + offset || i >= kMargin + offset + n) &&
@@ -115,7 +116,7 @@ private:
   int64_t offset, n;
 };
 
-/// Small whole numbers: sums of their products are exact in every order and every storage type.
+/// Returns small integers, whose products have exact sums in every order and storage type.
 inline Floats integers(int64_t n, const char *name) {
   Floats values = randomFloats(n, name, 2.0);
   for (float &each : values)
@@ -137,8 +138,8 @@ using StorageTypes = testing::Types<float, Half, BFloat16>;
     EXPECT_TRUE((tensor).marginsKept());                                                           \
   } while (false)
 
-/// As EXPECT_BITS in the simulation, as EXPECT_NEAR_ALL on a GPU: whose library may take another
-/// algorithm for the same sums in another shape, or result type.
+/// EXPECT_BITS in the simulation, EXPECT_NEAR_ALL on a GPU, whose library may take a different
+/// algorithm for the same sums in another shape or result type.
 #if defined(PARTITA_TEST_ON_GPU)
 #define EXPECT_BITS_OR_NEAR EXPECT_NEAR_ALL
 #else

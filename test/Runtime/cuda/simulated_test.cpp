@@ -1,5 +1,5 @@
-// The simulated CUDA runtime (test/Support/simulated): what CUDA promises holds in every order, and
-// what a program forgets shows.
+// The simulated CUDA runtime (test/Support/simulated): CUDA's guarantees hold in every order, and a
+// program's mistakes are detected.
 
 #include "simulated/launch.h"
 #include "two_streams.h"
@@ -53,7 +53,7 @@ TEST_F(SimulatedCuda, NothingRunsBeforeTheHostWaits) {
   EXPECT_EQ(take(), "x");
 }
 
-/// Traces of a program under many seeds.
+/// Returns a program's traces under many seeds.
 template <typename Program> std::set<std::string> traces(Program program) {
   std::set<std::string> all;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -83,7 +83,7 @@ TEST_F(SimulatedCuda, AForgottenEventGivesOtherOrders) {
   std::set<std::string> some = traces([&] { return program(true); });
   EXPECT_GT(some.size(), 2u);
   EXPECT_TRUE(some.count("34125"));      // as far ahead as it can
-  for (const std::string &each : some) { // what remains promised
+  for (const std::string &each : some) { // what must hold in any order
     EXPECT_LT(each.find('1'), each.find('2'));
     EXPECT_LT(each.find('3'), each.find('4'));
     EXPECT_EQ(each.find('5'), 4u);
@@ -260,7 +260,7 @@ TEST_F(SimulatedCuda, LaunchesThatAreMistakes) {
   EXPECT_EQ(cudaStreamQuery(a), cudaSuccess);
 }
 
-/// More than 48 KiB of a block's shared memory must be asked for, and there is an end to it.
+/// More than 48 KiB of shared memory per block must be requested, and there is a limit.
 TEST_F(SimulatedCuda, SharedMemoryMustBeAllowed) {
   float *device = deviceFloats(256);
   auto run = [&](size_t bytes) {
@@ -275,7 +275,7 @@ TEST_F(SimulatedCuda, SharedMemoryMustBeAllowed) {
   allow(64 << 10);
   EXPECT_EQ(run(64 << 10), cudaSuccess);
   EXPECT_EQ(run(96 << 10), cudaErrorInvalidValue);
-  EXPECT_THROW(allow(256 << 10), partita_rt::Error); // no GPU of that kind has so much
+  EXPECT_THROW(allow(256 << 10), partita_rt::Error); // no such GPU has that much
   cudaGetLastError();
 }
 
@@ -286,12 +286,12 @@ TEST_F(SimulatedCuda, HandlesThatAreMistakes) {
   EXPECT_EQ(cudaStreamDestroy(b), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(b), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(take(), "b"); // what a stream has runs without it
+  EXPECT_EQ(take(), "b"); // the stream's work runs without it
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
   EXPECT_STREQ(cudaGetErrorName(cudaErrorInvalidDevice), "cudaErrorInvalidDevice");
 }
 
-//===-- What ends a process -----------------------------------------------------------------===//
+//===-- Errors that end the process ---------------------------------------------------------===//
 
 using SimulatedCudaDeathTest = SimulatedCuda;
 

@@ -1,4 +1,4 @@
-// Two streams of the simulated CUDA runtime, whose order of work is seen as letters.
+// Two streams of the simulated CUDA runtime, whose order of work is visible as letters.
 
 #ifndef PARTITA_TEST_RUNTIME_CUDA_TWO_STREAMS_H
 #define PARTITA_TEST_RUNTIME_CUDA_TWO_STREAMS_H
@@ -22,7 +22,7 @@ protected:
     simulated::setSeed(1);
   }
 
-  /// An entry that adds a letter to `trace`.
+  /// Adds an entry that appends a letter to `trace`.
   cudaError_t letter(cudaStream_t stream, char c) {
     return simulated::enqueue(stream, "letter", [this, c] { trace += c; });
   }

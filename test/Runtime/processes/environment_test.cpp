@@ -1,4 +1,4 @@
-// What launchers' variables say of a process.
+// A process's place according to launchers' variables.
 
 #include "processes/launch_environment.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-/// As if no launcher had started the process, which other tests are run by too.
+/// Simulates a process without a launcher: launchers may run these tests.
 void clearVariables() {
   for (const char *name : {"RANK",
                            "WORLD_SIZE",
@@ -91,7 +91,7 @@ TEST(Environment, Torchrun) {
   EXPECT_EQ(hand.localRank, 1);
   EXPECT_EQ(hand.address, "a");
   EXPECT_EQ(hand.ports, std::vector<int>{29500});
-  // torchrun listens on its port itself; those of two runs differ.
+  // torchrun itself listens on its port; those of two runs differ.
   LaunchEnvironment elastic = read(with(kHand, {{"TORCHELASTIC_RUN_ID", "x"}}));
   EXPECT_EQ(elastic.ports.size(), 8u);
   EXPECT_NE(elastic.ports[0], 29500);

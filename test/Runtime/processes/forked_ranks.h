@@ -1,4 +1,4 @@
-// Ranks that are processes, for tests: forked, with what they write on stderr and how they end.
+// Ranks that are processes, for tests: forked, with their output on stderr and their exit status.
 
 #ifndef PARTITA_TEST_RUNTIME_FORKED_RANKS_H
 #define PARTITA_TEST_RUNTIME_FORKED_RANKS_H
@@ -24,8 +24,8 @@ struct Ended {
   std::string text;
 };
 
-/// body(rank) in a process each; 0 if it returns, 3 with its message if it throws. One that stops
-/// is killed when the others have ended.
+/// Runs body(rank) in one process per rank; exit code 0 if it returns, 3 with its message if it
+/// throws. A stopped process is killed when the others have ended.
 inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &body) {
   std::vector<Ended> all;
   std::vector<std::FILE *> outputs;
@@ -33,7 +33,7 @@ inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &bo
     outputs.push_back(std::tmpfile());
     pid_t child = fork();
     if (child == 0) {
-      alarm(300); // long on a machine that is busy with other things
+      alarm(300); // generous, for a busy machine
       dup2(fileno(outputs.back()), STDERR_FILENO);
       try {
         body(rank);
@@ -65,7 +65,7 @@ inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &bo
   return all;
 }
 
-/// What all of them wrote.
+/// Returns the output of all of them.
 inline std::string textOf(const std::vector<Ended> &all) {
   std::string text;
   for (const Ended &each : all)
@@ -73,7 +73,7 @@ inline std::string textOf(const std::vector<Ended> &all) {
   return text;
 }
 
-/// Of ranks of this test, on this machine, at a port that was free just now.
+/// Returns the environment of a rank of this test, on this machine, at a port that was just free.
 inline LaunchEnvironment placeOf(int rank, int ranks, int port) {
   LaunchEnvironment place;
   place.launcher = "test";

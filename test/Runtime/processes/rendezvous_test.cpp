@@ -1,4 +1,4 @@
-// The rendezvous of ranks that are processes: they meet, and they end together.
+// The rendezvous of ranks that are processes: they meet, and end together.
 
 #include "forked_ranks.h"
 #include "processes/hub.h"
@@ -14,8 +14,8 @@
 namespace partita_rt::processes {
 namespace {
 
-/// All ranks ended with code 1 (but `except` and those that were killed), and one said so, in these
-/// words.
+/// Expects that all ranks ended with code 1 (except `except` and those that were killed), and that
+/// one printed this message.
 void expectEnd(const std::vector<Ended> &all, const std::string &message, int except = -1) {
   for (size_t r = 0; r < all.size(); ++r)
     if (int(r) != except && all[r].code != -SIGKILL) {
@@ -92,7 +92,7 @@ TEST(Rendezvous, ARankThatDiesEndsAll) {
         raise(SIGKILL);
       if (inGather)
         ranks.barrier("after");
-      pause(); // as one that waits for its GPU
+      pause(); // like a rank that waits for its GPU
     });
     EXPECT_EQ(all[2].code, -SIGKILL);
     expectEnd(all, nameOf(all[2], 2) + " died", 2);
@@ -111,7 +111,7 @@ TEST(Rendezvous, Rank0ThatDiesEndsAll) {
   expectEnd(all, nameOf(all[0], 0) + " died", 0);
 }
 
-/// Of ranks that wait for a second.
+/// Ranks that wait for one second.
 class Patience : public testing::Test {
 protected:
   Patience() { setenv("PARTITA_RT_TIMEOUT", "1", 1); }
@@ -133,7 +133,7 @@ TEST_F(Patience, Rank0ThatHangsEndsAll) {
   expectEnd(all, nameOf(all[0], 0) + " has not answered for 1 s");
 }
 
-/// Of those that live the lowest says what another one has reported.
+/// The lowest live rank prints what another one has reported.
 TEST_F(Patience, Rank0ThatHangsAsARankReports) {
   int port = freePort();
   auto all = runRanks(4, [&](int rank) {
@@ -150,7 +150,7 @@ TEST_F(Patience, Rank0ThatHangsAsARankReports) {
             "rank 3: all_reduce #4 is not complete; " + nameOf(all[0], 0) + " does not answer");
 }
 
-/// One that goes on after all is told so by those that have ended, before it sees that they have.
+/// If rank 0 resumes after all, ranks that have ended tell it so before it sees that they have.
 TEST(Rendezvous, Rank0ThatComesBackSaysNothing) {
   std::vector<Frame> sent;
   Hub hub(std::vector<Peer>(3), 1, [&](int rank, const Frame &frame) {
@@ -167,7 +167,7 @@ TEST(Rendezvous, Rank0ThatComesBackSaysNothing) {
   EXPECT_EQ(sent[0].number, kNobody);
 }
 
-/// All of three ranks ended with code 1, and one of them said so, a line with these words.
+/// Expects that all of three ranks ended with code 1, and that one printed a line with these words.
 void expectOneLine(const std::vector<Ended> &all, const std::string &words) {
   std::string text = textOf(all);
   EXPECT_NE(text.find(words), std::string::npos) << text;
@@ -186,7 +186,7 @@ TEST_F(Patience, Rank0ThatDoesNotComeEndsAll) {
                          " within 1 s: Connection refused\n");
 }
 
-/// Rank 1 has been let in by then, rank 2 comes later.
+/// Rank 1 has been accepted by then; rank 2 arrives later.
 TEST_F(Patience, Rank0ThatHangsAsRanksMeetEndsAll) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
@@ -230,7 +230,7 @@ TEST(Rendezvous, AFailureEndsAllAndTheLowestRanksCounts) {
   EXPECT_EQ(textOf(all), "test: error: rank 1: out of memory\n---");
 }
 
-/// Of several reasons the one that the others follow from counts, whoever reports first.
+/// Of several reasons the root cause counts, whoever reports first.
 TEST(Rendezvous, AReportAsksAllRanks) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
@@ -291,7 +291,7 @@ TEST_F(Patience, ARankThatIsLateEndsAll) {
                      " within 1 s: Connection refused");
 }
 
-/// Connects, sends so many bytes, and returns what comes back until the other end closes.
+/// Connects, sends the text, and returns the answer until the other end closes.
 std::string talk(int port, const std::string &text) {
   std::string problem, answer;
   Socket socket;
@@ -309,7 +309,7 @@ std::string talk(int port, const std::string &text) {
   return answer;
 }
 
-/// The frame of a greeting of another run's rank.
+/// Returns the greeting of a rank of another run.
 std::string foreignHello() {
   Greeting greeting = greetingOf(placeOf(1, 2, 1), 0);
   greeting.run = "yesterday's";
@@ -323,7 +323,7 @@ std::string foreignHello() {
 TEST(Rendezvous, StrangersAreRefusedAndTheRunGoesOn) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
-    if (rank == 2) { // the strangers, before rank 1 comes
+    if (rank == 2) { // the strangers, before rank 1 arrives
       std::string huge = {char(0xff), char(0xff), char(0xff), char(0xff), FrameKind::Hello,
                           0,          0,          0,          0};
       for (const std::string &text : {std::string("GET / HTTP/1.1\r\n\r\n"), huge,
@@ -334,7 +334,7 @@ TEST(Rendezvous, StrangersAreRefusedAndTheRunGoesOn) {
         throw std::runtime_error("not refused: " + answer);
       Rendezvous ranks(placeOf(1, 2, port), "test");
       ranks.barrier("the end");
-    } else if (rank == 1) { // finds rank 0 of another run alone
+    } else if (rank == 1) { // finds only rank 0 of another run
       setenv("PARTITA_RT_TIMEOUT", "1", 1);
       LaunchEnvironment place = placeOf(1, 2, port);
       place.run = "another";
@@ -351,7 +351,7 @@ TEST(Rendezvous, StrangersAreRefusedAndTheRunGoesOn) {
 }
 
 TEST(Rendezvous, TakesTheFirstFreePort) {
-  Socket taken = listenOn(0); // says nothing to those that connect
+  Socket taken = listenOn(0); // accepts connections without answering
   int free = freePort();
   auto all = runRanks(2, [&](int rank) {
     LaunchEnvironment place = placeOf(rank, 2, 0);

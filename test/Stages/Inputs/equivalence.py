@@ -1,10 +1,10 @@
-"""Cuts models into stages and compares them with the program of all stages: equivalence.py FAMILIES_DIR DIR [NUMBER...]
+"""Cuts models into stages and compares them with the uncut program: equivalence.py FAMILIES_DIR DIR [NUMBER...]
 
-Besides models of files there are stacks of any number of layers (stack.py), for stages of several chunks.
-Each plan is compiled as one program, up to the states of the optimizer, and cut. The stages get a schedule, and each goes on by
-itself, up to its planned memory, which is checked value by value. Whole, cut and, with sends that are complete only once they
-are received, finished stages make two steps in double precision, and must agree in results, parameters and optimizer states.
-Exit code 1 if one does not.
+Besides models from files there are stacks of any number of layers (stack.py), for stages of several chunks. Each plan
+is compiled as one program, up to the optimizer's states, and cut. The stages get a schedule, and each is compiled
+separately up to its planned memory, which is checked value by value. The uncut program, the stages, and the stages with
+sends that complete only once they are received run two steps in double precision, and must agree in results, parameters
+and optimizer states. Exit code 1 if one does not.
 """
 import json
 import os
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import family_files  # noqa: E402
 import stack  # noqa: E402
 
-# Phases, and which of the plans' options each reads.
+# Phases, and the plan's options that each reads.
 PHASES = {"partition": ["mesh", "sequence-parallel"], "parameters": ["zero-stage", "sync-each"], "differentiate": ["recompute"],
           "optimize": ["optimizer", "clip"], "states": ["zero-stage", "sync-each"]}
 OF_STAGES = ["schedule", "fuse", "overlap", "memory", "sync"]
@@ -30,7 +30,7 @@ WAVE = {"chunks": 2, "wave": True, "slots": [["F0", "F1", "F0.1", "B0.1", "F1.1"
 # family or number of layers, micro-batches, options of pipe-place, schedule, plan
 PLANS = [
     ("gpt2", 5, "stages=2", "zb-h2", "optimizer=adam clip=1"),  # a table at both ends
-    ("t5", 5, "stages=4", "zb-h1", "mesh=tp=2"),  # an encoder's result, needed by two stages behind it
+    ("t5", 5, "stages=4", "zb-h1", "mesh=tp=2"),  # an encoder's result, needed by two later stages
     ("t5", 5, "stages=3 assign=uniform", "gpipe", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
     ("t5", 5, "stages=2 assign=cuts:1", "1f1b", "mesh=dp=2,tp=2"),
     ("llama", 5, "stages=2 assign=parameters", "zb-h1", "mesh=dp=2,tp=2 sequence-parallel=true recompute=block"),
@@ -40,10 +40,10 @@ PLANS = [
     ("gpt_neox", 5, "stages=2", "gpipe", "mesh=fsdp=2 zero-stage=3 clip=1"),
     ("bert", 5, "stages=2", "1f1b", "mesh=dp=4"),
     ("roberta", 5, "stages=2", "zb-h2", "mesh=tp=2 recompute=block"),
-    # SGD: a key's bias has no gradient but rounding, which Adam divides by its own size.
+    # SGD: a key's bias has only rounding as its gradient, which Adam divides by its own size.
     ("vit", 5, "stages=2", "zb-h1", "mesh=dp=2 clip=1 optimizer=sgd"),
     ("t5", 4, "stages=2", "interleaved", "optimizer=adamw mesh=dp=2 zero-stage=1 clip=0.5"),
-    (4, 2, "stages=2", "wave", "optimizer=lamb mesh=tp=2"),  # both ends of the model on one stage
+    (4, 2, "stages=2", "wave", "optimizer=lamb mesh=tp=2"),  # one stage has both ends of the model
     (6, 4, "stages=2 chunks=3", "interleaved", "clip=1 mesh=dp=2 zero-stage=2"),
     (6, 6, "stages=3", "interleaved", "recompute=block optimizer=adam"),
     (9, 3, "stages=3 chunks=3", "interleaved", "mesh=dp=2 zero-stage=3"),
@@ -60,7 +60,7 @@ def run(*command):
 
 
 def model(families, folder, family, micro_batches):
-    """The program before it is partitioned, made once."""
+    """Returns the program before it is partitioned, made once."""
     path = folder / f"{family}_{micro_batches}.mlir"
     if path.exists():
         return path
@@ -75,7 +75,7 @@ def model(families, folder, family, micro_batches):
     options = ((made / "dims").read_text() + " " + (made / "options").read_text()).split()
     run("partita", "compile", families / f"{family}_torchscript.onnx", *options, "--accumulate", micro_batches,
         "--compile-to", "precision", "-o", path)
-    # A program of no phase and no plan, which takes each plan's options.
+    # A program without a phase or a plan, which takes each plan's options.
     path.write_text(re.sub(r', train\.(phase = "\w+"|plan = #train\.plan<\{.*?\}>)', "", path.read_text(), count=2))
     return path
 

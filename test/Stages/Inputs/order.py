@@ -1,8 +1,9 @@
 """Runs a program's micro-batches in other orders: order.py FAMILIES_DIR DIR
 
-Without a pipeline, a loop over micro-batches may run its passes in any stage's order. Each program is compiled up to the phase in
-front of `schedule`, gets an order, and goes on to planned memory, which the interpreter checks value by value; two steps in double
-precision must be those of the program without an order. Exit code 1 if one is not.
+Without a pipeline, a loop over micro-batches may run its passes in any stage's order. Each program
+is compiled up to the phase before `schedule`, gets an order, and is compiled up to planned memory,
+which the interpreter checks value by value; two steps in double precision must equal those of the
+program without an order. Exit code 1 if one does not.
 """
 import json
 import os
@@ -39,14 +40,14 @@ def run(*command):
 
 
 def with_order(text, order):
-    """The text of a module with an order on its one loop."""
+    """Returns the text of a module with an order on its only loop."""
     loop = re.search(r"^( *)%\S+ = train\.accumulate [\s\S]*?^\1} backward [\s\S]*?^\1}( \{)?", text, re.M)
     end = f"order = #train.order<{order}>"
     return text[: loop.end()] + (f"{end}, " if loop[2] else f" {{{end}}}") + text[loop.end() :]
 
 
 def trained(program, folder):
-    """What two steps in double precision make of the parameters, as numbers by name."""
+    """Returns the parameters after two steps in double precision, as numbers by name."""
     path = folder / "parameters.safetensors"
     run("partita-interp", program, "--entry", "train_step", "--times", "2", "--lr", "0.1", "--parameters", path)
     content = path.read_bytes()
@@ -57,7 +58,7 @@ def trained(program, folder):
 
 
 def difference(ours, reference):
-    """The largest, relative to the largest number of the tensor."""
+    """Returns the max difference, relative to the max number of the tensor."""
     assert ours.keys() == reference.keys(), (ours.keys(), reference.keys())
     return max(np.max(np.abs(ours[name] - reference[name])) / max(np.max(np.abs(reference[name])), 1e-3) for name in reference)
 

@@ -1,7 +1,7 @@
-"""A model of any number of layers as the compiler has it before it is partitioned: stack.py LAYERS MICRO_BATCHES
+"""A model of any number of layers, as the compiler has it before it is partitioned: stack.py LAYERS MICRO_BATCHES
 
-An embedding and a head with one table, layers with residuals between, and the first layer's result again in the last but one:
-what several chunks and stages share, and hand on. Layers are marked, so that each is one.
+An embedding and a head with one table, layers with residuals in between, and the first layer's result again in the last
+layer but one: values that several chunks and stages share and pass on. Layers are marked, so that each is one.
 """
 import sys
 

@@ -1,4 +1,4 @@
-// Switching stacks: eleven instructions on x86-64, ucontext elsewhere (which calls the kernel: 13
+// Switches stacks: eleven instructions on x86-64, ucontext elsewhere (which calls the kernel: 13
 // times slower). AddressSanitizer is told of every switch.
 
 #include "simt/fiber.h"
@@ -20,7 +20,7 @@
 #endif
 
 #ifndef PARTITA_SIMT_UCONTEXT
-// void simt_switch(void **save, void *to): keeps what a called function must keep.
+// void simt_switch(void **save, void *to): saves the callee-saved registers.
 asm(R"(
 .text
 .globl simt_switch
@@ -57,7 +57,7 @@ constexpr size_t kStack = 128 * 1024;
 #endif
 constexpr size_t kGuard = 4096;
 
-/// Who has made the switch under way.
+/// The context that the current switch leaves.
 thread_local Context *leaving = nullptr;
 
 } // namespace
@@ -99,11 +99,10 @@ Fiber::Fiber(void (*entry)()) {
   context.context.uc_link = nullptr;
   makecontext(&context.context, entry, 0);
 #else
-  // Stacks begin at different places of their pages, or they would compete for one set of the
-  // cache.
+  // Begin stacks at different offsets within a page, or they would compete for one cache set.
   static thread_local size_t count = 0;
   auto **top = reinterpret_cast<void **>(memory + kGuard + kStack - count++ % 15 * 256);
-  *--top = nullptr; // where entry would return to: the stack is as after a call
+  *--top = nullptr; // entry's return address: the stack is as after a call
   *--top = reinterpret_cast<void *>(entry);
   for (int i = 0; i < 6; ++i)
     *--top = nullptr;
@@ -113,7 +112,7 @@ Fiber::Fiber(void (*entry)()) {
 
 Fiber::~Fiber() {
 #ifdef PARTITA_SIMT_ASAN
-  __asan_unpoison_memory_region(memory + kGuard, kStack); // what an abandoned fiber leaves
+  __asan_unpoison_memory_region(memory + kGuard, kStack); // poison that an abandoned fiber leaves
 #endif
   munmap(memory, kGuard + kStack);
 }

@@ -1,4 +1,4 @@
-// Stacks of their own to run functions on, in turns.
+// Separate stacks to run functions on, taking turns.
 
 #ifndef PARTITA_TEST_SIMT_FIBER_H
 #define PARTITA_TEST_SIMT_FIBER_H
@@ -14,7 +14,7 @@
 
 namespace simt {
 
-/// A place to come back to.
+/// A place to switch back to.
 struct Context {
 #ifdef PARTITA_SIMT_UCONTEXT
   ucontext_t context;
@@ -26,12 +26,13 @@ struct Context {
   size_t size = 0;
 };
 
-/// Leaves one place for another; returns when somebody comes back to `from`.
+/// Switches from one context to another; returns when another fiber switches back to `from`.
 void switchTo(Context &from, Context &to);
-/// The first thing that a fiber does.
+/// Must be the first call of a fiber.
 void entered();
 
-/// Has a guard page below its stack. Not copied or moved: contexts may point into themselves.
+/// A stack with a guard page below it. Cannot be copied or moved: contexts may point into
+/// themselves.
 class Fiber {
 public:
   /// The first switch to `context` calls entry(), which begins with entered() and never returns.

@@ -1,4 +1,5 @@
-// mma.h: fragments are taken apart lane by lane; asynchronous copies have a queue per thread.
+// Implements mma.h: fragments are decomposed lane by lane; each thread has a queue of asynchronous
+// copies.
 
 #include "simt/mma.h"
 
@@ -17,7 +18,7 @@ namespace {
 struct Copy {
   void *to;
   const void *from;
-  int bytes, size; ///< of what is copied, of what is written
+  int bytes, size; ///< copied, and written
   int64_t group;
   bool done;
   void perform() {

@@ -1,4 +1,4 @@
-// The scheduler of simt.h: which thread of a block runs next, and what those that wait wait for.
+// The scheduler of simt.h: chooses the thread of a block that runs next, and releases barriers.
 
 #include "simt/simt.h"
 
@@ -20,7 +20,7 @@ namespace simt {
 
 namespace {
 
-constexpr int64_t kMostThreads = 1024, kMostShared = 227 * 1024; // of a block, on sm_90
+constexpr int64_t kMostThreads = 1024, kMostShared = 227 * 1024; // per block, on sm_90
 
 enum class State : uint8_t { Ready, AtWarp, AtBlock, Done };
 
@@ -28,28 +28,28 @@ struct Thread {
   uint3 index;
   State state;
   bool odd;      ///< which of the warp's two sets of values its next exchange uses
-  unsigned sets; ///< which ones the lanes have used that it last exchanged values with
+  unsigned sets; ///< those that the lanes of its last exchange have used
   unsigned mask;
   Where where;
   Fiber *fiber; ///< null before its first step and after its last
 };
 
-/// Values in exchange. Two sets: a lane may be one exchange ahead of another that has not read yet,
-/// and not two.
+/// Values in exchange. Two sets suffice: a lane may be one exchange ahead of another that has not
+/// read yet, but not two.
 struct Warp {
   unsigned lanes;  ///< that the block has
   unsigned ready;  ///< that can run
-  unsigned atWarp; ///< that wait for others of the warp
+  unsigned atWarp; ///< that wait for other lanes
   alignas(16) unsigned char values[2][32][32];
 };
 
-/// What is running on a thread of the operating system.
+/// The state of one operating-system thread.
 struct Machine {
   Order order = Order::Forward;
   uint64_t random = 0;
   Counters done{};
   std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<Fiber *> idle; ///< that have no thread
+  std::vector<Fiber *> idle; ///< without a thread
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   const Launch *launch = nullptr;
@@ -57,7 +57,7 @@ struct Machine {
   Context main;
   Fiber *running = nullptr;
   int current = -1, live = 0;
-  int64_t begun = 0; ///< blocks
+  int64_t begun = 0; ///< blocks started
   std::vector<void (*)()> threadEnd;
   std::unique_ptr<unsigned char[]> shared;
   std::string error; ///< found by a fiber, thrown by main
@@ -88,8 +88,8 @@ struct Machine {
 
 __thread Machine *machine = nullptr;
 
-/// Made when a thread of the operating system first asks, and reached through a pointer afterwards:
-/// a thread_local object is looked up with a test at every access.
+/// Created when an operating-system thread first asks, and reached through a pointer afterwards: a
+/// thread_local object has a check at every access.
 Machine &ownMachine() {
   static thread_local Machine own;
   return *(machine = &own);
@@ -109,7 +109,7 @@ std::string text(unsigned x, unsigned y, unsigned z) {
   throw LaunchError(std::string(machine->launch->kernel) + ": " + message);
 }
 
-/// What main throws as soon as it runs.
+/// Sets the error that main throws as soon as it runs.
 void fail(const std::string &message) {
   machine->error = "block " + text(blockIdx.x, blockIdx.y, blockIdx.z) + ": " + message;
 }
@@ -140,7 +140,8 @@ bool same(const Where &a, const Where &b) {
          (a.what == b.what || std::strcmp(a.what, b.what) == 0);
 }
 
-/// The thread has come to a barrier of its warp: lets the lanes go if it was the last of them.
+/// Records that the thread has arrived at a barrier of its warp; releases the lanes if it was the
+/// last of them.
 void arriveAtWarp(int number) {
   const Thread &thread = machine->threads[size_t(number)];
   Warp &warp = machine->warps[size_t(number / 32)];
@@ -155,10 +156,10 @@ void arriveAtWarp(int number) {
   for (unsigned rest = mask; rest; rest &= rest - 1) {
     const Thread &other = machine->threads[size_t(first + __builtin_ctz(rest))];
     if (other.mask != mask)
-      return; // not there yet, or never: then nobody is ready at last
+      return; // it may still come, or never: then no thread is ready in the end
     if (!same(other.where, thread.where))
       return fail("lanes of one warp wait at different places: " + waiting());
-    sets |= other.odd ? 0 : 1u << __builtin_ctz(rest); // it has been turned since
+    sets |= other.odd ? 0 : 1u << __builtin_ctz(rest); // its `odd` has been flipped since
   }
   for (unsigned rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -167,7 +168,7 @@ void arriveAtWarp(int number) {
   }
 }
 
-/// All threads wait or are done.
+/// Releases the block's barrier: all threads wait or are done.
 void releaseBlock() {
   const Thread *first = nullptr;
   for (const Thread &thread : machine->threads) {
@@ -186,7 +187,7 @@ void releaseBlock() {
     setReady(int(i));
 }
 
-/// The warp that runs next; -1: none can. `last`: the one that ran.
+/// Returns the next warp to run; -1: none can. `last`: the one that ran.
 int nextWarp(int last) {
   int warps = int(machine->warps.size());
   if (machine->order == Order::Random) {
@@ -216,7 +217,7 @@ int nextLane(unsigned ready) {
   return __builtin_ctz(ready);
 }
 
-/// Chooses the thread that runs next. False: the block is complete, or there is an error.
+/// Chooses the thread that runs next. Returns false if the block is complete, or there is an error.
 bool choose() {
   int last = machine->current < 0 ? -1 : machine->current / 32;
   for (;;) {
@@ -237,9 +238,9 @@ bool choose() {
   }
 }
 
-/// What every fiber runs: threads from their beginning, one after another, as long as they end on
-/// it and the next one has not begun elsewhere. A block whose threads never wait needs one fiber,
-/// and no switch.
+/// The function of every fiber: runs threads from their beginning, one after another, as long as
+/// they end on this fiber and the next one has not started elsewhere. A block whose threads never
+/// wait needs one fiber, and no switch.
 void runThreads();
 
 Fiber *idleFiber() {
@@ -252,7 +253,7 @@ Fiber *idleFiber() {
   return fiber;
 }
 
-/// Goes from here to the thread that is chosen, or back to main.
+/// Switches to the chosen thread, or back to main.
 void leave(Context &here, bool chosen) {
   if (!chosen) {
     switchTo(here, machine->main);
@@ -285,7 +286,7 @@ void runThreads() {
   }
 }
 
-/// The thread waits: others run until it may go on.
+/// Makes the thread wait: others run until it may continue.
 void wait(State state, unsigned mask, Where where) {
   int number = machine->current;
   Thread &thread = machine->threads[size_t(number)];
@@ -300,7 +301,7 @@ void wait(State state, unsigned mask, Where where) {
   leave(thread.fiber->context, chosen);
 }
 
-/// For the blocks of a launch, which are all of one shape.
+/// Prepares for the blocks of a launch, which all have one shape.
 void prepareLaunch() {
   const dim3 &block = machine->launch->block;
   unsigned count = block.x * block.y * block.z;
@@ -328,12 +329,12 @@ void runBlock() {
   leave(machine->main, choose());
   if (machine->error.empty())
     return;
-  machine->idle.clear(); // what stands on the fibers is given up
+  machine->idle.clear(); // abandons whatever is on the fibers
   machine->fibers.clear();
   raise(std::exchange(machine->error, ""));
 }
 
-/// Waits until the lanes of the mask have given their values.
+/// Waits until the lanes of the mask have passed their values.
 void meet(unsigned mask, const void *value, size_t bytes, Where where) {
   int number = machine->current;
   Thread &thread = machine->threads[size_t(number)];
@@ -350,7 +351,7 @@ Given given() {
   return {machine->warps[size_t(machine->current / 32)].values, sets};
 }
 
-/// The block's number in the grid as the `i`-th to run.
+/// Returns the number in the grid of the `i`-th block to run.
 uint64_t blockNumber(uint64_t i, uint64_t count) {
   if (machine->order == Order::Reverse)
     return count - 1 - i;

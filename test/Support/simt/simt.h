@@ -1,22 +1,23 @@
 // CUDA's kernel language on a CPU, for tests: kernels compile as C++ and run thread by thread.
 //
-// A CUDA thread is a fiber. A block's fibers run one at a time on the operating system's thread
-// that launches the kernel, blocks one after another, so a run is deterministic. A fiber gives way
+// A CUDA thread is a fiber. A block's fibers run one at a time on the operating-system thread that
+// launches the kernel, and blocks run one after another, so a run is deterministic. A fiber yields
 // only where CUDA synchronizes: __syncthreads, __syncwarp, shuffles and votes. Between two such
-// points it runs alone and to the end, which is a legal order and an unfair one: what a forgotten
-// barrier would have waited for has, for some thread, not happened yet. A fair order would hide it.
+// points it runs alone and to completion, which is a legal but unfair order: for some thread, the
+// work that a forgotten barrier should have waited for has not happened yet. A fair order would
+// hide the mistake.
 //
 //     Order::Forward   the first warp runs as far ahead of the others as it can, then the next
 //     Order::Reverse   the last warp first, in it the last lane
 //     Order::Random    any thread that can run, blocks in any order, by a seed
 //
 // A launch throws LaunchError, with the kernel's name, the block and how many threads wait where,
-// when threads wait at different barriers, when some never come, when a shuffle reads a lane that
-// does not take part, and for launches that CUDA refuses. Dynamic shared memory is of exactly the
-// size asked for, so that AddressSanitizer sees what lies beyond, and holds NaN at first.
+// if threads wait at different barriers, some never arrive, or a shuffle reads a lane that does not
+// take part, and for launches that CUDA refuses. Dynamic shared memory has exactly the requested
+// size, so that AddressSanitizer detects accesses beyond it, and initially holds NaN.
 //
-// Tensor cores and asynchronous copies are in mma.h and wgmma.h. Not here: cooperative groups, races in the
-// memory model.
+// Tensor cores and asynchronous copies are in mma.h and wgmma.h. Not simulated: cooperative groups,
+// races in the memory model.
 
 #ifndef PARTITA_TEST_SIMT_H
 #define PARTITA_TEST_SIMT_H
@@ -41,7 +42,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-/// One block runs at a time per thread of the operating system.
+/// One block runs at a time per operating-system thread.
 #define __shared__ static thread_local
 
 extern __thread uint3 threadIdx, blockIdx;
@@ -50,7 +51,7 @@ constexpr int warpSize = 32;
 
 namespace simt {
 
-/// What is wrong with a launch.
+/// A launch's error, with a description of what is wrong.
 class LaunchError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -58,10 +59,10 @@ public:
 
 enum class Order { Forward, Reverse, Random };
 
-/// The order that this thread's launches run in from now on.
+/// Sets the order of this thread's launches from now on.
 void setOrder(Order order, uint64_t seed = 0);
 
-/// What launches have done on this thread, for tests of launch shapes.
+/// Counts of launches on this thread, for tests of launch shapes.
 struct Counters {
   int64_t launches, blocks, threads;
 };
@@ -73,13 +74,13 @@ struct Launch {
   size_t shared;
 };
 
-/// Why CUDA refuses a launch of this shape; empty: it does not.
+/// Returns why CUDA refuses a launch of this shape; empty if it does not.
 std::string refusal(const Launch &launch);
 
 /// Runs body() as every thread of the grid.
 void runGrid(const Launch &launch, const std::function<void()> &body);
 
-/// kernel<<<grid, block, shared>>>(arguments...), complete when it returns.
+/// Runs kernel<<<grid, block, shared>>>(arguments...), to completion.
 template <typename... P, typename... A>
 void launch(const Launch &launch, void (*kernel)(P...), A &&...arguments) {
   std::tuple<P...> values(static_cast<A &&>(arguments)...);
@@ -88,39 +89,39 @@ void launch(const Launch &launch, void (*kernel)(P...), A &&...arguments) {
 
 unsigned char *dynamicShared();
 
-/// A source position that barriers are told apart by.
+/// A source position, by which barriers are distinguished.
 struct Where {
   const char *what, *file;
   int line;
 };
 void syncThreads(Where where);
 void syncWarp(unsigned mask, Where where);
-/// Gives `bytes` (at most 16) of value to the lanes of the mask; copies those of lane `source` into
-/// result. `source` is the thread's own where the shuffle reads beyond the warp.
+/// Passes `bytes` (at most 16) of value to the lanes of the mask, and copies those of lane `source`
+/// into result. `source` is the thread's own lane if the shuffle reads beyond the warp.
 void exchange(unsigned mask, const void *value, void *result, size_t bytes, int source,
               Where where);
 unsigned ballot(unsigned mask, bool vote, Where where);
 int lane();
 
-// What mma.h and wgmma.h are made of.
-/// What the lanes of a warp gave, until this one gives again.
+// Building blocks of mma.h and wgmma.h. The values that the lanes of a warp passed, valid until
+// this lane passes the next one.
 struct Given {
   const unsigned char (*values)[32][32];
   unsigned sets;
   const void *of(int lane) const { return values[sets >> lane & 1][lane]; }
 };
-/// Gives at most 32 bytes to all lanes of the warp, and waits for theirs.
+/// Passes at most 32 bytes to all lanes of the warp, and waits for theirs.
 Given give(const void *value, size_t bytes, Where where);
 /// Ends the launch with a LaunchError.
 void throwInKernel(const char *message);
-/// Blocks that have begun on this thread of the operating system, this one included.
+/// Returns the number of blocks started on this operating-system thread, including this one.
 int64_t blocksBegun();
-/// Of the thread, in its block.
+/// Returns the thread's number in its block.
 inline unsigned threadNumber() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
-/// The thread's own of what all threads of a block have, made anew when a block begins: a launch may
-/// have ended with an error. Own has `int64_t block = -1`.
+/// Returns the thread's own element of `all`, which has one per thread of a block, reset when a
+/// block begins: an earlier launch may have ended with an error. Own has `int64_t block = -1`.
 template <typename Own> Own &ownOfThread(std::vector<Own> &all) {
   unsigned thread = threadNumber();
   if (all.size() <= thread)
@@ -132,9 +133,10 @@ template <typename Own> Own &ownOfThread(std::vector<Own> &all) {
   }
   return own;
 }
-/// Called by every thread that is done, from now on, on this thread of the operating system.
+/// Sets a function that every finished thread calls from now on, on this operating-system thread.
 void onThreadEnd(void (*check)());
-/// Does an asynchronous operation happen when it is issued, or when it is waited for?
+/// Does an asynchronous operation happen when it is issued? Otherwise it happens when it is waited
+/// for.
 bool asynchronousNow();
 
 template <typename V> V shuffle(unsigned mask, V value, int source, Where where) {
@@ -176,7 +178,7 @@ template <typename V> V shuffleUp(unsigned mask, V value, int by, int width, Whe
 
 //===-- Functions ---------------------------------------------------------------------------===//
 
-// A fiber is not interrupted, and of several threads each has its grid's memory to itself.
+// A fiber is not interrupted, and each operating-system thread has its own grid's memory.
 template <typename V> V atomicAdd(V *at, V value) {
   V before = *at;
   *at = before + value;

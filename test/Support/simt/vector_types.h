@@ -1,4 +1,4 @@
-// CUDA's small vectors, as kernels and launches have them.
+// CUDA's small vector types, for kernels and launches.
 
 #ifndef PARTITA_TEST_SIMT_VECTOR_TYPES_H
 #define PARTITA_TEST_SIMT_VECTOR_TYPES_H

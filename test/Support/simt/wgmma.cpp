@@ -1,5 +1,5 @@
-// wgmma.h: a thread computes its own fragment of each product; those that are to come have a queue
-// per thread.
+// Implements wgmma.h: a thread computes its own fragment of each matmul; each thread has a queue of
+// pending ones.
 
 #include "simt/wgmma.h"
 
@@ -22,7 +22,7 @@ unsigned char *window() {
   return reinterpret_cast<unsigned char *>(at - at % kBlock);
 }
 
-/// Sums that products are on the way to.
+/// Sums that pending matmuls will write.
 struct Sums {
   float *c;
   std::vector<float> values;
@@ -31,7 +31,7 @@ struct Sums {
 
 struct Product {
   GroupProduct given;
-  float rows[2][16]; ///< of a, if it was in registers
+  float rows[2][16]; ///< of a, if it is in registers
   int64_t group;
   bool done;
 };
@@ -41,11 +41,11 @@ struct Queue {
   bool begun = false;
   std::deque<Product> products;
   std::deque<Sums> sums;
-  std::vector<uint32_t> written; ///< since its last fence, in 16 bytes
+  std::vector<uint32_t> written; ///< since its last fence, in units of 16 bytes
 };
 thread_local std::vector<Queue> queues;
 
-/// How many threads have written there without a fence, by 16 bytes.
+/// The number of threads that have written to each 16 bytes without a fence.
 struct Written {
   int64_t block = -1;
   std::vector<uint16_t> unfenced;
@@ -62,7 +62,7 @@ std::vector<uint16_t> &unfenced() {
 
 Queue &queueOfThread() { return ownOfThread(queues); }
 
-/// An operand's place, as the hardware finds it.
+/// An operand's location, as the hardware finds it.
 struct Operand {
   uint32_t start, panels, blocks; ///< in bytes
   explicit Operand(uint64_t descriptor)
@@ -71,7 +71,7 @@ struct Operand {
     if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0)
       throwInKernel("wgmma of an operand that has no 128-byte swizzle, or a base offset");
   }
-  /// 16 bytes that hold byte `at` of row `row`, of a panel.
+  /// Returns the 16 bytes that hold byte `at` of row `row` of a panel.
   const unsigned char *pack(uint32_t panel, uint32_t row, uint32_t at) const {
     uint32_t address = start + panel * panels + row / 8 * blocks + row % 8 * 128 + at;
     address ^= (address >> 7 & 7) << 4;
@@ -93,7 +93,7 @@ float widen(Narrow type, uint16_t bits) {
   return x;
 }
 
-/// 16 elements of one row of panels.
+/// Reads 16 elements of one row of panels.
 void readRow(float (&x)[16], Narrow type, const Operand &operand, uint32_t row) {
   for (uint32_t half = 0; half < 2; ++half) {
     uint16_t bits[8];
@@ -103,7 +103,7 @@ void readRow(float (&x)[16], Narrow type, const Operand &operand, uint32_t row) 
   }
 }
 
-/// Rows and columns that are this thread's: `warp` of its group.
+/// Computes this thread's rows and columns: `warp` of its group.
 void perform(Product &product, float *c) {
   if (std::exchange(product.done, true))
     return;
@@ -152,7 +152,7 @@ void multiplyGroup(const GroupProduct &given, Where where) {
   if (!queue.begun)
     throwInKernel("wgmma without wgmma.fence since its thread waited for the last one");
   Product product{given, {}, queue.group, false};
-  // Lanes are together, and give the two rows of a that their fragments need.
+  // All lanes are here: they exchange the two rows of a that their fragments need.
   Given all = give(given.registers ? static_cast<const void *>(given.registers) : &given.columns,
                    given.registers ? 16 : sizeof(given.columns), where);
   if (given.registers)

@@ -1,12 +1,12 @@
-// Hopper's products of warp groups on a CPU (see simt.h): wgmma.m64nNk16 of operands in dynamic
-// shared memory, by descriptors with the 128-byte swizzle, or of a in registers, by the fragments of
+// Hopper's warp-group matmuls on a CPU (see simt.h): wgmma.m64nNk16 with operands in dynamic shared
+// memory, through descriptors with the 128-byte swizzle, or with a in registers, as fragments of
 // the PTX ISA.
 //
-// A product happens at some time between its issue and its wait_group. Here that is the latest
-// (Order::Forward: shows operands that are overwritten too early), the earliest (Order::Reverse:
-// shows operands that are not there yet) or either (Order::Random). Until the wait its sums are NaN,
-// and are lost if they are written. Errors are: a product without wgmma.fence since the last
-// wait_group, one that reads what was copied to shared memory without fence.proxy.async behind it,
+// A matmul happens at some time between its issue and its wait_group. Here that is the latest time
+// (Order::Forward: exposes operands that are overwritten too early), the earliest (Order::Reverse:
+// exposes operands that have not arrived yet) or either (Order::Random). Until the wait its sums
+// are NaN, and writes to them are lost. Errors are: a matmul without wgmma.fence since the last
+// wait_group, one that reads data copied to shared memory without a subsequent fence.proxy.async,
 // and a thread that ends without having waited.
 
 #ifndef PARTITA_TEST_SIMT_WGMMA_H
@@ -16,7 +16,7 @@
 
 namespace simt {
 
-/// In bytes, from a multiple of 1,024 below the block's dynamic shared memory.
+/// Returns bytes from a multiple of 1,024 below the block's dynamic shared memory.
 uint32_t sharedAddress(const void *p);
 
 enum class Narrow : uint8_t { Half, BFloat16 };
@@ -34,9 +34,9 @@ void beginProducts();
 void commitProducts();
 void waitForProducts(int left);
 
-/// Of this thread.
+/// Covers this thread's writes.
 void fenceForProducts();
-/// A copy has written here.
+/// Notes that a copy has written here.
 void noteWritten(const void *shared);
 
 } // namespace simt

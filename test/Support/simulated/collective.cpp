@@ -83,7 +83,7 @@ void reduce(char *to, const std::vector<const char *> &from, size_t count, int o
       S x = element(r);
       if (op == ncclSum)
         result = S(result + x);
-      else // as fmaxf: a NaN loses
+      else // like fmaxf, which ignores a NaN
         result = x > result || result != result ? x : result;
     }
     T rounded = T(result);
@@ -122,7 +122,7 @@ CollectiveCall callAt(const std::string &contribution, size_t number) {
   return call;
 }
 
-/// What rank 0 must be at if rank 1 is at this.
+/// Returns the call that rank 0 must make if rank 1 makes this one.
 CollectiveCall counterpart(CollectiveCall call) {
   if (call.kind == Kind::Send || call.kind == Kind::Receive) {
     call.kind = call.kind == Kind::Send ? Kind::Receive : Kind::Send;

@@ -1,4 +1,4 @@
-// What a simulated NCCL's collective is, and what it computes of all ranks' contributions.
+// A collective of the simulated NCCL, and its results from all ranks' contributions.
 
 #ifndef PARTITA_TEST_SIMULATED_COLLECTIVE_H
 #define PARTITA_TEST_SIMULATED_COLLECTIVE_H
@@ -10,7 +10,7 @@
 
 namespace simulated {
 
-/// One call; equal on all ranks, but for a send, which is the other one's receive.
+/// One call; equal on all ranks, except for a send, whose counterpart is a receive.
 struct CollectiveCall {
   enum class Kind : uint8_t {
     AllReduce,
@@ -31,16 +31,16 @@ struct Collective : CollectiveCall {
 };
 
 const char *nameOf(CollectiveCall::Kind kind);
-/// Bytes of an element.
+/// Returns the bytes per element.
 size_t widthOf(int type);
-/// Elements that a rank of so many contributes to a call, and that it receives.
+/// Return the elements that a rank of `size` contributes to a call, and that it receives.
 size_t given(const CollectiveCall &call, int rank, int size);
 size_t received(const CollectiveCall &call, int rank, int size);
 
-/// What a rank contributes to a group: the calls, then what each of them reads.
+/// Returns a rank's contribution to a group: the calls, then the data that each of them reads.
 std::string contribution(const std::vector<Collective> &group, int rank, int size);
-/// Writes a rank's results, from the contributions of all ranks: sums in the order of the ranks, in
-/// float for 16-bit types, rounded once. Throws std::runtime_error where the ranks' calls differ.
+/// Writes a rank's results, computed from the contributions of all ranks: sums in rank order, in
+/// float for 16-bit types, rounded once. Throws std::runtime_error if the ranks' calls differ.
 void compute(const std::vector<Collective> &group, int rank,
              const std::vector<std::string> &contributions);
 

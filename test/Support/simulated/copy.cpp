@@ -1,5 +1,5 @@
-// Copies and fills. What CUDA leaves undefined, or does synchronously without a word (a copy of
-// pageable memory), is an error here.
+// Copies and fills. Cases that CUDA leaves undefined, or silently makes synchronous (a copy of
+// pageable memory), are errors here.
 
 #include "simulated/record.h"
 #include "simulated/runtime.h"
@@ -10,7 +10,7 @@ using namespace simulated;
 
 namespace {
 
-/// Rows of bytes; one row: any pitch.
+/// Rows of bytes; a single row may have any pitch.
 struct Rows {
   size_t pitch, width, height;
   size_t extent() const { return height == 0 || width == 0 ? 0 : (height - 1) * pitch + width; }
@@ -85,7 +85,7 @@ void perform(const Copy &copy) {
                 copy.toRows.width);
 }
 
-/// On a stream, or at once.
+/// Starts a copy on a stream, or runs it at once.
 cudaError_t begin(const Copy &copy, cudaStream_t stream) {
   return call([&]() -> cudaError_t {
     if (copy.synchronous)

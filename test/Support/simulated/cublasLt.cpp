@@ -1,5 +1,5 @@
-// A simulated cuBLASLt (cublasLt.h): what is checked at the call is copied, the product is an entry
-// of the stream (matrix_product.h).
+// A simulated cuBLASLt (cublasLt.h). The arguments are checked and copied at the call; the matmul
+// is an entry of the stream (matrix_product.h).
 
 #include <cublasLt.h>
 
@@ -86,7 +86,7 @@ cublasStatus_t checkLayout(const char *name, const Layout &layout) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/// What cuBLASLt finds out from descriptors alone.
+/// Checks what cuBLASLt can check from descriptors alone.
 cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, const Layout *b,
                                 const Layout *c, const Layout *d) {
   if (!operation || !a || !b || !c || !d)
@@ -121,7 +121,7 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/// What an algorithm is made for: it is refused for another problem.
+/// Returns a hash of the problem that an algorithm is made for: it is refused for any other.
 uint64_t problemOf(const Operation &operation, const Layout &a, const Layout &b, const Layout &c,
                    const Layout &d) {
   uint64_t hash = 1469598103934665603u;
@@ -135,7 +135,7 @@ uint64_t problemOf(const Operation &operation, const Layout &a, const Layout &b,
   return hash;
 }
 
-/// The alignment of what a layout says: columns, and matrices of a batch.
+/// Returns the alignment that a layout implies: of columns, and of matrices of a batch.
 int64_t alignmentOf(const Layout &layout) {
   int64_t alignment = layout.cols > 1 ? alignmentOf(layout.ld * sizeOf(layout.type)) : 256;
   return layout.batch > 1 && layout.stride != 0
@@ -143,8 +143,8 @@ int64_t alignmentOf(const Layout &layout) {
              : alignment;
 }
 
-/// Sums exist where tensor cores do, and so does a bias next to another matrix than D.
-/// (Of NVIDIA's, too, not every one exists.)
+/// Does the algorithm exist for this problem? Sums require tensor cores, and so does a bias if C is
+/// a different matrix than D. (NVIDIA's algorithms do not cover every problem either.)
 bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, const Layout &c,
             const Layout &d) {
   bool isApart = hasBias(epilogue) && c.ld != d.ld;
@@ -178,7 +178,7 @@ void recordProduct(const Product &p) {
          ", \"adds\": " + (p.beta != 0.0f ? "true" : "false") + "}");
 }
 
-/// Is everything that the product reads and writes the device's?
+/// Does everything that the matmul reads and writes belong to the device?
 cublasStatus_t checkMemory(const Product &p, const void *workspace, size_t workspaceBytes) {
   struct Operand {
     const char *name;
@@ -274,7 +274,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
   case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
     return assign(layout->stride, buf, size);
   default:
-    return CUBLAS_STATUS_NOT_SUPPORTED; // the others are those of its creation
+    return CUBLAS_STATUS_NOT_SUPPORTED; // the others are set when it is created
   }
 }
 cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,

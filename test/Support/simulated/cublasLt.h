@@ -1,6 +1,6 @@
 // The part of cuBLASLt that runtime/cuda uses, under NVIDIA's names, types and values: column-major
-// matrix products with epilogues, by "algorithms" that differ in what they ask for and in the order
-// of their sums (cublasLt.cpp). It refuses what NVIDIA's does, and says why on stderr.
+// matmuls with epilogues, by "algorithms" that differ in their requirements and in the order of
+// their sums (cublasLt.cpp). Refuses what NVIDIA's does, and says why on stderr.
 
 #ifndef PARTITA_TEST_SIMULATED_CUBLASLT_H
 #define PARTITA_TEST_SIMULATED_CUBLASLT_H
@@ -145,18 +145,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
 namespace simulated {
 
 /// The numbers of the algorithms (CUBLASLT_ALGO_CONFIG_ID), in the order in which they are
-/// suggested, as far as they are allowed.
+/// suggested, if they are allowed.
 enum Algorithm {
   kHungry,   ///< needs 64 MiB of workspace
-  kInPlace,  ///< two halves of k, added up in the result's type
-  kAligned,  ///< wants everything 16-byte aligned
-  kSplit,    ///< two halves of k, added up in float: other bits; needs 1 MiB of workspace
+  kInPlace,  ///< two halves of k, summed in the result's type
+  kAligned,  ///< requires everything 16-byte aligned
+  kSplit,    ///< two halves of k, summed in float: different bits; needs 1 MiB of workspace
   kAnywhere, ///< at any address
   kAlgorithms
 };
-/// From here on, a product by this algorithm takes so much longer. For tests of tuning.
+/// Makes matmuls with this algorithm take this much longer from here on. For tests of tuning.
 void slowDown(Algorithm algorithm, int microseconds);
-/// Products so far, by algorithm.
+/// Returns the number of matmuls so far with an algorithm.
 int64_t productsBy(Algorithm algorithm);
 
 } // namespace simulated

@@ -1,5 +1,6 @@
-// Types that cublasLtMatmul multiplies, of those that runtime/cuda stores: rows of a table in NVIDIA's
-// documentation, so that the simulated cuBLASLt and who calls it are not two readings by one reader.
+// Types that cublasLtMatmul multiplies, among those that runtime/cuda stores: rows of a table in
+// NVIDIA's documentation, so that the simulated cuBLASLt and its caller do not both rest on one
+// reading of it.
 //
 // Source: cuBLAS 13 Library User Guide (and 12.x, where it is the same), cublasLtMatmul(), the table
 // "When A, B, C, and D are regular column- or row-major matrices", rows of CUBLAS_COMPUTE_32F with

@@ -1,5 +1,6 @@
 // The part of NVIDIA's CUDA runtime API that runtime/cuda uses, for programs that run without a GPU
-// (README.md here). Names, types and values are CUDA 13's; what is not here does not compile.
+// (README.md here). Names, types and values are CUDA 13's; code that uses any other part does not
+// compile.
 
 #ifndef PARTITA_TEST_SIMULATED_CUDA_RUNTIME_H
 #define PARTITA_TEST_SIMULATED_CUDA_RUNTIME_H
@@ -63,7 +64,7 @@ typedef enum cudaError {
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
-/// The calling thread's; forgets it, unless the device has failed.
+/// Returns the calling thread's error and clears it, unless the device has failed.
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 
@@ -73,7 +74,7 @@ typedef struct CUuuid_st {
   char bytes[16];
 } cudaUUID_t;
 
-/// A part of CUDA's, in its order.
+/// A subset of CUDA's members, in its order.
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -115,9 +116,10 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device);
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-/// A launch with more than 48 KiB of dynamic shared memory needs it, as much as a block can have.
+/// Required for a launch with more than 48 KiB of dynamic shared memory; the limit is a block's
+/// maximum.
 cudaError_t cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int value);
-/// Kernels have no names here.
+/// Returns no name: kernels have none here.
 cudaError_t cudaFuncGetName(const char **name, const void *func);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device);
 cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
@@ -155,7 +157,7 @@ struct cudaPointerAttributes {
 #define cudaHostRegisterPortable 0x01
 #define cudaHostRegisterMapped 0x02
 
-/// Memory holds NaN (bytes of 0xff) at first. Freed addresses are not given again.
+/// Memory initially holds NaN (bytes of 0xff). Freed addresses are never reused.
 cudaError_t cudaMalloc(void **devPtr, size_t size);
 cudaError_t cudaFree(void *devPtr);
 cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned flags);
@@ -164,7 +166,7 @@ cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned flags
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *ptr);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *ptr);
-/// total: PARTITA_SIMULATED_MEMORY. Nothing is taken of it but what cudaMalloc was asked for.
+/// total: PARTITA_SIMULATED_MEMORY. Only cudaMalloc's allocations are subtracted from it.
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, cudaMemcpyKind kind);
@@ -178,7 +180,7 @@ cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t 
                               cudaStream_t stream = nullptr);
 cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream = nullptr);
 
-/// Of a __device__ array; NVIDIA's knows the size by itself.
+/// For a __device__ array; NVIDIA's function knows the size by itself.
 cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol, size_t size);
 template <typename T> cudaError_t cudaGetSymbolAddress(void **devPtr, const T &symbol) {
   return cudaGetSymbolAddress(devPtr, &symbol, sizeof(symbol));
@@ -217,7 +219,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
-/// fn: host code, which may not call CUDA and cannot read device memory.
+/// fn: host code, which must not call CUDA and cannot read device memory.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 
 cudaError_t cudaEventCreate(cudaEvent_t *event);
@@ -255,7 +257,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-/// nodes: null asks for their number.
+/// nodes: null requests their number.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes);
 
 #endif // PARTITA_TEST_SIMULATED_CUDA_RUNTIME_H

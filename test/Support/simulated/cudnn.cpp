@@ -1,6 +1,5 @@
-// A simulated cuDNN (cudnn_graph.h): descriptors as maps of attributes; of attention's engines
-// three are proposed, one that cannot be built, one that is not deterministic, one that can be
-// used.
+// A simulated cuDNN (cudnn_graph.h): descriptors are maps of attributes. For attention three
+// engines are proposed: one that cannot be built, one that is not deterministic, and a usable one.
 
 #include <cudnn_graph.h>
 
@@ -25,7 +24,7 @@ namespace {
 thread_local std::string lastMessage;
 std::atomic<int64_t> plans{0}, executions{0}, largestWorkspace{0};
 
-/// A mistake of the caller's.
+/// Reports a caller's mistake.
 __attribute__((format(printf, 2, 3))) cudnnStatus_t refuse(cudnnStatus_t status, const char *format,
                                                            ...) {
   char text[256];
@@ -38,7 +37,7 @@ __attribute__((format(printf, 2, 3))) cudnnStatus_t refuse(cudnnStatus_t status,
   return status;
 }
 
-/// What cuDNN has no kernel for.
+/// Reports that cuDNN has no kernel.
 cudnnStatus_t cannot(cudnnStatus_t status, const char *why) {
   lastMessage = why;
   return status;
@@ -57,9 +56,9 @@ struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finalized = false;
   std::map<int, Attribute> attributes;
-  Graph graph;           ///< of an operation graph
-  int64_t engine = -1;   ///< of an engine and its configuration
-  int64_t workspace = 0; ///< of a plan
+  Graph graph;           ///< for an operation graph
+  int64_t engine = -1;   ///< for an engine and its configuration
+  int64_t workspace = 0; ///< for a plan
 
   bool has(int name) const { return attributes.count(name) != 0; }
   template <typename T> T get(int name, T otherwise = T()) const {
@@ -93,7 +92,7 @@ size_t sizeOf(cudnnBackendAttributeType_t type) {
   }
 }
 
-/// What each type of descriptor must have, and of which type it must be.
+/// The attributes that each type of descriptor must have, with their types.
 struct Wanted {
   cudnnBackendDescriptorType_t descriptor;
   int name;
@@ -174,7 +173,7 @@ GraphTensor tensorOf(const Descriptor &from) {
   return tensor;
 }
 
-/// The operand's number; it becomes the graph's.
+/// Adds an operand to the graph and returns its number.
 int64_t add(Graph &graph, const Descriptor *operand) {
   if (!operand)
     return -1;
@@ -219,7 +218,7 @@ bool isProduct(const GraphOperation &operation) {
   return operation.kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
 }
 
-/// Has attention's engine, as far as it is simulated, a kernel for it?
+/// Does attention's engine, as far as it is simulated, have a kernel for the graph?
 bool isSupported(const Graph &graph) {
   auto product = std::find_if(graph.operations.begin(), graph.operations.end(), isProduct);
   if (product == graph.operations.end())
@@ -234,8 +233,8 @@ bool isSupported(const Graph &graph) {
   return true;
 }
 
-/// As the real one's: a backward pass keeps the rounded gradients of all scores, and gradients of
-/// keys and values of all heads where these are shared.
+/// Returns the workspace, like the real one's: a backward pass keeps the rounded gradients of all
+/// scores, and gradients of keys and values of all heads if these are shared.
 int64_t workspaceOf(const Graph &graph) {
   std::vector<GraphOperation> products;
   std::copy_if(graph.operations.begin(), graph.operations.end(), std::back_inserter(products),
@@ -347,7 +346,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// Configurations that the heuristics propose, the first `requested` of them.
+/// Writes the configurations that the heuristics propose, at most `requested` of them.
 static int64_t propose(const Descriptor &heuristics, int64_t requested, void *values) {
   const Graph &graph = heuristics.link(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)->graph;
   int64_t count = isSupported(graph) ? std::min<int64_t>(requested, kEngines) : 0;
@@ -390,7 +389,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
 
 //===-- Execution ---------------------------------------------------------------------------===//
 
-/// The memory of a graph's tensors: copies of numbers are kept in `numbers`.
+/// Finds the memory of a graph's tensors; copies of scalars are kept in `numbers`.
 static cudnnStatus_t findData(const Graph &graph, const Descriptor &pack, bool onDevice,
                               std::map<int64_t, void *> &data, std::map<int64_t, float> &numbers) {
   const Attribute &ids = pack.attributes.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);

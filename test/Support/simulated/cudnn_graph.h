@@ -1,7 +1,7 @@
 // The part of cuDNN's graph API that runtime/cuda uses, under NVIDIA's names, types and values:
 // descriptors, engines, plans (cudnn.cpp). A plan computes its graph operation by operation
-// (graph_operations.h), whatever the graph is. It refuses what NVIDIA's does, as far as that is
-// known, and says why on stderr if that is a mistake of the caller's.
+// (graph_operations.h), whatever the graph is. Refuses what NVIDIA's does, as far as that is known,
+// and says why on stderr if it is the caller's mistake.
 
 #ifndef PARTITA_TEST_SIMULATED_CUDNN_GRAPH_H
 #define PARTITA_TEST_SIMULATED_CUDNN_GRAPH_H
@@ -157,10 +157,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 
 namespace simulated {
 
-/// What happened in cuDNN so far in the process.
+/// Counts of cuDNN's activity in the process so far.
 struct CudnnCounters {
   int64_t plans;      ///< made
-  int64_t executions; ///< begun
+  int64_t executions; ///< started
   int64_t largestWorkspace;
 };
 CudnnCounters cudnnCounters();

@@ -1,4 +1,4 @@
-// Devices, as the environment says they are, and errors.
+// Devices, as the environment describes them, and errors.
 
 #include "simulated/launch.h"
 #include "simulated/runtime.h"
@@ -25,7 +25,7 @@ struct Gpu {
   std::exit(2);
 }
 
-/// PARTITA_SIMULATED_DEVICES: "8", or "A:9.0,B:8.0".
+/// Parses PARTITA_SIMULATED_DEVICES: "8", or "A:9.0,B:8.0".
 std::vector<Gpu> listDevices() {
   const char *text = std::getenv("PARTITA_SIMULATED_DEVICES");
   if (!text)

@@ -1,5 +1,5 @@
-// Captures and graphs. A stream in a capture is to its nodes what it otherwise is to tasks: the
-// ones that its next entry waits for.
+// Captures and graphs. A stream in a capture relates to nodes as it otherwise does to tasks: it
+// holds those that its next entry waits for.
 
 #include "simulated/record.h"
 #include "simulated/runtime.h"
@@ -19,7 +19,7 @@ Capture *find(uint64_t id) {
   return at == runtime().captures.end() ? nullptr : at->second.get();
 }
 
-/// May this thread make a call that is potentially unsafe for the capture?
+/// Does the capture forbid this thread a potentially unsafe call?
 bool forbids(const Capture &capture) {
   if (threadMode == cudaStreamCaptureModeRelaxed)
     return false;
@@ -28,7 +28,7 @@ bool forbids(const Capture &capture) {
          (threadMode == cudaStreamCaptureModeGlobal && capture.mode == cudaStreamCaptureModeGlobal);
 }
 
-/// Has the stream that began the capture come to wait for all that others did in it?
+/// Does the stream that began the capture now wait for everything that other streams did in it?
 bool joined(const Capture &capture) {
   std::vector<bool> awaited(capture.nodes.size());
   for (int node : capture.origin->captured)

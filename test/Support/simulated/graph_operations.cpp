@@ -1,4 +1,4 @@
-// Computing a graph of the simulated cuDNN (graph_operations.h). Arithmetic is float; a value is
+// Computes a graph of the simulated cuDNN (graph_operations.h). Arithmetic is float; a value is
 // rounded when it is stored, in memory or in a virtual tensor.
 
 #include "simulated/graph_operations.h"
@@ -31,7 +31,7 @@ int64_t GraphTensor::span() const {
 
 //===-- Checks ------------------------------------------------------------------------------===//
 
-/// May x stand where y's sizes are? A size of 1 repeats; heads are shared by groups.
+/// Can x be used with y's sizes? A size of 1 repeats; heads are shared by groups.
 static bool repeats(const Sizes &x, const Sizes &y) {
   for (size_t d : {size_t(0), size_t(2), size_t(3)})
     if (x[d] != y[d] && x[d] != 1)
@@ -87,8 +87,8 @@ namespace {
 /// A tensor and its elements.
 struct Values {
   const GraphTensor *tensor = nullptr;
-  std::vector<float> own; ///< of a virtual tensor, one per place in its span
-  void *data = nullptr;   ///< of another
+  std::vector<float> own; ///< for a virtual tensor, one per position in its span
+  void *data = nullptr;   ///< for any other
 
   float load(int64_t place) const {
     if (!data)
@@ -114,7 +114,7 @@ struct Values {
       stored(at, BFloat16(x));
   }
 
-  /// The place of an element of a tensor of such sizes, where this one repeats in it.
+  /// Returns the position of an element of a tensor of these sizes, along which this one repeats.
   int64_t placeIn(const Sizes &sizes, const Sizes &i) const {
     int64_t place = 0;
     for (size_t d = 0; d < 4; ++d) {

@@ -1,5 +1,5 @@
-// A graph of the simulated cuDNN: tensors of four dimensions, operations between them, and how they
-// are computed, one after the other, each wholly.
+// A graph of the simulated cuDNN: tensors of four dimensions, and operations between them, which
+// are computed one after another, each to completion.
 
 #ifndef PARTITA_TEST_SIMULATED_GRAPH_OPERATIONS_H
 #define PARTITA_TEST_SIMULATED_GRAPH_OPERATIONS_H
@@ -25,7 +25,7 @@ struct GraphTensor {
   int64_t span() const; ///< elements from the first to the last
 };
 
-/// y = operation of x and b, each an id of a tensor; -1: not of this operation.
+/// y = operation of x and b, each an id of a tensor; -1: unused by this operation.
 struct GraphOperation {
   cudnnBackendDescriptorType_t kind; ///< CUDNN_BACKEND_OPERATION_...
   int mode = 0;                      ///< cudnnPointwiseMode_t or cudnnReduceTensorOp_t
@@ -37,12 +37,12 @@ struct Graph {
   std::map<int64_t, GraphTensor> tensors;
   std::vector<GraphOperation> operations;
 
-  /// What is wrong with it, or nothing: sizes that do not go together, values used before they are
-  /// made, made twice, or never.
+  /// Returns the problem with the graph, or "": incompatible sizes, values used before they are
+  /// computed, computed twice, or never.
   std::string problem() const;
 };
 
-/// data: of each tensor that is not virtual.
+/// data: one pointer per tensor that is not virtual.
 void compute(const Graph &graph, const std::map<int64_t, void *> &data);
 
 } // namespace simulated

@@ -1,5 +1,5 @@
-// kernel<<<grid, block, shared, stream>>>(arguments...) without nvcc: an entry of the stream that
-// runs the kernel through simt.
+// kernel<<<grid, block, shared, stream>>>(arguments...) without nvcc: queues an entry on the stream
+// that runs the kernel through simt.
 
 #ifndef PARTITA_TEST_SIMULATED_LAUNCH_H
 #define PARTITA_TEST_SIMULATED_LAUNCH_H
@@ -13,13 +13,13 @@
 
 namespace simulated {
 
-/// Complains of a pointer that the device cannot follow, as argument number `i` of the kernel.
+/// Reports a pointer that the device cannot follow, as argument number `i` of the kernel.
 cudaError_t checkPointer(const char *kernel, int i, const void *pointer);
-/// Complains of more dynamic shared memory than the kernel may have.
+/// Reports more dynamic shared memory than the kernel may have.
 cudaError_t checkShared(const char *kernel, const void *func, size_t bytes);
 
-/// Arguments are copied at the call. Without a stream (null) the kernel runs at once, what it
-/// throws is thrown, and its pointers may be to any memory. Errors are cudaGetLastError's.
+/// Copies arguments at the call. Without a stream (null) the kernel runs at once, its exceptions
+/// are passed on, and its pointers may refer to any memory. Errors are cudaGetLastError's.
 template <typename... P, typename... A>
 void launch(const simt::Launch &shape, cudaStream_t stream, void (*kernel)(P...),
             A &&...arguments) {

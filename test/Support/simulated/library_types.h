@@ -1,4 +1,4 @@
-// The element types that libraries are told of, under CUDA's names.
+// The element types that libraries use, under CUDA's names.
 
 #ifndef PARTITA_TEST_SIMULATED_LIBRARY_TYPES_H
 #define PARTITA_TEST_SIMULATED_LIBRARY_TYPES_H

@@ -1,4 +1,4 @@
-// Matrix products of the simulated cuBLASLt (matrix_product.h).
+// Matmuls of the simulated cuBLASLt (matrix_product.h).
 
 #include "simulated/matrix_product.h"
 
@@ -32,7 +32,7 @@ void setElement(void *data, cudaDataType type, int64_t index, float value) {
     static_cast<BFloat16 *>(data)[index] = BFloat16(value);
 }
 
-/// op(X) as [depth, other], dense, so that `other` is beside each other.
+/// Returns op(X) as a dense [depth, other] matrix, contiguous along `other`.
 std::vector<float> widened(const void *data, const Layout &layout, int64_t first,
                            bool depthIsColumn, int64_t depth, int64_t other) {
   std::vector<float> values(size_t(depth * other));
@@ -45,7 +45,7 @@ std::vector<float> widened(const void *data, const Layout &layout, int64_t first
 
 float geluTanh(float x) { return std::tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)); }
 
-/// The epilogue of one element, x = alpha * sum + beta * c, at row i of column j.
+/// Applies the epilogue to one element, x = alpha * sum + beta * c, at row i of column j.
 float finish(const Product &p, float x, int64_t i, int64_t j) {
   const Operation &operation = p.operation;
   uint32_t epilogue = operation.epilogue;
@@ -74,7 +74,7 @@ void sumOperand(const Product &p, const std::vector<float> &values, int64_t coun
   }
 }
 
-/// The product of one matrix of the batch.
+/// Multiplies one matrix of the batch.
 void multiplyOne(const Product &p, int64_t which, int parts) {
   int64_t m = p.m(), n = p.n(), k = p.k(), first = which * p.d.stride;
   std::vector<float> a =
@@ -101,7 +101,7 @@ void multiplyOne(const Product &p, int64_t which, int parts) {
         x += p.beta * elementOf(p.cData, p.c.type, which * p.c.stride + j * p.c.ld + i);
       x = finish(p, x, i, j);
       setElement(p.dData, p.d.type, at, x);
-      rowSums[size_t(i)] += x; // before it is rounded, which NVIDIA's says nothing about
+      rowSums[size_t(i)] += x; // before it is rounded; NVIDIA's documentation does not specify this
     }
   }
   if (p.operation.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)

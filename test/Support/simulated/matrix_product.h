@@ -1,5 +1,5 @@
-// A product as the simulated cuBLASLt was called for it, and how it is made: sums in float, over k
-// in order, rounded once.
+// A matmul with the arguments of the call to the simulated cuBLASLt, and its computation: sums in
+// float, over k in order, rounded once.
 
 #ifndef PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
 #define PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
@@ -27,7 +27,7 @@ namespace simulated {
 using Layout = cublasLtMatrixLayoutOpaque_t;
 using Operation = cublasLtMatmulDescOpaque_t;
 
-/// A product as it was called.
+/// The arguments of a matmul.
 struct Product {
   Operation operation;
   Layout a, b, c, d;
@@ -41,8 +41,8 @@ struct Product {
   int64_t k() const { return int64_t(operation.transA == CUBLAS_OP_N ? a.cols : a.rows); }
 };
 
-/// D = alpha op(A) op(B) + beta C and the epilogue, all matrices column-major. parts: of k, 1 or 2,
-/// which are summed up on their own.
+/// D = alpha op(A) op(B) + beta C and the epilogue, all matrices column-major. parts: ranges of k,
+/// 1 or 2, which are summed separately.
 void multiply(const Product &p, int parts);
 
 } // namespace simulated

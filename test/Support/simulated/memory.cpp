@@ -1,10 +1,10 @@
-// Device memory and pinned memory: address ranges of their own, in which every allocation lies
-// between inaccessible pages, with its end as near to the second one as CUDA's alignment (256
-// bytes) lets it, and no address is given twice.
+// Device memory and pinned memory: separate address ranges, in which every allocation lies between
+// inaccessible pages, with its end as near to the second one as CUDA's alignment (256 bytes)
+// allows. No address is used twice.
 //
-// Device memory is inaccessible while the host runs. The handler of SIGSEGV tells whose mistake an
-// access is. What lies between an allocation and its page's ends holds a pattern that is compared
-// after every entry; under AddressSanitizer it is poisoned instead.
+// Device memory is inaccessible while the host runs. The handler of SIGSEGV reports whose mistake
+// an access is. The bytes between an allocation and the ends of its pages hold a pattern that is
+// checked after every entry; under AddressSanitizer they are poisoned instead.
 
 #include "simulated/record.h"
 #include "simulated/runtime.h"
@@ -28,7 +28,7 @@ namespace simulated {
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 256;
-constexpr size_t kHugePage = size_t(2) << 20; // opened and closed 512 times faster
+constexpr size_t kHugePage = size_t(2) << 20; // protected and unprotected 512 times faster
 constexpr unsigned char kMargin = 0xa5;
 
 size_t roundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -41,7 +41,7 @@ struct Allocation {
 };
 using Allocations = std::map<char *, Allocation>;
 
-/// One kind's addresses, given from the lowest up.
+/// The addresses of one kind of memory, allocated from the lowest up.
 struct Range {
   const char *kind;
   char *begin = nullptr, *next = nullptr, *end = nullptr;
@@ -53,7 +53,7 @@ struct Range {
   char *allocate(size_t size);
   void free(Allocations::iterator at);
   void protect(int protection);
-  /// The allocation that begins at or before p, if any.
+  /// Returns the allocation that begins at or before p, if any.
   Allocations::iterator before(const void *p) {
     auto at = allocations.upper_bound(static_cast<char *>(const_cast<void *>(p)));
     return at == allocations.begin() ? allocations.end() : --at;
@@ -73,13 +73,13 @@ Space &space() {
 
 struct sigaction previousAction;
 
-/// On the thread that has made the access; it may be within malloc, and the process ends here.
+/// Runs on the thread that made the access; it may be within malloc, and the process ends here.
 void onSegmentationFault(int number, siginfo_t *info, void *) {
   const void *at = info->si_addr;
   if (info->si_code <= 0 || (!space().device.has(at) && !space().pinned.has(at))) {
-    sigaction(number, &previousAction, nullptr); // it happens again, to whom it belongs
+    sigaction(number, &previousAction, nullptr); // the access repeats, for the previous handler
     if (info->si_code <= 0)
-      raise(number); // another process's signal does not by itself
+      raise(number); // a signal sent by another process does not repeat by itself
     return;
   }
   std::string who = runningEntry ? "entry \"" + std::string(runningEntry) + "\"" : "host code";
@@ -131,7 +131,7 @@ char *Range::allocate(size_t size) {
   char *at = pages + pageBytes - roundUp(size, kAlignment);
   allocations[at] = {size, pages, pageBytes};
   bytes += size;
-  if (recording()) // zeros, of which a page exists once it is used
+  if (recording()) // zeros, whose pages exist only once they are used
     return at;
   std::memset(pages, kMargin, size_t(at - pages));
   std::memset(at, 0xff, size); // NaN in every format
@@ -167,7 +167,7 @@ void use(int change) {
     space().device.protect(space().users > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-/// The registration that has all of [p, p + bytes).
+/// Returns the registration that contains all of [p, p + bytes).
 std::map<char *, size_t>::iterator registration(const void *address, size_t bytes) {
   char *p = static_cast<char *>(const_cast<void *>(address));
   auto at = space().registered.upper_bound(p);
@@ -197,7 +197,7 @@ uint64_t environmentNumber(const char *name, uint64_t otherwise) {
   std::exit(2);
 }
 
-//===-- What libraries and tests ask --------------------------------------------------------===//
+//===-- Queries of libraries and tests ------------------------------------------------------===//
 
 Memory memoryOf(const void *address) {
   std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
@@ -311,8 +311,8 @@ cudaError_t allocate(Range &range, void **result, size_t size, const char *funct
   return *result ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/// The device's copy of a __device__ array, which is the host's otherwise: made at the first
-/// question, as CUDA loads a module.
+/// Returns the device's copy of a __device__ array, which otherwise is the host's. Made on the
+/// first request, as CUDA loads a module.
 cudaError_t symbolAddress(void **result, const void *symbol, size_t size) {
   static std::map<const void *, char *> copies;
   if (!result)

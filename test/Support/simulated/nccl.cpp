@@ -1,6 +1,6 @@
-// Collectives between processes (nccl.h). A communicator's ranks share one anonymous file for what
-// they have reached, whose owner's process and descriptor are the unique id, and each has one with
-// its latest contribution; nothing has a name that could outlive the processes.
+// Collectives between processes (nccl.h). A communicator's ranks share one anonymous file for their
+// progress; the unique id is its owner's process and descriptor. Each rank also has a file with its
+// latest contribution. Nothing has a name that could outlive the processes.
 
 #include <nccl.h>
 
@@ -28,12 +28,12 @@ using Kind = Collective::Kind;
 
 constexpr int kMostRanks = 64;
 
-/// What the ranks of a communicator see of each other.
+/// The state that the ranks of a communicator share.
 struct Board {
   struct Rank {
-    std::atomic<int> process, file; ///< where its contributions are
-    std::atomic<uint64_t> given;    ///< contributions that are in the file, or were
-    std::atomic<uint64_t> taken;    ///< collectives that are complete here
+    std::atomic<int> process, file; ///< the location of its contributions
+    std::atomic<uint64_t> given;    ///< contributions written to the file so far
+    std::atomic<uint64_t> taken;    ///< collectives completed by this rank
     std::atomic<uint64_t> bytes;    ///< of the latest contribution
   };
   std::atomic<int> joined, opened, size, aborted;
@@ -55,8 +55,8 @@ struct ncclComm {
   int rank, size;
   Board *board;
   std::vector<int> files; ///< by rank
-  uint64_t number = 0;    ///< of the collective under way
-  int inGraphs = 0;       ///< captured collectives of graphs that live
+  uint64_t number = 0;    ///< the pending collective's
+  int inGraphs = 0;       ///< captured collectives in existing graphs
   cudaStream_t stream = nullptr;
 
   ~ncclComm() {
@@ -76,7 +76,7 @@ namespace {
 
 using Comm = std::shared_ptr<ncclComm>;
 
-/// Those that live, as entries hold on to them.
+/// All live communicators; entries hold on to theirs.
 std::vector<Comm> &comms() {
   static auto *all = new std::vector<Comm>;
   return *all;
@@ -139,7 +139,7 @@ struct Queued {
       --comm->inGraphs;
   }
 };
-thread_local std::vector<Queued> queued; ///< of the group that is open
+thread_local std::vector<Queued> queued; ///< in the open group
 
 ncclResult_t submit(Queued all) {
   ncclComm &comm = *all.comm;
@@ -156,7 +156,7 @@ ncclResult_t submit(Queued all) {
   state->comm->inGraphs += state->captured;
   cudaError_t error = simulated::enqueue(
       state->stream, "hand over " + name, [state] { give(*state->comm, state->operations); },
-      // The last contribution is overwritten when nobody needs it any more.
+      // The previous contribution may be overwritten once all ranks are done with it.
       [state] { return state->comm->allHave(&Board::Rank::taken, state->comm->number); });
   if (error == cudaSuccess)
     error = simulated::enqueue(
@@ -182,7 +182,7 @@ ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Collective operation) 
     return wrong(ncclInvalidArgument, std::string(what) + " of " + std::to_string(in) +
                                           " bytes, from " + simulated::describe(operation.from) +
                                           " to " + simulated::describe(operation.to));
-  // In place is where the part is the rank's of the whole.
+  // A call is in place if the shard is the rank's shard of the full buffer.
   const char *place = operation.from;
   size_t part = operation.count * width * size_t(comm->rank);
   if (operation.kind == Kind::ReduceScatter)
@@ -318,7 +318,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *result, int size, ncclUniqueId i
   auto comm = std::make_shared<ncclComm>();
   comm->rank = rank;
   comm->size = size;
-  comm->board = static_cast<Board *>(memory); // zeros, as a new file is
+  comm->board = static_cast<Board *>(memory); // zeros, as in any new file
   Board &board = *comm->board;
   board.size.store(size);
   board.ranks[rank].file.store(own);

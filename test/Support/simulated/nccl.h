@@ -1,11 +1,11 @@
-// NCCL, as far as the runtime calls it, between processes of one machine with simulated GPUs: found
-// as <nccl.h> where there is no nvcc. Names, values and types are NVIDIA's (NCCL 2.28).
+// The part of NCCL that the runtime uses, between processes of one machine with simulated GPUs:
+// found as <nccl.h> if there is no nvcc. Names, values and types are NVIDIA's (NCCL 2.28).
 //
-// A collective is two entries of its stream. The first hands the rank's contribution over; the
-// second may run when all ranks of the communicator have handed over theirs, and adds them in rank
-// order, 16-bit elements in float, rounded once. Sums so have the bits of the CPU's. What ranks do
-// not agree on (operation, count, type, order), where NCCL hangs or computes nonsense, fails the
-// device with a text that says who is at what.
+// A collective is two entries of its stream. The first passes on the rank's contribution; the
+// second may run when all ranks of the communicator have passed on theirs, and adds them in rank
+// order, 16-bit elements in float, rounded once. So sums have the CPU's bits. If ranks disagree
+// (about operation, count, type or order), where NCCL hangs or computes nonsense, the device fails
+// with a text that says where each rank is.
 
 #ifndef PARTITA_TEST_SIMULATED_NCCL_H
 #define PARTITA_TEST_SIMULATED_NCCL_H
@@ -66,12 +66,12 @@ typedef struct {
 extern "C" {
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId);
-/// Returns when all ranks have called it.
+/// Returns once all ranks have called it.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
                                     ncclConfig_t *config);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
-/// The others' ncclCommGetAsyncError then says ncclRemoteError.
+/// The other ranks' ncclCommGetAsyncError then reports ncclRemoteError.
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 const char *ncclGetErrorString(ncclResult_t result);
@@ -91,7 +91,8 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
                                cudaStream_t stream);
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
-/// Between the two ranks of a communicator of two. Complete only when the receive has begun.
+/// Works between the two ranks of a communicator of two. Complete only when the receive has
+/// started.
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,

@@ -1,10 +1,9 @@
-// The scheduler: which stream's head runs next.
+// The scheduler: chooses the stream whose head runs next.
 //
-// Every stream has an urgency, drawn at random, and the head of the most urgent one runs again and
-// again until that stream is empty or its urgency is drawn anew (once in four entries, on
-// average). One stream so gets far ahead of another, as it does on a GPU and as a fair draw at
-// every entry would almost never let it: what a forgotten event would have held back then runs too
-// early, or too late.
+// Every stream has a random urgency, and the head of the most urgent one runs repeatedly until that
+// stream is empty or its urgency is drawn again (once in four entries, on average). So one stream
+// gets far ahead of another, as it does on a GPU, but almost never would with a fair draw at every
+// entry: work that a forgotten event should have delayed then runs too early, or too late.
 
 #include "simulated/record.h"
 #include "simulated/runtime.h"
@@ -47,7 +46,7 @@ bool isReady(const Work &work) {
   return !work.ready || work.ready();
 }
 
-/// The most urgent head that can run now; heads that are not ready are asked.
+/// Returns the most urgent head that can run now, asking those that may not be ready.
 std::shared_ptr<Task> nextHead() {
   Runtime &r = runtime();
   while (int(r.urgency.size()) <= r.lastLane)

@@ -1,4 +1,4 @@
-// What would run, as lines of a file (record.h).
+// Writes what would run, as lines of a file (record.h).
 
 #include "simulated/record.h"
 
@@ -12,7 +12,7 @@ namespace simulated {
 
 namespace {
 
-/// The file that the environment names, or null.
+/// Returns the file that the environment names, or null.
 std::FILE *file() {
   static std::FILE *opened = [] {
     const char *name = std::getenv("PARTITA_SIMULATED_LAUNCHES");

@@ -1,8 +1,9 @@
-// What a program would run on the device, without running it: PARTITA_SIMULATED_LAUNCHES=FILE.
+// Records what a program would run on the device, without running it:
+// PARTITA_SIMULATED_LAUNCHES=FILE.
 //
 // Each launch, matmul, copy and fill becomes a line of FILE, a JSON object, when the program calls
-// for it, and no entry runs but functions of the host's. Device memory is never touched, so that a
-// program may have more than this machine has. What a program reads back are zeros.
+// it, and no entry runs except host functions. Device memory is never touched, so a program may use
+// more than this machine has. It reads back zeros.
 //
 //     {"kernel": "normForward<T, 3>", "address": 182144, "grid": [4096, 1, 1], "block": [32, 8, 1],
 //      "shared": 0, "arguments": ["*", null, 768, 1e-05, [32, 12, 1024]]}
@@ -10,9 +11,9 @@
 //     {"copy": 768}    {"fill": 768}    bytes
 //     {"capture": true}    of a graph: it begins; false: it ends
 //
-// matmul: m, n and k as cuBLASLt has them, bytes of an element of A, B and D, and whether C is added.
-// address: of the function, from the executable's beginning on: the symbol has the template's
-// arguments. Of arguments, pointers are "*" or null, structs their 64-bit words.
+// matmul: m, n and k as passed to cuBLASLt, bytes per element of A, B and D, and whether C is
+// added. address: the function's offset in the executable, whose symbol has the template's
+// arguments. Pointer arguments are "*" or null, structs their 64-bit words.
 
 #ifndef PARTITA_TEST_SIMULATED_RECORD_H
 #define PARTITA_TEST_SIMULATED_RECORD_H
@@ -29,7 +30,7 @@ namespace simulated {
 bool recording();
 void record(const std::string &line);
 
-/// A kernel's line; arguments in their order.
+/// A kernel's line; pass arguments in their order.
 class LaunchLine {
 public:
   LaunchLine(const simt::Launch &shape, const void *function);

@@ -35,7 +35,7 @@ cudaError_t checkEvent(cudaEvent_t event) {
   return misuse(cudaErrorInvalidResourceHandle, "%p is no event", static_cast<void *>(event));
 }
 
-/// Whether a wait or a query of the stream makes sense.
+/// Checks whether a wait for the stream or a query of it is valid.
 cudaError_t checkWait(cudaStream_t stream, const char *function) {
   if (cudaError_t error = checkStream(stream); error != cudaSuccess)
     return error;
@@ -95,7 +95,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
       return cudaErrorInvalidResourceHandle;
     if (stream->capture)
       invalidate(*stream->capture);
-    runtime().streams.erase(stream); // its entries run all the same
+    runtime().streams.erase(stream); // its entries still run
     for (auto &[id, capture] : runtime().captures)
       if (capture->origin == stream)
         capture->origin = nullptr;

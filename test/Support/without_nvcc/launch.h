@@ -1,5 +1,5 @@
-// What partita_rt/cuda/launch.cuh asks of those who compile kernels without nvcc: simt runs them, as
-// entries of simulated streams.
+// The interface that partita_rt/cuda/launch.cuh requires to compile kernels without nvcc: simt runs
+// them, as entries of simulated streams.
 
 #ifndef PARTITA_TEST_WITHOUT_NVCC_LAUNCH_H
 #define PARTITA_TEST_WITHOUT_NVCC_LAUNCH_H

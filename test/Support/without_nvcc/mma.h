@@ -1,5 +1,5 @@
-// What cuda/attention/mma.cuh and cuda/kernels/async_copy.cuh ask of those who compile them without
-// nvcc: their functions, by simt.
+// The functions that cuda/attention/mma.cuh and cuda/kernels/async_copy.cuh require to compile
+// without nvcc, implemented with simt.
 
 #ifndef PARTITA_TEST_WITHOUT_NVCC_MMA_H
 #define PARTITA_TEST_WITHOUT_NVCC_MMA_H

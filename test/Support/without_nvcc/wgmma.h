@@ -1,4 +1,5 @@
-// What cuda/attention/wgmma.cuh asks of those who compile it without nvcc: its functions, by simt.
+// The functions that cuda/attention/wgmma.cuh requires to compile without nvcc, implemented with
+// simt.
 
 #ifndef PARTITA_TEST_WITHOUT_NVCC_WGMMA_H
 #define PARTITA_TEST_WITHOUT_NVCC_WGMMA_H

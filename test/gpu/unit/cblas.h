@@ -1,5 +1,5 @@
-// The two functions of BLAS that the CPU's kernels call, as plain loops: what the GPU's results are
-// compared with must need no library. Row-major matrices alone. Sums in double.
+// The two BLAS functions that the CPU's kernels call, as plain loops: the reference for the GPU's
+// results must not need a library. Row-major matrices only. Sums in double.
 
 #ifndef PARTITA_TEST_GPU_CBLAS_H
 #define PARTITA_TEST_GPU_CBLAS_H
@@ -10,7 +10,7 @@ using blasint = int;
 enum CBLAS_ORDER { CblasRowMajor = 101 };
 enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112 };
 
-/// c = beta * c, where c is not read if beta is 0, as BLAS has it.
+/// Returns beta * c; c is not read if beta is 0, as in BLAS.
 inline float blasScaled(float beta, float c) { return beta == 0.0f ? 0.0f : beta * c; }
 
 /// c [m, n] = alpha * op(a) [m, k] * op(b) [k, n] + beta * c.

@@ -1,10 +1,10 @@
 // Runs the kernels' tests on a real GPU. They pass the addresses of vectors and of local variables
-// as device memory. So that a GPU reaches these, `new` and the stack that the tests run on have
-// page-locked memory, which a GPU reads and writes over the bus under the same addresses: slow, and
-// that is no matter here. (Managed memory would do as well; some virtual machines have none.)
+// as device memory. So that a GPU can access these, `new` and the stack that the tests run on use
+// page-locked memory, which a GPU reads and writes over the bus at the same addresses: slow, but
+// that does not matter here. (Managed memory would work too, but some virtual machines have none.)
 //
-// CUDA_LAUNCH_BLOCKING makes every launch wait for its kernel, cuBLASLt's too: tests read results
-// without asking for them.
+// CUDA_LAUNCH_BLOCKING makes every launch wait for its kernel, including cuBLASLt's: tests read
+// results without synchronizing.
 
 #include <cuda_runtime.h>
 
@@ -26,8 +26,8 @@ void must(cudaError_t error, const char *what) {
   std::_Exit(1);
 }
 
-/// Page-locked memory in sizes of powers of two. What the size is stands in front of each block;
-/// freed blocks are kept for the next of their size.
+/// Page-locked memory in blocks of powers of two, each preceded by its size; freed blocks are kept
+/// for the next request of their size.
 class Pool {
 public:
   void *take(size_t bytes) {
@@ -43,7 +43,7 @@ public:
     std::memcpy(block, &order, sizeof(order));
     return block + kHeader;
   }
-  /// False: it is none of the pool's.
+  /// Returns false if the memory does not belong to the pool.
   bool giveBack(void *memory) {
     auto *block = static_cast<unsigned char *>(memory) - kHeader;
     std::lock_guard<std::mutex> lock(mutex);
@@ -60,7 +60,7 @@ public:
   }
 
 private:
-  static constexpr size_t kHeader = 256; // cudaMalloc aligns to as much
+  static constexpr size_t kHeader = 256; // cudaMalloc has this alignment
   static constexpr int kSmallest = 9, kMostChunks = 256;
   static constexpr size_t kChunk = size_t(64) << 20;
 
@@ -82,7 +82,7 @@ private:
     return block;
   }
 
-  // Also before constructors have run: all of it is zero then.
+  // May run before constructors: all of it is zero then.
   std::mutex mutex;
   unsigned char *freed[64];
   unsigned char *begin[kMostChunks];
@@ -92,7 +92,7 @@ private:
 
 Pool pool;
 std::atomic<bool> running{false};
-thread_local bool inside = false; // CUDA itself may call `new` while it gives us memory
+thread_local bool inside = false; // CUDA itself may call `new` while it allocates for us
 
 void *allocate(size_t bytes, size_t alignment) {
   if (running && !inside) {
@@ -136,7 +136,7 @@ void operator delete(void *p, size_t, std::align_val_t) noexcept { release(p); }
 void operator delete[](void *p, size_t, std::align_val_t) noexcept { release(p); }
 
 int main(int argc, char **argv) {
-  setenv("CUDA_LAUNCH_BLOCKING", "1", 1); // before CUDA looks
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1); // before CUDA reads it
   testing::InitGoogleTest(&argc, argv);
   if (testing::GTEST_FLAG(list_tests))
     return RUN_ALL_TESTS();
@@ -157,5 +157,5 @@ int main(int argc, char **argv) {
     return 1;
   }
   std::fflush(stdout);
-  std::_Exit(*static_cast<int *>(result)); // CUDA's own destructors and the pool's know no order
+  std::_Exit(*static_cast<int *>(result)); // without destructors: their order is arbitrary
 }

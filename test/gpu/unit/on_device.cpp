@@ -1,4 +1,4 @@
-// The linker's --wrap=cublasLtMatmul sends all products of the tests through on_device.h.
+// The linker's --wrap=cublasLtMatmul sends all matmuls of the tests through on_device.h.
 
 #include "on_device.h"
 

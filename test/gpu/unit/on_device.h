@@ -1,6 +1,6 @@
-// Matrix products on device memory whose operands are the host's. The unit tests pass page-locked
-// memory, which kernels of ours read and write like any other; of cuBLASLt's, some of which let the
-// GPU's copy engine fetch tiles, NVIDIA does not say so.
+// Matmuls on device memory for operands on the host. The unit tests pass page-locked memory, which
+// our kernels read and write like any other. NVIDIA does not promise this for cuBLASLt's kernels,
+// some of which let the GPU's copy engine fetch tiles.
 
 #ifndef PARTITA_TEST_GPU_ON_DEVICE_H
 #define PARTITA_TEST_GPU_ON_DEVICE_H
@@ -26,7 +26,7 @@ inline void must(bool good, const char *what) {
 }
 inline void must(cudaError_t error, const char *what) { must(error == cudaSuccess, what); }
 
-/// A range of the host's memory, and its copy on the device with the same alignment to 256 bytes.
+/// A range of host memory, and its copy on the device with the same alignment modulo 256 bytes.
 class Copy {
 public:
   Copy(const void *host, int64_t bytes) : host(const_cast<void *>(host)), bytes(size_t(bytes)) {
@@ -82,7 +82,7 @@ inline int64_t sizeOf(cublasLtMatrixLayout_t layout) {
   return layoutOf<uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE) == CUDA_R_32F ? 4 : 2;
 }
 
-/// From a matrix's first byte to its last.
+/// Returns the bytes from a matrix's first to its last.
 inline int64_t bytesOf(cublasLtMatrixLayout_t layout) {
   auto rows = int64_t(layoutOf<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_ROWS));
   auto cols = int64_t(layoutOf<uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_COLS));
@@ -92,7 +92,8 @@ inline int64_t bytesOf(cublasLtMatrixLayout_t layout) {
   return ((batch - 1) * stride + (cols - 1) * ld + rows) * sizeOf(layout);
 }
 
-/// cublasLtMatmul, on copies of what is not device memory. A captured product has device memory.
+/// Calls cublasLtMatmul with copies of operands that are not device memory. A captured matmul has
+/// only device memory.
 inline cublasStatus_t matmul(Matmul real, cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                              const void *alpha, const void *a, cublasLtMatrixLayout_t aLayout,
                              const void *b, cublasLtMatrixLayout_t bLayout, const void *beta,

@@ -1,7 +1,7 @@
 //===- Commands.h - the table of commands -------------------------------------------*- C++ -*-===//
 //
-// One command is one file, <Name>Command.cpp, and one row of kCommands in partita.cpp. A command
-// gets the words after its name and returns the exit code: 0 only when all that was asked was done.
+// Each command is one file, <Name>Command.cpp, and one row of kCommands in partita.cpp. A command
+// gets the words after its name and returns the exit code: 0 only if everything requested was done.
 //
 //===------------------------------------------------------------------------------------------------===//
 

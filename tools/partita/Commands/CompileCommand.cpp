@@ -53,7 +53,7 @@ static std::string targetNames(StringRef separator,
 static std::string allTargets(StringRef separator) {
   return targetNames(separator, [](const rt::Target &) { return true; });
 }
-/// Targets that are built for an architecture, from the runtime's sources.
+/// Lists targets that are built for an architecture, from the runtime's sources.
 static std::string devices() {
   return targetNames(" or ",
                      [](const rt::Target &each) { return !each.getArchitectures().empty(); });
@@ -65,7 +65,7 @@ static std::string checkTarget(StringRef text) {
              : ("'" + text + "' is not a target; known targets: " + allTargets(", ")).str();
 }
 
-/// An error unless some target has this architecture.
+/// Returns an error unless some target has this architecture.
 static std::string checkArchitecture(StringRef text) {
   std::vector<std::string> known;
   for (const rt::Target *target : rt::Target::all())
@@ -153,7 +153,8 @@ static std::string absolute(StringRef path) {
   return result.str().str();
 }
 
-/// The executable's name: the folder's, in the letters that a file and a C++ program may have.
+/// Derives the executable's name from the folder's, keeping letters that a file and a C++ program
+/// may have.
 static std::string programName(StringRef folder) {
   std::string name;
   for (char c : llvm::sys::path::filename(folder))
@@ -163,7 +164,7 @@ static std::string programName(StringRef folder) {
   return usable ? name : "program";
 }
 
-/// Sets the module's target; an error if a phase has already used another one.
+/// Sets the module's target; returns an error if a phase has already used another one.
 static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
   const rt::Target &now = rt::Target::of(module);
   const rt::Target &wanted = o.target.empty() ? now : *rt::Target::find(o.target);
@@ -176,8 +177,8 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
   }
   if (&now == &wanted)
     return {};
-  // Kernels that only some targets have are chosen in phase 'fuse'; where memory lies depends on the
-  // target either way.
+  // Phase 'fuse' chooses kernels that only some targets have; the memory spaces depend on the
+  // target in any case.
   bool hasKernels = wanted.fusesProducts() || !now.fusesProducts();
   std::string phase = hasKernels ? "memory" : "fuse",
               done = hasKernels ? "laid out this module's memory" : "made this module's kernels";
@@ -195,8 +196,8 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
   return {};
 }
 
-/// Finds the runtime: its library is in lib/ beside the tool's folder; its sources are under share/ if
-/// the tool is installed, else in the source tree that it was built from.
+/// Finds the runtime: its library is in lib/ beside the tool's folder; its sources are under share/
+/// if the tool is installed, else in the source tree that the tool was built from.
 static void findRuntime(EmitOptions &options) {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
@@ -242,7 +243,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   return 0;
 }
 
-/// The memory that a rank needs under another request; errors are not reported.
+/// Returns the memory that a rank needs for another request; errors are not reported.
 static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
                                           const Request &request) {
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
@@ -252,7 +253,7 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
   std::optional<Footprint> footprint = footprintOf(*module);
-  // The kernels' scratch memory is known a phase later, which leaves nothing to count.
+  // The kernels' scratch memory is known one phase later, when there are no ops left to count.
   if (footprint && rt::Target::of(*module).takesScratch()) {
     if (failed(runPhases(*module, phaseIndex("sync"), phaseIndex("lower"), request.plan)))
       return {};
@@ -268,7 +269,7 @@ static LogicalResult runAll(ModuleOp module, int first, int last, const Plan &pl
   return result;
 }
 
-/// "stage 1 with cuts:2 needs 3 bytes": the cuts that a limit of memory decided against.
+/// Records "stage 1 with cuts:2 needs 3 bytes": the cuts that the memory limit ruled out.
 static void noteLimit(ModuleOp module, const Footprint &needed, uint64_t limit, int tried) {
   MLIRContext *context = module.getContext();
   auto fullest = llvm::max_element(needed.ofStages);
@@ -279,8 +280,9 @@ static void noteLimit(ModuleOp module, const Footprint &needed, uint64_t limit, 
                                          static_cast<int64_t>(*fullest), tried));
 }
 
-/// Runs the phases; with --stages auto until every stage is within the memory limit, if any cuts do that. Then they
-/// become the plan's. `cuts`: of stages that exceed the limit, what is known of others.
+/// Runs the phases; with --stages auto, until every stage is within the memory limit, if any cuts
+/// achieve that. Those cuts then become the plan's. `cuts`: for stages that exceed the limit, a
+/// sentence about other cuts.
 static LogicalResult compileWithin(Session &session, CompileOptions &o,
                                    OwningOpRef<ModuleOp> &module, int first, int last,
                                    std::string &cuts) {
@@ -291,7 +293,7 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
     return failure();
   std::optional<Footprint> needed = isCutHere ? footprintOf(*module) : std::nullopt;
   if (!needed || needed->bytes <= *o.memoryLimit || needed->cuts.size() > needed->ofStages.size())
-    return success(); // of stages of several chunks no other cuts are tried
+    return success(); // no other cuts are tried for stages with several chunks
   bool isAuto = o.plan.get("stages") == "auto";
   std::vector<LayerWork> work = notedWork(*module);
   auto planner = [&](const Request &request) { return planAgain(session, o, request); };

@@ -92,7 +92,7 @@ int partita::tool::configMain(Arguments arguments) {
     return fail("config", "--each DIR goes with one MODEL at most");
   Session session("config");
   StringRef model = o.folder.empty() ? o.model : o.file;
-  if (o.folder.empty()) { // errors in the keys are reported before the model is opened
+  if (o.folder.empty()) { // report errors in the keys before the model is opened
     std::unique_ptr<config::Document> document = config::Document::read(o.file);
     if (!document || !config::checkKeys(*document))
       return 1;

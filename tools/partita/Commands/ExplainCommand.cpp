@@ -1,9 +1,8 @@
 //===- ExplainCommand.cpp - partita explain ---------------------------------------------------===//
 //
-// What the compiler knows about a program before it runs: every collective with its reason, bytes and
-// group, a census by layers, and what the memory of a rank holds. For a compiled program this comes
-// from manifest.json (Program.h); for a model and a plan from the phases up to 'overlap', after which
-// the collectives are final.
+// Explains a program before it runs: every collective with its reason, bytes and group, a census by
+// layers, and a rank's memory. For a compiled program this comes from manifest.json (Program.h);
+// for a model and a plan, from the phases up to 'overlap', after which the collectives are final.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -60,7 +59,7 @@ static int64_t number(const json::Object &object, StringRef key) {
   return object.getInteger(key).value_or(0);
 }
 
-/// The objects of an array; entries of another kind are left out.
+/// Returns the objects of an array, skipping entries of any other kind.
 static std::vector<const json::Object *> objects(const json::Array *array) {
   std::vector<const json::Object *> result;
   if (array)
@@ -122,7 +121,7 @@ static void explainCommunicators(const json::Object &manifest, bool all) {
                       groupsOf(manifest, *row, all ? 1 << 20 : 8));
 }
 
-/// As in the program's own census: added up by name, with the tensors.
+/// Prints collectives as in the program's own census: added up by name, with the tensors.
 static void explainCalls(const json::Object &manifest) {
   std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
   std::string function;
@@ -184,7 +183,7 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   return options.parse(arguments);
 }
 
-/// The part of a manifest that explain needs, for a model that is not compiled.
+/// Returns the part of a manifest that explain needs, for a model that is not compiled.
 static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module,
                                   ArrayRef<Collective> collectives) {
   json::Array axes;
@@ -227,7 +226,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   return manifest;
 }
 
-/// Runs the phases after which the collectives, and if asked for the memory, are final.
+/// Runs the phases after which the collectives and, if requested, the memory are final.
 static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
   mlir::OwningOpRef<mlir::ModuleOp> module =
       loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
@@ -294,7 +293,7 @@ static std::optional<memory::Ledger> ledgerOf(const json::Object &manifest) {
   return memory ? memory::Ledger::fromJson(*memory) : std::nullopt;
 }
 
-/// Between device and host, where there is any.
+/// Prints transfers between device and host, if there are any.
 static void printTransfers(const json::Object &manifest) {
   const json::Object *transfers = manifest.getObject("transfers");
   int64_t toHost = transfers ? number(*transfers, "to_host") : 0,
@@ -304,7 +303,7 @@ static void printTransfers(const json::Object &manifest) {
                       grouped(toHost), grouped(toDevice));
 }
 
-/// "Stage 0: layers 0 to 5; 1,234 bytes of memory", and what it sends and receives.
+/// Prints "Stage 0: layers 0 to 5; 1,234 bytes of memory", and the stage's messages.
 static void printStage(const json::Object &stage, StringRef function) {
   outs() << formatv("\nStage {0}: ", number(stage, "stage")) << layersOf(stage);
   if (const json::Object *memory = stage.getObject("memory"))
@@ -325,7 +324,7 @@ static void printStage(const json::Object &stage, StringRef function) {
                         printable(text(*message, "name")));
 }
 
-/// Null for a program without pipeline stages.
+/// Returns null for a program without pipeline stages.
 static const json::Object *stageOf(const json::Object &manifest, int64_t wanted) {
   for (const json::Object *stage : objects(manifest.getArray("stages")))
     if (number(*stage, "stage") == wanted)
@@ -370,7 +369,7 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   }
 }
 
-/// Into a file that nothing is read from. False after a message.
+/// Writes a picture, unless the file is an input. Returns false after a message.
 static bool writePicture(Session &session, const json::Object &manifest, const ExplainOptions &o,
                          const std::string &file, StringRef option,
                          llvm::function_ref<void(raw_ostream &)> draw) {
@@ -387,7 +386,7 @@ static bool writePicture(Session &session, const json::Object &manifest, const E
   return problem.empty();
 }
 
-/// The ledger as text, unless the output is JSON, and as a picture.
+/// Prints the ledger as text, unless the output is JSON, and draws it as a picture.
 static bool explainMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
   std::optional<memory::Ledger> ledger = ledgerOf(manifest);
   if (!ledger) {
@@ -406,7 +405,7 @@ static bool explainMemory(Session &session, const json::Object &manifest, const 
                       [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });
 }
 
-/// False after a message. `timeline` is nothing where there is no schedule.
+/// Finds the timeline; nothing if there is no schedule. Returns false after a message.
 static bool findTimeline(Session &session, const json::Object &manifest, const ExplainOptions &o,
                          std::optional<Timeline> &timeline) {
   std::string problem;
@@ -426,7 +425,7 @@ static bool findTimeline(Session &session, const json::Object &manifest, const E
                       [&](raw_ostream &os) { drawSchedule(os, *timeline, describeProgram(manifest)); });
 }
 
-/// The table of FLOPs; fails where the program was compiled without one.
+/// Prints the table of FLOPs; fails if the program was compiled without one.
 static bool explainFlops(Session &session, const json::Object &manifest,
                          ArrayRef<Collective> collectives, const ExplainOptions &o) {
   const json::Array *noted = manifest.getArray("work");

@@ -13,8 +13,9 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-/// The checkpoint's file in a folder: checkpoint.safetensors or the index of shards; of both, the one
-/// written last, as the runtime chooses (findCheckpoint). Any other path is the file itself.
+/// Returns the checkpoint's file in a folder: checkpoint.safetensors or the index of shards; if
+/// both exist, the one written last, as the runtime chooses (findCheckpoint). Any other path is the
+/// file itself.
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
@@ -47,7 +48,7 @@ forEachParameter(const json::Object &manifest,
   return {};
 }
 
-/// The tensors of the model that hold a parameter; none where the manifest does not list them.
+/// Reads the tensors of the model that hold a parameter; none if the manifest does not list them.
 static std::string readTensors(const json::Object &parameter, std::vector<ExportTensor> &tensors) {
   const json::Array *entries = parameter.getArray("tensors");
   for (const json::Value &value : entries ? *entries : json::Array()) {
@@ -70,7 +71,8 @@ static std::string readTensors(const json::Object &parameter, std::vector<Export
   return {};
 }
 
-/// Adds the layout of each tensor of a parameter to the plan, if it has the parameter's dimensions.
+/// Adds the parameter's layout to the plan for each of its tensors that has the parameter's
+/// dimensions.
 static void addToPlan(DevicePlan &plan, const ExportParameter &parameter,
                       const par::Layout &layout) {
   if (parameter.tensors.empty())
@@ -101,7 +103,7 @@ static par::MeshAttr readMesh(const json::Object &manifest, mlir::MLIRContext *c
                                    ArrayRef<int64_t>(sizes));
 }
 
-/// A parameter's placement in the program; none if the manifest's text is not one.
+/// Reads a parameter's placement in the program; none if the manifest's text is not a placement.
 static std::optional<par::Layout> readLayout(const json::Object &parameter,
                                              mlir::MLIRContext *context) {
   StringRef text = parameter.getString("placement").value_or("");
@@ -117,7 +119,7 @@ static std::optional<par::Layout> readLayout(const json::Object &parameter,
   return par::Layout::of(placement);
 }
 
-/// The program's placements; null, and `problem` set, if the manifest does not have them.
+/// Reads the program's placements; null, and `problem` set, if the manifest lacks them.
 static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
                                             mlir::MLIRContext *context, std::string &problem) {
   mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) {}); // reported below

@@ -16,11 +16,11 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::tool;
 
-/// Lines of parameters in the text; --json has them all.
+/// Max lines of parameters in the text; --json has them all.
 constexpr size_t maxLines = 64;
 
-/// Layers are listed once: names that differ only in numbers between dots share a line, with a * for
-/// each number, as --freeze accepts it.
+/// Prints parameters, layers once: names that differ only in numbers between dots share a line,
+/// with a * for each number, as --freeze accepts it.
 static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
   llvm::MapVector<std::pair<StringAttr, Type>, int64_t> lines;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
@@ -42,8 +42,8 @@ static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
     os << "parameters: " << lines.size() - maxLines << " more names (--json lists all)\n";
 }
 
-/// The imported program's parameters, FLOPs and recognized composites, and the loss that training
-/// would minimize.
+/// Describes the imported program's parameters, FLOPs and recognized composites, and the loss that
+/// training would minimize.
 static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &raising,
                                          const ObjectiveReport &objective,
                                          llvm::raw_ostream *text) {
@@ -75,9 +75,9 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   return json;
 }
 
-/// Reports what the file holds and, if `wantsImport` or all its dimensions are known, what it is
-/// imported to: `module`. With `json` the report is one object, in which `blocked` lists why there is
-/// no module.
+/// Reports the contents of the file and, if `wantsImport` or all its dimensions are known, imports
+/// it to `module` and reports that. With `json` the report is one object, in which `blocked` lists
+/// the reasons if there is no module.
 static int report(Session &session, const std::string &model, const std::vector<std::string> &dims,
                   const Plan &plan, bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
   session.tellAllErrors();
@@ -86,7 +86,7 @@ static int report(Session &session, const std::string &model, const std::vector<
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return failure();
     errors.push_back(diagnostic.str());
-    return success(json); // with JSON they are only in the object
+    return success(json); // with JSON, errors are only in the object
   });
   FailureOr<OnnxReport> file = reportOnnx(model, weightOptions(plan), &session.context());
   llvm::json::Object object;
@@ -103,7 +103,7 @@ static int report(Session &session, const std::string &model, const std::vector<
                                          json ? nullptr : &llvm::outs());
   }
   std::vector<std::string> missing = succeeded(file) ? file->missing : std::vector<std::string>();
-  llvm::erase(errors, llvm::join(missing, "; ")); // they are listed item by item
+  llvm::erase(errors, llvm::join(missing, "; ")); // these are listed item by item
   if (succeeded(file))
     missing.insert(missing.end(), file->wrongTensors.begin(), file->wrongTensors.end());
   bool complete = errors.empty() && missing.empty() && !session.hasFailed();
@@ -126,7 +126,7 @@ static int report(Session &session, const std::string &model, const std::vector<
 int partita::tool::importMain(Arguments arguments) {
   std::string model, output;
   std::vector<std::string> dims;
-  Plan plan; // of which import takes what says which tensors are parameters
+  Plan plan; // for import: the options that decide which tensors are parameters
   bool wantsReport = false, json = false, warningsAsErrors = false;
   OptionSet options("import", "MODEL.onnx [--dim NAME=SIZE]... [-o MODEL.mlir]",
                     "Turns an ONNX file into a module of tx: static shapes, shape arithmetic "

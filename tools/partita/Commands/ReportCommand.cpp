@@ -1,6 +1,6 @@
 //===- ReportCommand.cpp - partita report -----------------------------------------------------===//
 //
-// A summary of a program and, with a log, of a run on one screen, or as one HTML page.
+// Summarizes a program and, with a log, a run on one screen or as one HTML page.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ static void printRun(const RunLog &run, StringRef unit) {
                     grouped(int64_t(cell(run.rows.back(), 0))));
   outs() << formatv("loss           {0:F4} -> {1:F4}\n", cell(run.rows.front(), 1),
                     cell(run.rows.back(), 1));
-  /// The column's numbers, in the order of the steps.
+  /// Returns the column's numbers, in the order of the steps.
   auto numbers = [&](StringRef column) {
     std::vector<double> result;
     for (std::optional<double> each : run.column(column))

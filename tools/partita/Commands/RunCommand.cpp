@@ -1,7 +1,7 @@
 //===- RunCommand.cpp - partita run -----------------------------------------------------------===//
 //
-// The compiled program has the options, the training loop and the messages; this command finds it and
-// execs it, or starts it once per rank.
+// The compiled program has the options, the training loop and the messages. This command finds it
+// and execs it, or starts it once per rank.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ int partita::tool::runMain(Arguments arguments) {
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
   options.passOn(rest,
                  "All other options are the program's own: 'partita run DIR --help' lists them.");
-  // If a program is given, its own --help is printed.
+  // If a program is given, print its own --help.
   bool wantsHelp = is_contained(arguments, "--help") && arguments.size() > 1;
   if (wantsHelp) {
     folder = arguments[arguments[0] == "--help" ? 1 : 0].str();

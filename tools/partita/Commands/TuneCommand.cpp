@@ -1,6 +1,6 @@
 //===- TuneCommand.cpp - partita tune ---------------------------------------------------------===//
 //
-// The program measures, on the GPU that it will run on; this command starts it.
+// Starts the program, which measures on the GPU that it will run on.
 //
 //===------------------------------------------------------------------------------------------------===//
 

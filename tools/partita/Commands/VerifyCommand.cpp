@@ -1,8 +1,8 @@
 //===- VerifyCommand.cpp - partita verify -----------------------------------------------------===//
 //
-// Compiles the model twice, for one rank and partitioned, and runs both in the interpreter, on virtual
-// ranks in double precision. With --against the partitioned program is one that a phase wrote, so that
-// changes which people or other tools made to it are compared with the model.
+// Compiles the model twice, for one rank and partitioned, and runs both in the interpreter, on
+// virtual ranks in double precision. With --against, the partitioned program is one that a phase
+// wrote, so that changes made to it by hand or by other tools are compared with the model.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -95,7 +95,8 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
   return options.parse(arguments);
 }
 
-/// The program that MODEL is compared with: what `--against` names, or a clone of the model.
+/// Returns the program to compare MODEL with: the one that `--against` names, or a clone of the
+/// model.
 static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyCommandOptions &o,
                                              ModuleOp model) {
   if (o.against.empty())
@@ -112,7 +113,7 @@ static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyComma
   return {};
 }
 
-/// Runs the phases from the module's own to `last`, by the plan as it is settled with the module's.
+/// Runs the phases from the module's own to `last`, with the plan as settled with the module's.
 static bool compileTo(Session &session, ModuleOp module, Plan &plan, StringRef last) {
   int first = nextPhase(module);
   if (first < 0 || !settlePlan(session, module, first, plan))

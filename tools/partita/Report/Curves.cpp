@@ -1,4 +1,4 @@
-//===- Curves.cpp - numbers over the steps of a run, as SVG -----------------------------------===//
+//===- Curves.cpp - draws values over a run's steps, as SVG -----------------------------------===//
 
 #include "tools/partita/Report/Curves.h"
 #include "runtime/include/partita_rt/scale_text.h"
@@ -14,10 +14,11 @@ namespace {
 
 constexpr int kWidth = 960, kHeight = 300, kLeft = 84, kRight = 34, kTop = 14, kBottom = 54;
 constexpr int kAreaWidth = kWidth - kLeft - kRight, kAreaHeight = kHeight - kTop - kBottom;
-/// Points of a curve are drawn one by one up to here; finer would be finer than the screen.
+/// Max number of points per curve; more would be finer than the screen.
 constexpr size_t kMostPoints = 1200;
 
-/// 1, 2 or 5 times a power of ten: about `parts` of it are the range.
+/// Returns a tick distance that divides the range into about `parts`: 1, 2 or 5 times a power of
+/// ten.
 double tickOf(double range, int parts) {
   double raw = std::max(range, 1e-300) / parts, power = std::pow(10, std::floor(std::log10(raw)));
   for (double factor : {1.0, 2.0, 5.0})
@@ -26,14 +27,14 @@ double tickOf(double range, int parts) {
   return 10 * power;
 }
 
-/// `digits` of them identify a float at nine.
+/// Formats a number with `digits` digits; nine identify a float.
 std::string numberText(double value, int digits = 9) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.*g", digits, value);
   return text;
 }
 
-/// 2 with the exponent raised.
+/// Formats a power of 2 with a raised exponent.
 std::string powerText(int exponent) {
   static constexpr const char *kRaised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
                                             "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
@@ -57,7 +58,7 @@ public:
       }
     if (right == left)
       right = left + 1;
-    double alone = doubling ? 1 : high != 0 ? 0.5 * std::abs(high) : 0.5; // of one value
+    double alone = doubling ? 1 : high != 0 ? 0.5 * std::abs(high) : 0.5; // for a single value
     double pad = high > low ? 0.05 * (high - low) : alone;
     low -= pad, high += pad;
   }
@@ -98,10 +99,10 @@ private:
     double tick = doubling ? std::max(1.0, std::ceil((high - low) / 6)) : tickOf(high - low, 6);
     double at = std::ceil(low / tick) * tick;
     bool asPowers = high >= 20 || low < -6; // the axis has no room for all their digits
-    // As many digits as tell two ticks apart.
+    // Use enough digits to distinguish two ticks.
     double most = std::max(std::abs(low), std::abs(high));
     int digits = std::clamp(1 + int(std::ceil(std::log10(most / tick))), 6, 9);
-    // Counted: of numbers that hardly differ a tick may be less than what they are exact to.
+    // Count iterations: if the values hardly differ, a tick may be below their precision.
     for (int i = 0; i < 32 && at <= high; ++i, at += tick) {
       double line = y(doubling ? std::exp2(at) : at);
       os << formatv("<line x1=\"{0}\" y1=\"{2:f1}\" x2=\"{1}\" y2=\"{2:f1}\" stroke=\"#ddd\"/>",
@@ -122,7 +123,7 @@ private:
     text(kLeft + kAreaWidth, kTop + kAreaHeight + 34, "end", "step");
   }
 
-  /// Those that are drawn: of each column the least and the largest, in their order, and both ends.
+  /// Returns the points to draw: each column's min and max, in their order, and both ends.
   std::vector<std::pair<double, double>> shown(const Curve &curve) const {
     if (curve.points.size() <= kMostPoints)
       return curve.points;

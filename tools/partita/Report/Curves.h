@@ -1,4 +1,4 @@
-//===- Curves.h - numbers over the steps of a run, as SVG ---------------------------*- C++ -*-===//
+//===- Curves.h - draws values over a run's steps, as SVG ---------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_CURVES_H
 #define PARTITA_TOOLS_CURVES_H
@@ -17,12 +17,12 @@ struct Curve {
 };
 
 /// Draws the curves into one area with axes, a legend and their data as attributes (the page's
-/// script shows the point under the mouse). Of very many points a column shows the least and the
-/// largest. `doubling`: the axis of values is logarithmic, of powers of two. Curves without points
-/// are left out; without any nothing is drawn, and false returned.
+/// script shows the point under the mouse). If there are too many points, each column shows the min
+/// and the max. `doubling`: the value axis is logarithmic, with powers of two. Curves without
+/// points are left out; returns false, without drawing, if none remain.
 bool drawCurves(llvm::raw_ostream &os, llvm::ArrayRef<Curve> curves, bool doubling = false);
 
-/// Shares of a whole as one bar, with a legend: (name, color, share's size).
+/// A share of a total, drawn in one bar with a legend: name, color, size.
 struct Share {
   std::string name, color;
   double size;

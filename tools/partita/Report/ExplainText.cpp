@@ -1,4 +1,4 @@
-//===- ExplainText.cpp - why ranks communicate, for a reader ----------------------------------===//
+//===- ExplainText.cpp - prints why ranks communicate -----------------------------------------===//
 
 #include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Program.h"
@@ -91,15 +91,15 @@ void partita::tool::printCensus(raw_ostream &os, const Census &census) {
 //===----------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Collectives that are reported as one.
+/// Collectives that are reported on one line.
 struct Told {
   Collective first;
   int64_t calls = 0, bytes = 0, tensors = 0, others = 0;
 };
 } // namespace
 
-/// What of the collectives of a place is one line: the same node's of all micro-batches; of the
-/// gradients' buckets those over one axis for one seed.
+/// Merges collectives of a place into lines: the same node's in all micro-batches; gradient buckets
+/// with the same axis and seed.
 static std::vector<Told> merge(ArrayRef<const Collective *> collectives, bool all) {
   MapVector<StringRef, Told> merged;
   std::vector<std::string> keys; // owned
@@ -138,7 +138,7 @@ static void print(raw_ostream &os, const Told &told) {
   os << '\n' << "              " << printable(c.why()) << '\n';
   if (!c.role)
     return;
-  if (!c.letter.empty()) // else the plan asked for it
+  if (!c.letter.empty()) // else the plan requested it
     os << "              split by " << printable(c.seedText()) << '\n';
   os << "              " << (c.isRequired() ? "cannot be removed: " : "removed ")
      << printable(c.removal()) << '\n';

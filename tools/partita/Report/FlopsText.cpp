@@ -1,4 +1,4 @@
-//===- FlopsText.cpp - what each layer computes, holds and communicates -----------------------===//
+//===- FlopsText.cpp - each layer's FLOPs, parameters and messages ----------------------------===//
 
 #include "tools/partita/Report/FlopsText.h"
 #include "dialects/Train/Train.h"
@@ -33,11 +33,11 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
     places[each.place] = each;
     order.push_back(each.place);
   }
-  for (int64_t place : census.inOrder()) // gradients' reductions, ...: nothing is computed there
+  for (int64_t place : census.inOrder()) // nothing is computed at gradients' reductions, ...
     if (places.try_emplace(place, LayerWork{place, {}, 0, 0}).second)
       order.push_back(place);
 
-  // What stands left of the last column is as wide as its widest.
+  // Every column but the last is as wide as its widest cell.
   std::vector<std::array<std::string, 6>> rows = {{"", "parameters", "FLOPs forward",
                                                    trains ? "backward" : "", "bytes forward",
                                                    trains ? "backward" : ""}};

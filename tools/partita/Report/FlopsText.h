@@ -1,4 +1,4 @@
-//===- FlopsText.h - what each layer computes, holds and communicates ---------------*- C++ -*-===//
+//===- FlopsText.h - each layer's FLOPs, parameters and messages --------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_FLOPS_TEXT_H
 #define PARTITA_TOOLS_FLOPS_TEXT_H
@@ -9,9 +9,9 @@
 
 namespace partita::tool {
 
-/// A table by layers, those that are alike as one: parameters, FLOPs of a step's forward and
-/// backward pass (all ranks together), and the bytes that a rank communicates in a step. Without a training
-/// step: of one forward pass. Ends with the sum and the formula.
+/// Prints a table by layers, equal ones as one: parameters, FLOPs of a step's forward and backward
+/// pass (all ranks together), and the bytes that a rank communicates in a step; without a training
+/// step, those of one forward pass. Ends with the sum and the formula.
 void printFlops(llvm::raw_ostream &os, llvm::ArrayRef<LayerWork> work,
                 llvm::ArrayRef<analysis::Collective> collectives, bool trains);
 

@@ -1,6 +1,6 @@
 //===- HtmlReport.cpp - a program and its run as one page -------------------------------------===//
 //
-// Names come from model files and command lines: whatever is not a number of ours goes through
+// Names come from model files and command lines: everything except our own numbers goes through
 // printHTMLEscaped. The page's policy forbids it to load anything.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -34,7 +34,7 @@ svg { max-width: 100%; height: auto; font: 12px sans-serif; }
   padding: 4px 8px; white-space: pre; display: none; }
 )";
 
-/// The point under the mouse: the curve's step that is nearest.
+/// Shows the point under the mouse: the curve's nearest step.
 static constexpr StringLiteral kScript = R"(
 'use strict';
 const under = document.getElementById('under');
@@ -89,7 +89,7 @@ public:
 
 private:
   void escaped(StringRef text) { printHTMLEscaped(json::fixUTF8(printable(text)), os); }
-  /// Text of several lines as it is.
+  /// Prints text of several lines verbatim.
   void preformatted(StringRef text) {
     os << "<pre>";
     printHTMLEscaped(json::fixUTF8(text.trim('\n')), os);
@@ -121,7 +121,7 @@ private:
     os << "</table>\n";
   }
 
-  /// A column over the steps: what is there and finite (`positive`: and has a logarithm).
+  /// Returns a column over the steps: its finite values (`positive`: also with a logarithm).
   Curve curveOf(StringRef column, StringRef name, StringRef color, bool positive = false) const {
     Curve curve{name.str(), color.str(), {}};
     for (auto [row, cell] : zip(run->rows, run->column(column)))
@@ -142,7 +142,7 @@ private:
       os << "<p>The loss was not scaled.</p>\n";
     section("rate", "Learning rate");
     drawCurves(os, {curveOf("learning_rate", "learning rate", "#2b8a3e")});
-    drawCurves(os, {curveOf("beta1", "beta1", "#7a3e9d")}); // of a schedule that sets it
+    drawCurves(os, {curveOf("beta1", "beta1", "#7a3e9d")}); // if the schedule sets it
     section("speed", "Speed");
     drawCurves(os,
                {curveOf("tokens_per_second", (unitOf(manifest) + " per second").str(), "#1f5fa8")});
@@ -221,7 +221,7 @@ private:
   void plan() {
     section("plan", "Plan");
     os << "<table>\n";
-    std::map<StringRef, StringRef> options; // by name; what nothing was said of is left out
+    std::map<StringRef, StringRef> options; // by name; options that were not given are left out
     if (const json::Object *plan = manifest.getObject("plan"))
       for (const auto &[name, value] : *plan)
         if (StringRef text = value.getAsString().value_or(""); !text.empty())

@@ -10,9 +10,9 @@
 
 namespace partita::tool {
 
-/// Writes one HTML page that needs nothing else, no network either: of the run (null: no log) its
-/// loss, learning rate, loss scale and time by kind of work; of the program memory over the step,
-/// work by layer, what is communicated (`collectives`, of the manifest), and the plan.
+/// Writes one self-contained HTML page, which needs no network: the run's loss, learning rate, loss
+/// scale and time by kind of work (null: no log); and the program's memory over the step, work by
+/// layer, communication (the manifest's `collectives`), and plan.
 void writeHtmlReport(llvm::raw_ostream &os, const llvm::json::Object &manifest,
                      std::vector<analysis::Collective> collectives, const RunLog *run);
 

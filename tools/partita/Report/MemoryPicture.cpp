@@ -17,15 +17,15 @@ using memory::Sums;
 
 namespace {
 
-/// The page, in pixels: the axes' area and what stands around it.
+/// The page in pixels: the axes' area and its margins.
 constexpr int kPageWidth = 1000, kPageHeight = 560, kPageLeft = 90, kPageTop = 64, kPageRight = 20,
               kPageBottom = 96;
 constexpr int kPageAreaWidth = kPageWidth - kPageLeft - kPageRight,
               kPageAreaHeight = kPageHeight - kPageTop - kPageBottom;
-/// More columns than this would be finer than the screen.
+/// Max columns; more would be finer than the screen.
 constexpr int64_t kColumns = 800;
 
-/// What the picture shows from op `begin` on.
+/// The values that the picture shows from op `begin` on.
 struct Column {
   int64_t begin;
   Sums sums;
@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  /// Each column is what lives at one op, so that kinds add up; a bucket's op is its fullest.
+  /// Samples memory at one op per column, so that kinds add up; a bucket shows its fullest op.
   void sample() {
     std::vector<Sums> live = ledger.live();
     int64_t width = (ledger.ops + kColumns - 1) / kColumns;
@@ -86,7 +86,7 @@ private:
     }
   }
 
-  /// From the whole stack down, so that each kind covers what is below it of the one above.
+  /// Draws the full stack first, so that each lower kind covers its part of the one above.
   void drawStack() {
     os << formatv("<g transform=\"translate({0} {1}) scale({2} {3})\">\n", kPageLeft,
                   kPageTop + kPageAreaHeight,
@@ -123,7 +123,7 @@ private:
     os << 'H' << ledger.ops << "V0Z\"/>\n";
   }
 
-  /// What the arena has beyond the peak is lost between buffers.
+  /// Draws the arena beyond the peak, which is lost to fragmentation.
   void drawArena() {
     int64_t bytes = held + ledger.arena;
     line(kPageLeft, y(bytes), kPageLeft + kPageAreaWidth, y(bytes),

@@ -8,10 +8,10 @@
 
 namespace partita::tool {
 
-/// Draws what a rank's memory holds at each op, stacked by kind, persistent memory below, with the
-/// peak marked. The outline of each kind and those below it is a path whose coordinates are numbers
-/// of ops and bytes; a transformation brings them onto the page. Of many ops one column shows
-/// several: the one among them at which most is alive.
+/// Draws a rank's memory at each op, stacked by kind, persistent memory at the bottom, with the
+/// peak marked. The outline of each kind and those below it is a path whose coordinates are op
+/// numbers and bytes; a transformation maps them to the page. If there are many ops, a column shows
+/// the one with the most memory alive among several.
 void drawMemory(llvm::raw_ostream &os, const memory::Ledger &ledger, llvm::StringRef title);
 
 } // namespace partita::tool

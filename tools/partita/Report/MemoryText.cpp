@@ -1,4 +1,4 @@
-//===- MemoryText.cpp - the ledger of memory, for a reader ------------------------------------===//
+//===- MemoryText.cpp - prints the memory ledger ----------------------------------------------===//
 
 #include "tools/partita/Report/MemoryText.h"
 #include "partita/Analysis/Collectives.h"
@@ -114,7 +114,7 @@ static void printHost(raw_ostream &os, const json::Object &memory) {
     printKinds(os, "pinned", *ledger);
 }
 
-/// The op at a function's peak, as its JSON has it.
+/// Describes the op at a function's peak, from its JSON.
 static std::string nodeText(const json::Object &function) {
   const json::Object *at = function.getObject("at");
   if (!at)

@@ -1,4 +1,4 @@
-//===- MemoryText.h - the ledger of memory, for a reader ----------------------------*- C++ -*-===//
+//===- MemoryText.h - prints the memory ledger --------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_MEMORY_TEXT_H
 #define PARTITA_TOOLS_MEMORY_TEXT_H
@@ -8,13 +8,13 @@
 
 namespace partita::tool {
 
-/// What persists and, where there is a ledger, what the arena holds by kind at the peak and at most,
-/// and where the peak is; `memory` is the manifest's entry.
+/// Prints persistent memory and, if there is a ledger, the arena's memory by kind, at the peak and
+/// at most, and the location of the peak; `memory` is the manifest's entry.
 void printMemorySummary(llvm::raw_ostream &os, const llvm::json::Object &memory,
                         const memory::Ledger *ledger);
 
-/// The same, then activations by layer and the largest that live at the peak. Layers that are alike
-/// are one line, and ten buffers are listed, unless `all` are asked for.
+/// Prints the summary, then activations by layer and the largest buffers alive at the peak. Unless
+/// `all`, equal layers share a line, and ten buffers are listed.
 void printMemory(llvm::raw_ostream &os, const llvm::json::Object &memory,
                  const memory::Ledger &ledger, bool all);
 

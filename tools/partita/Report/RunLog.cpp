@@ -18,7 +18,7 @@ std::vector<std::optional<double>> RunLog::column(StringRef name) const {
   return cells;
 }
 
-/// A comma in a quoted cell belongs to it.
+/// Splits a line into cells. A comma in a quoted cell belongs to the cell.
 static SmallVector<StringRef> cellsOf(StringRef line) {
   SmallVector<StringRef> cells;
   size_t begin = 0;
@@ -34,8 +34,8 @@ static SmallVector<StringRef> cellsOf(StringRef line) {
   return cells;
 }
 
-/// A line's numbers (of the one column of names, nothing); false where it is no line of a log.
-/// Step, loss, rate and speed are always there.
+/// Reads a line's numbers (nothing for the one column of names); returns false if it is not a line
+/// of a log. Step, loss, rate and speed are always present.
 static bool readLine(StringRef line, ArrayRef<std::string> columns,
                      std::vector<std::optional<double>> &row) {
   SmallVector<StringRef> cells = cellsOf(line);
@@ -80,7 +80,7 @@ std::string RunLog::read(StringRef path) {
 StringRef partita::tool::unitOf(const json::Object &manifest) {
   const json::Array *inputs = manifest.getArray("inputs");
   if (!inputs)
-    return "tokens"; // a manifest that does not say
+    return "tokens"; // older manifests lack the unit
   return any_of(*inputs,
                 [](const json::Value &value) {
                   const json::Object *input = value.getAsObject();

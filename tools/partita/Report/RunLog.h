@@ -11,21 +11,21 @@
 
 namespace partita::tool {
 
-/// What 'partita run --log FILE.csv' wrote: a header line, a line per step, numbers or nothing in
-/// the cells. Columns are known by their names; older logs lack the later ones.
+/// The output of 'partita run --log FILE.csv': a header line, then a line per step with numbers or
+/// empty cells. Columns are identified by name; older logs lack the later ones.
 struct RunLog {
   std::vector<std::string> columns;
-  std::vector<std::vector<std::optional<double>>> rows; ///< as many cells as columns
+  std::vector<std::vector<std::optional<double>>> rows; ///< one cell per column
 
-  /// One column's cells, in the order of the steps; empty where the log has no such column.
+  /// Returns one column's cells, in the order of the steps; empty if the log lacks the column.
   std::vector<std::optional<double>> column(llvm::StringRef name) const;
 
-  /// Reads a file; returns what is wrong with it, or nothing.
+  /// Reads a file; returns the problem, or "".
   std::string read(llvm::StringRef path);
 };
 
-/// What the log's tokens_per_second counts, as the run does: "tokens", or "samples" of a program
-/// that reads no sequence of tokens.
+/// Returns the unit of the log's tokens_per_second: "tokens", or "samples" for a program that reads
+/// no sequence of tokens.
 llvm::StringRef unitOf(const llvm::json::Object &manifest);
 
 } // namespace partita::tool

@@ -17,7 +17,7 @@ constexpr int kPageWidth = 1000, kPageLeft = 90, kPageRight = 20, kPageTop = 64,
 constexpr int kRowHeight = 26, kRowGap = 4;
 constexpr int kPageAreaWidth = kPageWidth - kPageLeft - kPageRight;
 
-/// By the kind of slot.
+/// The appearance of a kind of slot.
 struct Look {
   StringLiteral title, color;
 };

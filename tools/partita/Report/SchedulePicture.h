@@ -8,7 +8,7 @@
 
 namespace partita::tool {
 
-/// Draws a row for each stage, and in it each slot from its begin to its end, by the clock of op costs. A slot's element
+/// Draws a row per stage with its slots from begin to end, on a clock of op costs. A slot's element
 /// has its name, begin and end as data.
 void drawSchedule(llvm::raw_ostream &os, const Timeline &timeline, llvm::StringRef title);
 

@@ -1,4 +1,4 @@
-//===- StagesText.cpp - pipeline stages, for a reader ---------------------------------------------===//
+//===- StagesText.cpp - prints pipeline stages ----------------------------------------------------===//
 
 #include "tools/partita/Report/StagesText.h"
 #include "dialects/Train/Train.h"
@@ -14,7 +14,8 @@ using namespace partita::tool;
 using stages::Slot;
 using train::LayerAttr;
 
-/// Columns are as wide as their widest cell; the first ones are texts, the others numbers.
+/// Prints a table. Columns are as wide as their widest cell; the first ones contain text, the
+/// others numbers.
 static void printTable(raw_ostream &os, ArrayRef<std::vector<std::string>> rows, size_t texts) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const std::vector<std::string> &row : rows)
@@ -38,11 +39,11 @@ static void printTable(raw_ostream &os, ArrayRef<std::vector<std::string>> rows,
 //===----------------------------------------------------------------------------------------------===//
 
 namespace {
-/// A stage, and what its layers add up to.
+/// A stage, and the totals of its layers.
 struct Share {
   int64_t number = 0, layers = 0, parameters = 0;
   double flops = 0;
-  std::string text; ///< which layers
+  std::string text; ///< its layers
 };
 } // namespace
 
@@ -78,7 +79,8 @@ std::string partita::tool::layersOf(const json::Object &stage) {
   return (all == 1 ? "layer " : "layers ") + result;
 }
 
-/// The stage of each layer; what stands in front of them and behind them is where the first and the last one are.
+/// Maps each layer to its stage; work before the first layer and after the last goes to the stages
+/// of those layers.
 static std::map<int64_t, size_t> stagesOfLayers(const json::Array &stages) {
   std::map<int64_t, size_t> result;
   for (auto [number, value] : enumerate(stages))
@@ -122,7 +124,7 @@ static const Share &slowestOf(ArrayRef<Share> shares) {
                            [](const Share &a, const Share &b) { return a.flops < b.flops; });
 }
 
-/// How many equal shares of the FLOPs the slowest stage has.
+/// Returns the slowest stage's FLOPs relative to an equal share.
 static double sharesOfSlowest(ArrayRef<Share> shares) {
   double all = 0;
   for (const Share &share : shares)
@@ -139,7 +141,8 @@ static std::string shareText(ArrayRef<Share> shares) {
                  slowestOf(shares).number, sharesOfSlowest(shares));
 }
 
-/// That, of cuts that balance FLOPs, and what keeps the slowest stage from an equal share.
+/// Returns shareText for cuts that balance FLOPs, and why the slowest stage has more than an equal
+/// share.
 static std::string limitText(ArrayRef<Share> shares, const json::Object *limited) {
   const Share &slowest = slowestOf(shares);
   std::string text = shareText(shares);
@@ -165,7 +168,7 @@ static std::string limitText(ArrayRef<Share> shares, const json::Object *limited
 
 static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chunks,
                            const json::Object *limited) {
-  if (chunks > 1 && assign == "auto") // which makes the slowest chunk fast, not the slowest stage
+  if (chunks > 1 && assign == "auto") // this minimizes the slowest chunk, not the slowest stage
     return formatv(
         "Cut by auto into {0} chunks per stage, the slowest of them as fast as possible; stage {1} computes most",
         chunks, slowestOf(shares).number);
@@ -181,7 +184,7 @@ static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chun
   return "Cut by auto: " + limitText(shares, nullptr);
 }
 
-/// By the stages at both ends, what the first one sends of a micro-batch, in bytes.
+/// Returns the bytes that one stage sends another per micro-batch, keyed by the two stages.
 static std::map<std::pair<int64_t, int64_t>, int64_t> sentBetween(const json::Object &manifest,
                                                                   StringRef function) {
   std::map<std::pair<int64_t, int64_t>, int64_t> sent;
@@ -247,7 +250,7 @@ void partita::tool::printStageMemory(raw_ostream &os, const json::Object &manife
   }
   if (rows.size() == 1)
     return;
-  for (size_t column = rows.front().size() - 1; column > 0; --column) // what this target has not
+  for (size_t column = rows.front().size() - 1; column > 0; --column) // lacking on this target
     if (all_of(ArrayRef(rows).drop_front(), [&](const auto &row) { return row[column] == "0"; }))
       for (std::vector<std::string> &row : rows)
         row.erase(row.begin() + static_cast<ptrdiff_t>(column));
@@ -261,8 +264,8 @@ void partita::tool::printStageMemory(raw_ostream &os, const json::Object &manife
 
 namespace {
 
-/// A row of text for each stage, columns being moments: a slot begins in the same column on all stages if it does at
-/// the same time. Time is stretched where a slot would have no room for its name.
+/// Rows of text, one per stage, whose columns are moments: slots that begin at the same time begin
+/// in the same column on all stages. Time is stretched if a slot is too short for its name.
 class Rows {
 public:
   explicit Rows(const Timeline &timeline) : timeline(timeline) {
@@ -279,7 +282,7 @@ public:
     }
   }
 
-  /// At most `most` columns from `begin` on, without a name being torn.
+  /// Returns the end of at most `most` columns from `begin` on, without splitting a name.
   size_t endOf(size_t begin, size_t most) const {
     if (begin + most >= width)
       return width;
@@ -301,7 +304,7 @@ private:
   }
 
   void placeMoments() {
-    /// Of each moment the slots that end then: their begin, and the columns that they need.
+    /// The slots that end at each moment: their begin, and the columns that they need.
     std::map<double, std::vector<std::pair<double, size_t>>> ends;
     double forward = 0;
     size_t longest = 0;

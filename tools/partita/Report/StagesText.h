@@ -1,4 +1,4 @@
-//===- StagesText.h - pipeline stages, for a reader ---------------------------------*- C++ -*-===//
+//===- StagesText.h - prints pipeline stages ----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_STAGES_TEXT_H
 #define PARTITA_TOOLS_STAGES_TEXT_H
@@ -10,7 +10,8 @@
 
 namespace partita::tool {
 
-/// "layers 0 to 1 and 4 to 5": those of a stage's chunks, of an entry of the manifest's "stages".
+/// Returns the layers of a stage's chunks, "layers 0 to 1 and 4 to 5", for an entry of the
+/// manifest's "stages".
 std::string layersOf(const llvm::json::Object &stage);
 
 /// The layers of each chunk of this stage, from the manifest; none for a program without stages.
@@ -20,12 +21,13 @@ std::vector<analysis::LayerRange> layerRangesOf(const llvm::json::Object &manife
 /// boundary per micro-batch. `assign` is --stages.
 void printStages(llvm::raw_ostream &os, const llvm::json::Object &manifest, llvm::StringRef assign);
 
-/// What each stage's ranks need: persistent memory, arena and so on; nothing before it is planned.
+/// Prints the memory of each stage's ranks: persistent memory, arena and so on; nothing before it
+/// is planned.
 void printStageMemory(llvm::raw_ostream &os, const llvm::json::Object &manifest);
 
-/// The schedule as a row of slots for each stage, one above the other by the clock, what each stage waits, and the
-/// bubble. Rows that are too long for a terminal go on below; of very long ones the middle is left out, unless `all`
-/// is asked for.
+/// Prints the schedule as a row of slots per stage, aligned by the clock, with each stage's waits
+/// and the bubble. Rows that are too long for a terminal continue below; the middle of very long
+/// ones is left out, unless `all`.
 void printTimeline(llvm::raw_ostream &os, const Timeline &timeline, bool all);
 
 } // namespace partita::tool

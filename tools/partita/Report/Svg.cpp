@@ -1,4 +1,4 @@
-//===- Svg.cpp - what pictures are drawn of -------------------------------------------------------===//
+//===- Svg.cpp - elements of pictures -------------------------------------------------------------===//
 
 #include "tools/partita/Report/Svg.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,8 +15,8 @@ SvgPage::SvgPage(raw_ostream &os, int width, int height) : os(os) {
      << formatv("<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n", width, height);
 }
 
-/// One line of the page. XML has no way to write most control characters and the code points
-/// U+FFFE and U+FFFF, nor bytes that are no UTF-8.
+/// Escapes one line of the page. XML cannot represent most control characters, the code points
+/// U+FFFE and U+FFFF, or invalid UTF-8.
 static std::string printableUtf8(StringRef words) {
   constexpr size_t most = 150;
   std::string result = json::fixUTF8(words.take_front(most));

@@ -1,4 +1,4 @@
-//===- Svg.h - what pictures are drawn of -------------------------------------------*- C++ -*-===//
+//===- Svg.h - elements of pictures -------------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_SVG_H
 #define PARTITA_TOOLS_SVG_H
@@ -8,7 +8,7 @@
 
 namespace partita::tool {
 
-/// A white page in pixels, whose elements are written as they come.
+/// A white page in pixels; elements are written in the order of calls.
 class SvgPage {
 public:
   SvgPage(llvm::raw_ostream &os, int width, int height);
@@ -16,7 +16,7 @@ public:
   SvgPage(const SvgPage &) = delete;
   SvgPage &operator=(const SvgPage &) = delete;
 
-  /// `anchor`: start, middle or end; `more`: further attributes, with a space in front.
+  /// `anchor`: start, middle or end; `more`: further attributes, preceded by a space.
   void text(double x, double y, llvm::StringRef anchor, llvm::StringRef words, llvm::StringRef more = "");
   void line(double x0, double y0, double x1, double y1, llvm::StringRef style);
 

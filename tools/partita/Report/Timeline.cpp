@@ -1,4 +1,4 @@
-//===- Timeline.cpp - when each stage of a pipeline runs what -------------------------------------===//
+//===- Timeline.cpp - when each stage of a pipeline runs each slot --------------------------------===//
 
 #include "tools/partita/Report/Timeline.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,7 +14,7 @@ using stages::Schedule;
 using stages::Slot;
 using stages::SlotCosts;
 
-/// More slots than this make no picture; only an edited manifest has them.
+/// Max number of slots in a picture; only edited manifests have more.
 static constexpr int64_t kMostSlots = 1 << 22;
 
 double Timeline::end(int stage, size_t slot) const {
@@ -26,7 +26,7 @@ int Timeline::slowest() const {
   return static_cast<int>(max_element(report.work) - report.work.begin());
 }
 
-/// Writes the slots of all runs. False where an entry is none.
+/// Appends the slots of all runs. Returns false if an entry is malformed.
 static bool readRuns(const json::Array &runs, std::vector<Slot> &slots) {
   for (const json::Value &value : runs) {
     const json::Object *run = value.getAsObject();
@@ -51,7 +51,7 @@ static bool readRuns(const json::Array &runs, std::vector<Slot> &slots) {
   return true;
 }
 
-/// A pass without ops takes a moment too, or it would not be seen.
+/// Reads costs. A pass without ops costs 1, or it would be invisible.
 static std::vector<SlotCosts> readCosts(const json::Object *costs, int chunks) {
   auto cost = [&](StringRef kind, int chunk) {
     const json::Array *list = costs ? costs->getArray(kind) : nullptr;
@@ -71,7 +71,7 @@ static int64_t numberOf(const json::Object *byKind, StringRef kind, size_t chunk
   return list && chunk < list->size() ? (*list)[chunk].getAsInteger().value_or(0) : 0;
 }
 
-/// Those that `noted` has, at the last slots of their passes.
+/// Returns the reductions listed in `noted`, at the last slots of their passes.
 static std::vector<Timeline::Reduction> reductionsOf(const json::Object &noted, ArrayRef<Slot> slots) {
   std::map<std::pair<PassKind, int>, size_t> last;
   for (auto [number, slot] : enumerate(slots))

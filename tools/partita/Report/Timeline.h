@@ -1,4 +1,4 @@
-//===- Timeline.h - when each stage of a pipeline runs what -------------------------*- C++ -*-===//
+//===- Timeline.h - when each stage of a pipeline runs each slot --------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_TIMELINE_H
 #define PARTITA_TOOLS_TIMELINE_H
@@ -8,26 +8,26 @@
 
 namespace partita::tool {
 
-/// The schedule of a program's stages, as the manifest has it, run on a clock of op costs.
+/// The schedule of a program's stages, from the manifest, simulated on a clock of op costs.
 struct Timeline {
   stages::Schedule schedule;
-  std::vector<std::vector<stages::SlotCosts>> costs; ///< of each stage each chunk's
+  std::vector<std::vector<stages::SlotCosts>> costs; ///< per stage, each chunk's
   stages::ScheduleReport report;
-  /// What a pass begins to reduce in its last slot.
+  /// The reductions that a pass starts in its last slot.
   struct Reduction {
-    size_t slot = 0;   ///< of the stage
+    size_t slot = 0;   ///< number in the stage
     int64_t bytes = 0;
-    double beside = 0; ///< of the pass's cost, the part that comes behind the first start
+    double beside = 0; ///< fraction of the pass's cost that comes after the first start
   };
-  std::vector<std::vector<Reduction>> reductions; ///< of each stage, in the order of the slots
+  std::vector<std::vector<Reduction>> reductions; ///< per stage, in the order of slots
 
   double begin(int stage, size_t slot) const { return report.begins[stage][slot]; }
   double end(int stage, size_t slot) const;
-  /// The stage whose own work takes longest.
+  /// Returns the stage with the most work of its own.
   int slowest() const;
 
-  /// Of the manifest's entry "stages"; nothing where they have no schedule: a program for inference, or one whose
-  /// entries are not such that it can run, with `problem` set.
+  /// Reads the manifest's entry "stages". Returns nothing if they have no schedule (a program for
+  /// inference) or, with `problem` set, if the schedule cannot run.
   static std::optional<Timeline> of(const llvm::json::Array &stages, std::string &problem);
 
   /// {"time", "bubble_share", "stages": [{"stage", "work", "waits", "in_flight", "slots": [{"slot", "begin", "end"}],

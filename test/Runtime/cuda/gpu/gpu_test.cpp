@@ -1,4 +1,4 @@
-// A rank's GPU (runtime/cuda/gpu/gpu.h): calls, and inputs that are written ahead.
+// A rank's GPU (runtime/cuda/gpu/gpu.h): calls, and inputs written ahead.
 
 #include "cuda/gpu/gpu.h"
 
@@ -18,7 +18,7 @@ const Input kInputs[] = {{"x", InputRole::Data, DType::Float32, {4}, {4}, {}, 0}
 
 std::string trace;
 
-/// What the input is.
+/// Copies the input to persistent memory.
 void step(Rank &rank) {
   cudaStream_t stream = rank.device->stream.handle;
   checkCuda(
@@ -61,7 +61,7 @@ TEST(Gpu, TheHostWorksWhileTheGpuDoes) {
   }
 }
 
-/// The next call's inputs, written while this one has not even begun to read its own.
+/// The next call's inputs are written before this call has started to read its own.
 TEST(Gpu, InputsAreSentAhead) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     simulated::setSeed(seed);
@@ -79,7 +79,7 @@ TEST(Gpu, InputsAreSentAhead) {
 
 __global__ void halve(float *x) { x[threadIdx.x] /= 2; }
 
-/// Two kernels, of which one is launched twice.
+/// Two kernels, one of them launched twice.
 void threeLaunches(Rank &rank) {
   const Stream &stream = rank.device->stream;
   auto *x = static_cast<float *>(static_cast<void *>(rank.persistentBase));
@@ -88,7 +88,8 @@ void threeLaunches(Rank &rank) {
   Timed product(stream, "a product", nullptr, 2e6);
 }
 
-/// The kernels of the step that is asked for, in a table, once; the other steps are graphs as ever.
+/// The kernels of the requested step are listed in a table, once; the other steps are graphs as
+/// usual.
 TEST(Gpu, KernelsOfAStepAreTimed) {
   setenv("PARTITA_RT_KERNEL_TIMES", "3", 1);
   OneGpu one;

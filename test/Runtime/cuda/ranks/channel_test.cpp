@@ -1,5 +1,5 @@
 // Messages between stages over the simulated NCCL: a pipeline of three stages and two data-parallel
-// ranks has the bits of one rank, whatever order streams run in, in calls and in graphs.
+// ranks has the bits of one rank, whatever the order of streams, in calls and in graphs.
 
 #include "common/mesh/census.h"
 #include "gpu_rank.h"
@@ -34,9 +34,9 @@ float input(int shard, int64_t m, int64_t i) {
   return float((i * 104729 + m * 7 + shard) % 9973) * 3.1f;
 }
 
-/// The sum of a stage's cotangents over micro-batches and ranks, one after another: a layer adds its
-/// weight, the cotangent of the last output is the output, and on its way back takes the weights as
-/// well.
+/// Returns the sum of a stage's cotangents over micro-batches and ranks, in order. A layer adds its
+/// weight; the cotangent of the last output is the output, and adds the weights on its way back,
+/// too.
 std::vector<float> expectedSum(int stage) {
   std::vector<float> sum(static_cast<size_t>(kAll));
   for (int64_t i = 0; i < kAll; ++i) {
@@ -55,7 +55,7 @@ std::vector<float> expectedSum(int stage) {
   return sum;
 }
 
-/// A rank's step, "one forward, one backward".
+/// A rank's step in the schedule "one forward, one backward".
 class Step {
 public:
   explicit Step(GpuRank &gpu)
@@ -202,7 +202,7 @@ TEST(NcclChannel, APipelineHasTheBitsOfOneRank) {
     EXPECT_EQ(each.code, 0) << each.text;
 }
 
-//===-- What goes wrong ---------------------------------------------------------------------===//
+//===-- Failures ----------------------------------------------------------------------------===//
 
 const Axis kPair[] = {{"pp", 2}};
 const Channel kOnward[] = {{"onward", 0, 1}};
@@ -221,7 +221,7 @@ std::vector<Ended> runPair(const std::function<void(GpuRank &, float *data)> &bo
   });
 }
 
-/// "rank 1 of stage 1 (host ..., process ...)".
+/// Returns "rank 1 of stage 1 (host ..., process ...)".
 std::string nameOfStage(const Ended &rank, int number) {
   std::string name = nameOf(rank, number), place = "rank " + std::to_string(number);
   return place + " of stage " + std::to_string(number) + name.substr(place.size());
@@ -239,7 +239,7 @@ TEST(NcclChannel, EndsThatDisagreeAreSaidByTheSimulation) {
   expectNonsense(all, "send of 40 elements");
 }
 
-/// Of equal sizes: after the first step the ends are compared.
+/// Messages of equal sizes: the ends are compared after the first step.
 TEST(NcclChannel, AnotherMicroBatchIsFoundAfterTheFirstStep) {
   auto all = runPair([](GpuRank &gpu, float *data) {
     processes::HostGroup world(gpu.rendezvous);

@@ -1,4 +1,4 @@
-// Ranks with simulated GPUs and communicators, for tests of what they do together.
+// Ranks with simulated GPUs and communicators, for tests of several ranks.
 
 #ifndef PARTITA_TEST_CUDA_GPU_RANK_H
 #define PARTITA_TEST_CUDA_GPU_RANK_H
@@ -76,7 +76,7 @@ inline std::vector<Ended> runGpus(int port, const std::function<void(GpuRank &)>
   });
 }
 
-/// What `body` throws fails the rendezvous, as an error of a rank does.
+/// Runs `body`; an exception fails the rendezvous, like a rank's error.
 inline void failOnError(GpuRank &gpu, const std::function<void()> &body) {
   try {
     body();
@@ -85,7 +85,7 @@ inline void failOnError(GpuRank &gpu, const std::function<void()> &body) {
   }
 }
 
-/// Two ranks ended because the simulated NCCL saw them differ: rank 0 was at `call`.
+/// Expects that two ranks ended because the simulated NCCL saw them differ: rank 0 was at `call`.
 inline void expectNonsense(const std::vector<Ended> &all, const std::string &call) {
   std::string text = textOf(all);
   EXPECT_NE(text.find("NCCL would hang or compute nonsense: rank 0 is at " + call),

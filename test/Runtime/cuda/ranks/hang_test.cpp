@@ -1,4 +1,4 @@
-// Collectives that do not end, and ranks that die in them: one message, on all ranks' behalf.
+// Hanging collectives, and ranks that die in them: one message for all ranks.
 
 #include "gpu_rank.h"
 
@@ -7,7 +7,7 @@
 namespace partita_rt::cuda {
 namespace {
 
-/// Of ranks of which one may wait in vain, for a second.
+/// Ranks that may wait in vain, for one second.
 class Timeouts : public testing::Test {
 protected:
   Timeouts() { setenv("PARTITA_RT_TIMEOUT", "1", 1); }
@@ -46,8 +46,8 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
   EXPECT_EQ(all[1].code, 1);
 }
 
-/// Three calls, each a launch of what `body` does; before each, `between`. A call is a step, or all
-/// are of step 1, as batches of an evaluation are.
+/// Runs three calls, each a launch of `body`, and `between` before each. Each call is a step, or
+/// all belong to step 1, like batches of an evaluation.
 void runCalls(GpuRank &gpu, const std::function<void()> &body,
               const std::function<void(int call)> &between, bool areSteps = true) {
   DeviceMemory control(sizeof(Control), "control");
@@ -67,7 +67,7 @@ void runCalls(GpuRank &gpu, const std::function<void()> &body,
   cudaGraphExecDestroy(graph);
 }
 
-/// Two ranks, of which rank 1 does not come to the third call; each has a collective for `why`.
+/// Runs two ranks, of which rank 1 never makes the third call; each has a collective for `why`.
 std::vector<Ended> thirdCallAlone(const char *why, bool areSteps) {
   return runGpus(freePort(), [&](GpuRank &gpu) {
     float *data = deviceFloats(10);
@@ -88,7 +88,7 @@ TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
                      nameOf(all[1], 1) + " has not begun it: its last is step 2");
 }
 
-/// Each batch of an evaluation has the same collectives, in the same step.
+/// Every batch of an evaluation has the same collectives, in the same step.
 TEST_F(Timeouts, ACollectiveOfAnEvaluationIsNamed) {
   auto all = thirdCallAlone("loss", false);
   expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for loss over axis dp in "
@@ -117,7 +117,7 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
         [](int) {});
   });
   std::string text = textOf(all);
-  // Rank 1 sees its own step alone; rank 0 may be the first to notice.
+  // Rank 1 knows only its own step; rank 0 may be the first to notice.
   EXPECT_TRUE(text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
                         "dp in step 2 is not complete 1 s after it was begun; " +
                         nameOf(all[1], 1) +
@@ -129,7 +129,7 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
   EXPECT_EQ(all[1].code, 1);
 }
 
-/// Without a collective: the step.
+/// Without a collective, the step is named.
 TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
   auto all = runGpus(freePort(), [](GpuRank &gpu) {
     static int number;

@@ -1,5 +1,5 @@
-// Collectives over the simulated NCCL: the bits of the CPU's between threads, for all kinds, types,
-// blocks and paddings, whatever order streams run in, in calls and in graphs.
+// Collectives over the simulated NCCL have the bits of the CPU's between threads, for all kinds,
+// types, blocks and paddings, whatever the order of streams, in calls and in graphs.
 
 #include "common/mesh/launch.h"
 #include "gpu_rank.h"
@@ -12,9 +12,9 @@ namespace {
 
 using Bytes = std::vector<char>;
 
-/// Arrays that collectives work on, each filled anew from a constant one on every run, and what is
-/// in them at the end. On a GPU filling is work of the compute stream, so that a collective that
-/// begins too early, or work that does not wait for it, shows.
+/// Arrays that collectives work on, refilled from constants on every run, and their final contents.
+/// On a GPU the fill is work of the compute stream, which exposes a collective that starts too
+/// early, or work that does not wait for it.
 class HostArrays {
 public:
   template <typename T> T *next(const std::vector<T> &values) {
@@ -30,7 +30,7 @@ public:
   std::deque<Bytes> arrays;
 };
 
-/// All in one allocation, with gaps that must stay as they are.
+/// The arrays in one allocation, with gaps that must not change.
 class DeviceArrays {
 public:
   explicit DeviceArrays(const Stream &stream)
@@ -58,7 +58,7 @@ public:
             int64_t whole) {
     cuda::takeShard(stream, {group.rank(), group.size()}, from, to, count, blocks, whole);
   }
-  /// What is in them when all work is complete; the next run begins.
+  /// Returns their contents when all work is complete; the next run begins.
   std::deque<Bytes> read() {
     checkCuda(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
     Bytes memory(kBytes, 0);
@@ -91,7 +91,7 @@ private:
   size_t cursor = 0;
 };
 
-/// Values whose sums depend on the order and on where they are rounded.
+/// Returns values whose sums depend on the order and on where they are rounded.
 template <typename T> std::vector<T> values(const Rank &rank, int64_t n) {
   std::vector<T> result;
   for (int64_t i = 0; i < n; ++i)
@@ -100,7 +100,7 @@ template <typename T> std::vector<T> values(const Rank &rank, int64_t n) {
   return result;
 }
 
-/// The last row of an axis's name; its own where there is no other.
+/// Returns the last row with an axis's name; the axis's own if there is no other.
 Communicator &gathersOf(const Rank &rank, int axis) {
   int row = axis;
   for (int other = 0; other < int(rank.program->groups.size()); ++other)
@@ -131,15 +131,15 @@ template <typename T, typename Arrays> void exercise(Rank &rank, int axis, Array
           group, {{whole, part, n}, {place, place + group.rank() * n, n}}, "scatter");
       T *own = some(n), *all = empty(n * size), *gathered = empty(n * size);
       Pending gather = allGatherStart(gathers, {{own, all, n}}, "gather");
-      wait(gather); // ahead of what began before it
+      wait(gather); // before what started earlier
       wait(scatter);
       allGather(gathers, {{part, gathered, n}, {place + group.rank() * n, place, n}}, "gather");
     }
   }
 }
 
-/// Parts of several blocks, few and many, alone and beside another one; of wholes that do not
-/// divide, with a guard behind them.
+/// Shards of several blocks, few and many, alone and beside another one; shards of full tensors
+/// that do not divide evenly, followed by a guard.
 template <typename T, typename Arrays> void exerciseParts(Rank &rank, int axis, Arrays &arrays) {
   Communicator &group = rank.group(axis);
   int64_t size = group.size();
@@ -191,12 +191,12 @@ std::vector<int64_t> countsOf(const Rank &rank) {
 
 constexpr Axis kThree[] = {{"dp", 3}}, kFour[] = {{"dp", 2}, {"tp", 2}},
                kLonely[] = {{"dp", 2}, {"tp", 1}};
-/// With a second communicator of one axis each.
+/// Groups with a second communicator for each axis.
 constexpr Group kGroupsOfThree[] = {{"dp", {0}}, {"dp", {0}}},
                 kGroupsOfFour[] = {{"dp", {0}}, {"tp", {1}}, {"dp", {0}}},
                 kGroupsOfLonely[] = {{"dp", {0}}, {"tp", {1}}, {"tp", {1}}};
 
-/// What the CPU's ranks, which are threads, have at the end.
+/// The final contents on the CPU's ranks, which are threads.
 struct Expected {
   std::deque<Bytes> arrays;
   std::vector<int64_t> counts;
@@ -255,7 +255,7 @@ TEST(NcclGroup, ThreeRanksHaveTheBitsOfThreads) {
 TEST(NcclGroup, AMeshHasTheBitsOfThreads) { expectSame(programOf(kFour, kGroupsOfFour), 1); }
 TEST(NcclGroup, AnAxisOfOneRankCopies) { expectSame(programOf(kLonely, kGroupsOfLonely), 1); }
 
-//===-- What goes wrong ---------------------------------------------------------------------===//
+//===-- Failures ----------------------------------------------------------------------------===//
 
 TEST(NcclGroup, RanksThatDisagreeAreSaidByTheSimulation) {
   auto all = runGpus(freePort(), [](GpuRank &gpu) {

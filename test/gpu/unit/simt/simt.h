@@ -1,12 +1,12 @@
-// What the kernels' tests ask of the simulated GPU (test/Support/simt), where there is a real one:
-// its scheduler chooses the order.
+// Replaces the simulated GPU (test/Support/simt) in the kernels' tests on a real one, whose
+// scheduler chooses the order.
 
 #ifndef PARTITA_TEST_GPU_SIMT_H
 #define PARTITA_TEST_GPU_SIMT_H
 
 #include <cstdint>
 
-/// Tests of the simulation itself are left out.
+/// Leaves out tests of the simulation itself.
 #define PARTITA_TEST_ON_GPU 1
 
 namespace simt {
