@@ -49,7 +49,7 @@ template <typename T> struct Zeros {
 
 struct Operands {
   int64_t inner = 4 * width, padded = (vocabulary + 63) / 64 * 64;
-  Matrix x{rows * inner, 1}, dy{std::max(rows * inner, headRows * padded), 2},
+  Matrix x{rows * inner, 1}, dy{std::max(rows * inner, headRows *padded), 2},
       w{std::max(inner * inner, padded *width), 3}, y{std::max(rows * inner, headRows *padded), 4},
       aux{rows * inner, 5}, bias{padded, 6}, sums{padded, 7};
 };
@@ -114,9 +114,7 @@ public:
   /// Runs the classifier's matmuls over a block of rows, with this many columns in memory.
   void head(int64_t columns, int64_t stride, const char *which) {
     double flops = 2.0 * double(headRows) * double(columns) * double(width);
-    auto name = [&](const char *what) {
-      return "head " + std::to_string(columns) + which + what;
-    };
+    auto name = [&](const char *what) { return "head " + std::to_string(columns) + which + what; };
     time(name(" logits"), flops, [&] {
       gemm(stream, Trans::No, Trans::Yes, headRows, columns, width, 1.0f, o.x.at, width, o.w.at,
            width, 0.0f, o.y.at, stride);
@@ -152,16 +150,14 @@ public:
       layerNormForward<BFloat16>(stream, y, mean.at, rstd.at, x, w, o.bias.at, rows, width, 1e-5f);
     });
     for (bool sums : {false, true})
-      measure(sums ? "layer norm backward, added, its sums" : "layer norm backward, added", 8 * n,
-              [&] {
-                layerNormBackward<BFloat16>(stream, y, dw, o.aux.at, sums ? o.bias.at : nullptr, dy,
-                                            x, w, mean.at, rstd.at, rows, width, Write::Set,
-                                            Write::Add);
-              });
+      measure(
+          sums ? "layer norm backward, added, its sums" : "layer norm backward, added", 8 * n, [&] {
+            layerNormBackward<BFloat16>(stream, y, dw, o.aux.at, sums ? o.bias.at : nullptr, dy, x,
+                                        w, mean.at, rstd.at, rows, width, Write::Set, Write::Add);
+          });
     for (int64_t times : {1, 3, 4})
-      measure("sums of " + std::to_string(times * width) + " columns", 2 * times * n, [&] {
-        columnSum(stream, dw, dy, rows, times * width, times * width);
-      });
+      measure("sums of " + std::to_string(times * width) + " columns", 2 * times * n,
+              [&] { columnSum(stream, dw, dy, rows, times * width, times * width); });
     measure("cross-entropy and its gradient", 4 * headRows * vocabulary, [&] {
       crossEntropyLossGrad(stream, loss.at, y, dloss.at, 0, labels.at, headRows, vocabulary, stride,
                            -100, 0);
@@ -235,7 +231,8 @@ int main(int argc, char **argv) {
       return 1;
     }
   Probe probe;
-  printf("%-44s %8s %8s %8s %10s %6s\n", "microseconds", "first", "one", "apart", "TFLOP/s", "splits");
+  printf("%-44s %8s %8s %8s %10s %6s\n", "microseconds", "first", "one", "apart", "TFLOP/s",
+         "splits");
   probe.layers();
   probe.heads();
   printf("%-44s %8s %8s\n", "bound by memory", "us", "GB/s");

@@ -165,7 +165,8 @@ ArrayAttr argumentNames(Operation *op) {
     return isa<NameLoc>(argument.getLoc()) && argument.getLoc() != op->getLoc();
   });
   for (BlockArgument argument : arguments)
-    names.push_back(areNamed && isa<NameLoc>(argument.getLoc()) ? provenance::nameIn(argument.getLoc()) : "");
+    names.push_back(
+        areNamed && isa<NameLoc>(argument.getLoc()) ? provenance::nameIn(argument.getLoc()) : "");
   bool any = llvm::any_of(names, [](StringRef name) { return !name.empty(); });
   return any ? Builder(op->getContext()).getStrArrayAttr(names) : ArrayAttr();
 }

@@ -212,8 +212,8 @@ Attribute Layout::encoding(MLIRContext *context) const {
     }
     lists.push_back(builder.getArrayAttr(entries));
   }
-  return PlacementAttr::get(context, shape, builder.getArrayAttr(lists), replicated, partial,
-                            max, flat);
+  return PlacementAttr::get(context, shape, builder.getArrayAttr(lists), replicated, partial, max,
+                            flat);
 }
 
 std::optional<int64_t> partita::par::pieceSize(int64_t size, int64_t parts) {

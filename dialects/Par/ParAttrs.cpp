@@ -253,8 +253,7 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
                      .Case("flat", &flat)
                      .Default(nullptr);
     if (!list)
-      return parser.emitError(loc,
-                              "expected 'replicated', 'partial', 'max' or 'flat', found '")
+      return parser.emitError(loc, "expected 'replicated', 'partial', 'max' or 'flat', found '")
                  << word << "'",
              Attribute();
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(*list); }))

@@ -122,9 +122,9 @@ private:
         return true;
       first = first ? first : &pattern;
       return pattern.firstIndexOf < 0 && pattern.dims.size() == first->dims.size() &&
-             llvm::all_of(llvm::zip(pattern.dims, first->dims), [](auto pair) {
-               return std::get<0>(pair).letters == std::get<1>(pair).letters;
-             });
+             llvm::all_of(
+                 llvm::zip(pattern.dims, first->dims),
+                 [](auto pair) { return std::get<0>(pair).letters == std::get<1>(pair).letters; });
     };
     return llvm::all_of(rule.operands, same) && llvm::all_of(rule.results, same) &&
            llvm::none_of(rule.letters, [](const RuleLetter &l) {

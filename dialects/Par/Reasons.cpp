@@ -141,9 +141,9 @@ private:
           has ? llvm::formatv("{0} splits letter {1} of {2} (rule '{3}')", axis.getValue(), l.name,
                               name, text)
                     .str()
-              : llvm::formatv(
-                    "{0} splits letter {1} of {2}, {3} (rule '{4}')", axis.getValue(), l.name, name,
-                    l.max ? "of which it takes the max" : "which it sums over", text)
+              : llvm::formatv("{0} splits letter {1} of {2}, {3} (rule '{4}')", axis.getValue(),
+                              l.name, name,
+                              l.max ? "of which it takes the max" : "which it sums over", text)
                     .str());
       return follow(op, splitter);
     }

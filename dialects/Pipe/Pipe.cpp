@@ -162,10 +162,10 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kCount)
     return verifyCount(op, attribute);
   if (llvm::is_contained({kAxis, kOffset, kNumber}, attribute.getName()))
-    return isOfAtLeast(attribute.getValue(), 0)
-               ? success()
-               : op->emitError() << attribute.getName() << " is " << attribute.getValue()
-                                 << ", expected an i64 from 0";
+    return isOfAtLeast(attribute.getValue(), 0) ? success()
+                                                : op->emitError() << attribute.getName() << " is "
+                                                                  << attribute.getValue()
+                                                                  << ", expected an i64 from 0";
   if (attribute.getName() == kLimited)
     return isa<LimitedAttr>(attribute.getValue()) ? success()
                                                   : op->emitError() << kLimited << " is "
@@ -187,9 +187,10 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kChunks)
     return verifyChunks(op, attribute.getValue());
   if (attribute.getName() == kMayJoin)
-    return isa<UnitAttr>(attribute.getValue())
-               ? success()
-               : op->emitError() << kMayJoin << " is " << attribute.getValue() << ", expected a unit";
+    return isa<UnitAttr>(attribute.getValue()) ? success()
+                                               : op->emitError()
+                                                     << kMayJoin << " is " << attribute.getValue()
+                                                     << ", expected a unit";
   if (attribute.getName() == kWave)
     return isa<UnitAttr>(attribute.getValue()) && op->hasAttr(kChunks)
                ? success()
@@ -280,7 +281,8 @@ SmallVector<std::pair<StringAttr, int64_t>> pipe::meshOf(ModuleOp program) {
   for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
     axes.push_back({axis, size});
   SmallVector<ModuleOp> stages = stagesOf(program);
-  if (auto place = program->getAttrOfType<IntegerAttr>(PipeDialect::kAxis); place && stageOf(stages[0]))
+  if (auto place = program->getAttrOfType<IntegerAttr>(PipeDialect::kAxis);
+      place && stageOf(stages[0]))
     axes.insert(axes.begin() + std::min<int64_t>(place.getInt(), axes.size()),
                 {StringAttr::get(program.getContext(), PipeDialect::kAxisName),
                  static_cast<int64_t>(stages.size())});
@@ -331,7 +333,8 @@ SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangen
 LogicalResult ShareOp::verify() { return verifyPositions(*this, getStages()); }
 
 SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
-  return {SumOp::create(builder, withRole(getLoc(), par::Role::Held), cotangents[0].getType(), cotangents[0], getStages(),
+  return {SumOp::create(builder, withRole(getLoc(), par::Role::Held), cotangents[0].getType(),
+                        cotangents[0], getStages(),
                         builder.getStringAttr("gradients of shared parameters"))};
 }
 

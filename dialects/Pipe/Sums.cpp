@@ -60,8 +60,7 @@ static LogicalResult verifyPair(func::FuncOp first, func::FuncOp second, int64_t
 
 LogicalResult pipe::verifySums(ModuleOp program) {
   for (auto each : program.getOps<ModuleOp>())
-    if (each->hasAttr(PipeDialect::kStage) &&
-        !stageOf(each)) // its verifier reports the error
+    if (each->hasAttr(PipeDialect::kStage) && !stageOf(each)) // its verifier reports the error
       return success();
   SmallVector<ModuleOp> stages = stagesOf(program);
   for (size_t i = 0; i < stages.size(); ++i)

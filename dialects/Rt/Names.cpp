@@ -21,43 +21,25 @@ static bool isWord(char c) { return isAlnum(c) || c == '_'; }
 static const llvm::StringSet<> &reservedWords() {
   static const llvm::StringSet<> words = {
       // C++17, and what C++20 adds
-      "alignas",      "alignof",      "and",           "and_eq",
-      "asm",          "auto",         "bitand",        "bitor",
-      "bool",         "break",        "case",          "catch",
-      "char",         "class",        "compl",         "concept",
-      "const",        "const_cast",   "constexpr",     "continue",
-      "decltype",     "default",      "delete",        "do",
-      "double",       "dynamic_cast", "else",          "enum",
-      "explicit",     "export",       "extern",        "false",
-      "float",        "for",          "friend",        "goto",
-      "if",           "inline",       "int",           "long",
-      "mutable",      "namespace",    "new",           "noexcept",
-      "not",          "not_eq",       "nullptr",       "operator",
-      "or",           "or_eq",        "private",       "protected",
-      "public",       "register",     "requires",      "return",
-      "reinterpret_cast",             "short",         "signed",
-      "sizeof",       "static",       "static_assert", "static_cast",
-      "struct",       "switch",       "template",      "this",
-      "thread_local", "throw",        "true",          "try",
-      "typedef",      "typeid",       "typename",      "union",
-      "unsigned",     "using",        "virtual",       "void",
-      "volatile",     "wchar_t",      "while",         "xor",
-      "xor_eq",
+      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break",
+      "case", "catch", "char", "class", "compl", "concept", "const", "const_cast", "constexpr",
+      "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
+      "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline",
+      "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+      "operator", "or", "or_eq", "private", "protected", "public", "register", "requires", "return",
+      "reinterpret_cast", "short", "signed", "sizeof", "static", "static_assert", "static_cast",
+      "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef",
+      "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
+      "while", "xor", "xor_eq",
       // C's library: macros, types, and what GNU's compilers define
-      "NAN",          "NULL",         "INFINITY",      "assert",
-      "errno",        "int32_t",      "int64_t",       "linux",
-      "main",         "size_t",       "std",           "stderr",
-      "stdin",        "stdout",       "uint64_t",      "uint8_t",
-      "unix",
+      "NAN", "NULL", "INFINITY", "assert", "errno", "int32_t", "int64_t", "linux", "main", "size_t",
+      "std", "stderr", "stdin", "stdout", "uint64_t", "uint8_t", "unix",
       // the emitted program's own functions, tables and parameters
-      "forward",      "initialize",   "partita_rt",    "program",
-      "stage",
+      "forward", "initialize", "partita_rt", "program", "stage",
       // functions of the runtime, all in lower case: math.h, kernels.h, comm.h
-      "accumulate",   "barrier",      "broadcast",     "fail",
-      "fill",         "gelu_tanh_slope",               "gemm",
-      "iota",         "maximum",      "minimum",       "modulo",
-      "nameOf",       "quotient",     "rest",          "select",
-      "sigmoid",      "sign",         "silu_slope",    "wait"};
+      "accumulate", "barrier", "broadcast", "fail", "fill", "gelu_tanh_slope", "gemm", "iota",
+      "maximum", "minimum", "modulo", "nameOf", "quotient", "rest", "select", "sigmoid", "sign",
+      "silu_slope", "wait"};
   return words;
 }
 

@@ -97,9 +97,10 @@ LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   if (name && Target::find(name.getValue()))
     return success();
   return op->emitError() << kTarget << " is " << attribute.getValue() << "; there are: "
-                         << llvm::join(llvm::map_range(Target::all(), [](const Target *target) {
-                              return target->getName();
-                            }), ", ");
+                         << llvm::join(llvm::map_range(
+                                           Target::all(),
+                                           [](const Target *target) { return target->getName(); }),
+                                       ", ");
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -107,9 +108,9 @@ LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
 //===------------------------------------------------------------------------------------------===//
 
 static constexpr std::pair<Space, StringLiteral> kSpaces[] = {
-    {Space::None, "none"},    {Space::Arena, "arena"},     {Space::Persistent, "persistent"},
-    {Space::Input, "input"},  {Space::Control, "control"}, {Space::Host, "host"},
-    {Space::Pinned, "pinned"},{Space::InFlight, "in_flight"}};
+    {Space::None, "none"},     {Space::Arena, "arena"},       {Space::Persistent, "persistent"},
+    {Space::Input, "input"},   {Space::Control, "control"},   {Space::Host, "host"},
+    {Space::Pinned, "pinned"}, {Space::InFlight, "in_flight"}};
 
 StringRef rt::toString(Space space) {
   for (auto [value, name] : kSpaces)
@@ -206,11 +207,13 @@ LogicalResult InFlightAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
                                    ArrayRef<int64_t> numbers) {
   for (; numbers.size() >= 4; numbers = numbers.drop_front(4))
     if (numbers[0] < 1 || numbers[1] < 0 || numbers[2] < 0 || numbers[3] < 0 || numbers[3] > 1)
-      return emitError() << "a ring has at least one block, of no fewer than 0 bytes, at an offset from 0 "
-                            "on, and not "
-                         << numbers[0] << " of " << numbers[1] << " bytes at " << numbers[2];
-  return numbers.empty() ? success()
-                         : emitError() << "a ring is its blocks, their bytes, their offset, and where";
+      return emitError()
+             << "a ring has at least one block, of no fewer than 0 bytes, at an offset from 0 "
+                "on, and not "
+             << numbers[0] << " of " << numbers[1] << " bytes at " << numbers[2];
+  return numbers.empty()
+             ? success()
+             : emitError() << "a ring is its blocks, their bytes, their offset, and where";
 }
 
 Attribute InFlightAttr::parse(AsmParser &parser, Type) {

@@ -26,7 +26,8 @@ LogicalResult TensorsOp::verify() {
                          << getTypes().size() << " columns";
   for (auto home : getHomes().getAsRange<StringAttr>())
     if (accessorOf(home.getValue()).empty())
-      return emitOpError() << "has a column in " << home << "; it may be in \"arena\" or \"persistent\"";
+      return emitOpError() << "has a column in " << home
+                           << "; it may be in \"arena\" or \"persistent\"";
   for (auto [number, row] : llvm::enumerate(getRows().getAsRange<TensorAttr>())) {
     if (row.getPlaces().size() != getTypes().size())
       return emitOpError() << "has " << getTypes().size() << " columns, row " << number << " has "
@@ -65,7 +66,8 @@ template <typename Op>
 static LogicalResult verifyRows(Op op, SymbolTableCollection &symbols, int64_t column) {
   auto tensors = symbols.lookupNearestSymbolFrom<TensorsOp>(op, op.getTensorsAttr());
   if (!tensors)
-    return op.emitOpError() << "names " << op.getTensorsAttr() << ", which is not a table of tensors";
+    return op.emitOpError() << "names " << op.getTensorsAttr()
+                            << ", which is not a table of tensors";
   auto rows = static_cast<int64_t>(tensors.getRows().size());
   int64_t first = op.getFirst(), count = op.getCount();
   if (first < 0 || count < 1 || first >= rows || count > rows - first)
@@ -94,9 +96,10 @@ LogicalResult UpdateAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   auto tensors = symbols.lookupNearestSymbolFrom<TensorsOp>(*this, getTensorsAttr());
   for (int64_t row = getFirst(); row < static_cast<int64_t>(getFirst() + getCount()); ++row)
-    if (int64_t step = tensors.getRow(row).getStep(); step >= static_cast<int64_t>(getSteps().size()))
-      return emitOpError() << "has " << getSteps().size() << " lists of scalars, row " << row << " of "
-                           << getTensorsAttr() << " wants number " << step;
+    if (int64_t step = tensors.getRow(row).getStep();
+        step >= static_cast<int64_t>(getSteps().size()))
+      return emitOpError() << "has " << getSteps().size() << " lists of scalars, row " << row
+                           << " of " << getTensorsAttr() << " wants number " << step;
   auto kernel = symbols.lookupNearestSymbolFrom<UpdateKernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError() << "calls " << getKernelAttr() << ", which is not an update's kernel";
@@ -122,7 +125,8 @@ LogicalResult UpdateAllOp::verify() {
       used += scalar.getValue().count("{}");
   }
   if (used != getPointers().size())
-    return emitOpError() << "has " << getPointers().size() << " pointers, its scalars want " << used;
+    return emitOpError() << "has " << getPointers().size() << " pointers, its scalars want "
+                         << used;
   return success();
 }
 
@@ -172,7 +176,8 @@ SmallVector<CallArgument> ExposeGradientsOp::getCallArguments(const Target &targ
 int64_t SquareSumAllOp::getScratchBytes() {
   int64_t bytes = 0;
   TensorsOp tensors = tensorsOf(*this);
-  for (int64_t row = getFirst(); tensors && row < static_cast<int64_t>(getFirst() + getCount()); ++row)
+  for (int64_t row = getFirst(); tensors && row < static_cast<int64_t>(getFirst() + getCount());
+       ++row)
     bytes += partita_rt::cuda::wholeScratch(tensors.getRow(row).getElements());
   return bytes;
 }

@@ -45,9 +45,8 @@ CallArgument Target::indices(Value first, int64_t count) const {
 }
 
 CallArgument Target::dropout(const APFloat &ratio, const std::string &id, Value key) const {
-  return CallArgument("{{" + doubleLiteral(ratio.convertToDouble()) + ", " + id + ", " +
-                          number().str() + "}",
-                      key);
+  return CallArgument(
+      "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + id + ", " + number().str() + "}", key);
 }
 
 CallArgument Target::firstElement(Value micro, ArrayRef<int64_t> whole, Value first) const {

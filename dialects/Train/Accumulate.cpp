@@ -377,8 +377,8 @@ static LogicalResult verifyLater(AccumulateOp op) {
       if (Value before = earlierOf(op, argument); before && before.getType() != argument.getType())
         return op.emitOpError() << "has a " << op.getPass(op.numberOf(region)).text()
                                 << " region whose argument #" << argument.getArgNumber()
-                                << " has type " << argument.getType() << "; "
-                                << whereOf(op, before) << " it has type " << before.getType();
+                                << " has type " << argument.getType() << "; " << whereOf(op, before)
+                                << " it has type " << before.getType();
   }
   unsigned last = op->getNumRegions() - 1;
   if (op.getSaved(last).empty())

@@ -138,8 +138,9 @@ void AccumulateOp::print(OpAsmPrinter &printer) {
     if (grown.empty())
       return;
     printer << "onto (";
-    llvm::interleaveComma(llvm::zip(region.getArguments().take_back(grown.size()), grown), printer,
-                          [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
+    llvm::interleaveComma(
+        llvm::zip(region.getArguments().take_back(grown.size()), grown), printer,
+        [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
     printer << ") ";
   };
   auto later = [&] {

@@ -93,8 +93,8 @@ AccumulateOp AccumulateOp::withLast(OpBuilder &builder, ArrayRef<SmallVector<Val
 static LogicalResult verifyUsers(Operation *op) {
   for (OpOperand &use : op->getUses()) {
     auto yield = dyn_cast<YieldOp>(use.getOwner());
-    bool handsOut = yield && use.getOperandNumber() >=
-                                 yield.getValues().size() + yield.getSaved().size();
+    bool handsOut =
+        yield && use.getOperandNumber() >= yield.getValues().size() + yield.getSaved().size();
     if (!handsOut && !use.getOwner()->hasAttr(TrainDialect::kLast))
       return op->emitOpError() << "runs in the last slot of its pass only, but '"
                                << use.getOwner()->getName().getStringRef()

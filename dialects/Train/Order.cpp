@@ -141,8 +141,9 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
     std::optional<PassKind> kind = symbolizePassKind(name);
     int64_t chunk = 0;
     if (!kind || (pass.contains('.') && behind.getAsInteger(10, chunk)))
-      return parser.emitError(at, "a slot is 'forward', 'backward' or 'weights', perhaps with a chunk "
-                                  "behind a dot, not '")
+      return parser.emitError(at,
+                              "a slot is 'forward', 'backward' or 'weights', perhaps with a chunk "
+                              "behind a dot, not '")
              << pass << "'";
     numbers.append({static_cast<int64_t>(*kind), chunk, microBatch});
     return success();
@@ -193,7 +194,8 @@ Attribute PassAttr::parse(AsmParser &parser, Type) {
     return {};
   std::optional<PassKind> kind = symbolizePassKind(word);
   if (!kind)
-    return parser.emitError(loc, "a pass is 'forward', 'backward' or 'weights', not '") << word << "'",
+    return parser.emitError(loc, "a pass is 'forward', 'backward' or 'weights', not '")
+               << word << "'",
            Attribute();
   if (auto number = parser.parseOptionalInteger(chunk); number.has_value() && failed(*number))
     return {};

@@ -202,8 +202,7 @@ FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
     return tensors.size() == 1 ? forwardOf(tensors.front()).getDefiningOp() : nullptr;
   };
   Operation *definer = forwardOf(value).getDefiningOp();
-  while (definer &&
-         !isa<ReadOp, BarrierOp>(definer)) // after a barrier, it is a saved activation
+  while (definer && !isa<ReadOp, BarrierOp>(definer)) // after a barrier, it is a saved activation
     definer = source(definer);
   auto read = dyn_cast_or_null<ReadOp>(definer);
   return read ? read.getSymbolAttr() : FlatSymbolRefAttr();

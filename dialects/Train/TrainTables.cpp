@@ -8,8 +8,9 @@ using namespace partita::train;
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
 LogicalResult FileAttr::verify(EmitError emitError, StringRef name, int64_t bytes, int64_t) {
-  return bytes >= 0 ? success()
-                    : LogicalResult(emitError() << "file '" << name << "' has " << bytes << " bytes");
+  return bytes >= 0
+             ? success()
+             : LogicalResult(emitError() << "file '" << name << "' has " << bytes << " bytes");
 }
 
 LogicalResult StoredAttr::verify(EmitError emitError, StringRef name, bool, bool,
@@ -34,12 +35,13 @@ LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr pro
                                FloatAttr elementwise, FloatAttr backward, int64_t) {
   for (FloatAttr each : {products, elementwise, backward})
     if (!each.getType().isF64() || !(each.getValueAsDouble() >= 0))
-      return emitError() << "layer " << place << " has " << each << " FLOPs, expected an f64 from 0";
+      return emitError() << "layer " << place << " has " << each
+                         << " FLOPs, expected an f64 from 0";
   return success();
 }
 
-LogicalResult PassCostAttr::verify(EmitError emitError, PassAttr pass, int64_t cost, int64_t reduced,
-                                   int64_t beside) {
+LogicalResult PassCostAttr::verify(EmitError emitError, PassAttr pass, int64_t cost,
+                                   int64_t reduced, int64_t beside) {
   if (cost < 0 || reduced < 0 || beside < 0 || beside > cost)
     return emitError() << "pass " << pass.getName().text() << " costs " << cost << ", " << beside
                        << " of it beside " << reduced << " bytes";
@@ -48,7 +50,8 @@ LogicalResult PassCostAttr::verify(EmitError emitError, PassAttr pass, int64_t c
 
 LogicalResult CostsAttr::verify(EmitError emitError, OrderAttr order, ArrayAttr passes) {
   if (!llvm::all_of(passes, llvm::IsaPred<PassCostAttr>))
-    return emitError() << "the costs of passes are " << passes << ", expected a list of #train.pass_cost";
+    return emitError() << "the costs of passes are " << passes
+                       << ", expected a list of #train.pass_cost";
   for (OrderAttr::Slot slot : order.getSlots())
     if (llvm::count_if(passes.getAsRange<PassCostAttr>(), [&](PassCostAttr each) {
           return each.getPass().getName() == slot.pass;
@@ -78,7 +81,7 @@ SmallVector<StoredTensor> train::tensorsOf(ParameterOp parameter) {
   if (!all)
     return {StoredTensor{parameter.getModelName().str()}};
   return llvm::map_to_vector(all.getAsRange<StoredAttr>(), [](StoredAttr each) {
-    StoredTensor tensor{each.getName().str(), each.getTransposed(), each.getReshaped(), {},
+    StoredTensor tensor{each.getName().str(),   each.getTransposed(), each.getReshaped(), {},
                         each.getOrigin().str(), each.getFolded()};
     if (DenseI64ArrayAttr slice = each.getSlice())
       tensor.slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
@@ -101,8 +104,9 @@ void train::setNotes(ModuleOp module, ArrayRef<NoteAttr> notes) {
   if (notes.empty())
     module->removeAttr(TrainDialect::kNotes);
   else
-    module->setAttr(TrainDialect::kNotes,
-                    ArrayAttr::get(module.getContext(), SmallVector<Attribute>(notes.begin(), notes.end())));
+    module->setAttr(
+        TrainDialect::kNotes,
+        ArrayAttr::get(module.getContext(), SmallVector<Attribute>(notes.begin(), notes.end())));
 }
 
 SmallVector<FileAttr> train::filesOf(ModuleOp module) {

@@ -43,9 +43,9 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
   };
   Value lses = LogSumExpOp::create(builder, loc, of(byPart), getLogits(), /*first=*/Value());
   Value max = ReduceMaxOp::create(builder, named(loc, "loss", "max logit"), of(row), lses,
-                                       ArrayRef<int64_t>{last});
-  Value spread = BroadcastOp::create(builder, loc, of(byPart),
-                                     ReshapeOp::create(builder, loc, of(one), max));
+                                  ArrayRef<int64_t>{last});
+  Value spread =
+      BroadcastOp::create(builder, loc, of(byPart), ReshapeOp::create(builder, loc, of(one), max));
   Value shares = build(ExpOp(), {build(SubOp(), {lses, spread})});
   Value sum = ReduceSumOp::create(builder, named(loc, "loss", "sum over the vocabulary"), of(row),
                                   shares, ArrayRef<int64_t>{last});

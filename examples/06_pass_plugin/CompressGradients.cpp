@@ -33,7 +33,9 @@ struct CompressGradient : OpRewritePattern<par::AllReduceOp> {
       : OpRewritePattern(context), compressed(compressed), bytes(bytes) {}
 
   LogicalResult matchAndRewrite(par::AllReduceOp op, PatternRewriter &rewriter) const override {
-    auto isFloat32 = [](Type type) { return llvm::cast<ShapedType>(type).getElementType().isF32(); };
+    auto isFloat32 = [](Type type) {
+      return llvm::cast<ShapedType>(type).getElementType().isF32();
+    };
     if (!provenance::isBackward(op) || !llvm::all_of(op->getOperandTypes(), isFloat32))
       return failure();
     Location loc = op.getLoc();

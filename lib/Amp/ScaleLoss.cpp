@@ -69,8 +69,8 @@ private:
     auto integer = [&](StringRef name, int64_t value, int64_t from, int64_t to) -> LogicalResult {
       if (value >= from && value <= to)
         return success();
-      return getOperation().emitError() << name << "=" << value << ", expected an integer from "
-                                        << from << " to " << to;
+      return getOperation().emitError()
+             << name << "=" << value << ", expected an integer from " << from << " to " << to;
     };
     constexpr int64_t most = 1000000000000000000;
     if (failed(integer("power", power, 0, 127)) || failed(integer("window", window, 1, most)) ||

@@ -154,8 +154,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
   return result;
 }
 
-std::vector<std::vector<Collective>>
-partita::analysis::byStage(ArrayRef<Collective> collectives) {
+std::vector<std::vector<Collective>> partita::analysis::byStage(ArrayRef<Collective> collectives) {
   std::map<int64_t, std::vector<Collective>> stages;
   for (const Collective &each : collectives)
     stages[each.stage].push_back(each);

@@ -91,8 +91,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
 }
 
 bool Contract::concerns(const Collective &collective) const {
-  return (!kind || *kind == collective.kind) &&
-         (axis.empty() || axis == collective.axis) &&
+  return (!kind || *kind == collective.kind) && (axis.empty() || axis == collective.axis) &&
          (direction.empty() || (direction == "backward") == collective.backward);
 }
 
@@ -118,9 +117,10 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
   if (contract.perLayer && layers == 0 && !exchanges && contract.allows(0))
     return std::nullopt; // one rank communicates nothing
   if (contract.perLayer && layers == 0)
-    return Breach{"there is no layer to count in: nothing is communicated, or no sequence of ops with "
-                  "weights repeats itself",
-                  {}};
+    return Breach{
+        "there is no layer to count in: nothing is communicated, or no sequence of ops with "
+        "weights repeats itself",
+        {}};
   LayerRange all{0, contract.perLayer ? layers : 1};
   for (const LayerRange &range : contract.perLayer && !ranges.empty() ? ranges : ArrayRef(all))
     for (int64_t layer = 0; layer < std::min<int64_t>(range.count, 1 << 20); ++layer)

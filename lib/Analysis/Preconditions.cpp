@@ -35,8 +35,7 @@ LogicalResult partita::expectUnpartitionedForward(const Pass &pass, ModuleOp mod
       return false;
     emitError(value.getLoc())
         << pass.getArgument()
-        << " needs an unpartitioned program; this value already has a placement: "
-        << type;
+        << " needs an unpartitioned program; this value already has a placement: " << type;
     return true;
   };
   return expectNone(module, [&](Operation *op) {
@@ -53,9 +52,10 @@ LogicalResult partita::expectScheduled(const Pass &pass, ModuleOp module) {
     auto loop = dyn_cast<train::AccumulateOp>(op);
     if (!loop || !loop.isUnscheduled())
       return false;
-    loop.emitError() << pass.getArgument()
-                     << " is for a program whose micro-batches are scheduled; schedule-backward comes "
-                        "first";
+    loop.emitError()
+        << pass.getArgument()
+        << " is for a program whose micro-batches are scheduled; schedule-backward comes "
+           "first";
     return true;
   });
 }

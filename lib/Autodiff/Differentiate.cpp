@@ -104,8 +104,7 @@ private:
     if (still.empty())
       return;
     train::ParameterOp first = still.front();
-    InFlightDiagnostic warning = first.emitWarning()
-                                 << "parameter '" << first.getSymName() << "'";
+    InFlightDiagnostic warning = first.emitWarning() << "parameter '" << first.getSymName() << "'";
     if (still.size() > 1)
       warning << " and " << still.size() - 1 << " more get";
     else
@@ -256,9 +255,9 @@ private:
     Block &forward = op.getBody().front();
     Operation *yield = forward.getTerminator();
     SmallVector<Operation *> backward;
-    for (Operation &each : lastForward ? llvm::make_range(std::next(lastForward->getIterator()),
-                                                          yield->getIterator())
-                                       : llvm::make_range(forward.begin(), yield->getIterator()))
+    for (Operation &each :
+         lastForward ? llvm::make_range(std::next(lastForward->getIterator()), yield->getIterator())
+                     : llvm::make_range(forward.begin(), yield->getIterator()))
       backward.push_back(&each);
     Block &block = op.getBackward().emplaceBlock();
     for (BlockArgument microBatch : forward.getArguments())
@@ -283,8 +282,9 @@ private:
       return op.emitError() << "has a backward pass already";
     for (auto [number, batch] : llvm::enumerate(op.getBatches()))
       if (active.contains(batch))
-        return op.emitError() << "batch #" << number
-                              << " depends on a trainable parameter; no gradient flows through batches";
+        return op.emitError()
+               << "batch #" << number
+               << " depends on a trainable parameter; no gradient flows through batches";
     Block &body = op.getBody().front();
     Operation *yield = body.getTerminator(), *lastForward = yield->getPrevNode();
     llvm::SetVector<Value> captured;

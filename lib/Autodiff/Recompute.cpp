@@ -314,9 +314,9 @@ private:
     auto none = StringAttr::get(context, "");
     auto name = whole.getLoc()->findInstanceOf<NameLoc>();
     train::LayerAttr mark = train::LayerAttr::of(layers[layer].front());
-    auto cause = par::CauseAttr::get(context, par::Role::Saved, none, none, none,
-                                     name ? name.getName() : none, layer, mark.getCount(),
-                                     par::SeedAttr());
+    auto cause =
+        par::CauseAttr::get(context, par::Role::Saved, none, none, none,
+                            name ? name.getName() : none, layer, mark.getCount(), par::SeedAttr());
     return par::withCause(provenance::backward(layers[layer].front()->getLoc()), cause);
   }
 

@@ -249,6 +249,5 @@ bool partita::config::resolve(const Document &document, const Facts &facts,
   return collectKeys(document, r.given) && resolvePrecision(r) && resolveBatch(r) &&
          resolveGradientTypes(r) && resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) &&
          resolveZero(r) && resolveTensorParallel(r) && resolvePipeline(r) &&
-         resolveActivationCheckpointing(r) &&
-         resolveMonitors(r) && r.finish();
+         resolveActivationCheckpointing(r) && resolveMonitors(r) && r.finish();
 }

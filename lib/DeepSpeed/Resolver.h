@@ -107,7 +107,9 @@ public:
   /// Returns the number of ranks that the batch is split over.
   int64_t dataParallel() const { return size("dp") * size("fsdp"); }
   /// Do ranks have gradients of the same parameters? Those of key heads that several ranks of tp have count for nothing here.
-  bool reducesGradients() const { return dataParallel() > 1 || planned("sequence-parallel") == "true"; }
+  bool reducesGradients() const {
+    return dataParallel() > 1 || planned("sequence-parallel") == "true";
+  }
   int64_t elementBytes() const { return precision == "float32" ? 4 : 2; }
 
   /// Finishes once all blocks are read: sorts the entries, reports every "auto" without a value in

@@ -12,10 +12,10 @@
 #include "dialects/Train/Train.h"
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
-#include "lib/Emit/Topology.h"
 #include "lib/Emit/Targets/TargetEmitter.h"
-#include "partita/Support/TemporaryFolder.h"
+#include "lib/Emit/Topology.h"
 #include "partita/Support/ParseJson.h"
+#include "partita/Support/TemporaryFolder.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -68,22 +68,24 @@ namespace {
 /// Prints the functions of a program, those of each stage in a namespace of its own.
 class FunctionsPrinter {
 public:
-  FunctionsPrinter(ModuleOp module, llvm::raw_ostream &os) : stages(pipe::stagesOf(module)), os(os) {}
+  FunctionsPrinter(ModuleOp module, llvm::raw_ostream &os)
+      : stages(pipe::stagesOf(module)), os(os) {}
 
   /// Prints a kernel that several stages have once if its text is the same. If another kernel has
   /// taken its name, it goes into its stage's namespace.
   LogicalResult printKernels() {
     for (ModuleOp stage : stages) {
-      WalkResult printed = forFunctions(stage, /*calls=*/false, [&](StringRef name, StringRef text) {
-        auto [known, isNew] = kernels.try_emplace(name, text.str());
-        if (known->second != text)
-          own[stage] += text;
-        if (!isNew)
-          return;
-        if (kernels.size() == 1)
-          os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
-        os << text;
-      });
+      WalkResult printed =
+          forFunctions(stage, /*calls=*/false, [&](StringRef name, StringRef text) {
+            auto [known, isNew] = kernels.try_emplace(name, text.str());
+            if (known->second != text)
+              own[stage] += text;
+            if (!isNew)
+              return;
+            if (kernels.size() == 1)
+              os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
+            os << text;
+          });
       if (printed.wasInterrupted())
         return failure();
     }
@@ -96,8 +98,8 @@ public:
       std::string space = emit::stageSpace(stage);
       if (!space.empty())
         os << "\nnamespace " << space << " {\n" << own[stage];
-      WalkResult printed = forFunctions(stage, /*calls=*/true,
-                                        [&](StringRef, StringRef text) { os << text; });
+      WalkResult printed =
+          forFunctions(stage, /*calls=*/true, [&](StringRef, StringRef text) { os << text; });
       if (printed.wasInterrupted())
         return failure();
       if (!space.empty())
@@ -155,7 +157,8 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
   provenance::load(module, /*setAside=*/false); // variables are named after locations
   os << "// " << options.program << ": " << meshText(module)
      << "\n// Written by partita; compile it with the Makefile beside it.\n\n"
-     << emit::emitterOf(rt::Target::of(module)).getPrelude() << emit::Topology(module).enumerations();
+     << emit::emitterOf(rt::Target::of(module)).getPrelude()
+     << emit::Topology(module).enumerations();
   FunctionsPrinter functions(module, os);
   if (failed(functions.printKernels()))
     return failure();
@@ -228,8 +231,8 @@ static std::string fullDevice(StringRef output, StringRef folder) {
   if (at == StringRef::npos)
     return {};
   StringRef line = output.take_front(output.find('\n', at));
-  std::string text = "no space left to build the program: " +
-                     line.substr(line.rfind('\n') + 1).str();
+  std::string text =
+      "no space left to build the program: " + line.substr(line.rfind('\n') + 1).str();
   llvm::SmallString<64> temporary;
   path::system_temp_directory(/*ErasedOnReboot=*/true, temporary); // the compiler's
   for (StringRef place : {folder, temporary.str()})

@@ -99,7 +99,8 @@ private:
 
   /// Returns the axis's number; types only name axes of the mesh.
   int64_t numberOf(StringAttr axis) {
-    return pipe::axisNumber(stages.front(), llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin());
+    return pipe::axisNumber(stages.front(),
+                            llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin());
   }
 
   static std::string blocksText(const par::Blocks &blocks) {
@@ -337,8 +338,9 @@ private:
       auto pair = dyn_cast<ArrayAttr>(each);
       bool isPair = pair && pair.size() == 2 && llvm::all_of(pair, llvm::IsaPred<StringAttr>);
       if (!isPair)
-        return module.emitError() << kRunDefaultsAttr << " holds " << each
-                                  << ", which is not an option with its value, [\"--log\", \"FILE\"]";
+        return module.emitError()
+               << kRunDefaultsAttr << " holds " << each
+               << ", which is not an option with its value, [\"--log\", \"FILE\"]";
       list.push_back("{" + rt::stringLiteral(cast<StringAttr>(pair[0]).getValue()) + ", " +
                      rt::stringLiteral(cast<StringAttr>(pair[1]).getValue()) + "}");
     }
@@ -395,8 +397,9 @@ private:
     os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
     os << "  p.compiler = " << rt::stringLiteral(versionText()) << ";\n";
     os << "  p.optimizer = " << rt::stringLiteral(optimizer()) << ";\n";
-    if (llvm::any_of(held<train::ParameterOp>(pipe::PipeDialect::kParameters),
-                     [](Held<train::ParameterOp> &each) { return each.op.getInitial().has_value(); }))
+    if (llvm::any_of(
+            held<train::ParameterOp>(pipe::PipeDialect::kParameters),
+            [](Held<train::ParameterOp> &each) { return each.op.getInitial().has_value(); }))
       os << "  p.modelFolder = " << rt::stringLiteral(options.modelFolder) << ";\n";
     if (module->hasAttr(train::TrainDialect::
                             kModel)) // of its own a module has no file that a run might replace
@@ -409,7 +412,7 @@ private:
     os << "  p.accumulate = " << program.getAccumulate() << ";\n";
     if (double flops = modelFlops(notedWork(module));
         flops > 0 && std::isfinite(flops) &&
-                     train::lookup(stages.front(), train::EntryPoint::TrainStep))
+        train::lookup(stages.front(), train::EntryPoint::TrainStep))
       os << "  p.modelFlops = " << llvm::formatv("{0:f1}", flops) << ";\n";
     NamedAttrList hyper;
     for (ModuleOp stage : stages)

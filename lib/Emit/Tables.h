@@ -3,8 +3,8 @@
 #ifndef PARTITA_LIB_EMIT_TABLES_H
 #define PARTITA_LIB_EMIT_TABLES_H
 
-#include "partita/Emit/Emit.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "partita/Emit/Emit.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace partita::emit {

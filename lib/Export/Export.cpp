@@ -146,8 +146,8 @@ std::string Exporter::addSplit() {
   for (const importer::MergedTensor &each : split->tensors()) {
     auto found = pieces.find(each.source);
     if (found == pieces.end())
-      return request.model + ": has no tensor " + importer::quoted(each.source) + ", whose values " +
-             importer::quoted(each.name) + " had before it was trained";
+      return request.model + ": has no tensor " + importer::quoted(each.source) +
+             ", whose values " + importer::quoted(each.name) + " had before it was trained";
     const Piece &source = graph[found->second];
     FileTensor tensor = tensors[source.tensor];
     tensor.name = each.name;

@@ -68,8 +68,8 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
     addend = tx::ReshapeOp::create(builder, add.getLoc(), type, addend);
   Value made = term.bias ? term.biased.create(builder, loc, type) : term.value;
   auto sum = tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{addend, made});
-  Value result = fuseProduct(builder, loc, {made.getDefiningOp(), sum}, {sum->getResult(0)})
-                     .getResult(0);
+  Value result =
+      fuseProduct(builder, loc, {made.getDefiningOp(), sum}, {sum->getResult(0)}).getResult(0);
   if (result.getType() != add.getType())
     result = tx::ReshapeOp::create(builder, add.getLoc(), add.getType(), result);
   add.getResult().replaceAllUsesWith(result);

@@ -1,7 +1,7 @@
 //===- Products.cpp - helpers for passes that extend a matmul's kernel ------------------------===//
 
-#include "dialects/Train/Train.h"
 #include "lib/Fuse/Products.h"
+#include "dialects/Train/Train.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -1,8 +1,8 @@
 //===- Nodes.cpp - each node is handed to its row of the registry -----------------------------===//
 
-#include "lib/Import/Importer.h"
 #include "lib/Import/File/Devices.h"
 #include "lib/Import/File/Node.h"
+#include "lib/Import/Importer.h"
 
 using namespace mlir;
 

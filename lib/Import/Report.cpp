@@ -136,7 +136,8 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &opti
   });
   bool isDecided = succeeded(weights.decide());
   for (const SharedWeight &each : findShared(**file, weights.bufferNames())) {
-    bool isTrained = isDecided && weights.isParameter(each.name) && !weights.isUnreadConstant(each.name);
+    bool isTrained =
+        isDecided && weights.isParameter(each.name) && !weights.isUnreadConstant(each.name);
     report.shared.push_back({each.name, each.uses, isTrained && each.mergedNumber});
   }
   if (isDecided)

@@ -1,7 +1,7 @@
 //===- Collectives.cpp - kernels of the dialect par -------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Par/Placement.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;
@@ -20,8 +20,7 @@ static LogicalResult g(Execution &execution, par::GOp op, RankInputs in, RankOut
   return success();
 }
 
-static LogicalResult max(Execution &execution, par::MaxOp op, RankInputs in,
-                          RankOutputs out) {
+static LogicalResult max(Execution &execution, par::MaxOp op, RankInputs in, RankOutputs out) {
   out[0] = maxOverGroups(execution.mesh(), op.getAxis(), in[0]);
   return success();
 }

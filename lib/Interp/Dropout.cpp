@@ -1,7 +1,7 @@
 //===- Dropout.cpp - kernel of tx.dropout -----------------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Execution.h"
 #include "partita/Interp/Random.h"
 
 using namespace mlir;

@@ -5,9 +5,9 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,8 +1,8 @@
 //===- Embedding.cpp - kernels that look tokens up: embedding and cross-entropy ---------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

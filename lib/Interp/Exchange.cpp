@@ -95,8 +95,9 @@ std::string Exchange::waitText(unsigned stage) const {
   Operation *op = stages[stage].waitsAt;
   if (auto sum = dyn_cast<pipe::SumOp>(op)) {
     const Meeting &meeting = meetings.at({sum.getStages().vec(), stages[stage].message});
-    const int64_t *missing = llvm::find_if(
-        sum.getStages(), [&](int64_t each) { return !meeting.parts.count(static_cast<unsigned>(each)); });
+    const int64_t *missing = llvm::find_if(sum.getStages(), [&](int64_t each) {
+      return !meeting.parts.count(static_cast<unsigned>(each));
+    });
     std::string why = whyNot(*missing);
     return "stage " + std::to_string(stage) + " waits for stage " + std::to_string(*missing) +
            " to come to sum " + std::to_string(stages[stage].message) +
@@ -141,7 +142,8 @@ LogicalResult Exchange::send(pipe::SendOp op, RankTensors value, bool isAwaited)
 LogicalResult Exchange::awaitSent(pipe::SendOp op) {
   Lock lock(mutex);
   int64_t number = channels[keyOf(op.getChannel())].sent;
-  return blockingSends && number > 0 ? wait(lock, op.getChannel().getFrom(), op, number) : success();
+  return blockingSends && number > 0 ? wait(lock, op.getChannel().getFrom(), op, number)
+                                     : success();
 }
 
 FailureOr<RankTensors> Exchange::receive(pipe::RecvOp op) {

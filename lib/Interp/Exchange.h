@@ -53,7 +53,8 @@ private:
   };
   struct Stage {
     mlir::Operation *waitsAt = nullptr;
-    int64_t message = 0; ///< the number in its channel, or among its sums, of the one that it waits for
+    int64_t message =
+        0; ///< the number in its channel, or among its sums, of the one that it waits for
     bool done = false;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -72,8 +73,9 @@ private:
   bool blockingSends;
   std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels; ///< from, to, number
   using Stages = std::vector<int64_t>;
-  std::map<std::pair<Stages, int64_t>, Meeting> meetings; ///< by the stages and the number of the sum
-  std::map<std::pair<Stages, unsigned>, int64_t> came;    ///< how often a stage has
+  std::map<std::pair<Stages, int64_t>, Meeting>
+      meetings;                                        ///< by the stages and the number of the sum
+  std::map<std::pair<Stages, unsigned>, int64_t> came; ///< how often a stage has
   std::mutex mutex;
   std::condition_variable changed;
   unsigned turn = 0;     ///< the stage that runs

@@ -3,8 +3,8 @@
 #ifndef PARTITA_LIB_INTERP_EXECUTION_H
 #define PARTITA_LIB_INTERP_EXECUTION_H
 
-#include "lib/Interp/PlacedMemory.h"
 #include "dialects/Interfaces/Interfaces.h"
+#include "lib/Interp/PlacedMemory.h"
 #include "partita/Interp/Interpreter.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>

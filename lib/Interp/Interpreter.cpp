@@ -1,12 +1,12 @@
 //===- Interpreter.cpp - executes tensor programs on virtual ranks ----------------------------===//
 
 #include "partita/Interp/Interpreter.h"
-#include "lib/Interp/Execution.h"
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,7 +1,7 @@
 //===- LossScale.cpp - kernels of the dialect amp ---------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Amp/Amp.h"
+#include "lib/Interp/Execution.h"
 #include "runtime/include/partita_rt/loss_scaler.h"
 #include "runtime/include/partita_rt/scale_text.h"
 

@@ -62,7 +62,7 @@ private:
   mlir::LogicalResult checkOverwrites(mlir::Operation *op, unsigned result, const Place &place);
   void scribble(mlir::Operation *op);
 
-  int64_t unit = 1; ///< bytes of a slot
+  int64_t unit = 1;                              ///< bytes of a slot
   std::pair<rt::InFlightAttr, int64_t> inFlight; ///< and the micro-batch
   using Memory = std::vector<Slot>;
   /// The memory of a space; null of one that the plan does not announce.

@@ -1,7 +1,7 @@
 //===- Products.cpp - kernels of the matrix products ------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

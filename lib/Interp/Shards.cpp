@@ -5,8 +5,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,9 +1,9 @@
 //===- Stages.cpp - executes a program of pipeline stages; kernels of the dialect pipe ---------===//
 
 #include "partita/Interp/Stages.h"
+#include "dialects/Train/Train.h"
 #include "lib/Interp/Exchange.h"
 #include "lib/Interp/Execution.h"
-#include "dialects/Train/Train.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,7 +1,7 @@
 //===- Structure.cpp - kernels of constants, shapes and reductions ----------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

@@ -308,7 +308,7 @@ RankTensors partita::interp::sumOverGroups(par::MeshAttr mesh, StringRef axis,
 }
 
 RankTensors partita::interp::maxOverGroups(par::MeshAttr mesh, StringRef axis,
-                                                const RankTensors &values) {
+                                           const RankTensors &values) {
   return overGroups(mesh, axis, values, [](Tensor &max, const Tensor &other) {
     for (int64_t i = 0; i < other.size(); ++i)
       if (!(max.number(i) >= other.number(i))) // also takes a NaN on

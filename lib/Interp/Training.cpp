@@ -1,12 +1,12 @@
 //===- Training.cpp - kernels of the dialect train, and calls ---------------------------------===//
 
-#include "lib/Interp/Exchange.h"
-#include "lib/Interp/Execution.h"
 #include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Exchange.h"
+#include "lib/Interp/Execution.h"
 #include "partita/Interp/Random.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -143,7 +143,8 @@ public:
           return failure();
       }
       execution.inLastSlot = false;
-      return success(llvm::all_of(regions, [&](Region &each) { return succeeded(awaitSent(each)); }));
+      return success(
+          llvm::all_of(regions, [&](Region &each) { return succeeded(awaitSent(each)); }));
     }
     for (int64_t i = 0; i < op.getCount(); ++i)
       for (Region &region : regions)

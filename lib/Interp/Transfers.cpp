@@ -4,8 +4,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Offload/Offload.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,8 +1,8 @@
 //===- Undecided.cpp - elements whose update rounding decides ---------------------------------===//
 
 #include "lib/Interp/Undecided.h"
-#include "lib/Interp/Execution.h"
 #include "dialects/Train/Train.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;
@@ -49,8 +49,8 @@ LogicalResult Undecided::settle(Interpreter &partitioned, StringRef symbol,
   int64_t replaced = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     double number = found->number(i);
-    bool isInside = number >= interval.least.number(i) - allowed &&
-                    number <= interval.most.number(i) + allowed;
+    bool isInside =
+        number >= interval.least.number(i) - allowed && number <= interval.most.number(i) + allowed;
     if (std::abs(number - expected.number(i)) <= allowed || !isInside)
       continue;
     found->copyElement(i, expected, i);

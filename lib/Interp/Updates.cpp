@@ -1,8 +1,8 @@
 //===- Updates.cpp - optimizers, by their arithmetic of one element, and norms ----------------===//
 
-#include "lib/Interp/Execution.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
+#include "lib/Interp/Execution.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,12 +1,12 @@
 //===- Verify.cpp - is the partitioned program equal to the unpartitioned one? ----------------===//
 
 #include "partita/Interp/Verify.h"
-#include "partita/Interp/Stages.h"
-#include "lib/Interp/Execution.h"
-#include "lib/Interp/Undecided.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "lib/Interp/Execution.h"
+#include "lib/Interp/Undecided.h"
+#include "partita/Interp/Stages.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <sys/resource.h>
@@ -129,9 +129,8 @@ struct Side {
   bool has(train::EntryPoint entry) { return static_cast<bool>(function(entry)); }
 
   FailureOr<Named> call(train::EntryPoint entry, ArrayRef<Tensor> inputs) {
-    auto results =
-        program.call(function(entry).getName(),
-                     std::vector(program.stages.size(), SmallVector<Tensor>(inputs)));
+    auto results = program.call(function(entry).getName(),
+                                std::vector(program.stages.size(), SmallVector<Tensor>(inputs)));
     if (failed(results))
       return failure();
     Named named;
@@ -177,8 +176,8 @@ private:
     auto [known, isNew] = named.try_emplace(name, std::move(value));
     if (isNew || isSame(known->second, value))
       return success();
-    return at->emitError() << "stage " << pipe::stageOf(at).value_or(0)
-                           << " has another value of '" << name << "' than a stage before it";
+    return at->emitError() << "stage " << pipe::stageOf(at).value_or(0) << " has another value of '"
+                           << name << "' than a stage before it";
   }
 
   /// By the names that `nameOf` gives them; without those that it gives none.
@@ -269,8 +268,9 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
     if (failed(a) || failed(b))
       return failure();
     if (b->empty())
-      return whole.module().emitError() << "the entry point '" << train::nameOf(train::EntryPoint::TrainStep)
-                                        << "' updates no parameter";
+      return whole.module().emitError()
+             << "the entry point '" << train::nameOf(train::EntryPoint::TrainStep)
+             << "' updates no parameter";
     if (failed(comparison.add("gradient", *a, *b)) ||
         failed(undecided.settle(whole.interpreter(), partitioned.program.stages)))
       return failure();
@@ -342,9 +342,8 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
   for (Side *side : {&whole, &partitioned}) {
     train::EntryPoint needed = trains ? train::EntryPoint::TrainStep : train::EntryPoint::Forward;
     if (!side->has(needed))
-      return side->module().emitError()
-             << "has no @" << train::nameOf(needed) << " to compare"
-             << (trains ? ", and the other program has one" : "");
+      return side->module().emitError() << "has no @" << train::nameOf(needed) << " to compare"
+                                        << (trains ? ", and the other program has one" : "");
   }
   if (failed(checkMemory(wholeModule)) || failed(whole.initialize(options.values)) ||
       failed(partitioned.initialize(options.values)))

@@ -70,13 +70,16 @@ LogicalResult checkPlaces(Operation *op) {
   auto kernel = dyn_cast<KernelInterface>(op);
   auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
   bool worksInOperands = kernel && op->getNumOperands() > 0 && kernel.overwritesOperand(0);
-  size_t wanted = worksInOperands ? op->getNumOperands()
-                                  : llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  size_t wanted = worksInOperands
+                      ? op->getNumOperands()
+                      : llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
   if (places && (places.size() != wanted || !llvm::all_of(places, llvm::IsaPred<AtAttr>)))
-    return op->emitOpError() << "has " << places << " as " << RtDialect::kBuffers << ", and " << wanted
-                             << (worksInOperands ? " operands" : " results") << " need a place each (#rt.at)";
+    return op->emitOpError() << "has " << places << " as " << RtDialect::kBuffers << ", and "
+                             << wanted << (worksInOperands ? " operands" : " results")
+                             << " need a place each (#rt.at)";
   if (kernel && kernel.workspaceElements() > 0 && !op->getAttrOfType<AtAttr>(RtDialect::kWorkspace))
-    return op->emitOpError() << "has no " << RtDialect::kWorkspace << ", and its kernel needs scratch memory for "
+    return op->emitOpError() << "has no " << RtDialect::kWorkspace
+                             << ", and its kernel needs scratch memory for "
                              << kernel.workspaceElements() << " floats";
   return success();
 }
@@ -329,7 +332,8 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
       return signalPassFailure();
     ModuleOp module = getOperation();
     if (module->hasAttr(RtDialect::kProgram)) {
-      module.emitError() << "lower-to-rt: the program is lowered already: the module has " << RtDialect::kProgram;
+      module.emitError() << "lower-to-rt: the program is lowered already: the module has "
+                         << RtDialect::kProgram;
       return signalPassFailure();
     }
     ModuleLowering shared;

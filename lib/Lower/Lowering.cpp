@@ -202,7 +202,8 @@ void Lowering::copy(Value destination, const View &to, Value tensor) {
   View from = view(tensor);
   Value source = buffer(tensor);
   Type element = type(tensor).getElementType();
-  bool isFloat = isa<FloatType>(element) && !element.isF64(); // of doubles there is no kernel of rows
+  bool isFloat =
+      isa<FloatType>(element) && !element.isF64(); // of doubles there is no kernel of rows
   std::optional<int64_t> toRows = to.rowStride(), fromRows = from.rowStride();
   if (isFloat && toRows && fromRows) {
     int64_t width = from.shape.back(), rows = from.elements() / std::max<int64_t>(width, 1);
@@ -227,7 +228,8 @@ SmallVector<Value> Lowering::summed() {
       buffers.push_back(buffer(operand));
       continue;
     }
-    Value made = pointer(place, type(operand).getElementType(), type(operand).getShape(), "reduced");
+    Value made =
+        pointer(place, type(operand).getElementType(), type(operand).getShape(), "reduced");
     copy(made, View::dense(type(operand).getShape()), operand);
     buffers.push_back(made);
   }

@@ -153,8 +153,7 @@ void Naming::nameGradient(Value gradient, std::string name) {
       gradient = earlierMicroBatches(add);
       if (Value own = reducedOf(add))
         nameGradient(own, name);
-    }
-    else if (Value inside = handedOut(gradient); inside != gradient)
+    } else if (Value inside = handedOut(gradient); inside != gradient)
       gradient = inside;
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
       gradient = loop.getPart(number).get();

@@ -110,10 +110,9 @@ private:
         continue;
       auto declared = function.getArgAttrOfType<IntegerAttr>(i, train::TrainDialect::kFiller);
       bool batched = bool(function.getArgAttr(i, train::TrainDialect::kBatch));
-      tables.inputs.push_back(
-          InputAttr::get(b.getContext(), name, role, type, batched,
-                         declared ? declared.getInt() : filler.lookup(argument),
-                         vocabulary.lookup(argument)));
+      tables.inputs.push_back(InputAttr::get(b.getContext(), name, role, type, batched,
+                                             declared ? declared.getInt() : filler.lookup(argument),
+                                             vocabulary.lookup(argument)));
     }
     return success();
   }
@@ -127,9 +126,10 @@ private:
       auto at = cast<AtAttr>(places[i]);
       auto name = forward.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);
       auto number = forward.getResultAttrOfType<IntegerAttr>(i, pipe::PipeDialect::kResult);
-      tables.outputs.push_back(
-          OutputAttr::get(b.getContext(), name ? name.str() : "output" + std::to_string(number ? number.getInt() : int64_t(i)),
-                          cast<RankedTensorType>(result.getType()), at.getOffset()));
+      tables.outputs.push_back(OutputAttr::get(
+          b.getContext(),
+          name ? name.str() : "output" + std::to_string(number ? number.getInt() : int64_t(i)),
+          cast<RankedTensorType>(result.getType()), at.getOffset()));
     }
   }
 

@@ -140,7 +140,8 @@ void Planner::placeLast(AccumulateOp loop) {
            storage.first <= endOf(pass) && storage.last > endOf(pass);
   };
   for (unsigned pass = 0; pass < loop->getNumRegions(); ++pass)
-    for (unsigned later = 0; later < pass; ++later) // before the pass in the program, but ends later
+    for (unsigned later = 0; later < pass;
+         ++later) // before the pass in the program, but ends later
       if (loop.getLastSlot(later) > loop.getLastSlot(pass))
         for (Storage &storage : plan.storages)
           if (outlives(storage, pass))

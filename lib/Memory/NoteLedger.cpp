@@ -50,7 +50,8 @@ static std::string readableName(Value value) {
     return rt::readableName(definer);
   auto argument = cast<BlockArgument>(value);
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::TrainDialect::kName)
+  auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                               train::TrainDialect::kName)
                        : StringAttr();
   StringRef text = name ? name.getValue() : provenance::nameIn(argument.getLoc());
   return text.empty() ? "value" : text.str();
@@ -191,10 +192,11 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   Ledger ledger;
   ledger.arena = space == rt::Space::Pinned ? plan.pinnedBytes : plan.arenaBytes;
   ledger.ops = static_cast<int64_t>(plan.number.size());
-  auto add = [&](const Storage &storage, const std::string &name, int64_t offset, int first, int last) {
+  auto add = [&](const Storage &storage, const std::string &name, int64_t offset, int first,
+                 int last) {
     Operation *maker = makerOf(storage);
-    ledger.buffers.push_back({name, storage.kind, storage.bytes, offset, first, last, placeOf(maker),
-                              isBackward(maker)});
+    ledger.buffers.push_back({name, storage.kind, storage.bytes, offset, first, last,
+                              placeOf(maker), isBackward(maker)});
   };
   const InFlight &inFlight = plan.inFlight;
   for (const Storage &storage : plan.storages)
@@ -203,8 +205,9 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
     else if (storage.space == rt::Space::InFlight && inFlight.rings[storage.ring].space == space) {
       const InFlight::Ring &ring = inFlight.rings[storage.ring];
       for (int64_t block = 0; block < ring.blocks; ++block)
-        add(storage, nameOf(storage) + " (in flight, " + std::to_string(block + 1) + " of " +
-                         std::to_string(ring.blocks) + ")",
+        add(storage,
+            nameOf(storage) + " (in flight, " + std::to_string(block + 1) + " of " +
+                std::to_string(ring.blocks) + ")",
             ring.offset + block * ring.bytes + storage.offset - ring.start, inFlight.first,
             inFlight.last);
     }

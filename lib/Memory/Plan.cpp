@@ -22,9 +22,9 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Memory/Planner.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "lib/Memory/Planner.h"
 
 using namespace mlir;
 using namespace partita;
@@ -72,7 +72,8 @@ int Planner::lastUse(Value value) {
   int last = definer ? plan.number[definer] : 0;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (auto loop = dyn_cast<train::AccumulateOp>(user->getParentOp()); loop && isa<train::YieldOp>(user))
+    if (auto loop = dyn_cast<train::AccumulateOp>(user->getParentOp());
+        loop && isa<train::YieldOp>(user))
       if (OpResult behind = loop.getHandingOut(use))
         last = std::max(last, lastUse(behind));
     if (auto loop = orderedLoopOf(user); loop && isa<pipe::SendOp>(user))

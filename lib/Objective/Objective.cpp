@@ -257,7 +257,8 @@ private:
       return success();
     }
     bool isBinary = chosen->loss == Kind::BinaryCrossEntropy;
-    labelType = RankedTensorType::get(scores.getShape().drop_back(isBinary ? 0 : 1), b.getI64Type());
+    labelType =
+        RankedTensorType::get(scores.getShape().drop_back(isBinary ? 0 : 1), b.getI64Type());
     if (chosen->role != "labels")
       return success();
     std::optional<unsigned> tokens = argumentWith("ids");
@@ -310,8 +311,9 @@ private:
     InFlightDiagnostic warning = emitWarning(outputValue().getLoc());
     warning << "output '" << outputName(output) << "' has one score per token";
     if (chosen->loss == Kind::BinaryCrossEntropy)
-      warning << ", taken as a yes-or-no question about each token (objective 'binary'); if it selects "
-                 "one token per sample, pass --objective classification";
+      warning
+          << ", taken as a yes-or-no question about each token (objective 'binary'); if it selects "
+             "one token per sample, pass --objective classification";
     else
       warning << ", as another output has, and is trained alone, to select one token per sample "
                  "(objective 'classification'); if it asks yes or no about each token, pass "
@@ -466,9 +468,9 @@ private:
   func::FuncOp forward;
   const Kind *chosen = nullptr;
   unsigned output = 0;
-  std::string reason;         ///< of the choice, unless the user made it
+  std::string reason;                ///< of the choice, unless the user made it
   SmallVector<unsigned> tokenScores; ///< outputs with one score per token, if no kind was given
-  RankedTensorType labelType; ///< of one micro-batch; null if nothing is added
+  RankedTensorType labelType;        ///< of one micro-batch; null if nothing is added
 };
 
 } // namespace

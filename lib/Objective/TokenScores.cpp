@@ -73,7 +73,8 @@ private:
 SmallVector<unsigned> objective::findTokenScores(func::FuncOp forward, unsigned tokens) {
   TokenDimensions runsAlongTokens(forward, tokens);
   SmallVector<unsigned> found;
-  for (auto [i, value] : llvm::enumerate(forward.getBody().front().getTerminator()->getOperands())) {
+  for (auto [i, value] :
+       llvm::enumerate(forward.getBody().front().getTerminator()->getOperands())) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (type && type.getRank() == 2 && isa<FloatType>(type.getElementType()) &&
         runsAlongTokens.has(value, 1))

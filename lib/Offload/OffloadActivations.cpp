@@ -84,9 +84,8 @@ private:
                                           [&](unsigned number) { return mayLeave(saved[number]); });
     llvm::sort(numbers, [&](unsigned a, unsigned b) { // no value is listed twice
       auto one = cast<OpResult>(saved[a]), other = cast<OpResult>(saved[b]);
-      return one.getOwner() == other.getOwner()
-                 ? one.getResultNumber() < other.getResultNumber()
-                 : one.getOwner()->isBeforeInBlock(other.getOwner());
+      return one.getOwner() == other.getOwner() ? one.getResultNumber() < other.getResultNumber()
+                                                : one.getOwner()->isBeforeInBlock(other.getOwner());
     });
     return numbers;
   }

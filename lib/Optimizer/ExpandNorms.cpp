@@ -60,12 +60,12 @@ private:
         if (norm.getParameters())
           parameters.push_back((*norm.getParameters())[number]);
       }
-      squares.push_back(
-          ofAllStages(builder, norm, sum(builder, norm, axes, {static_cast<int64_t>(values.size())},
-                                         "norm of the gradients", [&](Type type) {
-                                           return train::SquareSumOp::create(
-                                               builder, norm.getLoc(), type, values);
-                                         })));
+      squares.push_back(ofAllStages(builder, norm,
+                                    sum(builder, norm, axes, {static_cast<int64_t>(values.size())},
+                                        "norm of the gradients", [&](Type type) {
+                                          return train::SquareSumOp::create(builder, norm.getLoc(),
+                                                                            type, values);
+                                        })));
     }
     auto made = train::NormOp::create(builder, norm.getLoc(), norm.getType(), squares,
                                       norm.getParameters() ? builder.getArrayAttr(parameters)
@@ -77,8 +77,8 @@ private:
   static Value ofAllStages(OpBuilder &builder, train::GlobalNormOp norm, Value squares) {
     if (!norm->getParentOfType<ModuleOp>()->hasAttr(pipe::PipeDialect::kStages))
       return squares;
-    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), par::Role::Norm), squares.getType(), squares,
-                               pipe::allOf(*pipe::positionsOf(norm)),
+    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), par::Role::Norm),
+                               squares.getType(), squares, pipe::allOf(*pipe::positionsOf(norm)),
                                builder.getStringAttr("norms of gradients"));
   }
 

@@ -114,13 +114,11 @@ std::optional<std::array<MemoryAccess, 2>> accessesOf(TakePartOp op) {
 /// An update that may become a row.
 struct Gathered {
   UpdateOp op;
-  ExposeGradientOp exposed;     ///< null if the gradient is not exposed
-  SmallVector<BytePlace> values;    ///< the kernel's arguments
+  ExposeGradientOp exposed;           ///< null if the gradient is not exposed
+  SmallVector<BytePlace> values;      ///< the kernel's arguments
   SmallVector<MemoryAccess> accesses; ///< of values and scalars
 
-  int64_t parameter() {
-    return exposed ? static_cast<int64_t>(exposed.getIndex()) : -1;
-  }
+  int64_t parameter() { return exposed ? static_cast<int64_t>(exposed.getIndex()) : -1; }
 };
 
 /// Returns nothing for an update that must be a call of its own: the host does it, or a pointer has
@@ -202,7 +200,7 @@ private:
   std::vector<Gathered> updates; ///< of the run
   Bytes read, written;
   SmallVector<Operation *> dead; ///< ops of the run that are rows now
-  ExposeGradientOp exposed; ///< the last op, ignoring pointers, if it exposes a gradient
+  ExposeGradientOp exposed;      ///< the last op, ignoring pointers, if it exposes a gradient
   llvm::MapVector<Kind, unsigned> numbers;
   std::vector<RowTable> tables;
   unsigned gathered = 0, sums = 0;
@@ -436,16 +434,16 @@ void Gatherer::gatherSquares(SquareSumOp sum) {
     table->types = {type};
     first = 0;
     for (auto [i, value] : llvm::enumerate(sum.getValues()))
-      table->rows.push_back(TensorAttr::get(
-          b.getContext(), provenance::nameIn(value.getLoc()), places[i].offset, sum.getCounts()[i],
-          0, nonfinite ? nonfinite.getParameters()[i] : -1));
+      table->rows.push_back(TensorAttr::get(b.getContext(), provenance::nameIn(value.getLoc()),
+                                            places[i].offset, sum.getCounts()[i], 0,
+                                            nonfinite ? nonfinite.getParameters()[i] : -1));
   }
   auto column = static_cast<int64_t>(table->homes.size()) - 1,
        count = static_cast<int64_t>(places.size());
   bool areParameters = nonfinite;
   for (int64_t i = 0; areParameters && i < count; ++i)
-    areParameters = cast<TensorAttr>(table->rows[*first + i]).getParameter() ==
-                    nonfinite.getParameters()[i];
+    areParameters =
+        cast<TensorAttr>(table->rows[*first + i]).getParameter() == nonfinite.getParameters()[i];
   b.setInsertionPoint(sum);
   SquareSumAllOp::create(b, sum.getLoc(), sum.getSum(), table->name, column, *first, count);
   if (areParameters) {

@@ -28,7 +28,8 @@ struct BucketGathers : partita::impl::BucketGathersPassBase<BucketGathers> {
       return isa<zero::GatherOp>(op) &&
              isa_and_nonnull<train::OptimizerInterface>(op->getOperand(0).getDefiningOp());
     };
-    FailureOr<overlap::Buckets::Joined> made = overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
+    FailureOr<overlap::Buckets::Joined> made =
+        overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
     if (failed(made))
       return signalPassFailure();
     buckets += made->count;

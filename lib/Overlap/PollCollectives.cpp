@@ -87,10 +87,10 @@ private:
       int64_t cost = analysis::workOf(&op).cost();
       for (auto &[axis, starts] : underWay)
         if (!starts.empty() && cost > 0) {
-          byAxis[axis].ops.push_back({&op, cost, llvm::all_of(starts, [&](CollectiveInterface start) {
-                                        return start->getBlock() == &block &&
-                                               start->hasAttr(train::TrainDialect::kLast);
-                                      })});
+          byAxis[axis].ops.push_back(
+              {&op, cost, llvm::all_of(starts, [&](CollectiveInterface start) {
+                 return start->getBlock() == &block && start->hasAttr(train::TrainDialect::kLast);
+               })});
           byAxis[axis].cost += cost;
         }
     }

@@ -84,11 +84,13 @@ private:
     auto isInside = [&](Operation *user) {
       return user == found.op || found.between.contains(user);
     };
-    return llvm::all_of(found.sums, [&](unsigned sum) {
-      return llvm::all_of(loop.getSums()[sum].getUsers(), isInside);
-    }) && llvm::all_of(found.between, [&](Operation *op) {
-      return op->hasTrait<OpTrait::ConstantLike>() || llvm::all_of(op->getUsers(), isInside);
-    });
+    return llvm::all_of(found.sums,
+                        [&](unsigned sum) {
+                          return llvm::all_of(loop.getSums()[sum].getUsers(), isInside);
+                        }) &&
+           llvm::all_of(found.between, [&](Operation *op) {
+             return op->hasTrait<OpTrait::ConstantLike>() || llvm::all_of(op->getUsers(), isInside);
+           });
   }
 
   AccumulateOp loop;
@@ -178,15 +180,16 @@ private:
     Location loc = part.getLoc();
     Type type = soFar.getType();
     if (part.getType() == type)
-      return tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{soFar, part})->getResult(0);
+      return tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{soFar, part})
+          ->getResult(0);
     auto fusion = tx::FusionOp::create(builder, loc, TypeRange{type}, ValueRange{soFar, part});
     OpBuilder::InsertionGuard guard(builder);
     Block *body =
         builder.createBlock(&fusion.getBody(), {}, TypeRange{type, part.getType()}, {loc, loc});
     Value wide = tx::CastOp::create(builder, loc, type, body->getArgument(1));
-    Value sum = tx::AddOp::create(builder, loc, TypeRange{type},
-                                  ValueRange{body->getArgument(0), wide})
-                    ->getResult(0);
+    Value sum =
+        tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{body->getArgument(0), wide})
+            ->getResult(0);
     tx::FusedOp::create(builder, loc, ValueRange{sum});
     return fusion.getOutputs().front();
   }

@@ -234,9 +234,8 @@ private:
             << ", and each rank has only its own; ";
     error << problem.text << " (rule '" << cast<ShardInterface>(op).getShardRule() << "')";
     if (ofSamples && isOfIntegers(op))
-      error
-          << "; ranks combine floats, not integers: convert them first, x.float(), or leave "
-          << axis << " at 1";
+      error << "; ranks combine floats, not integers: convert them first, x.float(), or leave "
+            << axis << " at 1";
     else if (ofSamples)
       error << "; write it so that it works within a sample, or leave " << axis << " at 1";
     else if (combines)

@@ -105,9 +105,8 @@ void ReplicatedUses::findClosed(StringAttr axis) {
 }
 
 bool ReplicatedUses::allWant(Value value, StringAttr axis) {
-  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    return replicatedUses.contains({&use, axis});
-  });
+  return llvm::all_of(value.getUses(),
+                      [&](OpOperand &use) { return replicatedUses.contains({&use, axis}); });
 }
 
 void ReplicatedUses::demand(Operation *op) {

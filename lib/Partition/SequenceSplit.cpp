@@ -12,7 +12,8 @@ using namespace partita;
 //===----------------------------------------------------------------------------------------------===//
 
 /// Visits the batch arguments of functions, with the batch dimension and its size.
-static void forBatches(ModuleOp module, function_ref<void(BlockArgument, unsigned, int64_t)> visit) {
+static void forBatches(ModuleOp module,
+                       function_ref<void(BlockArgument, unsigned, int64_t)> visit) {
   for (auto function : module.getOps<func::FuncOp>())
     for (BlockArgument argument : function.getArguments())
       if (auto dim = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
@@ -23,17 +24,16 @@ static void forBatches(ModuleOp module, function_ref<void(BlockArgument, unsigne
 
 static int64_t batchSize(ModuleOp module) {
   int64_t found = 1;
-  forBatches(module,
-             [&](BlockArgument, unsigned, int64_t size) { found = std::max(found, size); });
+  forBatches(module, [&](BlockArgument, unsigned, int64_t size) { found = std::max(found, size); });
   return found;
 }
 
 SampleSplits::SampleSplits(ModuleOp module)
     : module(module), axis(StringAttr::get(module.getContext(), "tp")),
       batch(StringAttr::get(module.getContext(), "batch")),
-      mesh(par::MeshAttr::get(module.getContext(), ArrayRef<StringAttr>{batch, axis},
-                              ArrayRef<int64_t>{batchSize(module),
-                                                par::MeshAttr::of(module).sizeOf("tp")})),
+      mesh(par::MeshAttr::get(
+          module.getContext(), ArrayRef<StringAttr>{batch, axis},
+          ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf("tp")})),
       propagation(module, mesh) {}
 
 LogicalResult SampleSplits::run() {
@@ -101,8 +101,7 @@ std::optional<par::LetterSplit> SequenceSplit::tensorLetter(Operation *op) {
   auto visit = [&](const RulePattern &pattern, Value value) {
     par::Layout layout = propagation.layoutOf(value);
     if (int dim = layout.dimOf(axis); dim >= 0 && !letter)
-      letter =
-          par::splitLetter(pattern.dims[dim], layout.blocksOf(axis), propagation.sizesOf(op));
+      letter = par::splitLetter(pattern.dims[dim], layout.blocksOf(axis), propagation.sizesOf(op));
   };
   for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
     visit(pattern, value);
@@ -198,7 +197,8 @@ bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
 }
 
 /// Returns the letter that a cut of an operand or result splits, if the op allows it.
-std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const RulePattern &pattern, Cut cut) {
+std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const RulePattern &pattern,
+                                                        Cut cut) {
   const ShardRule &rule = propagation.ruleOf(op);
   auto letter = par::splitLetter(pattern.dims[cut.dim], cut.blocks, propagation.sizesOf(op));
   if (!letter)
@@ -253,7 +253,8 @@ bool SequenceSplit::isInput(int64_t size) {
   });
 }
 
-SequenceSplit::MaybeCut SequenceSplit::cutOf(Operation *op, const RulePattern &pattern, par::LetterSplit letter) {
+SequenceSplit::MaybeCut SequenceSplit::cutOf(Operation *op, const RulePattern &pattern,
+                                             par::LetterSplit letter) {
   int dim = pattern.dimOf(letter.letter);
   if (dim < 0)
     return {};
@@ -296,8 +297,7 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
 void SequenceSplit::leaveBehind(Value value) {
   llvm::SetVector<Operation *> leaving;
   auto comesFrom = [&](Value operand) {
-    return operand == value || !cuts.contains(operand) ||
-           leaving.contains(operand.getDefiningOp());
+    return operand == value || !cuts.contains(operand) || leaving.contains(operand.getDefiningOp());
   };
   collectUsers(value, comesFrom, leaving);
   auto staysCut = [&](Operation *op) {
@@ -305,8 +305,7 @@ void SequenceSplit::leaveBehind(Value value) {
       return wanted(use) && !leaving.contains(use.getOwner());
     });
   };
-  while (
-      true) { // the largest set whose shards are used only inside it
+  while (true) { // the largest set whose shards are used only inside it
     auto *wrong = llvm::find_if(leaving, [&](Operation *op) {
       return staysCut(op) || !llvm::all_of(op->getOperands(), comesFrom);
     });
@@ -333,7 +332,7 @@ void SequenceSplit::leaveBehind(Value value) {
 
 /// Collects ops on shards that use a value, directly or through others, in program order.
 void SequenceSplit::collectUsers(Value value, function_ref<bool(Value)> comesFrom,
-                  llvm::SetVector<Operation *> &users) {
+                                 llvm::SetVector<Operation *> &users) {
   SmallVector<Operation *> next(value.user_begin(), value.user_end());
   llvm::sort(next, [](Operation *a, Operation *b) {
     return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
@@ -381,8 +380,9 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
   behind ? builder.setInsertionPointAfter(behind) : builder.setInsertionPoint(before);
   ++narrows;
   auto narrow = par::NarrowOp::create(
-      builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(), value,
-      axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks), StringAttr());
+      builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
+      value, axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
+      StringAttr());
   return known = marked(narrow, mark);
 }
 
@@ -393,8 +393,9 @@ Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
     return known;
   OpBuilder builder(before);
   ++gathers;
-  auto gather = par::AllGatherOp::create(
-      builder, inLayerOf(before->getLoc(), value.getLoc()), value.getType(), value, axis,
-      builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks), StringAttr(), UnitAttr());
+  auto gather =
+      par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
+                               value.getType(), value, axis, builder.getI64IntegerAttr(cut.dim),
+                               builder.getI64IntegerAttr(cut.blocks), StringAttr(), UnitAttr());
   return known = marked(gather, mark);
 }

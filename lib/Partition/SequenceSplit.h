@@ -78,7 +78,8 @@ private:
   int64_t batchBlocks(mlir::Value value, unsigned dim);
   bool isOfData(mlir::Operation *op, unsigned letter);
   static bool isOfPart(const ShardRule &rule, unsigned letter);
-  std::optional<par::LetterSplit> mayEnter(mlir::Operation *op, const RulePattern &pattern, Cut cut);
+  std::optional<par::LetterSplit> mayEnter(mlir::Operation *op, const RulePattern &pattern,
+                                           Cut cut);
   mlir::LogicalResult enter(mlir::Operation *op, par::LetterSplit letter);
   int64_t sizeOf(mlir::Operation *op, par::LetterSplit letter) const;
   mlir::LogicalResult divides(mlir::Operation *op, par::LetterSplit letter);

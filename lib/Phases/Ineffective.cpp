@@ -86,7 +86,9 @@ static constexpr Idle kActivationsStay = {
 static constexpr Idle kOneRank = {[](const Plan &plan) { return plan.get("mesh").empty(); },
                                   "without a --mesh: one rank reduces nothing"};
 static constexpr Idle kStageOfOneRank = {
-    [](const Plan &plan) { return !plan.get("mesh").empty() && plan.textFor("mesh.ranks").empty(); },
+    [](const Plan &plan) {
+      return !plan.get("mesh").empty() && plan.textFor("mesh.ranks").empty();
+    },
     "on a --mesh of pp alone: a stage of one rank reduces nothing"};
 static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() == 1; },
                                    "without pipeline stages (--mesh pp=2)"};

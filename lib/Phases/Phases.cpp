@@ -179,12 +179,9 @@ static constexpr StringLiteral kSync[] = {
 };
 
 static constexpr StringLiteral kLower[] = {
-    "check-memory",
-    "lower-to-rt{learning-rate=${lr} lr-schedule=${lr-schedule}}",
-    "gather-updates",
-    "outline-layers",
-    "rt-to-emitc",
-    "verify-phase{after=lower}",
+    "check-memory",   "lower-to-rt{learning-rate=${lr} lr-schedule=${lr-schedule}}",
+    "gather-updates", "outline-layers",
+    "rt-to-emitc",    "verify-phase{after=lower}",
 };
 
 static constexpr Phase kPhases[] = {
@@ -320,8 +317,8 @@ static std::optional<int> lastPhase(ModuleOp module) {
   if (index >= 0)
     return index;
   auto names = llvm::map_range(phases(), [](const Phase &phase) { return StringRef(phase.name); });
-  module.emitError() << kPhaseAttr << " is " << attribute << ", which is not a phase; the phases are "
-                     << llvm::join(names, ", ");
+  module.emitError() << kPhaseAttr << " is " << attribute
+                     << ", which is not a phase; the phases are " << llvm::join(names, ", ");
   return {};
 }
 

@@ -8,9 +8,9 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "lib/Raise/NumericCheck.h"
 #include "lib/Raise/Remarks.h"
-#include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 #include <cmath>
 

@@ -13,11 +13,11 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "lib/Raise/Bias.h"
 #include "lib/Raise/Mask.h"
 #include "lib/Raise/NumericCheck.h"
 #include "lib/Raise/Remarks.h"
-#include "dialects/Par/Par.h"
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Products.h"

@@ -5,8 +5,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Raise/RowNorm.h"
 #include "dialects/Par/Par.h"
+#include "lib/Raise/RowNorm.h"
 #include "partita/Raise/Passes.h"
 
 namespace partita {

@@ -7,10 +7,10 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "lib/Raise/Layout.h"
 #include "lib/Raise/NumericCheck.h"
 #include "lib/Raise/Remarks.h"
-#include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Subgraph.h"
 

@@ -70,8 +70,8 @@ Value RowNormRaiser::build(OpBuilder &builder, Location loc, Value x, Value weig
 SmallVector<RowNormRaiser::Roles> RowNormRaiser::choicesOf(const Subgraph &subgraph) {
   auto type = cast<RankedTensorType>(subgraph.root.getType());
   if (type.getRank() == 0 || type.getShape().back() < 3 ||
-      subgraph.leaves.size() > 2u + norm.hasBias ||
-      llvm::any_of(subgraph.leaves, isNoFloat) || isNoFloat(subgraph.root))
+      subgraph.leaves.size() > 2u + norm.hasBias || llvm::any_of(subgraph.leaves, isNoFloat) ||
+      isNoFloat(subgraph.root))
     return {};
   int x = -1;
   SmallVector<int> rows;

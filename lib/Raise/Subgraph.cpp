@@ -1,7 +1,7 @@
 //===- Subgraph.cpp - see Subgraph.h ----------------------------------------------------------===//
 
-#include "dialects/Interfaces/Provenance.h"
 #include "partita/Raise/Subgraph.h"
+#include "dialects/Interfaces/Provenance.h"
 
 using namespace mlir;
 using namespace partita;
@@ -107,7 +107,8 @@ public:
       if (!numbers.count(operand))
         bring(operand);
     key.push_back(reinterpret_cast<uintptr_t>(op->getName().getAsOpaquePointer()));
-    key.push_back(reinterpret_cast<uintptr_t>(provenance::attributesWithout(op).getAsOpaquePointer()));
+    key.push_back(
+        reinterpret_cast<uintptr_t>(provenance::attributesWithout(op).getAsOpaquePointer()));
     for (Type type : op->getResultTypes())
       key.push_back(reinterpret_cast<uintptr_t>(type.getAsOpaquePointer()));
     for (Value operand : op->getOperands())

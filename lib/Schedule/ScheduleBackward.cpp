@@ -22,7 +22,8 @@ bool runsInTurn(train::AccumulateOp loop) {
   std::optional<train::OrderAttr> order = loop.getOrder();
   if (!order || loop->getNumRegions() != 2 || loop.getPass(1).kind != train::PassKind::Backward)
     return false;
-  if (!loop->hasAttr(pipe::PipeDialect::kMayJoin) || !loop->getRegion(1).getOps<pipe::RecvOp>().empty())
+  if (!loop->hasAttr(pipe::PipeDialect::kMayJoin) ||
+      !loop->getRegion(1).getOps<pipe::RecvOp>().empty())
     return false;
   auto slots = order->getSlots();
   for (size_t i = 0; i + 1 < slots.size(); i += 2)

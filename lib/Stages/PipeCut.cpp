@@ -173,10 +173,10 @@ private:
         ++end;
       auto size = static_cast<int64_t>(end - begin);
       Operation *part =
-          !isOwn[begin] ? tx::createSplat(builder, builder.getUnknownLoc(), sized(size), 0)
-                              .getDefiningOp()
-                        : tx::SliceOp::create(builder, squares.getLoc(), sized(size), made.getSum(),
-                                              ArrayRef<int64_t>{taken}, ArrayRef<int64_t>{1});
+          !isOwn[begin]
+              ? tx::createSplat(builder, builder.getUnknownLoc(), sized(size), 0).getDefiningOp()
+              : tx::SliceOp::create(builder, squares.getLoc(), sized(size), made.getSum(),
+                                    ArrayRef<int64_t>{taken}, ArrayRef<int64_t>{1});
       part->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
       taken += isOwn[begin] ? size : 0;
       parts.push_back(part->getResult(0));
@@ -238,9 +238,9 @@ private:
     for (auto [part, result] : llvm::zip(copy.parts, copy.to.getSums())) {
       Value sum = loop->getResult(part.sum), before = mapping.lookupOrNull(sum);
       Location loc = loop.getPart(part.sum).get().getLoc();
-      mapping.map(sum, before ? tx::AddOp::create(builder, loc, sum.getType(), before, result)
-                                    .getResult()
-                              : Value(result));
+      mapping.map(
+          sum, before ? tx::AddOp::create(builder, loc, sum.getType(), before, result).getResult()
+                      : Value(result));
     }
   }
 
@@ -354,31 +354,35 @@ private:
   /// Checks loops with a backward pass. They get passes for each chunk, each of which reads what
   /// earlier ones save, in the order of a schedule.
   LogicalResult check(func::FuncOp function) const {
-    WalkResult result = function.walk([&](Operation *op) -> WalkResult {
-      auto whole = dyn_cast<train::AccumulateOp>(op);
-      if (whole && whole.hasBackward() &&
-          (whole->getNumRegions() > 2 || whole.getPass(1) != train::PassName{train::PassKind::Backward}))
-        return whole.emitError() << "has a " << whole.getPass(whole->getNumRegions() - 1).text()
-                                 << " region; before the cut there are a forward and a backward one";
-      auto loop = op->getParentOfType<train::AccumulateOp>();
-      if (!loop || !loop.hasBackward())
-        return WalkResult::advance();
-      if (isa<pipe::SumOp>(op) && layout.chunks > 1)
-        return op->emitError() << "'pipe.sum' stands in a loop over micro-batches whose stages have "
-                               << layout.chunks << " chunks, which run it at different times";
-      auto move = dyn_cast<pipe::MoveOp>(op);
-      if (!move)
-        return WalkResult::advance();
-      bool isBackward = op->getParentRegion() != &loop.getBody();
-      int64_t from = move.getChannel().getFrom(), to = move.getChannel().getTo();
-      int64_t ahead = isBackward ? from - to : to - from;
-      if (ahead == 1 || (ahead > 1 && layout.stageOf(from) == layout.stageOf(to)))
-        return WalkResult::advance();
-      return op->emitError() << "'pipe.move' leads from " << from << " to " << to << ", and a "
-                             << (isBackward ? "backward" : "forward")
-                             << " pass sends to the one " << (isBackward ? "before" : "behind")
-                             << " it, or keeps for a later one of its stage";
-    });
+    WalkResult result =
+        function.walk([&](Operation *op) -> WalkResult {
+          auto whole = dyn_cast<train::AccumulateOp>(op);
+          if (whole && whole.hasBackward() &&
+              (whole->getNumRegions() > 2 ||
+               whole.getPass(1) != train::PassName{train::PassKind::Backward}))
+            return whole.emitError()
+                   << "has a " << whole.getPass(whole->getNumRegions() - 1).text()
+                   << " region; before the cut there are a forward and a backward one";
+          auto loop = op->getParentOfType<train::AccumulateOp>();
+          if (!loop || !loop.hasBackward())
+            return WalkResult::advance();
+          if (isa<pipe::SumOp>(op) && layout.chunks > 1)
+            return op->emitError()
+                   << "'pipe.sum' stands in a loop over micro-batches whose stages have "
+                   << layout.chunks << " chunks, which run it at different times";
+          auto move = dyn_cast<pipe::MoveOp>(op);
+          if (!move)
+            return WalkResult::advance();
+          bool isBackward = op->getParentRegion() != &loop.getBody();
+          int64_t from = move.getChannel().getFrom(), to = move.getChannel().getTo();
+          int64_t ahead = isBackward ? from - to : to - from;
+          if (ahead == 1 || (ahead > 1 && layout.stageOf(from) == layout.stageOf(to)))
+            return WalkResult::advance();
+          return op->emitError() << "'pipe.move' leads from " << from << " to " << to << ", and a "
+                                 << (isBackward ? "backward" : "forward")
+                                 << " pass sends to the one " << (isBackward ? "before" : "behind")
+                                 << " it, or keeps for a later one of its stage";
+        });
     return failure(result.wasInterrupted());
   }
 

@@ -227,7 +227,8 @@ private:
   DenseMap<Operation *, int64_t> positions; ///< of activations
   DenseMap<Value, PositionSet> needed;      ///< for values computed from parameters alone
   std::map<std::pair<const void *, int64_t>, Value> copies;
-  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; ///< of channels between two stages, both directions
+  std::map<std::pair<int64_t, int64_t>, int64_t>
+      numbers; ///< of channels between two stages, both directions
   unsigned moves = 0;
 };
 

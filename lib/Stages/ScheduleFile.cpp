@@ -68,8 +68,8 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     for (const json::Value &each : *list.getAsArray()) {
       std::optional<Slot> slot = parseSlot(each.getAsString().value_or(""));
       if (!slot)
-        return wrong("stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) +
-                     ": " + llvm::formatv("{0}", each).str() +
+        return wrong("stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": " +
+                     llvm::formatv("{0}", each).str() +
                      " is not a slot; a string with F, B or W and a micro-batch is one, perhaps "
                      "with a chunk: \"F3\", \"B0.1\"");
       schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);

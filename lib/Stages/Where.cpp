@@ -126,9 +126,9 @@ LogicalResult StageMap::loop(train::AccumulateOp loop) {
 }
 
 LogicalResult StageMap::misplaced(Operation *op) const {
-  InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no "
-                                             << (positions.chunks > 1 ? "position" : "stage")
-                                             << " in common";
+  InFlightDiagnostic error = op->emitError()
+                             << "'" << op->getName() << "' has no "
+                             << (positions.chunks > 1 ? "position" : "stage") << " in common";
   StringRef separator = ": ";
   auto add = [&](const Twine &what, Where where) {
     if (where.isEverywhere())

@@ -25,7 +25,7 @@ static bool nestsTooDeep(StringRef text) {
 
 Expected<json::Value> partita::parseJson(StringRef text) {
   if (nestsTooDeep(text))
-    return createStringError(inconvertibleErrorCode(), "its values are nested deeper than " +
-                                                           Twine(kDeepest) + " levels");
+    return createStringError(inconvertibleErrorCode(),
+                             "its values are nested deeper than " + Twine(kDeepest) + " levels");
   return json::parse(text);
 }

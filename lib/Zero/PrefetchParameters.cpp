@@ -52,8 +52,7 @@ struct ZeroPrefetchParameters
 private:
   /// Returns true if the uses belong to one layer and direction.
   static bool sameLayer(Operation *a, Operation *b) {
-    train::LayerAttr first = train::LayerAttr::of(a),
-                     second = train::LayerAttr::of(b);
+    train::LayerAttr first = train::LayerAttr::of(a), second = train::LayerAttr::of(b);
     return first == second && provenance::isBackward(a) == provenance::isBackward(b);
   }
 

@@ -186,8 +186,8 @@ private:
       builder.setInsertionPoint(needs(first, piece));
       ++gathers;
       Location here = inLayerOf(first->getOwner(), loc);
-      auto gather = zero::GatherOp::create(builder, here, TypeRange(whole), piece,
-                                           axis, builder.getStringAttr("parameter"),
+      auto gather = zero::GatherOp::create(builder, here, TypeRange(whole), piece, axis,
+                                           builder.getStringAttr("parameter"),
                                            /*again=*/UnitAttr());
       for (OpOperand *use : uses)
         if (needs(use, piece)->getBlock() == block)

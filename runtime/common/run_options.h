@@ -3,8 +3,8 @@
 #ifndef PARTITA_RT_COMMON_RUN_OPTIONS_H
 #define PARTITA_RT_COMMON_RUN_OPTIONS_H
 
-#include "partita_rt/program.h"
 #include "partita_rt/lr_schedule.h"
+#include "partita_rt/program.h"
 
 #include <optional>
 #include <set>
@@ -25,7 +25,7 @@ struct RunOptions {
   std::string data; ///< see data.h for the formats
   std::string evalData;
   std::optional<int64_t> steps;
-  int64_t evalEvery = 0;    ///< 0: only before and after
+  int64_t evalEvery = 0;              ///< 0: only before and after
   std::optional<int64_t> evalBatches; ///< 0: all of the file; 16 where it is not given
 
   InitFrom init = InitFrom::ModelFile;

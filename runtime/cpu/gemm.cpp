@@ -273,7 +273,7 @@ void narrowGemm(int64_t m, int64_t n, int64_t k, float alpha, Stored a, Stored b
 }
 
 template <typename A, typename B, typename C>
-constexpr bool kAllFloat = kIsFloat<A> &&kIsFloat<B> &&kIsFloat<C>;
+constexpr bool kAllFloat = kIsFloat<A> && kIsFloat<B> && kIsFloat<C>;
 
 } // namespace
 

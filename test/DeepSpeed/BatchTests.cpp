@@ -83,8 +83,11 @@ TEST(Pipeline, BecomesThePlan) {
   EXPECT_EQ(outcome.plan("stages"), "parameters");
   EXPECT_EQ(outcome.plan("recompute"), "block");
   EXPECT_EQ(outcome.plan("zero-stage"), "2");
-  EXPECT_EQ(resolveText(R"({"pipeline": {"stages": "auto", "partition": "best"}})", facts).plan("stages"), "auto");
-  EXPECT_EQ(resolveText(R"({"pipeline": {"stages": "auto"}})", facts).value("pipeline.stages"), "2");
+  EXPECT_EQ(
+      resolveText(R"({"pipeline": {"stages": "auto", "partition": "best"}})", facts).plan("stages"),
+      "auto");
+  EXPECT_EQ(resolveText(R"({"pipeline": {"stages": "auto"}})", facts).value("pipeline.stages"),
+            "2");
   facts.commandLine["stages"] = "cuts:1";
   EXPECT_TRUE(resolveText(R"({"pipeline": {"stages": 2}})", facts).ok);
 }
@@ -93,11 +96,13 @@ TEST(Pipeline, Errors) {
   Facts facts = factsOf({{"pp", 2}, {"dp", 2}});
   expectError(resolveText(R"({"pipeline": {"stages": 4}})", facts), "1:25",
               "'pipeline.stages' is 4, but the mesh's axis pp has 2 stages; give --mesh pp=4,...");
-  expectError(resolveText(R"({"pipeline": {"stages": 1}})", facts), "1:25", "leave pp out of --mesh");
+  expectError(resolveText(R"({"pipeline": {"stages": 1}})", facts), "1:25",
+              "leave pp out of --mesh");
   expectError(resolveText(R"({"pipeline": {"stages": 2}})", factsOf({{"dp", 2}})), "1:25",
               "but the mesh has no axis pp; give --mesh pp=2,...");
-  expectError(resolveText(R"({"pipeline": {"partition": "type:Transformer"}})", facts), "1:28",
-              "an ONNX file has none; \"uniform\" gives each stage as many of the layers that repeat");
+  expectError(
+      resolveText(R"({"pipeline": {"partition": "type:Transformer"}})", facts), "1:28",
+      "an ONNX file has none; \"uniform\" gives each stage as many of the layers that repeat");
   facts.commandLine["stages"] = "cuts:1";
   expectError(resolveText(R"({"pipeline": {"partition": "uniform"}})", facts), "1:28",
               "asks for --stages uniform, but the command line says --stages cuts:1");

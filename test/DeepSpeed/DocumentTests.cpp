@@ -58,8 +58,9 @@ TEST(Document, Errors) {
             "c.json:1:10: error: expected the end of the file after the closing brace");
   EXPECT_EQ(firstLine("[1]"),
             "c.json:1:1: error: a configuration is a block { ... } of keys and values");
-  EXPECT_EQ(firstLine("null\n"),
-            "c.json:1:1: error: a configuration is a block { ... } of keys and values, found 'null'");
+  EXPECT_EQ(
+      firstLine("null\n"),
+      "c.json:1:1: error: a configuration is a block { ... } of keys and values, found 'null'");
   EXPECT_EQ(firstLine("{\"a\": '''x}"), "c.json:1:7: error: this string has no closing '''");
   EXPECT_EQ(firstLine("{\n  \"a\": \"\xff\"}"), "c.json:2:9: error: this byte is not UTF-8");
   EXPECT_EQ(firstLine("{\"a\": 1, /* never closed"), "c.json:1:1: error: this block is not closed");

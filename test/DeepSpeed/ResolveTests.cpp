@@ -306,7 +306,8 @@ TEST(Combinations, OneDataParallelRank) {
 }
 
 TEST(Combinations, RanksOfTpReduceNoGradients) {
-  StringRef text = R"({"zero_optimization": {"reduce_bucket_size": 100}, "communication_data_type": "bf16"})";
+  StringRef text =
+      R"({"zero_optimization": {"reduce_bucket_size": 100}, "communication_data_type": "bf16"})";
   Facts facts = factsOf({{"tp", 2}});
   Outcome outcome = resolveText(text, facts);
   ASSERT_TRUE(outcome.ok) << outcome.said;

@@ -48,8 +48,7 @@ TEST_F(Checkpoints, EveryElementIsWrittenOnce) {
 /// The output of --forward for a mask of which each rank has three bytes.
 TEST_F(Checkpoints, AnOddNumberOfBytesIsGathered) {
   Tables tables({{{"dp", 2}}, repeated({}), repeated({})});
-  std::vector<Input> inputs = {
-      {"mask", InputRole::Data, DType::Bool, {2, 3}, {1, 3}, {{0, 0}}, 0}};
+  std::vector<Input> inputs = {{"mask", InputRole::Data, DType::Bool, {2, 3}, {1, 3}, {{0, 0}}, 0}};
   tables.program.inputs = tableOf(inputs);
   const bool mask[2][3] = {{true, false, true}, {false, true, true}};
   std::string path = folder + "/outputs.safetensors",

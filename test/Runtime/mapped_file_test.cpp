@@ -1,10 +1,10 @@
 #include "common/tensors/mapped_file.h"
 
 #include <cstdio>
-#include <memory>
-#include <vector>
 #include <gtest/gtest.h>
+#include <memory>
 #include <unistd.h>
+#include <vector>
 
 using namespace partita_rt;
 

@@ -53,8 +53,7 @@ constexpr int64_t kBytes = (4 * kAll + 63) / 64 * 64; // of one tensor
     "w" #i, {kAll}, {kAll}, {}, 0, true, true, Home::Device, DType::Float32, { i }                 \
   }
 #else
-#define PARAMETER(i)                                                                               \
-  { "w" #i, {kAll}, {kAll}, {}, i *kBytes }
+#define PARAMETER(i) {"w" #i, {kAll}, {kAll}, {}, i * kBytes}
 #endif
 static const Parameter kParameters[] = {PARAMETER(0), PARAMETER(1), PARAMETER(2),
 #if STAGES > 3
@@ -259,9 +258,8 @@ constexpr int64_t kAnnounced = kMicros + 1;
 constexpr int64_t kAnnounced = kMicros;
 #endif
 #define BELOW(i)                                                                                   \
-  {2 * (i), kAnnounced, 4 * kAll * kMicros, "output of layer " #i}, {                              \
-    2 * (i) + 1, kMicros, 4 * kAll *kMicros, "its cotangent"                                       \
-  }
+  {2 * (i), kAnnounced, 4 * kAll * kMicros, "output of layer " #i},                                \
+      {2 * (i) + 1, kMicros, 4 * kAll * kMicros, "its cotangent"}
 static const MessageEntry kMessages0[] = {BELOW(0)};
 static const MessageEntry kMessages1[] = {BELOW(0), BELOW(1)};
 #if STAGES > 3

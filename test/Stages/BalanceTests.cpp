@@ -33,7 +33,8 @@ static double largestOf(const Cuts &way, const std::vector<double> &costs) {
   double largest = 0;
   for (size_t range = 0; range < way.size(); ++range) {
     size_t end = range + 1 < way.size() ? way[range + 1] : costs.size();
-    largest = std::max(largest, std::accumulate(costs.begin() + way[range], costs.begin() + end, 0.));
+    largest =
+        std::max(largest, std::accumulate(costs.begin() + way[range], costs.begin() + end, 0.));
   }
   return largest;
 }
@@ -66,7 +67,8 @@ TEST(Balance, IsTheBestOfAllWays) {
     std::vector<Cuts> ways = allWays(layers, ranges);
     Cuts from = ways[number(0, static_cast<int64_t>(ways.size()) - 1)];
     llvm::erase_if(ways, [&](const Cuts &way) { return !isAllowed(way, layers, tooMuch); });
-    llvm::SmallVector<int64_t> balanced = balance(costs, ranges, tooMuch), near = nearest(from, layers, tooMuch);
+    llvm::SmallVector<int64_t> balanced = balance(costs, ranges, tooMuch),
+                               near = nearest(from, layers, tooMuch);
     ASSERT_EQ(balanced.empty(), ways.empty());
     ASSERT_EQ(near.empty(), ways.empty());
     (ways.empty() ? none : found) += 1;
@@ -95,8 +97,8 @@ TEST(Balance, EndsCountWithTheLayersBesideThem) {
     each.parameters = parameters;
     return each;
   };
-  std::vector<partita::LayerWork> all = {work(-1, 1, 100), work(0, 10, 5), work(1, 10, 5), work(-2, 30, 0),
-                                         work(-3, 1000, 0)};
+  std::vector<partita::LayerWork> all = {work(-1, 1, 100), work(0, 10, 5), work(1, 10, 5),
+                                         work(-2, 30, 0), work(-3, 1000, 0)};
   EXPECT_EQ(costsOfLayers(all), (llvm::SmallVector<double>{33, 120}));
   EXPECT_EQ(costsOfLayers(all, /*byParameters=*/true), (llvm::SmallVector<double>{105, 5}));
   EXPECT_TRUE(costsOfLayers({}).empty());

@@ -28,7 +28,8 @@ TEST(Schedule, OneForwardOneBackwardIsDeepSpeeds) {
   EXPECT_EQ(letters(schedule.slots[0]), "FFFBFBBB");
   EXPECT_EQ(letters(schedule.slots[1]), "FFBFBFBB");
   EXPECT_EQ(letters(schedule.slots[2]), "FBFBFBFB");
-  for (const std::vector<Slot> &slots : schedule.slots) // each kind in the order of the micro-batches
+  for (const std::vector<Slot> &slots :
+       schedule.slots) // each kind in the order of the micro-batches
     for (PassKind kind : {PassKind::Forward, PassKind::Backward}) {
       int next = 0;
       for (const Slot &slot : slots)
@@ -60,7 +61,8 @@ TEST(Schedule, BubblesAreThePapers) {
         for (SlotCosts costs : {some, equal, SlotCosts{2, 3, 1}, SlotCosts{2, 1.5, 2}})
           EXPECT_EQ(report(make("zb-h2", p, m), costs).seconds,
                     m * (costs.forward + costs.backward + costs.weights) +
-                        (p - 1) * std::max(costs.forward, costs.forward + costs.backward - 2 * costs.weights));
+                        (p - 1) * std::max(costs.forward,
+                                           costs.forward + costs.backward - 2 * costs.weights));
       }
       // The costs are a chunk's: each stage has v of them.
       for (int v : {1, 2, 3, 4})

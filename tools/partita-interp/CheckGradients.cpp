@@ -6,13 +6,13 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/Verifier.h"
 #include "partita/Interp/Random.h"
 #include "partita/Interp/RandomInputs.h"
 #include "partita/Interp/Verify.h"
+#include "tools/partita-interp/Modes.h"
 
 using namespace mlir;
 using namespace partita;
@@ -203,8 +203,8 @@ LogicalResult partita::interp::checkUpdates(ModuleOp module, const Run &run) {
   if (failed(results))
     return failure();
   if (results->front().size() != 1)
-    return function.emitError() << "its first result is not a loss, it has " << results->front().size()
-                                << " elements";
+    return function.emitError() << "its first result is not a loss, it has "
+                                << results->front().size() << " elements";
   std::map<std::string, Tensor> gradients = interpreter.gradients();
   if (gradients.empty())
     return function.emitError() << "updates no parameter";

@@ -15,8 +15,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita-interp/RuleTrial.h"
 #include "mlir/IR/Verifier.h"
+#include "tools/partita-interp/RuleTrial.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

@@ -6,12 +6,12 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Interp/Verify.h"
 #include "partita/Phases/Phases.h"
+#include "tools/partita-interp/Modes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/PrettyStackTrace.h"
@@ -230,9 +230,10 @@ LogicalResult partita::interp::tryPlacements(ModuleOp module, const Run &run, un
   for (uint64_t number = run.seed; number < run.seed + count; ++number)
     if (failed(tryOne(*whole, module, options, number, outcomes)))
       return failure();
-  llvm::outs() << llvm::formatv("{0} placements: {1} equal the unpartitioned program, within {2:e1}; {3} "
-                                "refused\n",
-                                count, outcomes.equal, outcomes.worst, outcomes.refused);
+  llvm::outs() << llvm::formatv(
+      "{0} placements: {1} equal the unpartitioned program, within {2:e1}; {3} "
+      "refused\n",
+      count, outcomes.equal, outcomes.worst, outcomes.refused);
   SmallVector<const Outcomes::Reason *> reasons;
   for (auto &[kind, reason] : outcomes.reasons)
     reasons.push_back(&reason);

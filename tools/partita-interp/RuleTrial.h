@@ -8,9 +8,9 @@
 #ifndef PARTITA_TOOLS_INTERP_RULETRIAL_H
 #define PARTITA_TOOLS_INTERP_RULETRIAL_H
 
-#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tools/partita-interp/Modes.h"
 
 namespace partita::interp {
 

@@ -1,9 +1,9 @@
 //===- Run.cpp - executes a function, or two and compares them --------------------------------===//
 
-#include "tools/partita-interp/Modes.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "partita/Interp/RandomInputs.h"
+#include "tools/partita-interp/Modes.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"

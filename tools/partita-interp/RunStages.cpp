@@ -1,9 +1,9 @@
 //===- RunStages.cpp - executes a program of pipeline stages ----------------------------------===//
 
-#include "tools/partita-interp/Modes.h"
 #include "partita/Interp/RandomInputs.h"
 #include "partita/Interp/Stages.h"
 #include "partita/Interp/Verify.h"
+#include "tools/partita-interp/Modes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -11,11 +11,11 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita-interp/Modes.h"
 #include "mlir/Parser/Parser.h"
 #include "partita/Interp/Stages.h"
 #include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
+#include "tools/partita-interp/Modes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
@@ -79,9 +79,9 @@ static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"), c
 static cl::opt<bool> blockingSends("blocking-sends",
                                    cl::desc("of stages: a send ends when its value is received"),
                                    cl::cat(ours));
-static cl::opt<std::string> wholeFile("whole",
-                                      cl::desc("of stages: the program of all stages, which must do the same"),
-                                      cl::cat(ours));
+static cl::opt<std::string>
+    wholeFile("whole", cl::desc("of stages: the program of all stages, which must do the same"),
+              cl::cat(ours));
 static cl::opt<From>
     init("init", cl::desc("parameters' values"), cl::init(From::Seed),
          cl::values(clEnumValN(From::File, "file", "from the model's file"),
@@ -132,12 +132,16 @@ int main(int argc, char **argv) {
   if (placements)
     return failed(tryPlacements(*module, run, placements));
   bool hasStages = StageInterpreter::isProgram(*module);
-  bool writes = !logFile.empty() || !gradientsFile.empty() || !parametersFile.empty() || !resultsFile.empty();
-  if (hasStages ? writes || !inputs.empty() || !pairOfFunctions.empty() : blockingSends || !wholeFile.empty()) {
-    errs() << "partita-interp: error: "
-           << (hasStages ? "a program of stages takes none of --inputs, --log, --gradients, --parameters, "
-                           "--results, --equal\n"
-                         : "--blocking-sends and --whole need a program of stages\n");
+  bool writes =
+      !logFile.empty() || !gradientsFile.empty() || !parametersFile.empty() || !resultsFile.empty();
+  if (hasStages ? writes || !inputs.empty() || !pairOfFunctions.empty()
+                : blockingSends || !wholeFile.empty()) {
+    errs()
+        << "partita-interp: error: "
+        << (hasStages
+                ? "a program of stages takes none of --inputs, --log, --gradients, --parameters, "
+                  "--results, --equal\n"
+                : "--blocking-sends and --whole need a program of stages\n");
     return 1;
   }
   if (hasStages) {

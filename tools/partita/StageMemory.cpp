@@ -31,8 +31,8 @@ static bool addTooMuch(const Footprint &footprint, uint64_t limit, int64_t layer
   return tooMuch.size() > before;
 }
 
-static CutSearch search(const Request &request, const Footprint &needed, uint64_t limit, int64_t layers,
-                        const Planner &planner,
+static CutSearch search(const Request &request, const Footprint &needed, uint64_t limit,
+                        int64_t layers, const Planner &planner,
                         llvm::function_ref<SmallVector<int64_t>(ArrayRef<TooMuch>)> next) {
   CutSearch result;
   SmallVector<TooMuch> tooMuch;

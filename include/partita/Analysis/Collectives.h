@@ -32,8 +32,8 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::string function, axis;
   std::string communicator; ///< its name (Communicators.h)
-  std::string type;   ///< of the elements: "float32", "bfloat16", "int64"
-  std::string called; ///< its name if it has no cause
+  std::string type;         ///< of the elements: "float32", "bfloat16", "int64"
+  std::string called;       ///< its name if it has no cause
   bool backward = false;
   int64_t calls = 1;                     ///< per call of the function
   int64_t bytes = 0, tensors = 1;        ///< per call, as the runtime counts; tensors in its bucket

@@ -22,7 +22,7 @@ namespace partita::config {
 /// What is known about the model without its weights.
 struct ModelFacts {
   std::string path;
-  std::optional<int64_t> batch; ///< of all ranks for one micro-step, if it is fixed
+  std::optional<int64_t> batch;        ///< of all ranks for one micro-step, if it is fixed
   std::vector<std::string> batchNames; ///< its names for --dim if it is not
   std::string batchAxis;               ///< the same as INPUT.AXIS
   std::optional<int64_t> hidden;       ///< elements of a token's vector

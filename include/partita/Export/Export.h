@@ -40,7 +40,7 @@ struct ExportRequest {
   std::string output; ///< the ONNX file to write; weights that were outside the model, or that make
                       ///< it larger than 2 GB, go to `output`.data
   llvm::ArrayRef<ExportParameter> parameters; ///< each must be in both files
-  const DevicePlan *plan = nullptr;       ///< written as sharding annotations when there is one
+  const DevicePlan *plan = nullptr;           ///< written as sharding annotations when there is one
   std::string *note = nullptr; ///< what the user should know about the weights' file, if anything
 };
 

@@ -20,9 +20,9 @@ constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from"
 
 /// A tensor to be split off another one.
 struct MergedTensor {
-  std::string name;   ///< its new name
-  std::string source; ///< the tensor with its values
-  std::string record; ///< if it is computed: the value of its `foldedKey`
+  std::string name;                         ///< its new name
+  std::string source;                       ///< the tensor with its values
+  std::string record;                       ///< if it is computed: the value of its `foldedKey`
   std::vector<std::pair<int, int>> readers; ///< (node, operand) pairs that will read it
 };
 

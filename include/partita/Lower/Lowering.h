@@ -34,7 +34,7 @@ struct ModuleLowering {
   std::optional<double> learningRate;
   /// The hyperparameters that the rank's table carries, by their fields there (hyperField).
   std::map<std::string, double> hyper;
-  std::string lrSchedule; ///< as text
+  std::string lrSchedule;                            ///< as text
   llvm::SmallVector<CommunicatorAttr> communicators; ///< the program's rows
   /// Kernels by their text, so that equal ones are created once.
   llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;

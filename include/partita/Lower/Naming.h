@@ -37,7 +37,7 @@ private:
   bool isSharedLookup(mlir::Operation *op) const;
   llvm::StringRef shorten(llvm::StringRef name) const;
 
-  std::string prefix; // of all parameters, "transformer."
+  std::string prefix;                             // of all parameters, "transformer."
   llvm::DenseMap<mlir::Value, std::string> named; ///< gradients and the loss
   llvm::DenseMap<mlir::Operation *, std::string> modules;
   llvm::StringSet<> sharedTables;

@@ -18,8 +18,8 @@ namespace partita {
 struct Phase {
   llvm::StringLiteral name;
   llvm::ArrayRef<llvm::StringLiteral>
-      passes; ///< on the module, in running order; the last one is verify-phase
-  llvm::StringLiteral reason;                 ///< for its position
+      passes;                 ///< on the module, in running order; the last one is verify-phase
+  llvm::StringLiteral reason; ///< for its position
 };
 
 /// Returns all phases in running order.

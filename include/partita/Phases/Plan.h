@@ -56,8 +56,7 @@ const PlanOption *findPlanOption(llvm::StringRef name);
 /// Returns true if several values of the option add up, false if the last one counts.
 inline bool addsUp(const PlanOption &option) {
   return option.kind == PlanOption::List || option.kind == PlanOption::Bindings ||
-         option.kind == PlanOption::Groups ||
-         option.kind == PlanOption::Words;
+         option.kind == PlanOption::Groups || option.kind == PlanOption::Words;
 }
 
 /// Returns what is wrong with `text` as a value of the option, or "".

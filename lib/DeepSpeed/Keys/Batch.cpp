@@ -126,16 +126,17 @@ private:
     if (micro.value && *micro.value * dp != batch->size)
       return r.fail(kMicro, r.name(kMicro) + " " + Twine(*micro.value) + " x " + ranks() + " = " +
                                 Twine(*micro.value * dp) + " is not " + what + " " +
-                                Twine(batch->size) + ", which is all ranks' together for one micro-step" + why());
+                                Twine(batch->size) +
+                                ", which is all ranks' together for one micro-step" + why());
     if (micro.value)
       return true;
     if (batch->size % dp != 0)
-      return isAnyGiven()
-                 ? r.fail(r.has(kMicro)   ? kMicro
-                          : r.has(kTrain) ? kTrain
-                                          : kSteps,
-                          what + " " + Twine(batch->size) + ", is not a multiple of " + ranks() + why())
-                 : true;
+      return isAnyGiven() ? r.fail(r.has(kMicro)   ? kMicro
+                                   : r.has(kTrain) ? kTrain
+                                                   : kSteps,
+                                   what + " " + Twine(batch->size) + ", is not a multiple of " +
+                                       ranks() + why())
+                          : true;
     micro = {batch->size / dp, batch->from + " / dp"};
     return true;
   }

@@ -61,7 +61,7 @@ static bool checkStages(Resolver &r) {
     return true;
   return r.fail(kStages, r.name(kStages) + " is " + Twine(stages) + ", but the mesh" +
                              (r.facts.mesh.empty() ? " is one rank, as no --mesh is given"
-                              : pp == 1            ? " has no axis pp"
+                              : pp == 1 ? " has no axis pp"
                                         : "'s axis pp has " + std::to_string(pp) + " stages") +
                              (stages == 1 ? "; leave pp out of --mesh"
                                           : "; give --mesh pp=" + std::to_string(stages) + ",..."));
@@ -85,11 +85,12 @@ static bool setPartition(Resolver &r) {
     return true;
   }
   if (isOfTypes)
-    return r.fail(kPartition,
-                  r.name(kPartition) + " is " + quoted(method) +
-                      ", which counts the layers of Python classes, and an ONNX file has none; "
-                      "\"uniform\" gives each stage as many of the layers that repeat, which is what "
-                      "type:transformer is for; --stages cuts:LAYER,... names each stage's first layer");
+    return r.fail(
+        kPartition,
+        r.name(kPartition) + " is " + quoted(method) +
+            ", which counts the layers of Python classes, and an ONNX file has none; "
+            "\"uniform\" gives each stage as many of the layers that repeat, which is what "
+            "type:transformer is for; --stages cuts:LAYER,... names each stage's first layer");
   return r.set(kPartition, "stages", option);
 }
 
@@ -101,11 +102,12 @@ static bool setInterval(Resolver &r) {
     return true;
   if (interval == 1)
     return r.set(kInterval, "recompute", "block");
-  return r.fail(kInterval, r.name(kInterval) + " is " + Twine(interval) +
-                               ", but recomputation keeps the input of each layer, not of every " +
-                               Twine(interval) +
-                               "; 1 does that (--recompute block), and --recompute-budget keeps more "
-                               "where memory allows");
+  return r.fail(kInterval,
+                r.name(kInterval) + " is " + Twine(interval) +
+                    ", but recomputation keeps the input of each layer, not of every " +
+                    Twine(interval) +
+                    "; 1 does that (--recompute block), and --recompute-budget keeps more "
+                    "where memory allows");
 }
 
 bool partita::config::resolvePipeline(Resolver &r) {

@@ -194,8 +194,10 @@ private:
   void emit(rt::PollOp op) {
     if (!target.pollsCollectives())
       return;
-    std::string rows = llvm::join(
-        llvm::map_range(op.getCommunicators().getAsValueRange<mlir::StringAttr>(), communicatorName), ", ");
+    std::string rows =
+        llvm::join(llvm::map_range(op.getCommunicators().getAsValueRange<mlir::StringAttr>(),
+                                   communicatorName),
+                   ", ");
     verbatim(op.getLoc(), "poll(rank, {{" + rows + "}, " + argument::numbered(op, "bytes") + ");");
   }
   void emit(rt::CallOp op);

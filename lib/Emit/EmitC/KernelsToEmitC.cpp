@@ -91,10 +91,9 @@ static void convert(KernelOp kernel) {
       types.push_back(b.getI64Type());
       argumentNames.push_back(name.str() + "_" + counter(loop));
     }
-  Block *body =
-      &makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, argumentNames)
-           .getBody()
-           .front();
+  Block *body = &makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, argumentNames)
+                     .getBody()
+                     .front();
 
   size_t buffers = text.names.size();
   std::string inner = counter(loops - 1);
@@ -186,9 +185,8 @@ void rt::convertKernel(UpdateKernelOp kernel) {
     names.push_back(scalar.str());
     types.push_back(emitc::OpaqueType::get(b.getContext(), "double"));
   }
-  Block &body = makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, names)
-                    .getBody()
-                    .front();
+  Block &body =
+      makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, names).getBody().front();
   auto line = [&](const Twine &text) {
     addKernelLine(b, kernel.getLoc(), text.str(), names, body);
   };
@@ -270,8 +268,8 @@ static void addKernelOverTensors(UpdateKernelOp kernel) {
   }
   std::string row = "TensorRow<" + std::to_string(count) + ">";
   names.push_back("rows");
-  types.push_back(emitc::OpaqueType::get(b.getContext(),
-                                         "TensorRows<" + std::to_string(count) + ">"));
+  types.push_back(
+      emitc::OpaqueType::get(b.getContext(), "TensorRows<" + std::to_string(count) + ">"));
   names.push_back("steps");
   types.push_back(stepsType(kernel));
   Block &body =

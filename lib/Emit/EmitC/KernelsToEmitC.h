@@ -26,8 +26,8 @@ llvm::StringSet<> kernelsOverTensors(mlir::ModuleOp module);
 mlir::Type stepsType(UpdateKernelOp kernel);
 
 /// Creates `static void name(types...)` with an empty body and these names of arguments.
-mlir::emitc::FuncOp makeKernelFunction(mlir::OpBuilder &b, mlir::Location loc,
-                                       llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
+mlir::emitc::FuncOp makeKernelFunction(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,
+                                       llvm::ArrayRef<mlir::Type> types,
                                        llvm::ArrayRef<std::string> names);
 /// Adds a line of text, in which names of the function's arguments become operands.
 void addKernelLine(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef text,

@@ -6,10 +6,10 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "lib/Emit/Targets/CudaKernels.h"
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Rt/Rt.h"
 #include "lib/Emit/EmitC/KernelsToEmitC.h"
-#include "lib/Emit/Targets/CudaKernels.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -35,8 +35,7 @@ public:
   }
   /// Adds a function with one statement, in which names of arguments become operands.
   void addFunction(StringRef called, StringRef statement) {
-    Block &body =
-        makeKernelFunction(b, kernel->getLoc(), called, types, names).getBody().front();
+    Block &body = makeKernelFunction(b, kernel->getLoc(), called, types, names).getBody().front();
     addKernelLine(b, kernel->getLoc(), statement, names, body);
     emitc::ReturnOp::create(b, kernel->getLoc(), Value());
     b.setInsertionPoint(kernel);
@@ -301,10 +300,10 @@ private:
 
   void printFunctionOverTensors() {
     std::string operands = addOperands();
-    made.argument(emitc::OpaqueType::get(made.b.getContext(),
-                                         "const DeviceRows<" + std::to_string(values.size()) +
-                                             "> &"),
-                  "rows");
+    made.argument(
+        emitc::OpaqueType::get(made.b.getContext(),
+                               "const DeviceRows<" + std::to_string(values.size()) + "> &"),
+        "rows");
     made.argument(stepsType(kernel), "steps");
     made.addFunction(UpdateAllOp::calleeOf(made.name),
                      "updateAll(stream, rows, steps" + operands + ");");
@@ -320,10 +319,9 @@ private:
       list += (list.empty() ? "" : ", ") + scalar.str();
     }
     std::string step = UpdateAllOp::stepOf(made.name) + "{" + list + "}";
-    made.addFunction(made.name,
-                     squares ? "sumSquares<" + std::to_string(squares.size()) +
-                                   ">(stream, sums, n, " + step + operands + ");"
-                             : "updateElements(stream, n, " + step + operands + ");");
+    made.addFunction(made.name, squares ? "sumSquares<" + std::to_string(squares.size()) +
+                                              ">(stream, sums, n, " + step + operands + ");"
+                                        : "updateElements(stream, n, " + step + operands + ");");
   }
 
   mutable UpdateKernelOp kernel;

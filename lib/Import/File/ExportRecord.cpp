@@ -122,8 +122,8 @@ std::optional<ProgramCall> callOf(const onnx::NodeProto &node) {
   auto [name, call] = llvm::StringRef(*traced).split(" = ");
   auto [target, arguments] = call.split(']');
   result.result = name.split(' ').first;
-  bool isOwn =
-      result.result.consume_front("%") && target.consume_front("call_function[target=torch.ops.aten.");
+  bool isOwn = result.result.consume_front("%") &&
+               target.consume_front("call_function[target=torch.ops.aten.");
   result.operation = isOwn ? target.split('.').first : "?";
   if (arguments.consume_front("(args = "))
     readArguments(arguments, result);

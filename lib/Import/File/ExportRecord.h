@@ -31,7 +31,8 @@ using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto
 
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; ///< of a node: its call
-constexpr llvm::StringLiteral scopesKey = "pkg.torch.onnx.name_scopes"; ///< and the modules around it
+constexpr llvm::StringLiteral scopesKey =
+    "pkg.torch.onnx.name_scopes"; ///< and the modules around it
 
 /// The value of a key; null if there is none, or several.
 const std::string *valueOf(const Metadata &metadata, llvm::StringRef key);
@@ -61,13 +62,13 @@ std::vector<UpdatedTensor> updatedTensors(const onnx::GraphProto &graph);
 /// The call "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x,
 /// %p_weight, %p_bias), kwargs = {})", which is recorded at each node that it is decomposed into.
 struct ProgramCall {
-  llvm::StringRef result; ///< its name in the program
+  llvm::StringRef result;    ///< its name in the program
   llvm::StringRef operation; ///< of torch.ops.aten: "linear"; "?" for any other call
   struct Argument {
     int place; ///< among the arguments; the values of a list share one
     llvm::StringRef name;
   };
-  llvm::SmallVector<Argument> arguments; ///< those that are values of the program
+  llvm::SmallVector<Argument> arguments;    ///< those that are values of the program
   llvm::SmallVector<llvm::StringRef> texts; ///< of all positional arguments, by place
 
   /// The text of the argument at `place`; empty if the call leaves it out.

@@ -54,9 +54,9 @@ bool isModuleParameter(llvm::StringRef name) {
   auto [path, last] = name.rsplit('.');
   llvm::StringRef called = last.empty() ? path : last;
   static constexpr llvm::StringLiteral names[] = {
-      "weight",        "bias",          "in_proj_weight", "in_proj_bias", "q_proj_weight",
-      "k_proj_weight", "v_proj_weight", "weight_g",       "weight_v",     "original0",
-      "original1"};
+      "weight",        "bias",          "in_proj_weight", "in_proj_bias",
+      "q_proj_weight", "k_proj_weight", "v_proj_weight",  "weight_g",
+      "weight_v",      "original0",     "original1"};
   // Of an LSTM's layer ("weight_ih_l0"), or of a cell.
   return llvm::is_contained(names, called) || called.starts_with("weight_ih") ||
          called.starts_with("weight_hh") || called.starts_with("bias_ih") ||

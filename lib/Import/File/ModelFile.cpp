@@ -2,10 +2,10 @@
 
 #include "partita/Import/ModelFile.h"
 #include "lib/Import/File/WireScanner.h"
+#include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "mlir/IR/Location.h"
 #include "onnx.pb.h"
 #include "partita/Import/ExternalData.h"
-#include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "partita/Support/Quoted.h"
 #include "runtime/include/partita_rt/varints.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -30,7 +30,8 @@ HostTensor shrinkToChanging(const HostTensor &host) {
     Shape begins(result.rank(), 0), ones(result.rank(), 1), sizes(result.shape());
     sizes[dim] = 1;
     HostTensor first = result.slice(begins, sizes, ones);
-    bool changes = false; // most tensors change at once, so masks are not compared in full per dimension
+    bool changes =
+        false; // most tensors change at once, so masks are not compared in full per dimension
     for (begins[dim] = 1; begins[dim] < result.shape()[dim] && !changes; ++begins[dim]) {
       HostTensor next = result.slice(begins, sizes, ones);
       forEachElement(sizes, {&first, &next}, [&](llvm::ArrayRef<int64_t> at) {

@@ -115,9 +115,11 @@ LogicalResult where(Node &node) {
 const OpRow logicRows[] = {
     {"Equal", "", 7, anyLater, compare<tx::EqualOp, scalars::equal>, OpEffect::Tests},
     {"Less", "", 7, anyLater, compare<tx::LessOp, scalars::less>, OpEffect::Tests},
-    {"LessOrEqual", "", 12, anyLater, compare<tx::LessEqualOp, scalars::lessEqual>, OpEffect::Tests},
+    {"LessOrEqual", "", 12, anyLater, compare<tx::LessEqualOp, scalars::lessEqual>,
+     OpEffect::Tests},
     {"Greater", "", 7, anyLater, compare<tx::GreaterOp, scalars::greater>, OpEffect::Tests},
-    {"GreaterOrEqual", "", 12, anyLater, compare<tx::GreaterEqualOp, scalars::greaterEqual>, OpEffect::Tests},
+    {"GreaterOrEqual", "", 12, anyLater, compare<tx::GreaterEqualOp, scalars::greaterEqual>,
+     OpEffect::Tests},
     {"And", "", 7, anyLater, compare<tx::AndOp, scalars::logicalAnd>, OpEffect::Tests},
     {"Or", "", 7, anyLater, compare<tx::OrOp, scalars::logicalOr>, OpEffect::Tests},
     {"Xor", "", 7, anyLater, exclusiveOr, OpEffect::Tests},

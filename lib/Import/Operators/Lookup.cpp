@@ -240,9 +240,8 @@ FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &
   double infinity = std::numeric_limits<double>::infinity();
   switch (kind) {
   case Scatter::add: {
-    auto sums =
-        tx::EmbeddingGradOp::create(node.builder(), node.loc, rows.getType(), at, updates, Value(),
-                                    IntegerAttr());
+    auto sums = tx::EmbeddingGradOp::create(node.builder(), node.loc, rows.getType(), at, updates,
+                                            Value(), IntegerAttr());
     return m.add(rows, sums);
   }
   case Scatter::mul:

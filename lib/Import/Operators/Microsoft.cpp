@@ -392,7 +392,8 @@ LogicalResult groupQueryAttention(Node &node) {
 const OpRow microsoftRows[] = {
     OpRow{"Attention", kMicrosoft, 1, anyLater, attention}.masked(5),
     OpRow{"MultiHeadAttention", kMicrosoft, 1, anyLater, multiHeadAttention}.masked(5),
-    OpRow{"GroupQueryAttention", kMicrosoft, 1, anyLater, groupQueryAttention}.fixed({7, 8}).masked(10),
+    OpRow{"GroupQueryAttention", kMicrosoft, 1, anyLater, groupQueryAttention}.fixed({7, 8}).masked(
+        10),
     OpRow{"RotaryEmbedding", kMicrosoft, 1, anyLater, rotaryEmbedding}.fixed({2, 3}),
 };
 

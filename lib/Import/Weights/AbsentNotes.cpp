@@ -25,8 +25,8 @@ void NoteFinder::noteMergedNumbers() {
   note.isReported = note.isOfParameters = true;
   for (const SharedWeight &each : shared)
     note.tensors.push_back(each.name);
-  bool isGuess = llvm::any_of(note.tensors,
-                              [&](const std::string &name) { return hasGradient(name); });
+  bool isGuess =
+      llvm::any_of(note.tensors, [&](const std::string &name) { return hasGradient(name); });
   if (!isGuess)
     return;
   std::string rest = shared.size() > 1 ? ", as " + std::to_string(shared.size() - 1) +

@@ -232,8 +232,7 @@ bool areSlopes(const HostTensor &values) {
           auto multiple = std::llround(exponent / unit);
           bool isFree = multiple > 0 && !taken[multiple];
           taken[multiple] = true;
-          return isFree &&
-                 std::abs(exponent - unit * static_cast<double>(multiple)) <= tolerance;
+          return isFree && std::abs(exponent - unit * static_cast<double>(multiple)) <= tolerance;
         }))
       return true;
   }

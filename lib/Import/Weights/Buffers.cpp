@@ -45,14 +45,12 @@ bool isOneOf(OpEffect effect, llvm::ArrayRef<OpEffect> effects) {
 }
 
 /// Does the operator pass its elements on unchanged?
-bool reshapes(OpEffect effect) {
-  return isOneOf(effect, {OpEffect::Renames, OpEffect::Reshapes});
-}
+bool reshapes(OpEffect effect) { return isOneOf(effect, {OpEffect::Renames, OpEffect::Reshapes}); }
 
 /// Does it pass on elements of its operands, unchanged or negated?
 bool selects(OpEffect effect) {
-  return reshapes(effect) || isOneOf(effect, {OpEffect::Picks, OpEffect::LooksUp, OpEffect::Joins,
-                                              OpEffect::Negates});
+  return reshapes(effect) ||
+         isOneOf(effect, {OpEffect::Picks, OpEffect::LooksUp, OpEffect::Joins, OpEffect::Negates});
 }
 
 /// Does it multiply its operands?
@@ -67,14 +65,13 @@ bool isElementwise(OpEffect effect) {
 
 /// Is its result scores of attention if an operand is?
 bool handsScoresOn(OpEffect effect) {
-  return selects(effect) || isOneOf(effect, {OpEffect::Adds, OpEffect::Scales, OpEffect::Bounds,
-                                             OpEffect::Chooses});
+  return selects(effect) ||
+         isOneOf(effect, {OpEffect::Adds, OpEffect::Scales, OpEffect::Bounds, OpEffect::Chooses});
 }
 
 /// Is its result attention's weights if an operand is?
 bool handsWeightsOn(OpEffect effect) {
-  return selects(effect) ||
-         isOneOf(effect, {OpEffect::Drops, OpEffect::Scales, OpEffect::Chooses});
+  return selects(effect) || isOneOf(effect, {OpEffect::Drops, OpEffect::Scales, OpEffect::Chooses});
 }
 
 /// Is this operand never trained?
@@ -221,7 +218,8 @@ private:
       return; // asks for no values
     bool isAngle = effect == OpEffect::Turns;
     bool isScored = effect == OpEffect::Tests || (facts.distributes && weighs(node));
-    Uses here{isAngle, isAngle, false, facts.isProduct(), isElementwise(effect), isScored, isScored};
+    Uses here{isAngle,  isAngle, false, facts.isProduct(), isElementwise(effect),
+              isScored, isScored};
     bool handsAngles = handsAnglesOn(node);
     if (handsAngles || handsScoresOn(effect)) {
       Uses after = ofOutputs(node);
@@ -338,8 +336,7 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
   std::map<int64_t, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables; // by elements
   for (const onnx::TensorProto &proto : graph.initializer()) {
     Uses uses = finder->of(proto.name());
-    bool byValue =
-        uses.fixed || (proto.dims_size() >= 2 && (uses.elementwise || uses.scored));
+    bool byValue = uses.fixed || (proto.dims_size() >= 2 && (uses.elementwise || uses.scored));
     if (!isFloatType(proto.data_type()) || !(uses.constant || byValue) ||
         found.contains(proto.name()))
       continue;
@@ -355,7 +352,7 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
       if (uses.angles ? areFrequencies(*table) : areSlopes(*table))
         found.insert(proto.name());
     } else if ((uses.elementwise && (isMask(*table) || isSinusoidal(*table))) ||
-        (uses.multiplied && isTurned(*table)) || (uses.scored && isAlibi(*table)))
+               (uses.multiplied && isTurned(*table)) || (uses.scored && isAlibi(*table)))
       found.insert(proto.name());
     else if (uses.multiplied)
       tables[table->size()].push_back({proto.name(), *table});

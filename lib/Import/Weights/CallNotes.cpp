@@ -36,9 +36,7 @@ void NoteFinder::noteScaledByFrequency() {
 namespace {
 
 /// A value of the program: "add", "add_3", "sub_1".
-bool isSum(llvm::StringRef value) {
-  return operationMaking(value).effect == AtenOperation::Shifts;
-}
+bool isSum(llvm::StringRef value) { return operationMaking(value).effect == AtenOperation::Shifts; }
 
 /// Finds sums that a call names, but that no node makes: the node reads the summand instead.
 class RemovedAdditions {

@@ -48,8 +48,7 @@ private:
 
   static bool stopsGradients(const onnx::NodeProto &node) {
     OpEffect effect = effectOf(node);
-    return effect == OpEffect::Tests || effect == OpEffect::Finds ||
-           effect == OpEffect::Measures;
+    return effect == OpEffect::Tests || effect == OpEffect::Finds || effect == OpEffect::Measures;
   }
 
   void add(llvm::StringRef value) {
@@ -136,11 +135,12 @@ void NoteFinder::noteStraightThrough() {
       straightThrough(graph, [&](llvm::StringRef name) { return hasGradient(name); });
   bool isOne = nodes.size() == 1;
   if (!nodes.empty())
-    noteBeside((isOne ? "node " : "nodes ") + listed(nodes) + (isOne ? " adds" : " add") +
-                   " to x the difference of another value and x, as x + (y - x).detach() does (a "
-                   "straight-through estimator): TorchScript does not record detach(), and the "
-                   "gradient is that of y here, of a rounded value zero; in PyTorch it is that of x",
-               {});
+    noteBeside(
+        (isOne ? "node " : "nodes ") + listed(nodes) + (isOne ? " adds" : " add") +
+            " to x the difference of another value and x, as x + (y - x).detach() does (a "
+            "straight-through estimator): TorchScript does not record detach(), and the "
+            "gradient is that of y here, of a rounded value zero; in PyTorch it is that of x",
+        {});
 }
 
 void NoteFinder::noteDetached() {
@@ -165,13 +165,12 @@ void NoteFinder::noteDetached() {
     values.push_back(name.str());
   bool isOne = parameters.size() == 1;
   if (!parameters.empty())
-    noteBeside((isOne ? "parameter " : "parameters ") + listed(parameters) +
-                   (isOne ? " is" : " are") +
-                   " read through detach(), which import does not follow: " +
-                   (isOne ? "it gets" : "they get") + " a gradient from there too; use --freeze " +
-                   quoted(parameters.front()) + " if " + (isOne ? "it" : "the first") +
-                   " has no other",
-               std::move(tensors));
+    noteBeside(
+        (isOne ? "parameter " : "parameters ") + listed(parameters) + (isOne ? " is" : " are") +
+            " read through detach(), which import does not follow: " +
+            (isOne ? "it gets" : "they get") + " a gradient from there too; use --freeze " +
+            quoted(parameters.front()) + " if " + (isOne ? "it" : "the first") + " has no other",
+        std::move(tensors));
   if (!joined.empty())
     noteBeside(
         oneOf(joined) + " was folded from parameters " +

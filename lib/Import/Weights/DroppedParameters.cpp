@@ -66,8 +66,8 @@ public:
       if (tied.contains(parameter))
         continue;
       std::string module = callerOf(moduleOf(parameter));
-      auto removed = llvm::find_if(
-          operations, [&](const Removed &each) { return mayBeIn(each, module); });
+      auto removed =
+          llvm::find_if(operations, [&](const Removed &each) { return mayBeIn(each, module); });
       if (removed == operations.end())
         continue;
       if (found.parameters.empty())
@@ -100,8 +100,8 @@ private:
     std::optional<ProgramCall> call = callOf(node);
     if (!call)
       return;
-    auto instead = llvm::find_if(
-        node.input(), [&](const std::string &input) { return isUnnamed(input, *call); });
+    auto instead = llvm::find_if(node.input(),
+                                 [&](const std::string &input) { return isUnnamed(input, *call); });
     if (instead != node.input().end())
       for (const ProgramCall::Argument &argument : program.missing(*call))
         if (operationMaking(argument.name).hasNeutralNumber())

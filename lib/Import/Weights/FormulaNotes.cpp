@@ -91,8 +91,7 @@ private:
     if (root.output_size() != 1 || maker(root.output(0), OpEffect::Powers) != &root)
       return false;
     std::optional<double> exponent = numberOf(root.input(1));
-    const onnx::NodeProto *power =
-        maker(operandOf("ReduceSum", root.input(0)), OpEffect::Powers);
+    const onnx::NodeProto *power = maker(operandOf("ReduceSum", root.input(0)), OpEffect::Powers);
     std::optional<double> p = power ? numberOf(power->input(1)) : std::nullopt;
     if (!exponent || !p || !maker(power->input(0), OpEffect::Adds, /*inverts=*/true))
       return false;

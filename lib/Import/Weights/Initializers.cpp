@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "dialects/Train/Train.h"
 #include "dialects/Train/Tensors.h"
+#include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Import/Importer.h"
 #include "lib/Import/Weights/Buffers.h"
@@ -180,8 +180,8 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
       stored.slice = {isTransposed ? 1 - copy.dim : copy.dim, copy.begin, copy.size};
     stored.reshaped = weights.isReshaped(copy);
   }
-  bool isPlain = all.size() == 1 && !original && origin.empty() &&
-                 all.front().folded == train::Folded::No;
+  bool isPlain =
+      all.size() == 1 && !original && origin.empty() && all.front().folded == train::Folded::No;
   return isPlain ? ArrayAttr() : train::toAttribute(all, context());
 }
 

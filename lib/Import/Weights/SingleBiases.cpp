@@ -88,8 +88,8 @@ private:
 
   const onnx::GraphProto &graph;
   llvm::StringMap<const onnx::TensorProto *> tensors;
-  llvm::StringSet<> columns; ///< matrices of one row, in another shape
-  llvm::StringSet<> products; ///< of one output, without a bias
+  llvm::StringSet<> columns;             ///< matrices of one row, in another shape
+  llvm::StringSet<> products;            ///< of one output, without a bias
   llvm::StringMap<int64_t> uses, biases; ///< how often each name is read, and as a bias
 };
 

@@ -36,38 +36,23 @@ std::vector<WeightNote> NoteFinder::run() {
   // In the order in which they are printed. Each leaves out the tensors that `note` was called with before.
   static constexpr void (NoteFinder::*finders[])() = {
       &NoteFinder::noteMergedNumbers, // noteRenamed leaves these out too
-      &NoteFinder::noteRenamed,
-      &NoteFinder::noteReadByModules,
-      &NoteFinder::noteUndecided,
-      &NoteFinder::noteRemoved,
-      &NoteFinder::noteMadeBiases,
-      &NoteFinder::noteSeveral,
-      &NoteFinder::noteUnnamed,
-      &NoteFinder::noteDropped,
-      &NoteFinder::noteContradicted,
-      &NoteFinder::noteUnreadable,
-      &NoteFinder::noteDoubted,
-      &NoteFinder::noteKeptParameters,
-      &NoteFinder::noteComputed,
-      &NoteFinder::noteOverlapping,
-      &NoteFinder::noteConcatenated,
-      &NoteFinder::noteStraightThrough,
+      &NoteFinder::noteRenamed,           &NoteFinder::noteReadByModules,
+      &NoteFinder::noteUndecided,         &NoteFinder::noteRemoved,
+      &NoteFinder::noteMadeBiases,        &NoteFinder::noteSeveral,
+      &NoteFinder::noteUnnamed,           &NoteFinder::noteDropped,
+      &NoteFinder::noteContradicted,      &NoteFinder::noteUnreadable,
+      &NoteFinder::noteDoubted,           &NoteFinder::noteKeptParameters,
+      &NoteFinder::noteComputed,          &NoteFinder::noteOverlapping,
+      &NoteFinder::noteConcatenated,      &NoteFinder::noteStraightThrough,
       &NoteFinder::noteDetached, // of parameters, of concatenations and of values: one search
-      &NoteFinder::noteScaledByFrequency,
-      &NoteFinder::noteRemovedAdditions,
-      &NoteFinder::noteUpdated,
-      &NoteFinder::noteRoundings,
+      &NoteFinder::noteScaledByFrequency, &NoteFinder::noteRemovedAdditions,
+      &NoteFinder::noteUpdated,           &NoteFinder::noteRoundings,
       &NoteFinder::noteFormulas, // both formulas: one search
-      &NoteFinder::noteTableCopies,
-      &NoteFinder::noteEqualMatrices,
-      &NoteFinder::noteEqualParameters,
-      &NoteFinder::noteScoreBiases,
-      &NoteFinder::noteLeadingOnes,
-      &NoteFinder::noteFolded,
-      &NoteFinder::noteSingles,
-      &NoteFinder::noteStatistics,
-      &NoteFinder::noteTablesOfSines,
-      &NoteFinder::noteMayBeBuffers,
+      &NoteFinder::noteTableCopies,       &NoteFinder::noteEqualMatrices,
+      &NoteFinder::noteEqualParameters,   &NoteFinder::noteScoreBiases,
+      &NoteFinder::noteLeadingOnes,       &NoteFinder::noteFolded,
+      &NoteFinder::noteSingles,           &NoteFinder::noteStatistics,
+      &NoteFinder::noteTablesOfSines,     &NoteFinder::noteMayBeBuffers,
   };
   for (auto find : finders)
     (this->*find)();
@@ -174,9 +159,9 @@ void NoteFinder::noteComputed() {
     const Origin &origin = origins.of(names.front());
     bool isOne = origin.parameters.size() == 1;
     std::string parameters = listed(origin.parameters), first = quoted(names.front());
-    note(oneOf(names) + " was folded from " + (isOne ? "parameter " : "parameters ") +
-             parameters + " and is trained in " + (isOne ? "its" : "their") + " place; to train " +
-             parameters + ", " + unfolded() + "; to keep it fixed, use --freeze " + first,
+    note(oneOf(names) + " was folded from " + (isOne ? "parameter " : "parameters ") + parameters +
+             " and is trained in " + (isOne ? "its" : "their") + " place; to train " + parameters +
+             ", " + unfolded() + "; to keep it fixed, use --freeze " + first,
          names);
   }
 }
@@ -186,7 +171,7 @@ void NoteFinder::noteComputed() {
 /// the full parameter does.
 void NoteFinder::noteOverlapping() {
   struct Overlap {
-    std::string text;                 ///< of the first parameter
+    std::string text; ///< of the first parameter
     int64_t parameters = 0;
     std::vector<std::string> tensors; ///< of all
   };
@@ -228,8 +213,8 @@ void NoteFinder::noteOverlapping() {
   }
   for (const auto &entry : byCause) {
     const Overlap &all = entry.second;
-    std::string others = std::to_string(all.parameters - 1) + " more parameter" +
-                         (all.parameters > 2 ? "s" : "");
+    std::string others =
+        std::to_string(all.parameters - 1) + " more parameter" + (all.parameters > 2 ? "s" : "");
     note(all.text + (all.parameters > 1 ? ", as others are of " + others + "," : "") +
              " and are trained independently; to train it as one, " + unfolded(),
          all.tensors, /*isOfParameters=*/true);

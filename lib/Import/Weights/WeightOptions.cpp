@@ -61,9 +61,10 @@ LogicalResult WeightDecider::readTrainable() {
     if (any)
       continue;
     if (!other)
-      return error() << wanted->unmatched("tensor of the model", namesToSuggest([](const Tensor &tensor) {
-        return isFloat(tensor.data.type) && tensor.isRead;
-      }));
+      return error() << wanted->unmatched("tensor of the model",
+                                          namesToSuggest([](const Tensor &tensor) {
+                                            return isFloat(tensor.data.type) && tensor.isRead;
+                                          }));
     InFlightDiagnostic diagnostic = error() << "tensor " << quoted(other->proto->name());
     if (!isFloat(other->data.type))
       diagnostic << " is of type " << dtypeName(other->data.type) << "; only floats are trained";
@@ -145,8 +146,8 @@ LogicalResult WeightDecider::tie(llvm::StringRef first, llvm::StringRef second) 
     if (!tensor)
       return error() << "the model has no tensor " << quoted(name)
                      << nearestNames(name, namesToSuggest([](const Tensor &each) {
-                          return each.isParameter && each.isRead;
-                        }));
+                                       return each.isParameter && each.isRead;
+                                     }));
     if (!tensor->isParameter || !tensor->isRead)
       return error() << "tensor " << quoted(name)
                      << (tensor->isRead ? " is not a parameter" : " is read by no node");

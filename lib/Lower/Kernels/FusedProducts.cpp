@@ -65,8 +65,8 @@ struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProd
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto parts = partsOf(op);
     if (!Target::of(op).fusesProducts() && (parts.rowSums || !isGradient(parts)))
-      return op->emitOpError()
-             << "has no kernel on the target '" << Target::of(op).getName() << "'";
+      return op->emitOpError() << "has no kernel on the target '" << Target::of(op).getName()
+                               << "'";
     Sizes s(parts, l);
     if (parts.gelu)
       lowerGelu(parts, s, l);

@@ -32,6 +32,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, zero::ZeroDialect *) { attachShards(context); });
   registry.addExtension(
       +[](MLIRContext *context, offload::OffloadDialect *) { attachTransfers(context); });
-  registry.addExtension(+[](MLIRContext *context, pipe::PipeDialect *) { attachMessages(context); });
+  registry.addExtension(
+      +[](MLIRContext *context, pipe::PipeDialect *) { attachMessages(context); });
   registry.addExtension(+[](MLIRContext *context, amp::AmpDialect *) { attachLossScale(context); });
 }

@@ -18,8 +18,7 @@ using namespace partita::rt;
 
 namespace {
 
-template <typename Op, typename Call>
-LogicalResult lowerMessage(Op op, Lowering &l, Value buffer) {
+template <typename Op, typename Call> LogicalResult lowerMessage(Op op, Lowering &l, Value buffer) {
   l.create<Call>(buffer, l.microBatch(), l.elements(op.getValue()),
                  analysis::channelOf(op.getChannel()), analysis::Message::nameOf(op));
   return success();
@@ -46,7 +45,8 @@ struct Sum : KernelInterface::ExternalModel<Sum, pipe::SumOp> {
     if (!pipe::stageCount(op))
       return op->emitOpError() << "is of no stage; run pipe-cut first";
     if (l.type(sum.getValue()).getElementType().isInteger(1))
-      return op->emitOpError() << "adds up numbers, not " << l.type(sum.getValue()).getElementType();
+      return op->emitOpError() << "adds up numbers, not "
+                               << l.type(sum.getValue()).getElementType();
     l.create<AllReduceOp>(l.summed(), ArrayRef(l.elements(sum.getValue())),
                           analysis::communicatorOf(sum), analysis::nameOf(op), "");
     return success();

@@ -195,8 +195,9 @@ std::string firstElementText(Type piece, Operation *op) {
   par::Layout layout = par::Layout::of(piece), share = layout.withoutFlat();
   auto number = [&](StringAttr axis) {
     return "rank.coordinates[" +
-           std::to_string(pipe::axisNumber(
-               op, llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin())) + "]";
+           std::to_string(
+               pipe::axisNumber(op, llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin())) +
+           "]";
   };
   auto add = [](const std::string &text, int64_t stride) {
     return " + " + text + " * " + std::to_string(stride) + ".0";

@@ -49,7 +49,7 @@ void checkRate(const RunOptions &options, const std::set<std::string> &given) {
        name.c_str(),
        schedule.kind == LrScheduleKind::OneCycle      ? "cycle_max_lr"
        : schedule.kind == LrScheduleKind::LRRangeTest ? "lr_range_test_min_lr"
-                                                    : "warmup_max_lr");
+                                                      : "warmup_max_lr");
 }
 
 void checkBetas(const RunOptions &options, const std::set<std::string> &given,

@@ -158,7 +158,8 @@ Options reportOptions() {
        PATH(log)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},
-      {"--job-name", "NAME", "name of the TensorBoard folder (default: the program's name)", PATH(jobName)},
+      {"--job-name", "NAME", "name of the TensorBoard folder (default: the program's name)",
+       PATH(jobName)},
       {"--breakdown", nullptr,
        "time by kind of work (data, forward, backward, update, collectives, transfers) with every "
        "line of output, in the log and at the end",
@@ -328,7 +329,8 @@ static void applyDefaults(RunOptions &options, const std::set<std::string> &give
 RunOptions parseOptions(int argc, char **argv, const Program &program) {
   RunOptions options;
   options.hyper = program.hyper;
-  if (std::string problem = parseLrSchedule(program.lrSchedule, options.lrSchedule); !problem.empty())
+  if (std::string problem = parseLrSchedule(program.lrSchedule, options.lrSchedule);
+      !problem.empty())
     fail("the program's schedule '%s': %s", program.lrSchedule, problem.c_str());
   std::string self = argc > 0 ? argv[0] : "";
   size_t slash = self.rfind('/');

@@ -119,7 +119,7 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
     uint32_t left[kTilesA][4];
 #pragma unroll
     for (int i = 0; i < kTilesA; ++i) {
-      const float(&low)[4] = weights[i][j / 8], (&high)[4] = weights[i][j / 8 + 1];
+      const float (&low)[4] = weights[i][j / 8], (&high)[4] = weights[i][j / 8 + 1];
       left[i][0] = roundPair<T>(low[0], low[1]);
       left[i][1] = roundPair<T>(low[2], low[3]);
       left[i][2] = roundPair<T>(high[0], high[1]);

@@ -65,7 +65,7 @@ private:
 
   cudaStream_t compute, hostward = nullptr, deviceward = nullptr, working = nullptr;
   cudaEvent_t begun = nullptr, worked = nullptr; ///< worked: after the host's last work
-  std::deque<Copy> underWay; ///< in the order of numbers
+  std::deque<Copy> underWay;                     ///< in the order of numbers
   std::vector<cudaEvent_t> idle, ofTiles;
   int64_t started = 0;
   std::deque<std::function<void()>> works;

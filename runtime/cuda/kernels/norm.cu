@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   if constexpr (kCentered) {
     float sum = 0.0f;
     forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-      float(&v)[kPack] = in.pack(k, first, count);
+      float (&v)[kPack] = in.pack(k, first, count);
       for (float each : v)
         sum += each;
     });
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   }
   float squares = 0.0f;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&v)[kPack] = in.pack(k, first, count);
+    float (&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
       if (kWhole || i < count)
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   });
   float s = 1.0f / sqrtf(overRow<Sum>(squares, space) / float(width) + epsilon);
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&v)[kPack] = in.pack(k, first, count);
+    float (&v)[kPack] = in.pack(k, first, count);
     float w[kPack], b[kPack] = {};
     if (weight)
       loadParameter<kWhole>(w, weight, first, count);
@@ -358,7 +358,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kH
 
 /// Sums the columns of rows that are too wide for registers. `kBias`: of dy alone.
 template <typename T, bool kBias> __global__ void normColumns(float *partials, NormRows<T> in) {
-  partialColumns(partials, in.rows, in.width, [&](int64_t row, int64_t first, float(&x)[kPack]) {
+  partialColumns(partials, in.rows, in.width, [&](int64_t row, int64_t first, float (&x)[kPack]) {
     Pack<T, kPack> dy, bits;
     loadBits(dy, in.dy + row * in.width + first, in.width - first);
     if constexpr (!kBias)

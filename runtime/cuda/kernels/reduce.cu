@@ -41,7 +41,7 @@ __global__ void partialSums(float *partials, const T *x, int64_t rows, int64_t w
   const T *from = x + int64_t(blockIdx.z) * outerStride;
   // partialColumns places part y at y * width: partStride is beyond that.
   float *to = partials + int64_t(blockIdx.z) * width + int64_t(blockIdx.y) * (partStride - width);
-  partialColumns(to, rows, width, [&](int64_t row, int64_t first, float(&v)[kPack]) {
+  partialColumns(to, rows, width, [&](int64_t row, int64_t first, float (&v)[kPack]) {
     load(v, from + row * stride + first, width - first);
   });
 }

@@ -74,7 +74,7 @@ template <typename T, int kHeld, bool kWhole = false> struct Row {
         cuda::widen(held[k], bits[k]);
   }
   /// Returns the pack for k and first of forPacks; elements after the row are 0.
-  __device__ float (&pack(int k, int64_t first, int count))[kPack] {
+  __device__ float (&pack(int k, int64_t first, int count)) [kPack] {
     if constexpr (kHeld == 0)
       load(held[0], data + first, count);
     return held[k];

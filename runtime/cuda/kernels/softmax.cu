@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   in.widen();
   float largest = Largest::kNone;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&v)[kPack] = in.pack(k, first, count);
+    float (&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
       if (i < count)
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
     largest = 0.0f; // all masked: exp(-inf) = 0 everywhere
   float sum = 0.0f;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&v)[kPack] = in.pack(k, first, count);
+    float (&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       v[i] = i < count ? expf(v[i] - largest) : 0.0f;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   sum = overRow<Sum>(sum, space);
   float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&v)[kPack] = in.pack(k, first, count);
+    float (&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
       v[i] = (kHeld > 0 ? v[i] : expf(v[i] - largest)) * factor;
@@ -65,14 +65,14 @@ __global__ void __launch_bounds__(kMostRowThreads)
   value.widen();
   float dot = 0.0f;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&g)[kPack] = gradient.pack(k, first, count), (&p)[kPack] = value.pack(k, first, count);
+    float (&g)[kPack] = gradient.pack(k, first, count), (&p)[kPack] = value.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
       dot += g[i] * p[i];
   });
   dot = overRow<Sum>(dot, space);
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-    float(&g)[kPack] = gradient.pack(k, first, count), (&p)[kPack] = value.pack(k, first, count);
+    float (&g)[kPack] = gradient.pack(k, first, count), (&p)[kPack] = value.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
       g[i] = p[i] * (g[i] - dot);

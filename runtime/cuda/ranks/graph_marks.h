@@ -63,7 +63,7 @@ private:
   const std::string of;
   PinnedMemory shared;
   std::map<uint64_t, Names> captured;
-  GraphMark seen{};                      ///< underWay's last result
+  GraphMark seen{}; ///< underWay's last result
   std::chrono::steady_clock::time_point seenSince;
 };
 

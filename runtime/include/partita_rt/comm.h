@@ -146,7 +146,8 @@ struct ShardOf {
 
 /// The rank's shard of a full tensor that it has: a reduceScatter without the sum.
 template <typename T>
-void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks, int64_t whole = 0) {
+void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks,
+               int64_t whole = 0) {
   if (whole) {
     int64_t first = std::min(whole, shard.rank * count), n = std::min(count, whole - first);
     std::copy_n(from + first, n, to);

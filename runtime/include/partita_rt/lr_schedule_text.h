@@ -10,8 +10,8 @@
 #ifndef PARTITA_RT_LR_SCHEDULE_TEXT_H
 #define PARTITA_RT_LR_SCHEDULE_TEXT_H
 
-#include "nearest.h"
 #include "lr_schedule.h"
+#include "nearest.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -53,13 +53,14 @@ struct LrScheduleKey {
 };
 
 inline const std::vector<LrScheduleName> &lrScheduleNames() {
-  static const std::vector<LrScheduleName> names = {{LrScheduleKind::Constant, "constant"},
-                                                  {LrScheduleKind::Cosine, "cosine"},
-                                                  {LrScheduleKind::WarmupLR, "WarmupLR"},
-                                                  {LrScheduleKind::WarmupDecayLR, "WarmupDecayLR"},
-                                                  {LrScheduleKind::WarmupCosineLR, "WarmupCosineLR"},
-                                                  {LrScheduleKind::OneCycle, "OneCycle"},
-                                                  {LrScheduleKind::LRRangeTest, "LRRangeTest"}};
+  static const std::vector<LrScheduleName> names = {
+      {LrScheduleKind::Constant, "constant"},
+      {LrScheduleKind::Cosine, "cosine"},
+      {LrScheduleKind::WarmupLR, "WarmupLR"},
+      {LrScheduleKind::WarmupDecayLR, "WarmupDecayLR"},
+      {LrScheduleKind::WarmupCosineLR, "WarmupCosineLR"},
+      {LrScheduleKind::OneCycle, "OneCycle"},
+      {LrScheduleKind::LRRangeTest, "LRRangeTest"}};
   return names;
 }
 
@@ -203,7 +204,7 @@ inline std::string findMissing(const std::set<std::string> &given, const LrSched
 /// Reads `text` into a schedule, and its keys into `given`. Returns what is wrong with it, or an empty
 /// text; on an error both are unchanged.
 inline std::string parseLrSchedule(const std::string &text, LrSchedule &schedule,
-                                 std::set<std::string> &given) {
+                                   std::set<std::string> &given) {
   size_t comma = text.find(',');
   std::string name = text.substr(0, comma);
   std::vector<std::string> known;

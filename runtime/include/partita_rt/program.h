@@ -109,7 +109,8 @@ struct Split {
   int dim = 0;
   int axis = 0;
   int64_t blocks = 1;
-  int64_t sizes[kMaxBlocks] = {}; ///< of the blocks, if unequal; then the dimension has no other split
+  int64_t sizes[kMaxBlocks] =
+      {}; ///< of the blocks, if unequal; then the dimension has no other split
 };
 
 /// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is full.
@@ -224,9 +225,9 @@ const char *nameOf(CollectiveKind kind);
 struct CensusEntry {
   CollectiveKind kind;
   const char *group; ///< its name
-  int64_t calls;    ///< per train_step
-  int64_t bytes;    ///< per train_step, as counted by collectives.h
-  const char *why;  ///< the name of the node that requires it
+  int64_t calls;     ///< per train_step
+  int64_t bytes;     ///< per train_step, as counted by collectives.h
+  const char *why;   ///< the name of the node that requires it
 };
 
 /// Messages that one rank of a stage sends or receives, depending on its end, over a channel during
@@ -301,12 +302,12 @@ inline const Stage kEmptyStages[1] = {};
 struct Program {
   const char *name = "program";
   const char *compiler = "an unknown compiler"; ///< name and version
-  const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
+  const char *optimizer = "adamw";              ///< as printed; the update itself is emitted code
   /// The folder of the files that `init` names: absolute, or relative to the program's folder.
   const char *modelFolder = "";
-  const char *model = ""; ///< the file it was compiled from, which no output may replace
-  Table<Axis> mesh;       ///< empty: one rank
-  Table<Group> groups;    ///< one for each purpose that ranks communicate for; at most kMaxGroups
+  const char *model = "";  ///< the file it was compiled from, which no output may replace
+  Table<Axis> mesh;        ///< empty: one rank
+  Table<Group> groups;     ///< one for each purpose that ranks communicate for; at most kMaxGroups
   Table<Channel> channels; ///< at most kMaxChannels
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< if empty, nothing is checked
@@ -327,7 +328,8 @@ struct Program {
   double modelFlops = 0;
 
   Hyper hyper;
-  const char *lrSchedule = "constant"; ///< the learning rate's, unless a run sets another (lr_schedule_text.h)
+  const char *lrSchedule =
+      "constant"; ///< the learning rate's, unless a run sets another (lr_schedule_text.h)
   HyperReads reads;
   /// True if train_step calls exposeGradient for every trainable parameter; otherwise --grads is
   /// refused.
@@ -340,7 +342,7 @@ struct Program {
 
 /// The results of train_step and eval_step, equal on all ranks (the loss is already reduced).
 struct StepReport {
-  float loss = 0;         ///< mean over the unmasked tokens of the global batch
+  float loss = 0;          ///< mean over the unmasked tokens of the global batch
   float gradientNorm = -1; ///< global norm before clipping; -1 if it is not computed
   /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 if the loss does not
   /// count them.
@@ -372,32 +374,32 @@ struct Rank {
   const Stage *stage = nullptr;   ///< what this rank runs
   int stageNumber = 0;            ///< of Program::stages
 
-  char *persistentBase = nullptr;      ///< stage->persistentBytes
-  char *arenaBase = nullptr;           ///< stage->arenaBytes
-  std::vector<char *> inFlightBases;   ///< the current micro-batch's block of each ring (beginPass)
-  char *hostBase = nullptr;            ///< stage->hostBytes
-  char *pinnedBase = nullptr;          ///< stage->pinnedBytes
-  void *const *inputs = nullptr;       ///< one per input of the program
-  void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes the inputs
+  char *persistentBase = nullptr;    ///< stage->persistentBytes
+  char *arenaBase = nullptr;         ///< stage->arenaBytes
+  std::vector<char *> inFlightBases; ///< the current micro-batch's block of each ring (beginPass)
+  char *hostBase = nullptr;          ///< stage->hostBytes
+  char *pinnedBase = nullptr;        ///< stage->pinnedBytes
+  void *const *inputs = nullptr;     ///< one per input of the program
+  void *const *hostInputs = nullptr; ///< the runtime's own: where the host writes the inputs
   Communicator *groups[kMaxGroups] = {}; ///< by row; null if the rank is in no group
   Communicator *world = nullptr;         ///< all ranks
   /// By row of the program's channels; null if the rank is at neither end.
   ChannelEnd *const *channels = nullptr;
 
   Hyper hyper;
-  float learningRate = 0;               ///< for this step, by the schedule
-  int64_t step = 0;                     ///< number of the step, from 1
-  int64_t update = 0;                   ///< number of the current update, from 1 (AdamW's t): skipped
-                                        ///< steps do not count
-  uint64_t seed = 1;                    ///< for the data order and dropout
-  StepReport report;                    ///< written by train_step and eval_step
-  GradientSink *gradientSink = nullptr; ///< the runtime's own
-  InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
-  TransferEngine *transfers = nullptr;  ///< the runtime's own
-  cuda::Device *device = nullptr;       ///< the GPU, in a CUDA program (cuda/device.h)
-  WorkClock *clock = nullptr;           ///< the runtime's own, with --breakdown (work.h)
-  Slot slot;                            ///< the current one, for reports (beginSlot)
-  class RankWaits *waits = nullptr;     ///< the runtime's own
+  float learningRate = 0; ///< for this step, by the schedule
+  int64_t step = 0;       ///< number of the step, from 1
+  int64_t update = 0;     ///< number of the current update, from 1 (AdamW's t): skipped
+                          ///< steps do not count
+  uint64_t seed = 1;      ///< for the data order and dropout
+  StepReport report;      ///< written by train_step and eval_step
+  GradientSink *gradientSink = nullptr;       ///< the runtime's own
+  InitialFiles *initialFiles = nullptr;       ///< the runtime's own, during init
+  TransferEngine *transfers = nullptr;        ///< the runtime's own
+  cuda::Device *device = nullptr;             ///< the GPU, in a CUDA program (cuda/device.h)
+  WorkClock *clock = nullptr;                 ///< the runtime's own, with --breakdown (work.h)
+  Slot slot;                                  ///< the current one, for reports (beginSlot)
+  class RankWaits *waits = nullptr;           ///< the runtime's own
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.

@@ -13,7 +13,7 @@ namespace partita_rt {
 
 /// Limits of the constant tables: a mesh has at most kMaxAxes axes, a shape kMaxDims dimensions.
 constexpr int kMaxAxes = 6;
-constexpr int kMaxGroups = 16; ///< rows of Program::groups
+constexpr int kMaxGroups = 16;     ///< rows of Program::groups
 constexpr int kMaxChannels = 1024; ///< rows of Program::channels
 constexpr int kMaxDims = 8;
 constexpr int kMaxBlocks = 8; ///< unequal blocks of a dimension
@@ -43,7 +43,9 @@ enum class DType : uint8_t {
 
 /// Bytes of one element.
 /// Float16 or BFloat16: storage, whose arithmetic is Float32.
-constexpr bool isShortFloat(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
+constexpr bool isShortFloat(DType type) {
+  return type == DType::Float16 || type == DType::BFloat16;
+}
 
 constexpr int64_t sizeOf(DType type) {
   switch (type) {

@@ -184,9 +184,8 @@ TEST(Updates, ScalarsComeFromMemory) {
 constexpr TensorRow<4> rowAt(int64_t element, int64_t elements, int step) {
   return {{4 * element, 4 * element, 2 * element, 2 * element}, elements, step, 0};
 }
-static constexpr TensorRow<4> kRows[] = {
-    rowAt(0, 255, 1), rowAt(257, 9001, 0), rowAt(9258, 0, 1), rowAt(9260, 4096, 2),
-    rowAt(13400, 1, 0)};
+static constexpr TensorRow<4> kRows[] = {rowAt(0, 255, 1), rowAt(257, 9001, 0), rowAt(9258, 0, 1),
+                                         rowAt(9260, 4096, 2), rowAt(13400, 1, 0)};
 static __device__ const TensorTable kRowsOnDevice(kRows);
 
 TEST(Updates, RowsOfATable) {
@@ -209,17 +208,15 @@ TEST(Updates, RowsOfATable) {
     Tensor<BFloat16> oneG(g), oneRounded(p);
     SimulatedStream stream;
     for (const TensorRow<4> &row : tensorRows(kRows, first, count))
-      updateElements(stream, row.elements, steps.begin()[row.step],
-                     updated(moved(oneP.data(), row.places[0])),
-                     updated(moved(oneM.data(), row.places[1])),
-                     each(moved(oneRounded.data(), row.places[2])),
-                     each(moved(oneG.in(), row.places[3])));
+      updateElements(
+          stream, row.elements, steps.begin()[row.step], updated(moved(oneP.data(), row.places[0])),
+          updated(moved(oneM.data(), row.places[1])), each(moved(oneRounded.data(), row.places[2])),
+          each(moved(oneG.in(), row.places[3])));
     inEveryOrder([&] {
       Tensor<float> allP(p), allM(m);
       Tensor<BFloat16> allG(g), allRounded(p);
-      updateAll(stream, tensorRows(kRows, kRowsOnDevice, first, count), steps,
-                updated(allP.data()), updated(allM.data()), each(allRounded.data()),
-                each(allG.in()));
+      updateAll(stream, tensorRows(kRows, kRowsOnDevice, first, count), steps, updated(allP.data()),
+                updated(allM.data()), each(allRounded.data()), each(allG.in()));
       EXPECT_BITS(allP, oneP.floats());
       EXPECT_BITS(allM, oneM.floats());
       EXPECT_BITS(allRounded, oneRounded.floats());

@@ -113,7 +113,8 @@ template <typename T>
 void expectSums(const Floats &sums, const Floats &dx, const Floats &before, const Size &s) {
   Floats expected = before;
   partita_rt::columnSum(expected.data(), dx.data(), s.rows, s.width, s.width, Write::Add);
-  EXPECT_CLOSE(sums, widen(widened(rounded<T>(expected))), (std::is_same_v<T, float> ? 1e-5 : 1e-2));
+  EXPECT_CLOSE(sums, widen(widened(rounded<T>(expected))),
+               (std::is_same_v<T, float> ? 1e-5 : 1e-2));
 }
 
 template <typename T> class Norm : public testing::Test {};

@@ -142,9 +142,7 @@ TEST(OnDevice, OperandsAreCopied) {
 /// isDirect (shapes.h) sends exactly the types to cuBLASLt that NVIDIA documents.
 TEST(CudaProduct, TypesAreThoseOfTheDocumentation) {
   auto cudaType = [](DType type) {
-    return type == DType::Float32   ? CUDA_R_32F
-           : type == DType::Float16 ? CUDA_R_16F
-                                    : CUDA_R_16BF;
+    return type == DType::Float32 ? CUDA_R_32F : type == DType::Float16 ? CUDA_R_16F : CUDA_R_16BF;
   };
   const DType types[] = {DType::Float32, DType::Float16, DType::BFloat16};
   int direct = 0;

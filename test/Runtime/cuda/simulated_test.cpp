@@ -311,8 +311,7 @@ TEST_F(SimulatedCudaDeathTest, HostAccessToDeviceMemory) {
   EXPECT_DEATH(read(), "host code reads or writes device memory");
   EXPECT_DEATH(
       {
-        cudaLaunchHostFunc(
-            a, [](void *x) { *static_cast<float *>(x) = 1; }, device);
+        cudaLaunchHostFunc(a, [](void *x) { *static_cast<float *>(x) = 1; }, device);
         cudaStreamSynchronize(a);
       },
       "entry \"host function\" reads or writes device memory");
@@ -366,8 +365,7 @@ TEST_F(SimulatedCudaDeathTest, AFailedEntryFailsTheDevice) {
 TEST_F(SimulatedCudaDeathTest, WhatNeverBecomesReadyIsNamed) {
   auto program = [&] {
     simulated::setTimeout(0.05);
-    simulated::enqueue(
-        a, "all-reduce of wte", [] {}, [] { return false; });
+    simulated::enqueue(a, "all-reduce of wte", [] {}, [] { return false; });
     std::exit(cudaStreamSynchronize(a) == cudaErrorLaunchTimeout ? 0 : 1);
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0),

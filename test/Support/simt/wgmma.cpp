@@ -157,7 +157,7 @@ void multiplyGroup(const GroupProduct &given, Where where) {
                    given.registers ? 16 : sizeof(given.columns), where);
   if (given.registers)
     for (int from = 0; from < 4; ++from) {
-      auto *pairs = static_cast<const uint16_t(*)[2]>(all.of(lane() / 4 * 4 + from));
+      auto *pairs = static_cast<const uint16_t (*)[2]>(all.of(lane() / 4 * 4 + from));
       for (int i = 0; i < 8; ++i)
         product.rows[i / 2 % 2][i / 4 * 8 + 2 * from + i % 2] =
             widen(given.type, pairs[i / 2][i % 2]);

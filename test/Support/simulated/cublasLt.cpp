@@ -113,8 +113,9 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
   uint32_t epilogue = operation->epilogue;
   if (hasBias(epilogue) && !operation->bias)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "epilogue %u without a bias pointer", epilogue);
-  if (hasAux(epilogue) && (!operation->aux || !aligned(operation->aux, 16) ||
-                           operation->auxLd % kAuxLdMultiple != 0 || operation->auxLd < int64_t(d->rows)))
+  if (hasAux(epilogue) &&
+      (!operation->aux || !aligned(operation->aux, 16) || operation->auxLd % kAuxLdMultiple != 0 ||
+       operation->auxLd < int64_t(d->rows)))
     return refuse(CUBLAS_STATUS_INVALID_VALUE,
                   "epilogue %u: an auxiliary pointer %p with a leading dimension of %lld", epilogue,
                   operation->aux, (long long)operation->auxLd);

@@ -67,8 +67,7 @@ struct Text {
   cudaError_t error;
   const char *name, *text;
 };
-#define TEXT(error, text)                                                                          \
-  { error, #error, text }
+#define TEXT(error, text) {error, #error, text}
 constexpr Text kTexts[] = {
     TEXT(cudaSuccess, "no error"),
     TEXT(cudaErrorInvalidValue, "invalid argument"),

@@ -108,7 +108,7 @@ void Range::reserve() {
   if (handled)
     return;
   handled = true;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = onSegmentationFault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigaction(SIGSEGV, &action, &previousAction);

@@ -206,7 +206,7 @@ ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Collective operation) 
 }
 
 Collective collectiveOf(Kind kind, const void *from, void *to, size_t count, int type, int op,
-                      int root) {
+                        int root) {
   Collective result{};
   result.kind = kind;
   result.from = static_cast<const char *>(from);

@@ -61,7 +61,7 @@ typedef struct {
   const char *commName;
 } ncclConfig_t;
 #define NCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, nullptr }
+  {sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, nullptr}
 
 extern "C" {
 ncclResult_t ncclGetVersion(int *version);

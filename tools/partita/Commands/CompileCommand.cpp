@@ -112,10 +112,13 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
         o.lastPhase = text.str();
         if (phaseIndex(text) >= 0)
           return std::string();
-        auto names = llvm::map_to_vector(phases(), [](const Phase &phase) { return StringRef(phase.name); });
+        auto names =
+            llvm::map_to_vector(phases(), [](const Phase &phase) { return StringRef(phase.name); });
         StringRef near = nearestName(text, names);
-        return ("'" + text + "' is not a phase" + (near.empty() ? "" : "; did you mean '" + near.str() + "'?") +
-                "; the phases are " + llvm::join(names, ", ")).str();
+        return ("'" + text + "' is not a phase" +
+                (near.empty() ? "" : "; did you mean '" + near.str() + "'?") + "; the phases are " +
+                llvm::join(names, ", "))
+            .str();
       });
   options.flag("print-pipeline", o.printPipeline,
                "prints the --pass-pipeline= that was run, for partita-opt");

@@ -160,9 +160,10 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
       "all", o.all,
       "every layer, every bucket, the collectives of all functions with their tensors, every "
       "buffer of the ledger");
-  options.flag("memory", o.memory,
-               "only the ledger of memory: by kind and layer, the peak, the op at which it occurs, and "
-               "the largest buffers there; for a model, memory is planned");
+  options.flag(
+      "memory", o.memory,
+      "only the ledger of memory: by kind and layer, the peak, the op at which it occurs, and "
+      "the largest buffers there; for a model, memory is planned");
   options.flag(
       "flops", o.flops,
       "only what each layer computes, holds and communicates: parameters, FLOPs of the forward and "
@@ -231,7 +232,8 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   mlir::OwningOpRef<mlir::ModuleOp> module =
       loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
   int first = module ? nextPhase(*module) : -1;
-  for (auto [file, option] : {std::pair(&o.picture, "--memory-picture"), {&o.schedulePicture, "--schedule-picture"}})
+  for (auto [file, option] :
+       {std::pair(&o.picture, "--memory-picture"), {&o.schedulePicture, "--schedule-picture"}})
     if (std::string problem = module && !file->empty() ? checkNotModel(*file, *module, option) : "";
         !problem.empty()) {
       session.fail(problem);
@@ -240,7 +242,8 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
   session.tellGuesses(*module, o.plan);
-  if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)) ||
+  if (failed(
+          runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)) ||
       session.hasFailed())
     return std::nullopt;
   return describeModel(o, *module, analysis::collectivesOf(*module));
@@ -250,8 +253,9 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
   if (!o.dims.empty() || o.config.isSet() || o.warningsAsErrors ||
       llvm::any_of(planOptions(),
                    [&](const PlanOption &option) { return o.plan.isSet(option.name); })) {
-    session.fail(o.subject +
-                 ": is compiled already; --config, --dim, --warnings-as-errors and the plan's options go with a model");
+    session.fail(
+        o.subject +
+        ": is compiled already; --config, --dim, --warnings-as-errors and the plan's options go with a model");
     return std::nullopt;
   }
   std::string problem;
@@ -311,17 +315,15 @@ static void printStage(const json::Object &stage, StringRef function) {
   outs() << '\n';
   for (const json::Object *message : objects(stage.getArray("messages")))
     if (text(*message, "function") == function)
-      outs() << formatv("  {0} {1} {2}: {3} x {4} bytes: {5}\n",
-                        number(*message, "from") == number(stage, "stage") ? "sends to"
-                                                                           : "receives from",
-                        "stage",
-                        number(*message, "from") == number(stage, "stage")
-                            ? number(*message, "to")
-                            : number(*message, "from"),
-                        number(*message, "messages"),
-                        grouped(number(*message, "bytes") /
-                                std::max<int64_t>(number(*message, "messages"), 1)),
-                        printable(text(*message, "name")));
+      outs() << formatv(
+          "  {0} {1} {2}: {3} x {4} bytes: {5}\n",
+          number(*message, "from") == number(stage, "stage") ? "sends to" : "receives from",
+          "stage",
+          number(*message, "from") == number(stage, "stage") ? number(*message, "to")
+                                                             : number(*message, "from"),
+          number(*message, "messages"),
+          grouped(number(*message, "bytes") / std::max<int64_t>(number(*message, "messages"), 1)),
+          printable(text(*message, "name")));
 }
 
 /// Returns null for a program without pipeline stages.
@@ -337,7 +339,8 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   bool all = o.all;
   outs() << describeProgram(manifest) << '\n';
   const json::Object *plan = manifest.getObject("plan");
-  printStages(outs(), manifest, plan ? plan->getString("stages").value_or("") : o.plan.get("stages"));
+  printStages(outs(), manifest,
+              plan ? plan->getString("stages").value_or("") : o.plan.get("stages"));
   if (timeline)
     printTimeline(outs(), *timeline, all);
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
@@ -421,8 +424,9 @@ static bool findTimeline(Session &session, const json::Object &manifest, const E
     return false;
   }
   return o.schedulePicture.empty() ||
-         writePicture(session, manifest, o, o.schedulePicture, "--schedule-picture",
-                      [&](raw_ostream &os) { drawSchedule(os, *timeline, describeProgram(manifest)); });
+         writePicture(
+             session, manifest, o, o.schedulePicture, "--schedule-picture",
+             [&](raw_ostream &os) { drawSchedule(os, *timeline, describeProgram(manifest)); });
 }
 
 /// Prints the table of FLOPs; fails if the program was compiled without one.
@@ -431,9 +435,10 @@ static bool explainFlops(Session &session, const json::Object &manifest,
   const json::Array *noted = manifest.getArray("work");
   std::vector<LayerWork> work = noted ? workFromJson(*noted) : std::vector<LayerWork>();
   if (work.empty()) {
-    session.fail(o.subject +
-                 ": does not record what its layers compute; compile it again from the model, or from "
-                 "a phase before 'objective'");
+    session.fail(
+        o.subject +
+        ": does not record what its layers compute; compile it again from the model, or from "
+        "a phase before 'objective'");
     return false;
   }
   if (o.asJson)

@@ -63,7 +63,8 @@ static std::string readTensors(const json::Object &parameter, std::vector<Export
       for (const json::Value &number : *slice)
         numbers.push_back(number.getAsInteger().value_or(-1));
       if (numbers.size() != 3 || llvm::any_of(numbers, [](int64_t n) { return n < 0; }))
-        return ("manifest.json: tensor '" + *name + "' has a slice that is not three numbers").str();
+        return ("manifest.json: tensor '" + *name + "' has a slice that is not three numbers")
+            .str();
       tensor.dim = numbers[0], tensor.begin = numbers[1], tensor.size = numbers[2];
     }
     tensors.push_back(std::move(tensor));
@@ -128,8 +129,9 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
   if (mesh && mesh.getAxes().empty())
     problem = "--plan: the program runs on one rank: there is nothing to say about devices";
   if (mesh && mesh.sizeOf(pipe::PipeDialect::kAxisName) > 1)
-    problem = "--plan: the program has pipeline stages; an annotation of its tensors alone would put every "
-              "stage on all devices";
+    problem =
+        "--plan: the program has pipeline stages; an annotation of its tensors alone would put every "
+        "stage on all devices";
   if (!problem.empty())
     return nullptr;
   auto plan = std::make_unique<DevicePlan>(mesh);

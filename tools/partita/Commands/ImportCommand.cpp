@@ -151,7 +151,8 @@ int partita::tool::importMain(Arguments arguments) {
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   if (warningsAsErrors && wantsReport)
-    return fail("import", "--warnings-as-errors: has no effect with --report, which lists warnings");
+    return fail("import",
+                "--warnings-as-errors: has no effect with --report, which lists warnings");
   if (json && !wantsReport)
     return fail("import", "--json: has no effect without --report");
   Session session("import");

@@ -62,8 +62,8 @@ namespace {
 
 class Page {
 public:
-  Page(raw_ostream &os, const json::Object &manifest,
-       std::vector<analysis::Collective> collectives, const RunLog *run)
+  Page(raw_ostream &os, const json::Object &manifest, std::vector<analysis::Collective> collectives,
+       const RunLog *run)
       : os(os), manifest(manifest), run(run), collectives(std::move(collectives)) {}
 
   void write() {

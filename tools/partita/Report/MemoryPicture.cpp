@@ -33,7 +33,8 @@ struct Column {
 
 class Picture : SvgPage {
 public:
-  Picture(raw_ostream &os, const Ledger &ledger) : SvgPage(os, kPageWidth, kPageHeight), ledger(ledger) {
+  Picture(raw_ostream &os, const Ledger &ledger)
+      : SvgPage(os, kPageWidth, kPageHeight), ledger(ledger) {
     sample();
   }
 

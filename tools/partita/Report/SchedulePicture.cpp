@@ -34,10 +34,12 @@ public:
 
   void draw(StringRef title) {
     text(kPageLeft, 24, "start", title, " font-size=\"15\"");
-    text(kPageLeft, 44, "start",
-         formatv("The stages of a step by the costs of ops; bubble: {0:F1} % of what stage {1} computes",
-                 100 * timeline.report.bubbleShare(), timeline.slowest())
-             .str());
+    text(
+        kPageLeft, 44, "start",
+        formatv(
+            "The stages of a step by the costs of ops; bubble: {0:F1} % of what stage {1} computes",
+            100 * timeline.report.bubbleShare(), timeline.slowest())
+            .str());
     for (int stage : seq(0, timeline.schedule.stages))
       drawStage(stage);
     drawLegend();
@@ -51,8 +53,8 @@ private:
   void drawStage(int stage) {
     int y = kPageTop + stage * (kRowHeight + kRowGap);
     text(kPageLeft - 8, y + kRowHeight * 0.66, "end", "stage " + std::to_string(stage));
-    os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" fill=\"#eeeeee\"/>\n", kPageLeft, y,
-                  kPageAreaWidth, kRowHeight);
+    os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" fill=\"#eeeeee\"/>\n",
+                  kPageLeft, y, kPageAreaWidth, kRowHeight);
     for (auto [number, slot] : enumerate(timeline.schedule.slots[stage])) {
       double begin = timeline.begin(stage, number), end = timeline.end(stage, number);
       std::string name = partita::stages::slotText(slot);
@@ -70,8 +72,8 @@ private:
   void drawLegend() {
     int left = kPageLeft, bottom = heightOf(timeline) - 28;
     for (const Look &look : ArrayRef(kLooks).take_front(timeline.schedule.splitsBackward ? 3 : 2)) {
-      os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>\n", left, bottom,
-                    look.color);
+      os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>\n", left,
+                    bottom, look.color);
       text(left + 18, bottom + 10, "start", look.title);
       left += 18 + 8 * static_cast<int>(look.title.size()) + 18;
     }

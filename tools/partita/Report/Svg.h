@@ -17,7 +17,8 @@ public:
   SvgPage &operator=(const SvgPage &) = delete;
 
   /// `anchor`: start, middle or end; `more`: further attributes, preceded by a space.
-  void text(double x, double y, llvm::StringRef anchor, llvm::StringRef words, llvm::StringRef more = "");
+  void text(double x, double y, llvm::StringRef anchor, llvm::StringRef words,
+            llvm::StringRef more = "");
   void line(double x0, double y0, double x1, double y1, llvm::StringRef style);
 
 protected:

@@ -33,7 +33,8 @@ static bool readRuns(const json::Array &runs, std::vector<Slot> &slots) {
     const json::Array *texts = run ? run->getArray("slots") : nullptr;
     int64_t times = run ? run->getInteger("times").value_or(0) : 0;
     if (!texts || times < 1 || times > kMostSlots ||
-        times * static_cast<int64_t>(texts->size()) + static_cast<int64_t>(slots.size()) > kMostSlots)
+        times * static_cast<int64_t>(texts->size()) + static_cast<int64_t>(slots.size()) >
+            kMostSlots)
       return false;
     std::vector<Slot> first;
     for (const json::Value &text : *texts) {
@@ -72,7 +73,8 @@ static int64_t numberOf(const json::Object *byKind, StringRef kind, size_t chunk
 }
 
 /// Returns the reductions listed in `noted`, at the last slots of their passes.
-static std::vector<Timeline::Reduction> reductionsOf(const json::Object &noted, ArrayRef<Slot> slots) {
+static std::vector<Timeline::Reduction> reductionsOf(const json::Object &noted,
+                                                     ArrayRef<Slot> slots) {
   std::map<std::pair<PassKind, int>, size_t> last;
   for (auto [number, slot] : enumerate(slots))
     last[{slot.kind, slot.chunk}] = number;
@@ -143,7 +145,6 @@ json::Object Timeline::toJson() const {
                                {"slots", std::move(slots)},
                                {"reductions", std::move(reduced)}});
   }
-  return json::Object{{"time", report.seconds},
-                      {"bubble_share", report.bubbleShare()},
-                      {"stages", std::move(all)}};
+  return json::Object{
+      {"time", report.seconds}, {"bubble_share", report.bubbleShare()}, {"stages", std::move(all)}};
 }

@@ -15,7 +15,7 @@ struct Timeline {
   stages::ScheduleReport report;
   /// The reductions that a pass starts in its last slot.
   struct Reduction {
-    size_t slot = 0;   ///< number in the stage
+    size_t slot = 0; ///< number in the stage
     int64_t bytes = 0;
     double beside = 0; ///< fraction of the pass's cost that comes after the first start
   };

@@ -228,8 +228,7 @@ void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src
                            uint64_t key, int64_t first);
 /// The type of the value that fills a T: a wider one where float cannot represent T's numbers.
 template <typename T>
-using FillValue =
-    std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
+using FillValue = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
 /// T: also double, int64_t, int32_t and bool.
 template <typename T> void fill(const Stream &stream, T *dst, FillValue<T> value, int64_t n);
 /// dst[i] = start + step * i, in double.

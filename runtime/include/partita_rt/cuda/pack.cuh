@@ -19,12 +19,18 @@ template <int kBytes> __device__ inline bool isAligned(const void *p) {
 
 /// The type of an access of this many bytes.
 template <int kBytes> struct Access;
-template <> struct Access<16> { using Type = uint4; };
-template <> struct Access<8> { using Type = uint2; };
-template <> struct Access<4> { using Type = unsigned; };
+template <> struct Access<16> {
+  using Type = uint4;
+};
+template <> struct Access<8> {
+  using Type = uint2;
+};
+template <> struct Access<4> {
+  using Type = unsigned;
+};
 
 template <typename T, int N>
-constexpr int kAccess = N *int(sizeof(T)) < 16 ? N *int(sizeof(T)) : 16;
+constexpr int kAccess = N * int(sizeof(T)) < 16 ? N * int(sizeof(T)) : 16;
 
 /// N elements with the same bits as in memory.
 template <typename T, int N> struct alignas(kAccess<T, N>) Pack {

@@ -107,8 +107,7 @@ struct ElementAt {
   int64_t elements; ///< per micro-batch
   Whole first;
   ElementAt(int64_t first) : micro(0), elements(0), first(first) {}
-  ElementAt(const int64_t *micro, int64_t elements)
-      : micro(micro), elements(elements), first(0) {}
+  ElementAt(const int64_t *micro, int64_t elements) : micro(micro), elements(elements), first(0) {}
   ElementAt(const int64_t *micro, int64_t elements, const int64_t *first)
       : micro(micro), elements(elements), first(first) {}
   PARTITA_RT_HOST_DEVICE int64_t read() const { return micro.read() * elements + first.read(); }

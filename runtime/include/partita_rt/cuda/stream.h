@@ -37,8 +37,7 @@ struct Stream {
   Fault *fault = nullptr;
   void *scratch = nullptr;
   int64_t scratchBytes = 0;
-  Products *products =
-      nullptr; ///< cuBLASLt on this stream, with its workspace and algorithms
+  Products *products = nullptr; ///< cuBLASLt on this stream, with its workspace and algorithms
   FusedAttention *attention = nullptr; ///< attention by cuDNN where supported; null: own kernels
   KernelTimes *times = nullptr;        ///< called around each launch; null: no timing
 };

@@ -34,7 +34,8 @@ template <int kColumns, size_t kRows> struct TensorTable {
   TensorRow<kColumns> rows[kRows];
   int64_t firstBlocks[kRows + 1]; ///< per row; the last one is the number of all blocks
 
-  constexpr explicit TensorTable(const TensorRow<kColumns> (&table)[kRows]) : rows(), firstBlocks() {
+  constexpr explicit TensorTable(const TensorRow<kColumns> (&table)[kRows])
+      : rows(), firstBlocks() {
     for (size_t i = 0; i < kRows; ++i) {
       rows[i] = table[i];
       firstBlocks[i + 1] = firstBlocks[i] + ceilDiv(table[i].elements, kTensorBlock);

@@ -33,8 +33,7 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
   auto all = runGpus(freePort(), [](GpuRank &gpu) {
     float *data = deviceFloats(10);
     if (gpu.rank.rank == 1)
-      cudaLaunchHostFunc(
-          gpu.device.stream.handle, [](void *) { pause(); }, nullptr);
+      cudaLaunchHostFunc(gpu.device.stream.handle, [](void *) { pause(); }, nullptr);
     allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
   });
   std::string text = textOf(all);
@@ -118,12 +117,13 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
   });
   std::string text = textOf(all);
   // Rank 1 knows only its own step; rank 0 may be the first to notice.
-  EXPECT_TRUE(text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
-                        "dp in step 2 is not complete 1 s after it was begun; " +
-                        nameOf(all[1], 1) +
-                        " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
-                        "bytes in 1 piece) for h.2.mlp over axis dp") != std::string::npos ||
-              text.find("rank 1: the GPU's work of step 2 is not complete") != std::string::npos)
+  EXPECT_TRUE(
+      text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
+                "dp in step 2 is not complete 1 s after it was begun; " +
+                nameOf(all[1], 1) +
+                " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
+                "bytes in 1 piece) for h.2.mlp over axis dp") != std::string::npos ||
+      text.find("rank 1: the GPU's work of step 2 is not complete") != std::string::npos)
       << text;
   EXPECT_EQ(all[0].code, 1);
   EXPECT_EQ(all[1].code, 1);
