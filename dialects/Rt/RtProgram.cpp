@@ -77,9 +77,9 @@ LogicalResult CommunicatorAttr::verify(EmitError emitError, StringRef name, Arra
       return emitError() << "communicator '" << name << "' has " << stream << ", and axes " << axes;
   ArrayRef<int64_t> listed = stages ? stages.asArrayRef() : ArrayRef<int64_t>();
   bool ascend = std::is_sorted(listed.begin(), listed.end(), std::less_equal<>());
-  if (stages && (listed.size() < 2 || listed.front() < 0 || !ascend))
-    return emitError() << "communicator '" << name
-                       << "' joins several stages in ascending order, not " << stages;
+  if (stages && (listed.empty() || listed.front() < 0 || !ascend))
+    return emitError() << "communicator '" << name << "' joins stages in ascending order, not "
+                       << stages;
   return success();
 }
 

@@ -216,9 +216,13 @@ FailureOr<ProgramAttr> ProgramTables::asAttribute(ModuleOp module, StringRef lrS
     SmallVector<Attribute> list(rows.begin(), rows.end());
     return list.empty() ? ArrayAttr() : b.getArrayAttr(list);
   };
-  return ProgramAttr::get(b.getContext(), b.getArrayAttr(inputs), b.getArrayAttr(outputs), *counted,
-                          b.getArrayAttr(collectives), b.getArrayAttr(undecayed),
-                          listOf(communicators), listOf(channels), b.getArrayAttr(messages),
-                          hyper.getDictionary(b.getContext()), optimizer, lrSchedule, accumulate,
-                          transfers.toHost, transfers.toDevice);
+  auto program = ProgramAttr::getChecked(
+      [&] { return module.emitError(); }, b.getContext(), b.getArrayAttr(inputs),
+      b.getArrayAttr(outputs), *counted, b.getArrayAttr(collectives), b.getArrayAttr(undecayed),
+      listOf(communicators), listOf(channels), b.getArrayAttr(messages),
+      hyper.getDictionary(b.getContext()), optimizer, lrSchedule, accumulate, transfers.toHost,
+      transfers.toDevice);
+  if (!program)
+    return failure();
+  return program;
 }

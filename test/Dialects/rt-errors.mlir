@@ -190,7 +190,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.progra
 
 // -----
 
-// expected-error@+2 {{communicator 'pp' joins several stages in ascending order, not array<i64: 1, 0>}}
+// expected-error@+2 {{communicator 'pp' joins stages in ascending order, not array<i64: 1, 0>}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'communicators'}}
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "pp", reason = "loss">], communicators = [#rt.communicator<name = "pp", axes = ["pp"], stages = [1, 0]>]>} {}
 
