@@ -2,6 +2,7 @@
 
 #include "common/mesh/mesh.h"
 #include "common/run/options.h"
+#include "reference.h"
 
 #include <gtest/gtest.h>
 
@@ -23,12 +24,7 @@ struct Meshed {
     return p;
   }
   std::string error() {
-    try {
-      checkProgram(program());
-    } catch (const Error &error) {
-      return error.what();
-    }
-    return "";
+    return errorOf([&] { checkProgram(program()); });
   }
 };
 
