@@ -13,6 +13,7 @@
 #include "partita/Analysis/Parameters.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Memory/Passes.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace partita {
 #define GEN_PASS_DEF_CHECKMEMORYPASS
@@ -31,7 +32,18 @@ namespace {
 /// In persistent memory, for copies and vectors of four; and in the arena, for whole cache lines.
 constexpr int64_t kOfSymbols = 16, kOfBuffers = 64;
 
-int64_t roundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+/// The attributes that say how much memory of a space the program has.
+constexpr std::pair<StringLiteral, Space> kSizes[] = {
+    {RtDialect::kArenaBytes, Space::Arena},
+    {RtDialect::kPersistentBytes, Space::Persistent},
+    {RtDialect::kHostBytes, Space::Host},
+    {RtDialect::kPinnedBytes, Space::Pinned}};
+
+/// Raises the size of a space to `end`, rounded up to a multiple of `unit`, if it is smaller.
+void grow(Sizes &sizes, Space space, int64_t end, uint64_t unit) {
+  int64_t rounded = llvm::alignTo(end, unit);
+  sizeOf(sizes, space) = std::max(sizeOf(sizes, space), rounded);
+}
 
 struct CheckMemory : partita::impl::CheckMemoryPassBase<CheckMemory> {
   void runOnOperation() override {
@@ -47,10 +59,7 @@ private:
   /// What the module has of each space. @forward, which a training program runs on request only, may need a larger arena.
   LogicalResult readSizes(ModuleOp module) {
     limits = {};
-    for (auto [name, space] : {std::pair(RtDialect::kArenaBytes, Space::Arena),
-                               {RtDialect::kPersistentBytes, Space::Persistent},
-                               {RtDialect::kHostBytes, Space::Host},
-                               {RtDialect::kPinnedBytes, Space::Pinned}}) {
+    for (auto [name, space] : kSizes) {
       bool isOptional = space == Space::Host || space == Space::Pinned;
       Attribute attribute = module->getAttr(name);
       if (!attribute && isOptional)
@@ -145,8 +154,7 @@ private:
     bool trains = train::lookup(module, train::EntryPoint::TrainStep) != nullptr;
     Sizes used{};
     for (auto &[name, symbol] : symbols)
-      sizeOf(used, symbol.at.getSpace()) =
-          std::max(sizeOf(used, symbol.at.getSpace()), roundUp(symbol.bytes.end, kOfSymbols));
+      grow(used, symbol.at.getSpace(), symbol.bytes.end, kOfSymbols);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue; // lower-to-rt reports it
@@ -157,22 +165,16 @@ private:
       FunctionCheck check(function, symbols, own);
       if (failed(check.run()))
         return failure();
-      Sizes ofFunction = check.used();
       if (!isAside)
-        sizeOf(used, Space::Arena) = std::max(
-            sizeOf(used, Space::Arena), roundUp(sizeOf(ofFunction, Space::Arena), kOfBuffers));
-      sizeOf(used, Space::Pinned) = std::max(
-          sizeOf(used, Space::Pinned), roundUp(sizeOf(ofFunction, Space::Pinned), kOfBuffers));
+        grow(used, Space::Arena, sizeOf(check.used(), Space::Arena), kOfBuffers);
+      grow(used, Space::Pinned, sizeOf(check.used(), Space::Pinned), kOfBuffers);
     }
     return checkUse(module, used);
   }
 
   /// Reports say how much memory a program needs: no more than it uses.
   LogicalResult checkUse(ModuleOp module, Sizes used) {
-    for (auto [name, space] : {std::pair(RtDialect::kArenaBytes, Space::Arena),
-                               {RtDialect::kPersistentBytes, Space::Persistent},
-                               {RtDialect::kHostBytes, Space::Host},
-                               {RtDialect::kPinnedBytes, Space::Pinned}})
+    for (auto [name, space] : kSizes)
       if (sizeOf(used, space) != sizeOf(limits, space))
         return module.emitError() << name << " is " << sizeOf(limits, space)
                                   << ", and the program uses " << sizeOf(used, space) << " bytes";

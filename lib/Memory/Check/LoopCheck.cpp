@@ -133,11 +133,11 @@ namespace {
 class SlotsCheck {
 public:
   SlotsCheck(train::AccumulateOp loop, const Contents &contents, ArrayRef<PassTrace> traces)
-      : loop(loop), contents(contents), traces(traces) {
+      : loop(loop), contents(contents), traces(traces),
+        inFlight(loop->getAttrOfType<rt::InFlightAttr>(RtDialect::kInFlight)) {
     for (train::OrderAttr::Slot slot : loop.getOrderAttr().getSlots())
       slots.push_back({*loop.findPass(slot.pass), slot.microBatch});
-    auto memory = loop->getAttrOfType<rt::InFlightAttr>(RtDialect::kInFlight);
-    rings = memory.getRings();
+    rings = inFlight.getRings();
     for (const PassTrace &trace : traces)
       for (int content : trace.saves)
         isKeptIn[static_cast<size_t>(contents[content].bytes.space)] = true;
@@ -201,8 +201,7 @@ private:
                                << textOf(slots[loss->when]) << " has written since";
     error.attachNote(content.maker->getLoc()) << "it is made here";
     if (content.bytes.space == Space::InFlight) {
-      auto all = loop->getAttrOfType<rt::InFlightAttr>(RtDialect::kInFlight);
-      unsigned number = all.locate(content.bytes.begin).first;
+      unsigned number = inFlight.locate(content.bytes.begin).first;
       error.attachNote(loop.getLoc())
           << "ring " << number << " has " << rings[number].blocks << " blocks";
     }
@@ -219,19 +218,12 @@ private:
     if (bytes.space != Space::InFlight)
       return bytes;
     Bytes moved = bytes;
-    auto [number, offset] = locate(bytes.begin);
+    auto [number, offset] = inFlight.locate(bytes.begin);
     const rt::InFlightAttr::Ring &ring = rings[number];
     moved.space = ring.isPinned ? Space::Pinned : Space::Arena;
     moved.begin = ring.offset + microBatch % ring.blocks * ring.bytes + offset;
     moved.end = moved.begin + (bytes.end - bytes.begin);
     return moved;
-  }
-
-  std::pair<unsigned, int64_t> locate(int64_t offset) const {
-    unsigned number = 0;
-    for (; number + 1 < rings.size() && offset >= rings[number].bytes; ++number)
-      offset -= rings[number].bytes;
-    return {number, offset};
   }
 
   /// Dense ones that touch in one block as one; without those in spaces where nothing is kept.
@@ -250,7 +242,7 @@ private:
       Bytes *last = result.size() > first ? &result.back() : nullptr;
       bool touches = last && last->space == bytes.space && bytes.begin <= last->end &&
                      (bytes.space != Space::InFlight ||
-                      locate(bytes.begin).first == locate(last->begin).first);
+                      inFlight.locate(bytes.begin).first == inFlight.locate(last->begin).first);
       if (touches)
         *last = Bytes::run(bytes.space, last->begin, std::max(last->end, bytes.end) - last->begin);
       else
@@ -262,6 +254,7 @@ private:
   train::AccumulateOp loop;
   const Contents &contents;
   ArrayRef<PassTrace> traces;
+  rt::InFlightAttr inFlight;
   std::vector<Slot> slots;
   SmallVector<rt::InFlightAttr::Ring> rings;
   std::array<bool, 8> isKeptIn{};

@@ -12,8 +12,7 @@ using rt::Space;
 
 LogicalResult Spots::noteLoop(train::AccumulateOp loop) {
   for (Value batch : loop.getBatches())
-    if (failed(want(batch, loop)))
-      return failure();
+    want(batch, loop);
   size_t tensors = llvm::count_if(loop->getResultTypes(), llvm::IsaPred<RankedTensorType>);
   FailureOr<SmallVector<AtAttr>> places = placesOf(loop, tensors, "results");
   if (failed(places) || failed(noteRings(loop)))
@@ -29,8 +28,7 @@ LogicalResult Spots::noteLoop(train::AccumulateOp loop) {
     spot->content = addContent(*spot, loop);
     if (!loop.getSoFar(sum.getResultNumber())) // each micro-batch is added to it
       contents[spot->content].lastRead = endOf(loop);
-    spotOf[sum] = spots.size();
-    spots.push_back(std::move(*spot));
+    setSpot(sum, std::move(*spot));
   }
   inFlight = loop->getAttrOfType<rt::InFlightAttr>(RtDialect::kInFlight);
   for (Region &region : loop->getRegions())
@@ -52,7 +50,7 @@ LogicalResult Spots::noteRings(train::AccumulateOp loop) {
   SmallVector<Bytes> known;
   for (auto [number, ring] : llvm::enumerate(memory.getRings())) {
     Space space = ring.isPinned ? Space::Pinned : Space::Arena;
-    int64_t size = 0, end = 0, limit = limits[static_cast<size_t>(space)];
+    int64_t size = 0, end = 0, limit = sizeOf(limits, space);
     if (llvm::MulOverflow(ring.blocks, ring.bytes, size) ||
         llvm::AddOverflow(ring.offset, size, end) || end > limit)
       return loop.emitOpError() << "has ring " << number << " of " << memory << " end behind byte "
@@ -86,8 +84,7 @@ LogicalResult Spots::noteArguments(train::AccumulateOp loop, Region &region) {
     }
     if (spot.at && spot.at.getSpace() == Space::None && !argument.use_empty())
       return loop.emitOpError() << "saves a value whose place is #rt.at<none>";
-    spotOf[argument] = spots.size();
-    spots.push_back(std::move(spot));
+    setSpot(argument, std::move(spot));
   }
   return success();
 }
@@ -112,8 +109,7 @@ LogicalResult Spots::noteLast(train::AccumulateOp loop, ArrayRef<AtAttr> places)
       return loop.emitOpError() << "has result number " << result.getResultNumber() << " at " << at
                                 << ", and the pass leaves it at " << spot.at;
     want(spot.content, loop->getBlock()->getTerminator());
-    spotOf[result] = spots.size();
-    spots.push_back(std::move(spot));
+    setSpot(result, std::move(spot));
   }
   return success();
 }

@@ -43,15 +43,12 @@ LogicalResult Spots::find() {
   counter = 1; // before the first op is what symbols hold
   Block &body = function.getBody().front();
   number(body);
-  auto set = [&](Value value, Spot spot) {
-    spotOf[value] = spots.size();
-    spots.push_back(std::move(spot));
-  };
   for (BlockArgument argument : function.getArguments())
     if (auto type = dyn_cast<RankedTensorType>(argument.getType()); type && type.hasStaticShape())
-      set(argument, {AtAttr::get(function.getContext(), Space::Input, argument.getArgNumber(), {}),
-                     {},
-                     rt::View::dense(type.getShape())});
+      setSpot(argument,
+              {AtAttr::get(function.getContext(), Space::Input, argument.getArgNumber(), {}),
+               {},
+               rt::View::dense(type.getShape())});
   for (auto &[name, symbol] : symbols) {
     Content content(symbol.bytes, symbol.op);
     content.isOfSymbol = true;
@@ -126,7 +123,7 @@ FailureOr<Spot> Spots::spotAt(Operation *op, AtAttr at, Type type) {
                              << " bytes";
   if (at.getSpace() == Space::InFlight)
     return failed(checkInFlight(op, spot)) ? FailureOr<Spot>(failure()) : FailureOr<Spot>(spot);
-  int64_t limit = limits[static_cast<size_t>(at.getSpace())];
+  int64_t limit = sizeOf(limits, at.getSpace());
   if (spot.bytes.end > limit)
     return op->emitOpError() << "has a " << type << " at " << at << ", up to byte "
                              << spot.bytes.end << " of the " << textOf(at.getSpace())
@@ -152,6 +149,11 @@ LogicalResult Spots::checkInFlight(Operation *op, const Spot &spot) {
 
 int Spots::addContent(const Spot &spot, Operation *maker) {
   return contents.add({spot.bytes, maker, maker->getBlock()});
+}
+
+void Spots::setSpot(Value value, Spot spot) {
+  spotOf[value] = spots.size();
+  spots.push_back(std::move(spot));
 }
 
 /// Of a result without a place, users write the value down; or there are none.
@@ -207,10 +209,9 @@ void Spots::want(int content, Operation *user) {
   wanted.lastRead = std::max(wanted.lastRead, isAgain ? ends[ancestor] : numbers[user]);
 }
 
-LogicalResult Spots::want(Value value, Operation *user) {
+void Spots::want(Value value, Operation *user) {
   if (isTensor(value))
     want(of(value).content, user);
-  return success();
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -230,8 +231,7 @@ LogicalResult Spots::note(Operation *op) {
   if (auto loop = dyn_cast<train::AccumulateOp>(op))
     return noteLoop(loop);
   for (Value operand : op->getOperands())
-    if (failed(want(operand, op)))
-      return failure();
+    want(operand, op);
   if (auto write = dyn_cast<train::WriteOp>(op))
     return noteWrite(write);
   if (auto yield = dyn_cast<train::YieldOp>(op))
@@ -263,8 +263,7 @@ LogicalResult Spots::noteRead(train::ReadOp read) {
   Spot spot{symbol->second.at, symbol->second.bytes, symbol->second.bytes.view,
             initialOf(symbol->first)};
   spot.view = rt::viewOf(spot.at, read.getType());
-  spotOf[read.getResult()] = spots.size();
-  spots.push_back(std::move(spot));
+  setSpot(read.getResult(), std::move(spot));
   return success();
 }
 
@@ -336,10 +335,8 @@ LogicalResult Spots::noteWorkedIn(Operation *op) {
     if (!rt::hasOffsets(at.getSpace()) || !spot->view.isDense())
       return op->emitOpError() << "works in " << at << "; it needs memory of the device, dense";
     spot->content = addContent(*spot, op);
-    if (first + number < op->getNumResults()) {
-      spotOf[op->getResult(number)] = spots.size();
-      spots.push_back(*spot);
-    }
+    if (first + number < op->getNumResults())
+      setSpot(op->getResult(number), *spot);
     worked[op].push_back(std::move(*spot));
   }
   return success();
@@ -365,8 +362,7 @@ LogicalResult Spots::noteWait(AsyncWaitInterface wait) {
                                  << start->getName().getStringRef() << "' works at " << filled.at;
     spot->content = isThere ? filled.content : addContent(*spot, wait);
     want(filled.content, wait);
-    spotOf[wait->getResult(number)] = spots.size();
-    spots.push_back(std::move(*spot));
+    setSpot(wait->getResult(number), std::move(*spot));
   }
   return success();
 }
@@ -403,8 +399,7 @@ LogicalResult Spots::noteResults(KernelInterface kernel) {
     } else if (rt::hasOffsets(at.getSpace())) {
       spot->content = addContent(*spot, op);
     }
-    spotOf[result] = spots.size();
-    spots.push_back(std::move(*spot));
+    setSpot(result, std::move(*spot));
   }
   return success();
 }

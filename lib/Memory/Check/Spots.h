@@ -13,6 +13,9 @@ namespace partita::memory::check {
 /// Bytes by memory space.
 using Sizes = std::array<int64_t, 8>;
 inline int64_t &sizeOf(Sizes &sizes, rt::Space space) { return sizes[static_cast<size_t>(space)]; }
+inline int64_t sizeOf(const Sizes &sizes, rt::Space space) {
+  return sizes[static_cast<size_t>(space)];
+}
 
 /// "arena", "persistent memory".
 std::string textOf(rt::Space space);
@@ -79,7 +82,7 @@ private:
   mlir::LogicalResult noteResults(rt::KernelInterface kernel);
 
   /// The op reads the value, at its number or, of a loop around it, again and again.
-  mlir::LogicalResult want(mlir::Value value, mlir::Operation *user);
+  void want(mlir::Value value, mlir::Operation *user);
   void want(int content, mlir::Operation *user);
   /// Its `rt.buffers`, of which it must have `count`.
   mlir::FailureOr<llvm::SmallVector<rt::AtAttr>> placesOf(mlir::Operation *op, size_t count,
@@ -93,6 +96,7 @@ private:
                                  const Spot &spot);
   bool isViewOf(rt::KernelInterface kernel, const Spot &from, const Spot &to) const;
   int addContent(const Spot &spot, mlir::Operation *maker);
+  void setSpot(mlir::Value value, Spot spot);
 
   mlir::func::FuncOp function;
   const SymbolSpots &symbols;
