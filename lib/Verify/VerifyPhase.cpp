@@ -48,6 +48,7 @@ struct Contract {
   Predicate isGone;  ///< may not be there from now on
   Fault faults[2] = {};
   Predicate isNew = nullptr; ///< of a known dialect, but made by this phase and none before
+  bool placesShards = false; ///< from now on, ranks' shards are what the mesh makes of placements
 };
 
 template <typename... Dialects> bool isOf(Operation *op) {
@@ -212,7 +213,9 @@ const Contract kContracts[] = {
     {"partition",
      nullptr,
      nullptr,
-     {{lacksCauses, "has no par.causes"}, {isAnnotated, "has train.shardings"}}},
+     {{lacksCauses, "has no par.causes"}, {isAnnotated, "has train.shardings"}},
+     /*isNew=*/nullptr,
+     /*placesShards=*/true},
     {"parameters",
      isOf<zero::ZeroDialect>,
      nullptr,
@@ -268,8 +271,7 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
     }
     if (last != std::end(kContracts))
       contracts = ArrayRef(std::begin(kContracts), last + 1);
-    placesShards =
-        llvm::any_of(contracts, [](const Contract &each) { return each.phase == "partition"; });
+    placesShards = llvm::any_of(contracts, [](const Contract &each) { return each.placesShards; });
     WalkResult result = getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       auto module = dyn_cast<ModuleOp>(op);
       bool isWrong = (module && failed(enter(module))) ||
