@@ -53,8 +53,8 @@ private:
   };
   struct Stage {
     mlir::Operation *waitsAt = nullptr;
-    int64_t message =
-        0; ///< the number in its channel, or among its sums, of the one that it waits for
+    /// The number in its channel, or among its sums, of the one that it waits for.
+    int64_t message = 0;
     bool done = false;
   };
   using Lock = std::unique_lock<std::mutex>;

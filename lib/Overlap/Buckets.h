@@ -25,8 +25,8 @@ public:
   using Predicate = std::function<bool(mlir::Operation *)>;
   struct Joined {
     int64_t count = 0; ///< of buckets
-    bool sizeCounts =
-        false; ///< would other bytes make other buckets? Not if no two ops could share one
+    /// Would other bytes make other buckets? Not if no two ops could share one.
+    bool sizeCounts = false;
   };
   /// Joins them in every block of the module, or reports an error about `bytes`.
   static mlir::FailureOr<Joined> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);

@@ -1,7 +1,7 @@
 //===- RequestedSplits.h - splits that the user or the model requests ---------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_PARTITION_PLANT_H
-#define PARTITA_LIB_PARTITION_PLANT_H
+#ifndef PARTITA_LIB_PARTITION_REQUESTEDSPLITS_H
+#define PARTITA_LIB_PARTITION_REQUESTEDSPLITS_H
 
 #include "lib/Partition/Forms.h"
 #include "lib/Partition/Seeds.h"
@@ -68,4 +68,4 @@ llvm::DenseMap<mlir::StringAttr, mlir::Value> firstReads(mlir::ModuleOp module);
 
 } // namespace partita
 
-#endif // PARTITA_LIB_PARTITION_PLANT_H
+#endif // PARTITA_LIB_PARTITION_REQUESTEDSPLITS_H

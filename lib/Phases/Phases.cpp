@@ -17,6 +17,9 @@ using namespace partita;
 // has note-phase{phase=PHASE}, which like verify-phase looks at the program as a whole where the others run on its
 // stages (pipelineText).
 
+// One pass a line, so that grep finds a flag with its phase.
+// clang-format off
+
 static constexpr StringLiteral kImport[] = {
     "single-precision",
     "canonicalize",
@@ -48,7 +51,10 @@ static constexpr StringLiteral kObjective[] = {
 };
 
 static constexpr StringLiteral kPrecision[] = {
-    "lower-precision{type=${precision}}", "elide-casts", "canonicalize", "cse",
+    "lower-precision{type=${precision}}",
+    "elide-casts",
+    "canonicalize",
+    "cse",
     "verify-phase{after=precision}",
 };
 
@@ -179,10 +185,15 @@ static constexpr StringLiteral kSync[] = {
 };
 
 static constexpr StringLiteral kLower[] = {
-    "check-memory",   "lower-to-rt{learning-rate=${lr} lr-schedule=${lr-schedule}}",
-    "gather-updates", "outline-layers",
-    "rt-to-emitc",    "verify-phase{after=lower}",
+    "check-memory",
+    "lower-to-rt{learning-rate=${lr} lr-schedule=${lr-schedule}}",
+    "gather-updates",
+    "outline-layers",
+    "rt-to-emitc",
+    "verify-phase{after=lower}",
 };
+
+// clang-format on
 
 static constexpr Phase kPhases[] = {
     {"import", kImport,

@@ -39,8 +39,8 @@ private:
   std::shared_ptr<Shared> shared;
   FailureFlag *failure;
   Board board;
-  uint64_t shares =
-      0; ///< collectives whose share this rank has done; it may be ahead of `completed`
+  /// Collectives whose share this rank has done; it may be ahead of `completed`.
+  uint64_t shares = 0;
   int64_t position = 0; ///< finished elements of the next one's share
 };
 

@@ -1,7 +1,7 @@
 //===- KernelsToEmitC.h - kernels as functions of plain loops -----------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_LOWER_KERNELSTOEMITC_H
-#define PARTITA_LIB_LOWER_KERNELSTOEMITC_H
+#ifndef PARTITA_LIB_EMIT_EMITC_KERNELSTOEMITC_H
+#define PARTITA_LIB_EMIT_EMITC_KERNELSTOEMITC_H
 
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
@@ -35,4 +35,4 @@ void addKernelLine(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef text,
 
 } // namespace partita::rt
 
-#endif // PARTITA_LIB_LOWER_KERNELSTOEMITC_H
+#endif // PARTITA_LIB_EMIT_EMITC_KERNELSTOEMITC_H

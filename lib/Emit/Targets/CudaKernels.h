@@ -1,7 +1,7 @@
 //===- CudaKernels.h - converts kernels to the arithmetic of one element ------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_EMIT_CUDAKERNELS_H
-#define PARTITA_LIB_EMIT_CUDAKERNELS_H
+#ifndef PARTITA_LIB_EMIT_TARGETS_CUDAKERNELS_H
+#define PARTITA_LIB_EMIT_TARGETS_CUDAKERNELS_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -13,4 +13,4 @@ void convertKernelsToCuda(mlir::ModuleOp module);
 
 } // namespace partita::rt
 
-#endif // PARTITA_LIB_EMIT_CUDAKERNELS_H
+#endif // PARTITA_LIB_EMIT_TARGETS_CUDAKERNELS_H

@@ -5,8 +5,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_LIB_EMIT_TARGETEMITTER_H
-#define PARTITA_LIB_EMIT_TARGETEMITTER_H
+#ifndef PARTITA_LIB_EMIT_TARGETS_TARGETEMITTER_H
+#define PARTITA_LIB_EMIT_TARGETS_TARGETEMITTER_H
 
 #include "lib/Emit/EmitC/Converter.h"
 #include "partita/Emit/Emit.h"
@@ -60,4 +60,4 @@ std::string makeText(llvm::StringRef text);
 
 } // namespace partita::emit
 
-#endif // PARTITA_LIB_EMIT_TARGETEMITTER_H
+#endif // PARTITA_LIB_EMIT_TARGETS_TARGETEMITTER_H

@@ -31,8 +31,8 @@ using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto
 
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; ///< of a node: its call
-constexpr llvm::StringLiteral scopesKey =
-    "pkg.torch.onnx.name_scopes"; ///< and the modules around it
+/// Of a node: the modules around its call.
+constexpr llvm::StringLiteral scopesKey = "pkg.torch.onnx.name_scopes";
 
 /// The value of a key; null if there is none, or several.
 const std::string *valueOf(const Metadata &metadata, llvm::StringRef key);

@@ -60,8 +60,8 @@ struct Origin {
   /// One parameter, perhaps negated, plus a number in the program, like the scale 1 + w of Gemma's norms.
   /// Its gradient is the parameter's, perhaps negated.
   bool shifted = false;
-  std::vector<std::string> constants =
-      {}; ///< the model's buffers and constants that it is computed from
+  /// The model's buffers and constants that it is computed from.
+  std::vector<std::string> constants = {};
 };
 
 class Origins {

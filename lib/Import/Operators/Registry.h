@@ -57,14 +57,14 @@ struct OpRow {
   int64_t since, until;
   Handler handler;
   OpEffect effect = OpEffect::Computes;
-  uint32_t fixedOperands =
-      0;                    ///< bits: operands that are never trained, by the operator's definition
-  int maskOperand = -1;     ///< what an attention adds to its scores
-  int biasOperand = -1;     ///< a layer's bias
-  int learnedOperand = -1;  ///< always trained, by the operator's definition
-  int outputDim = -1;       ///< of operand 1, a layer's weight: the dimension with its outputs
-  bool inverts = false;     ///< subtracts the second operand, or divides by it
-  bool distributes = false; ///< its result is weights with sum 1, and its operand their scores
+  /// Bits: operands that are never trained, by the operator's definition.
+  uint32_t fixedOperands = 0;
+  int maskOperand = -1;         ///< what an attention adds to its scores
+  int biasOperand = -1;         ///< a layer's bias
+  int learnedOperand = -1;      ///< always trained, by the operator's definition
+  int outputDim = -1;           ///< of operand 1, a layer's weight: the dimension with its outputs
+  bool inverts = false;         ///< subtracts the second operand, or divides by it
+  bool distributes = false;     ///< its result is weights with sum 1, and its operand their scores
   bool keepsStatistics = false; ///< running ones, which it updates in training mode
   bool takesSequences = false;  ///< of tensors (Sequences.cpp)
 

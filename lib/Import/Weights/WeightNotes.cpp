@@ -34,26 +34,43 @@ NoteFinder::NoteFinder(const WeightTable &weights)
 
 std::vector<WeightNote> NoteFinder::run() {
   // In the order in which they are printed. Each leaves out the tensors that `note` was called with before.
+  // clang-format off
   static constexpr void (NoteFinder::*finders[])() = {
       &NoteFinder::noteMergedNumbers, // noteRenamed leaves these out too
-      &NoteFinder::noteRenamed,           &NoteFinder::noteReadByModules,
-      &NoteFinder::noteUndecided,         &NoteFinder::noteRemoved,
-      &NoteFinder::noteMadeBiases,        &NoteFinder::noteSeveral,
-      &NoteFinder::noteUnnamed,           &NoteFinder::noteDropped,
-      &NoteFinder::noteContradicted,      &NoteFinder::noteUnreadable,
-      &NoteFinder::noteDoubted,           &NoteFinder::noteKeptParameters,
-      &NoteFinder::noteComputed,          &NoteFinder::noteOverlapping,
-      &NoteFinder::noteConcatenated,      &NoteFinder::noteStraightThrough,
+      &NoteFinder::noteRenamed,
+      &NoteFinder::noteReadByModules,
+      &NoteFinder::noteUndecided,
+      &NoteFinder::noteRemoved,
+      &NoteFinder::noteMadeBiases,
+      &NoteFinder::noteSeveral,
+      &NoteFinder::noteUnnamed,
+      &NoteFinder::noteDropped,
+      &NoteFinder::noteContradicted,
+      &NoteFinder::noteUnreadable,
+      &NoteFinder::noteDoubted,
+      &NoteFinder::noteKeptParameters,
+      &NoteFinder::noteComputed,
+      &NoteFinder::noteOverlapping,
+      &NoteFinder::noteConcatenated,
+      &NoteFinder::noteStraightThrough,
       &NoteFinder::noteDetached, // of parameters, of concatenations and of values: one search
-      &NoteFinder::noteScaledByFrequency, &NoteFinder::noteRemovedAdditions,
-      &NoteFinder::noteUpdated,           &NoteFinder::noteRoundings,
+      &NoteFinder::noteScaledByFrequency,
+      &NoteFinder::noteRemovedAdditions,
+      &NoteFinder::noteUpdated,
+      &NoteFinder::noteRoundings,
       &NoteFinder::noteFormulas, // both formulas: one search
-      &NoteFinder::noteTableCopies,       &NoteFinder::noteEqualMatrices,
-      &NoteFinder::noteEqualParameters,   &NoteFinder::noteScoreBiases,
-      &NoteFinder::noteLeadingOnes,       &NoteFinder::noteFolded,
-      &NoteFinder::noteSingles,           &NoteFinder::noteStatistics,
-      &NoteFinder::noteTablesOfSines,     &NoteFinder::noteMayBeBuffers,
+      &NoteFinder::noteTableCopies,
+      &NoteFinder::noteEqualMatrices,
+      &NoteFinder::noteEqualParameters,
+      &NoteFinder::noteScoreBiases,
+      &NoteFinder::noteLeadingOnes,
+      &NoteFinder::noteFolded,
+      &NoteFinder::noteSingles,
+      &NoteFinder::noteStatistics,
+      &NoteFinder::noteTablesOfSines,
+      &NoteFinder::noteMayBeBuffers,
   };
+  // clang-format on
   for (auto find : finders)
     (this->*find)();
   return std::move(notes);

@@ -109,8 +109,8 @@ struct Split {
   int dim = 0;
   int axis = 0;
   int64_t blocks = 1;
-  int64_t sizes[kMaxBlocks] =
-      {}; ///< of the blocks, if unequal; then the dimension has no other split
+  /// Sizes of the blocks, if unequal; then the dimension has no other split.
+  int64_t sizes[kMaxBlocks] = {};
 };
 
 /// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is full.
@@ -328,8 +328,8 @@ struct Program {
   double modelFlops = 0;
 
   Hyper hyper;
-  const char *lrSchedule =
-      "constant"; ///< the learning rate's, unless a run sets another (lr_schedule_text.h)
+  /// The learning rate's, unless a run sets another (lr_schedule_text.h).
+  const char *lrSchedule = "constant";
   HyperReads reads;
   /// True if train_step calls exposeGradient for every trainable parameter; otherwise --grads is
   /// refused.
