@@ -10,6 +10,11 @@
 // Selective: recomputes ops that are cheap relative to their memory (no matmul, no collective), as
 // far as cheap ops lead back to saved values.
 //
+// None: recomputes only what costs nothing: an elementwise op of one saved value whose result only
+// elementwise ops of the backward pass read. They read the saved value instead of the result,
+// which no longer is written or held: in a gated MLP, silu(gate) beside the gate (as the min-cut
+// partitioner of PyTorch's AOTAutograd does).
+//
 // Partitioned: each rank of tp saves only its shard of a value that all ranks have in full, and
 // gathers it for the recomputation (as Megatron-LM distributes saved activations).
 //
@@ -39,7 +44,7 @@ using namespace partita;
 
 namespace {
 
-enum class Policy { None, Selective, Block };
+enum class Policy { Free, Selective, Block };
 
 /// Returns the layer that an op of the forward pass belongs to; none for ops outside of all layers,
 /// or with regions or effects.
@@ -125,7 +130,7 @@ public:
     if (policy == Policy::Block)
       clones.before = firstOf(again);
     for (auto &[op, uses] : again) {
-      if (policy == Policy::Selective) { // each by itself, right before its use
+      if (policy != Policy::Block) { // each by itself, right before its use
         clones.mapping.clear();
         clones.barriers.clear();
         clones.before = nullptr;
@@ -146,7 +151,7 @@ private:
   /// Ops that are being cloned, to be placed before `before`.
   struct Clones {
     int64_t layer = 0;
-    Policy policy = Policy::None;
+    Policy policy = Policy::Free;
     llvm::DenseMap<Operation *, Operation *> mapping;
     llvm::MapVector<Value, Value> barriers;
     int64_t count = 0;
@@ -224,7 +229,40 @@ private:
   }
 
   bool mayRecompute(Operation *op, int64_t layer, Policy policy) {
-    return policy == Policy::Block ? !leaves(op, layer) : isCheapAgain(op, layer, 8);
+    switch (policy) {
+    case Policy::Free:
+      return isFreeAgain(op, layer);
+    case Policy::Selective:
+      return isCheapAgain(op, layer, 8);
+    case Policy::Block:
+      return !leaves(op, layer);
+    }
+    llvm_unreachable("all policies are listed");
+  }
+
+  /// Returns true if the op costs nothing in the loops over elements that read its result: they
+  /// read its operand instead, which is saved anyway, has its shape and no wider elements.
+  bool isFreeAgain(Operation *op, int64_t layer) {
+    if (layerOf(op) != layer || !isa<ScalarInterface>(op) || op->getNumResults() != 1)
+      return false;
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Value source;
+    for (Value operand : op->getOperands()) {
+      Operation *definer = operand.getDefiningOp();
+      if (definer && (definer->getBlock() != forward || definer->hasTrait<OpTrait::ConstantLike>()))
+        continue;
+      if (source && source != operand)
+        return false;
+      source = operand;
+    }
+    auto from = source ? dyn_cast<RankedTensorType>(source.getType()) : RankedTensorType();
+    if (!from || from.getShape() != type.getShape() || bytesOf(from) > bytesOf(type) ||
+        !isSaved(source))
+      return false;
+    return llvm::all_of(arguments.lookup(op->getResult(0)).getUsers(), [&](Operation *user) {
+      return user->getBlock() == backward && isa<ScalarInterface>(user) &&
+             cast<RankedTensorType>(user->getResult(0).getType()).getShape() == type.getShape();
+    });
   }
 
   /// Returns true if the op is cheap, and its operands are available in the backward pass anyway or
@@ -386,6 +424,9 @@ private:
   void run(train::AccumulateOp loop) {
     Step step(loop, partition ? StringAttr::get(&getContext(), "tp") : StringAttr());
     SmallVector<int64_t> layers = step.numbers();
+    if (policy == "none")
+      for (int64_t layer : layers)
+        clones += step.apply(layer, Policy::Free);
     SmallVector<Policy> policies;
     if (policy == "selective" || (policy == "none" && budget > 0))
       policies.push_back(Policy::Selective);

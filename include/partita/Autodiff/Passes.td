@@ -58,6 +58,8 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     - `block`: a layer saves its inputs, and its backward pass begins by running the layer's forward ops again.
     - `selective`: ops that are cheap relative to their memory (norms, activations, rotations, softmax; no matmul, no collective) are
       recomputed right before their use, from values that are saved anyway.
+    - `none`: only what costs nothing, such as silu(gate) in a gated MLP: an elementwise op of one value that is saved anyway and has the
+      same shape, if only elementwise ops of the backward pass read its result. They read the saved value instead.
 
     With a `budget` (bytes), layers are recomputed one by one until the saved activations fit: by the policy, or if that is `none` first
     selectively, then in full. A remark reports that they cannot fit. With `partition`, each rank of tp saves only its shard of an input of
