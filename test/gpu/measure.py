@@ -133,12 +133,12 @@ def ncu(pack, table, program):
     rows = sorted(found.items(), key=lambda item: -item[1][1][METRICS[0]])
     text = "".join(f"| {sums[METRICS[0]] / 1e6:.3f} | {launches} | {sums[METRICS[1]] / 1e6:.1f} | {sums[METRICS[2]] / 1e6:.2f} | {kernel} |\n"
                    for kernel, (launches, sums) in rows)
-    (pack.build / "ncu.md").write_text("| ms | launches | MB of DRAM | million warp instructions | kernel |\n|---|---|---|---|---|\n" + text)
-    (pack.build / "ncu.err.txt").write_text("" if found else done.output)
+    (pack.build / f"{program['name']}.ncu.md").write_text("| ms | launches | MB of DRAM | million warp instructions | kernel |\n|---|---|---|---|---|\n" + text)
+    (pack.build / f"{program['name']}.ncu.err.txt").write_text("" if found else done.output)
     refused = not found and ("ERR_NVGPUCTRPERM" in done.output or "LibraryNotLoaded" in done.output)
     table.add(name, "" if found or refused else done.problem or "no kernel was profiled",
               "it may not read this GPU's counters" if refused else
-              f"{len(found)} kernels, {sum(each[1][METRICS[0]] for _, each in rows) / 1e6:.1f} ms, see ncu.md" if found else "",
+              f"{len(found)} kernels, {sum(each[1][METRICS[0]] for _, each in rows) / 1e6:.1f} ms, see {program['name']}.ncu.md" if found else "",
               done.seconds, skipped=refused)
 
 
