@@ -1,8 +1,8 @@
 //===- Amp.td - loss scaling ----------------------------------------------------------------------------===//
 //
-// The loss is multiplied by a scale so that small gradients do not vanish in 16 bits. What is computed from
-// gradients is divided by it again, a step with an infinite gradient changes nothing, and the scale follows
-// from overflows. README.md in this folder gives the reasons.
+// The loss is multiplied by a scale so that small gradients do not vanish in 16 bits. Values computed from
+// gradients are divided by it again, a step with an infinite or NaN gradient changes nothing, and overflows
+// determine the next scale. README.md in this folder gives the reasons.
 //
 //===------------------------------------------------------------------------------------------------------===//
 
@@ -17,15 +17,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Amp_Dialect : Dialect {
   let name = "amp";
   let cppNamespace = "::partita::amp";
-  let summary = "loss scaling: what is computed from scaled gradients, skipped steps, the next scale";
+  let summary = "loss scaling: unscaling, skipped steps, the next scale";
   let extraClassDeclaration = [{
-    /// The scale's states: its value, its updates, the number of the last with an overflow, overflows until it is
-    /// halved, and steps that were skipped.
+    /// The scale's states: its value, the number of its updates, the number of the last update with an overflow,
+    /// the overflows left until it is halved, and the number of skipped steps.
     static constexpr ::llvm::StringLiteral kScale = "loss_scale", kSteps = "loss_scale.steps",
         kLastOverflow = "loss_scale.last_overflow", kHysteresis = "loss_scale.hysteresis",
         kSkipped = "loss_scale.skipped";
-    /// On train.minimize, by `scale-loss`: the loss's cotangent is the scale; and how the scale is updated, for
-    /// amp.update_scale.
+    /// On train.minimize, by `scale-loss`, and on the module, by `differentiate`: the loss's cotangent is the
+    /// scale. A dictionary of the attributes of amp.update_scale.
     static constexpr ::llvm::StringLiteral kScaled = "amp.scaled";
     /// On an optimizer's op, by `optimize`: the new value is rounded stochastically; the parameter's number, an i64, is
     /// the random key.
@@ -52,10 +52,10 @@ def Amp_UnscaleOp : Amp_Op<"unscale", [Pure, AllTypesMatch<["value", "scale", "r
 }
 
 def Amp_AllFiniteOp : Amp_Op<"all_finite", [Pure, AllTypesMatch<["norm", "finite"]>]> {
-  let summary = "1 if the norm of all gradients is finite, else 0: one element that is not makes it infinite or NaN";
+  let summary = "1 if the norm of all gradients is finite, else 0: one infinite or NaN element makes it infinite or NaN";
   let description = [{
-    The norm's squares are doubles, which are finite if the gradients are; they are already summed over all ranks.
-    Created by `optimize`; becomes a kernel call.
+    The squares are doubles, which are finite if the gradients are; the norm is already that of all ranks. Created
+    by `optimize`; becomes a kernel call.
   }];
   let arguments = (ins Amp_Float:$norm);
   let results = (outs Amp_Float:$finite);
@@ -65,9 +65,9 @@ def Amp_AllFiniteOp : Amp_Op<"all_finite", [Pure, AllTypesMatch<["norm", "finite
 def Amp_UpdateScaleOp : Amp_Op<"update_scale", [Pure]> {
   let summary = "the loss scale and its states after a step";
   let description = [{
-    DeepSpeed's state machine (runtime: loss_scaler.h): from the `hysteresis`-th on,
-    each overflow halves a dynamic scale, `window` clean steps in a row double it; an overflow at `minimum` ends the run. The first five results are the
-    new values of the first five operands. Created by `optimize`; becomes a kernel call.
+    DeepSpeed's state machine (runtime: loss_scaler.h): each overflow from the `hysteresis`-th on halves a dynamic scale, `window` steps in
+    a row without overflow double it, and an overflow at `minimum` ends the run. The first five results are the new values of the first five
+    operands. Created by `optimize`; becomes a kernel call.
   }];
   let arguments = (ins Amp_Float:$scale, Amp_Count:$steps, Amp_Count:$last_overflow, Amp_Count:$hysteresis_left,
                        Amp_Count:$skipped, Amp_Float:$finite, BoolAttr:$dynamic, I64Attr:$window, I64Attr:$hysteresis,

@@ -55,11 +55,11 @@ def ShardInterface : OpInterface<"ShardInterface"> {
         that says more than the sizes of its dimensions.
       }], "::std::optional<::std::pair<::llvm::StringRef, int64_t>>", "dealtOut", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<[{
-        The matmuls that the op computes, each by the letter of the rule over which it does not go (`e` for attention's queries with
-        keys), "" if there is none. An op without such a list is one matmul if its rule contracts, that is, sums over a letter of two
-        operands; else none.
+        The matmuls that the op computes, each given by the letter of the rule that it does not involve (`e` for attention's queries
+        times keys), "" if it involves all. An op without such a list is one matmul if its rule contracts, that is, sums over a
+        letter of two operands; else none.
       }], "::llvm::ArrayRef<::llvm::StringLiteral>", "getMatmuls", (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"How many of them are of the backward pass, if the op fuses both passes.", "int64_t", "getGradientMatmuls",
+    InterfaceMethod<"The number of them that belong to the backward pass, if the op fuses both passes.", "int64_t", "getGradientMatmuls",
       (ins), [{}], [{ return 0; }]>,
   ];
   let verify = [{ return ::partita::verifyShardRule($_op); }];
@@ -92,7 +92,7 @@ def LookupInterface : OpInterface<"LookupInterface"> {
     InterfaceMethod<"The operand of integers, each an index.", "::mlir::Value", "getIndices">,
     InterfaceMethod<"The operand that they index.", "::mlir::Value", "getIndexed">,
     InterfaceMethod<"The dimension that they index, in full.", "int64_t", "getIndexedDim">,
-    InterfaceMethod<"The number that is allowed although it may index nothing: the label that does not count.",
+    InterfaceMethod<"The number that is allowed although it may lie outside the dimension: the label that does not count.",
       "::std::optional<int64_t>", "getIgnoredIndex", (ins), [{}], [{ return {}; }]>,
   ];
 }
@@ -136,8 +136,8 @@ def PrecisionInterface : OpInterface<"PrecisionInterface"> {
 def HandsOutInterface : OpInterface<"HandsOutInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An op that returns values of its regions, as the last run of the region leaves them. So an op in the region may start what a wait
-    behind the op completes.
+    An op that returns values of its regions, as the last run of the region leaves them. So an op in the region may start a
+    collective or copy that a wait after the op completes.
   }];
   let methods = [
     InterfaceMethod<"The region's value that a result hands out; null if it hands out none.",
@@ -150,7 +150,7 @@ def HandsOutInterface : OpInterface<"HandsOutInterface"> {
 def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    Begins a collective or copy that runs beside the computation. One AsyncWaitInterface completes it: in its block, or behind the op
+    Begins a collective or copy that runs beside the computation. One AsyncWaitInterface completes it: in its block, or after the op
     that hands out the token and the filled buffers (HandsOutInterface). The first result is the token. Until the wait, the operands
     must be neither written nor reused, and the buffers that the op fills must not be read.
   }];
@@ -162,7 +162,7 @@ def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
   ];
   let extraSharedClassDeclaration = [{
     ::mlir::Value getToken() { return $_op->getResult(0); }
-    /// What it fills. The wait takes these and has a result for each.
+    /// The values that it fills. The wait takes them and has a result for each.
     ::mlir::ValueRange getFilled() {
       return $_op.worksInOperands() ? ::mlir::ValueRange($_op->getOperands())
                                     : ::mlir::ValueRange($_op->getResults().drop_front());
@@ -174,8 +174,8 @@ def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
 def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    Completes what an AsyncStartInterface in its block, or in a region that hands it out, has begun. Its operands are the token and all
-    buffers that the start fills; each result is one of these buffers, complete.
+    Completes the collective or copy that an AsyncStartInterface began, in its block or in a region that hands it out. Its operands are
+    the token and all buffers that the start fills; each result is one of these buffers, complete.
   }];
   let extraSharedClassDeclaration = [{
     ::mlir::Value getToken() { return $_op->getOperand(0); }
@@ -184,7 +184,7 @@ def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
       return ::llvm::dyn_cast_or_null<::partita::AsyncStartInterface>(::partita::handedOut($_op->getOperand(0)).getDefiningOp());
     }
     ::mlir::OperandRange getFilled() { return $_op->getOperands().drop_front(); }
-    /// What a result was before it was complete.
+    /// The filled value that a result is.
     ::mlir::Value getFilledBy(unsigned result) { return $_op->getOperand(result + 1); }
   }];
   let verify = "return ::partita::verifyWait($_op);";
@@ -203,7 +203,7 @@ def StartableInterface : OpInterface<"StartableInterface"> {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// What moves values
+// Ops that move values
 //===------------------------------------------------------------------------------------------===//
 
 def TransparentInterface : OpInterface<"TransparentInterface"> {
@@ -220,7 +220,7 @@ def GatherInterface : OpInterface<"GatherInterface"> {
     A gather that the backward pass can issue again, so that only this rank's shard is kept from the forward pass (`gather-again`).
   }];
   let methods = [
-    InterfaceMethod<"Is it the repeated gather? Then nothing merges it with the gather of the forward pass.", "bool", "getAgain">,
+    InterfaceMethod<"Is it the repeated gather, which nothing may merge with the gather of the forward pass?", "bool", "getAgain">,
     InterfaceMethod<"", "void", "setAgain", (ins "bool":$again)>,
     InterfaceMethod<"Does it gather parameters rather than activations?", "bool", "gathersParameters">,
   ];
@@ -244,7 +244,7 @@ def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterfa
     const ::partita::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
     /// Bytes per rank as the runtime counts them.
     int64_t getWireBytes() { return ::partita::wireBytesOf($_op.getOperation(), $_op.getCollectiveKind(), $_op.getRankCount()); }
-    /// Does the op begin what a wait completes?
+    /// Is it only the start of a collective, which a wait completes?
     bool isStart() { return ::llvm::isa<::partita::AsyncStartInterface>($_op.getOperation()); }
     /// The operand that a result comes from: a bucket has one per result, and the first result of a start is its token.
     ::mlir::Value getSourceOf(unsigned result) {

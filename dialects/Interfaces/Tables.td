@@ -1,6 +1,6 @@
 //===- Tables.td - attributes that are rows of tables ---------------------------------------------===//
 //
-// What a pass records for a later one is an attribute with named, typed members. A member that has its default value is not printed.
+// A pass records facts for later passes in attributes with named, typed members. A member that has its default value is not printed.
 //
 //===----------------------------------------------------------------------------------------------===//
 

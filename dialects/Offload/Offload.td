@@ -1,7 +1,7 @@
 //===- Offload.td - between the device's memory and the host's ------------------------------------===//
 //
-// Copies of values to the host and back, and attributes for what lives and is updated there.
-// See README.md in this folder for the design.
+// Copies of values to the host and back, and attributes for the values that live and are updated there. See
+// README.md in this folder for the design.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ def CopyInterface : OpInterface<"CopyInterface"> {
   let methods = [InterfaceMethod<"The direction.", "::partita::offload::Direction", "getDirection">];
 }
 
-/// What has a size in bytes.
+/// A tensor with a size in bytes.
 def Offload_Value : StaticShapeTensorOf<[AnyInteger, AnyFloat]>;
 
 class Offload_Op<string mnemonic, list<Trait> traits = []> : Op<Offload_Dialect, mnemonic, traits>;
@@ -66,8 +66,8 @@ class Offload_Copy<string mnemonic, string direction>
 def Offload_ToHostOp : Offload_Copy<"to_host", "ToHost"> {
   let summary = "copies a value to host memory";
   let description = [{
-    Every rank copies what it holds; no communication. Only `offload` ops and updates on the host may use values in host
-    memory (`offload-verify`).
+    Every rank copies what it holds, without communication. Only `offload` ops and updates on the host may use values in
+    host memory (`offload-verify`).
 
         %h = offload.to_host %x : tensor<4x6xf32>
 
@@ -93,7 +93,7 @@ def Offload_ToDeviceOp : Offload_Copy<"to_device", "ToDevice"> {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Under way
+// Asynchronous copies
 //===----------------------------------------------------------------------------------------------===//
 
 class Offload_Start<string mnemonic, string direction>

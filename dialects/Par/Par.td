@@ -1,7 +1,7 @@
 //===- Par.td - meshes, placements, conjugates, collectives --------------------------------------===//
 //
-// What a rank holds of a value, per mesh axis, and what moves between ranks. Knows neither models nor
-// NCCL. See README.md in this folder for the design.
+// Placements say what a rank holds of a value, per mesh axis; collectives move values between ranks. The
+// dialect knows neither models nor NCCL. See README.md in this folder for the design.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -123,7 +123,7 @@ def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
   let hasCustomAssemblyFormat = 1;
 }
 
-def Par_Role : I32EnumAttr<"Role", "what an op is there for", [
+def Par_Role : I32EnumAttr<"Role", "why an op was inserted", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Share", 2, "share">,
   I32EnumAttrCase<"Parameter", 3, "parameter">, I32EnumAttrCase<"Whole", 4, "whole">, I32EnumAttrCase<"Piece", 5, "piece">,
   I32EnumAttrCase<"Block", 6, "block">, I32EnumAttrCase<"Moved", 7, "moved">, I32EnumAttrCase<"Update", 8, "update">,
@@ -134,9 +134,9 @@ def Par_Role : I32EnumAttr<"Role", "what an op is there for", [
 }
 
 def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
-  let summary = "what made a conjugate or a move necessary";
+  let summary = "why a conjugate or a move was inserted";
   let description = [{
-    The letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and the op's layer.
+    Names the letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and the op's layer.
     Every op that `partition-materialize` inserts has it in its array `par.causes`, and so has every op derived from that one: its
     backward half, a bucket, a start (dialects/Interfaces/Provenance.h). Read it with `par::causesOf`.
 
@@ -153,7 +153,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | update    | each rank updates the shard of the parameter whose states it keeps         |
     | kept      | each rank keeps a shard of the parameter                                   |
     | saved     | each rank keeps a shard of the input of a recomputed layer; no letter      |
-    | held      | several pipeline stages hold the parameter; no letter, as for the next two |
+    | held      | several pipeline stages hold the parameter; no letter, like the next two    |
     | norm      | a norm is over the gradients of all pipeline stages                        |
     | report    | every rank reports a value that one pipeline stage has                     |
 
@@ -188,8 +188,8 @@ def Par_FOp : Par_Conjugate<"f"> {
   let hasCanonicalizeMethod = 1;
   let description = [{
     Megatron's `f` at the entry of a column-parallel block, and data parallelism's at every parameter: from here on the
-    ranks use the same value for different work, so each computes a partial sum of its cotangent.
-    Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
+    ranks use the same value for different work, so each rank computes a partial sum of its cotangent. Created by
+    `partition-materialize`; removed by `expand-conjugates`, after differentiation.
   }];
 }
 
@@ -217,17 +217,17 @@ def Par_MaxOp : Par_Conjugate<"max"> {
 def ReshardInterface : OpInterface<"ReshardInterface", [TransparentInterface]> {
   let cppNamespace = "::partita::par";
   let description = [{
-    An op between a full value and one rank's shard of it, along one dimension. Seeds put it where a use needs another placement
-    than the definition has; until `partition-materialize` both of its types are full.
+    Converts between a full value and one rank's shard of it, along one dimension. Seeds insert it where a use needs another
+    placement than the definition has; until `partition-materialize` both of its types are full.
   }];
   let methods = [
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
     InterfaceMethod<"The dimension that the axis splits.", "uint64_t", "getDim">,
     InterfaceMethod<"The number of equal blocks of the dimension that the axis splits one by one.", "uint64_t", "getBlocks">,
-    InterfaceMethod<"What the ranks of the axis must hold of the operand.", "::partita::par::Kind", "getOperandKind">,
+    InterfaceMethod<"The kind of placement that the operand must have over the axis.", "::partita::par::Kind", "getOperandKind">,
   ];
   let extraSharedClassDeclaration = [{
-    /// Is the operand the shard, and the result full?
+    /// Is the operand the shard and the result the full value?
     bool gathers() { return $_op.getOperandKind() == ::partita::par::Kind::Sharded; }
     ::mlir::Value getShard() { return gathers() ? ::mlir::Value($_op->getOperand(0)) : ::mlir::Value($_op->getResult(0)); }
   }];
@@ -253,7 +253,7 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
   let extraClassDeclaration = declaration;
 }
 
-/// Between ranks. The full value has as many shards as there are ranks, which the verifier checks.
+/// Communicates. The verifier checks that the full value has as many shards as there are ranks.
 class Par_ShardCollective<string mnemonic, string kind, string operandKind, list<Trait> traits = [], string more = "">
     : Par_Move<mnemonic, operandKind, [CollectiveInterface] # traits> {
   let extraClassDeclaration = declaration # CollectiveOverAxis<kind>.declaration # more;
@@ -271,8 +271,9 @@ def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", 
         %1 = par.all_gather %0 over "tp" along 1
            : tensor<4x8x32xf32, #par.place<[4, 16 @tp, 32]>> -> tensor<4x16x32xf32, #par.place<[4, 16, 32], replicated [tp]>>
 
-    Created by `partition-seed-sequence` (before placements, when all types are full), as the gradient of `reduce_scatter`
-    and `narrow`, and by `gather-again` (`again`: for the backward pass, so that no full value is kept for it). Becomes an `rt` call in the lower phase.
+    Created by `partition-seed-sequence` and `partition-seed-moves` (before placements, when all types are full), as the gradient of
+    `reduce_scatter` and `narrow`, and by `gather-again` (`again`: for the backward pass, so that no full value is kept for it). Becomes an
+    `rt` call in the lower phase.
   }];
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
                        OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
@@ -285,7 +286,7 @@ def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", 
 }
 
 def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter", "Partial"> {
-  let summary = "the sum over the ranks of an axis, of which each keeps its shard: partial -> sharded";
+  let summary = "the sum over the ranks of an axis; each rank keeps its shard of it: partial -> sharded";
   let description = [{
     Replaces an all-reduce if every rank needs only its shard of the result; its adjoint is `all_gather`.
     Created by canonicalization (`g` or `all_reduce`, then `narrow`) and as the gradient of `all_gather`;
@@ -301,8 +302,9 @@ def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter",
 def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
   let summary = "this rank's shard of a value that all ranks have in full: invariant -> sharded";
   let description = [{
-    No communication; its adjoint is the `all_gather` to an invariant value.
-    Created by `partition-seed-sequence` (before placements, when all types are full) and as the gradient of such an `all_gather`; becomes an `rt` call in the lower phase.
+    It does not communicate; its adjoint is the `all_gather` to an invariant value. Created by `partition-seed-sequence`,
+    `partition-seed-moves` and `partition-seed-tensor` (before placements, when all types are full), by `localize` of constants, and as the
+    gradient of such an `all_gather`; becomes an `rt` call in the lower phase.
   }];
   let assemblyFormat = [{
     $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
@@ -319,7 +321,7 @@ def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
 def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
   let summary = "the row-major index, in the full tensor, of the first element of this rank's shard";
   let description = [{
-    `of` is the shard's type. The result has a dimension per dimension that is split, with one number per shard.
+    `of` is the shard's type. The result has one dimension per split dimension, with one number per shard.
     Created by `localize` of ops that depend on global indices; becomes arithmetic on the rank's coordinates.
 
         %0 = par.first_element of tensor<4x16xf32, #par.place<[8 @dp, 16]>> : tensor<1xi64, #par.place<[2 @dp]>>
@@ -345,9 +347,9 @@ class Par_Reduction<string mnemonic, list<Trait> traits = [], string more = "">
 def Par_AllReduceOp : Par_Reduction<"all_reduce", [DeclareOpInterfaceMethods<StartableInterface>]> {
   let summary = "sum over the ranks of an axis: partial -> invariant";
   let description = [{
-    A bucket of tensors reduced as one, in rank order. `reason` names what needs it, for reports.
-    Created by differentiation (the conjugate of `f`) and `expand-conjugates` (`g`); joined into
-    buckets by `bucket-all-reduces`; split into `all_reduce_start` and `wait` by `start-collectives`.
+    Reduces a bucket of tensors as one, in rank order. `reason` is its name in reports. Created by
+    differentiation (the conjugate of `f`) and `expand-conjugates` (`g`); joined into buckets by
+    `bucket-all-reduces`; split into `all_reduce_start` and `wait` by `start-collectives`.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -372,7 +374,7 @@ def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
   let summary = "the global index at which this rank's shard of a dimension begins";
   let description = [{
     `size` is that of the full dimension. The result has one element per shard, so its type shows which axes
-    split the dimension, and each rank holds its own:
+    split the dimension, and each rank holds its own element:
 
         %first = par.first_index of 50304 : tensor<1xi64, #par.place<[2 @tp]>>   // 0 or 25152
 
@@ -403,10 +405,10 @@ def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start", [AsyncStartInterfac
 }
 
 def Par_WaitOp : Par_Op<"wait", [Pure, AsyncWaitInterface]> {
-  let summary = "completes a collective; its results are what it makes of the values that it fills";
+  let summary = "completes a collective; its results are the values that the collective fills";
   let description = [{
-    Of any start that is a collective, of this dialect or another. `values` are what the start fills: its operands, if it is in-place,
-    else its results. They live until here, and each result may be in-place.
+    Waits for any start of a collective, of this dialect or another. `values` are the values that the start fills: its operands if it
+    is in-place, else its results. They live until the wait, and each result may be in-place.
   }];
   let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$values);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -418,9 +420,9 @@ def Par_PollOp : Par_Op<"poll"> {
   let summary = "works on the pending collectives over an axis without waiting for other ranks";
   let description = [{
     Works on the oldest first, up to about `bytes` of memory read or written. On CPUs a collective makes no progress by
-    itself, and a thread for it would take the core of another rank: what polls do not finish, `wait` does. Changes no
-    value; sums stay in rank order. On GPUs collectives have a stream, so the lowering drops the op.
-    Created by `poll-collectives`; becomes an `rt` call in the lower phase.
+    itself, and a thread for it would take the core of another rank; `wait` finishes what polls leave. A poll changes
+    no value, and sums stay in rank order. On GPUs collectives have a stream, so the lowering drops the op. Created by
+    `poll-collectives`; becomes an `rt` call in the lower phase.
   }];
   let arguments = (ins StrAttr:$axis, I64Attr:$bytes);
   let assemblyFormat = "`over` $axis `bytes` $bytes attr-dict";

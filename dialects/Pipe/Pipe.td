@@ -1,7 +1,7 @@
 //===- Pipe.td - between pipeline stages ----------------------------------------------------------===//
 //
-// Stages are modules in a module; values go from one to another over channels. README.md in this
-// folder says why it is as it is.
+// Stages are modules in a module; values go from one to another over channels. README.md in this folder gives
+// the reasons.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ include "dialects/Interfaces/Tables.td"
 def Pipe_Dialect : Dialect {
   let name = "pipe";
   let cppNamespace = "::partita::pipe";
-  let summary = "pipeline stages, and what they send to each other";
+  let summary = "pipeline stages, and the values that they send to each other";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let dependentDialects = ["::partita::par::ParDialect"]; // a sum over stages has a #par.cause
@@ -26,11 +26,11 @@ def Pipe_Dialect : Dialect {
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
     static constexpr int64_t kMaxStages = 64; // runtime/include/partita_rt/program.h
-    /// Of all stages' chunks (Positions.h).
+    /// The max number of positions: chunks of all stages (Positions.h).
     static constexpr int64_t kMaxPositions = 256;
     /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
-    /// On a program's module and on its stages: how many chunks each stage has, an i64; 1 where it is not there.
+    /// On a program's module and on its stages: how many chunks each stage has, an i64; absent for 1.
     static constexpr ::llvm::StringLiteral kChunks = "pipe.chunks";
     /// Beside kChunks, a unit: every other row of positions runs backward.
     static constexpr ::llvm::StringLiteral kWave = "pipe.wave";
@@ -51,8 +51,8 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMayJoin = "pipe.may_join";
     /// On a stage: how many stages the program has, an i64.
     static constexpr ::llvm::StringLiteral kCount = "pipe.count";
-    /// What must be the same in the tables of all stages, recorded by `pipe-agree`: the program's parameters and the states that belong
-    /// to one, in order, as symbols; and the hyperparameters that updates share, by name.
+    /// Recorded by `pipe-agree`, the same on all stages: the program's parameters and the states that belong to one, in order, as
+    /// symbols; and the hyperparameters that updates share, by name.
     static constexpr ::llvm::StringLiteral kParameters = "pipe.parameters";
     static constexpr ::llvm::StringLiteral kMoments = "pipe.states";
     static constexpr ::llvm::StringLiteral kHyper = "pipe.hyper";
@@ -78,15 +78,15 @@ def Pipe_ChannelAttr : AttrDef<Pipe_Dialect, "Channel"> {
 }
 
 def Pipe_LimitedAttr : Table<Pipe_Dialect, "Limited", "limited"> {
-  let summary = "why a program has other cuts than those that balance the work: a memory limit";
+  let summary = "the memory limit for which a program has other cuts than those that balance the work";
   let description = [{
-    With `cuts`, which balance the work, stage `stage` is the fullest and needs `bytes`, more than `limit` (bytes). `tried` other cuts were
-    compiled.
+    `cuts` balance the work, but with them stage `stage`, the fullest one, needs `bytes`, more than `limit` (both in bytes). `tried` other
+    cuts were compiled.
   }];
   let parameters = (ins "int64_t":$limit, "::mlir::DenseI64ArrayAttr":$cuts, "int64_t":$stage, "int64_t":$bytes, "int64_t":$tried);
 }
 
-/// What has a size in bytes.
+/// A tensor with a size in bytes.
 def Pipe_Value : StaticShapeTensorOf<[AnyInteger, AnyFloat]>;
 
 class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemonic, traits> {
@@ -96,8 +96,8 @@ class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemo
 def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemWrite]>]> {
   let summary = "sends a value to another stage";
   let description = [{
-    Every rank of the stage sends what it has of the value. The transport decides whether the op returns before the value is
-    received: a program must not depend on it.
+    Every rank of the stage sends what it holds of the value. The transport decides whether the op returns before the value
+    is received: a program must not depend on it.
 
         pipe.send %x over <0 to 1> : tensor<2x8xf32>
   }];
@@ -108,7 +108,7 @@ def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemWrite]>]> {
 def Pipe_RecvOp : Pipe_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a value that another stage sends";
   let description = [{
-    Has the type of what was sent, placement included.
+    The result has the type of the sent value, placement included.
 
         %x = pipe.recv over <0 to 1> : tensor<2x8xf32>
   }];
@@ -121,7 +121,7 @@ def Pipe_RecvOp : Pipe_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
 // One program of all stages
 //===----------------------------------------------------------------------------------------------===//
 
-/// The same value in another place. The one program of all stages computes what the cut one does.
+/// The same value in another place: the one program of all stages computes the same as the cut one.
 class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
     : Pipe_Op<mnemonic, [Pure, ShardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>,
                          AllTypesMatch<["value", "result"]>] # traits> {
@@ -148,8 +148,7 @@ def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
   let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
     The `f` of positions: each contributes a term of the gradient. It is outside the loop over micro-batches, once per step.
-    Within a stage, after the cut, the list is of stages.
-    Created by `pipe-place`.
+    `stages` lists positions before the cut, and stages after it. Created by `pipe-place`.
 
         %1 = pipe.share %0 on [0, 3] : tensor<64x32xf32>
   }];
@@ -158,10 +157,11 @@ def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
 }
 
 def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
-  let summary = "sums the terms that several stages have; all of them get the sum";
+  let summary = "the sum of the terms that several stages have; each of them gets it";
   let description = [{
     Before the cut it lists positions, and the terms are added already; after the cut it is an all-reduce over the ranks of these
-    stages with equal other coordinates. It is the gradient of `pipe.share`; `pipe-report` uses it for what all ranks report.
+    stages with equal other coordinates. It is the gradient of `pipe.share`; `pipe-report` creates it for values that all ranks
+    report.
 
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
@@ -174,9 +174,9 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
 }
 
 def Pipe_PinOp : Pipe_Conjugate<"pin", [TransparentInterface]> {
-  let summary = "a value that several positions have, as one of them uses it";
+  let summary = "one position's use of a value that several positions have";
   let description = [{
-    What is computed from the result belongs to that position alone, and so does its gradient: one term of the sum over the
+    Everything computed from the result belongs to that position alone. So does its gradient, one term of the sum over the
     positions. Created by `pipe-place`; removed by `pipe-cut`.
 
         %2 = pipe.pin %1 to 3 : tensor<64x32xf32>

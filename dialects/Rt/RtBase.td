@@ -43,8 +43,8 @@ def Rt_Dialect : Dialect {
     /// pinned host memory; each is absent if none is needed.
     static constexpr ::llvm::StringLiteral kHostBytes = "rt.host_bytes";
     static constexpr ::llvm::StringLiteral kPinnedBytes = "rt.pinned_bytes";
-    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep between
-    /// passes.
+    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of the values that its micro-batches
+    /// keep between passes.
     static constexpr ::llvm::StringLiteral kInFlight = "rt.in_flight";
     /// On the module, by `plan-memory`: an array of #rt.ledger, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
@@ -54,9 +54,10 @@ def Rt_Dialect : Dialect {
     /// On the EmitC ops of a layer's function and of tables, by `rt-to-emitc`, a unit: they contain only calls, no kernels.
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
     /// On each function that is a pass of a micro-batch, by `lower-to-rt`, and on its EmitC function: the #train.entry_point that the
-    /// pass belongs to; a unit if its function is none. The function has the micro-batch's number as its argument.
+    /// pass belongs to; a unit if its function is no entry point. The function has the micro-batch's number as its argument.
     static constexpr ::llvm::StringLiteral kPassOf = "rt.pass_of";
-    /// Beside kPassOf: #rt.pendings, the variables of collectives that the pass begins for its last micro-batch and its caller waits for.
+    /// Beside kPassOf: #rt.pendings, the variables of the collectives that the pass begins for its last micro-batch and that its caller
+    /// waits for.
     static constexpr ::llvm::StringLiteral kPendings = "rt.pendings";
     /// On an op of a pass without results, by `lower-to-rt`: the op runs for this micro-batch alone, the last that the pass is run on;
     /// i64.
@@ -89,15 +90,15 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
 
 def Rt_PendingsAttr : AttrDef<Rt_Dialect, "Pendings"> {
   let mnemonic = "pendings";
-  let summary = "an array of variables of collectives: its name, and how many it has";
+  let summary = "an array of variables of collectives: its name and its size";
   let parameters = (ins StringRefParameter<>:$name, "int64_t":$count);
   let assemblyFormat = "`<` $name `x` $count `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// One of them, as what begins or awaits a collective names it: "begun[3]".
+    /// One of them, as a start and its wait name it: "begun[3]".
     ::mlir::StringAttr at(int64_t number) const;
     ::llvm::SmallVector<::mlir::StringAttr> all() const;
-    /// Those of a pass (RtDialect::kPendings), none of any other function.
+    /// Those of a pass (RtDialect::kPendings); none for any other function.
     static ::llvm::SmallVector<::mlir::StringAttr> of(::mlir::Operation *function);
   }];
 }
@@ -106,8 +107,8 @@ def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
   let mnemonic = "in_flight";
   let summary = "the memory of micro-batches in flight: rings of equal blocks";
   let description = [{
-    A ring holds the values that one pass saves and another one is the last to read. It is a number of equal blocks at a byte offset in
-    the arena or, for offloaded activations, in pinned host memory. Micro-batch i has block i modulo the number of blocks of each ring.
+    A ring holds the values that one pass saves and another one reads last. It consists of equal blocks at a byte offset in the arena
+    or, for offloaded activations, in pinned host memory. Micro-batch i has block i modulo the number of blocks of each ring.
     `#rt.at<in_flight 64>` counts through the micro-batch's blocks, ring by ring.
 
         #rt.in_flight<4 x 65536 at 1024>
@@ -124,7 +125,7 @@ def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
     };
     static InFlightAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Ring> rings);
     ::llvm::SmallVector<Ring> getRings() const;
-    /// The ring of an offset through all rings, and the offset in its block.
+    /// The ring that an offset through all rings lies in, and the offset in its block.
     ::std::pair<unsigned, int64_t> locate(int64_t offset) const;
   }];
 }
@@ -136,7 +137,7 @@ def Rt_ColumnAttr : AttrDef<Rt_Dialect, "Column"> {
   let assemblyFormat = "`<` $name (`plus` $plus^)? `>`";
 }
 
-/// The declaration that DataInterface asks for.
+/// The declaration that DataInterface requires.
 class Rt_Data<list<string> names> {
   string declaration = [{
     ::llvm::SmallVector<::llvm::StringRef> getDataAttributes() { return {"}] # !interleave(names, "\", \"") # [{"}; }

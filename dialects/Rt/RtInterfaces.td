@@ -20,13 +20,13 @@ def CallInterface : OpInterface<"CallInterface"> {
 def ConnectedInterface : OpInterface<"ConnectedInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    A call that communicates. It names the row of #rt.program's communicators, or the row of its channels, over which it does so. The
-    dialect's verifier asks for that row.
+    A call that communicates. It names the communicators or the channel that it uses, rows of #rt.program; the dialect's verifier
+    requires those rows.
   }];
   let methods = [
     InterfaceMethod<"The communicators' names.", "::llvm::SmallVector<::mlir::StringAttr>", "getCommunicatorNames",
       (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"The channel's name; null if it is no message.", "::mlir::StringAttr", "getChannelAttr",
+    InterfaceMethod<"The channel's name; null if the call is no message.", "::mlir::StringAttr", "getChannelAttr",
       (ins), [{}], [{ return {}; }]>,
   ];
 }
@@ -68,7 +68,8 @@ class ExchangeOf<string kind> {
 def PendingInterface : OpInterface<"PendingInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    A call that may start what a later call waits for, or that waits: both name the same variable of the emitted function.
+    A call that may start a collective or a copy, or that waits for one: both name the same variable of the emitted
+    function.
   }];
   let methods = [
     InterfaceMethod<"The variable; empty where the call neither starts nor waits.", "::mlir::StringAttr", "getPendingAttr">,
@@ -82,8 +83,8 @@ def PendingInterface : OpInterface<"PendingInterface"> {
 def DataInterface : OpInterface<"DataInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    An op with attributes that only place, number or name things: the same work for two layers differs only in these. In a layer's
-    function they may be columns of its table (RtDialect::kColumns).
+    An op with attributes that only place, number or name things: the ops of two layers that do the same work differ only in
+    these. In a layer's function they may be columns of its table (RtDialect::kColumns).
   }];
   let methods = [
     InterfaceMethod<"The names of these attributes.", "::llvm::SmallVector<::llvm::StringRef>", "getDataAttributes">,
@@ -93,8 +94,8 @@ def DataInterface : OpInterface<"DataInterface"> {
 def KernelInterface : OpInterface<"KernelInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{
-    All that the memory planner and the lowering need to know about a tensor op: which layouts its kernel
-    takes, which operand a result may overwrite, what it calls. lib/Lower attaches it to the ops of `tx`,
+    All that the memory planner and the lowering need to know about a tensor op: which layouts its kernel takes,
+    which operand a result may overwrite, which function it calls. lib/Lower attaches it to the ops of `tx`,
     `train` and `par` as external models, one file per theme.
   }];
   let methods = [

@@ -58,7 +58,7 @@ def Rt_GemmBiasGradOp : Rt_Call<"gemm_bias_grad", "gemmBiasGrad",
     ["\"Cotangent::\" + std::string(getCotangentIsA() ? \"A\" : \"B\")", "getM()", "getN()", "getK()", "getA()",
      "getLda()", "getB()", "getLdb()", "getC()", "getLdc()", "getSums()", "write(getAdd())"], [],
     "gemmBiasGradScratch(getCotangentIsA() ? getM() : getN(), getK())"> {
-  let summary = "c = a^T b, and the sums of the cotangent's rows, set or added to what is there";
+  let summary = "c = a^T b, and the sum of the cotangent's rows, which replaces `sums` or is added to it";
   let arguments = (ins B:$c, B:$sums, B:$a, B:$b, BoolAttr:$cotangentIsA, I64Attr:$m, I64Attr:$n, I64Attr:$k,
                        I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, BoolAttr:$add);
 }
@@ -211,7 +211,7 @@ def Rt_CrossEntropyBackwardOp : Rt_Call<"cross_entropy_backward", "crossEntropyB
 }
 def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp",
     ["getY()", "getX()", "getRows()", "target.tokenRows(getVocabulary(), getFirst(), getWidth())"]> {
-  let summary = "log(sum(exp(x))) of every row, as far as it belongs to the vocabulary";
+  let summary = "log(sum(exp(x))) of the part of every row that belongs to the vocabulary";
   let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$width);
 }
 def Rt_ClassifierLossOp : Rt_Call<"classifier_loss", "classifierLoss",
@@ -254,7 +254,7 @@ def Rt_FillOp : Rt_Call<"fill", "fill", ["getDst()", "element(getDst(), getValue
   let arguments = (ins B:$dst, F64Attr:$value, I64Attr:$n);
 }
 def Rt_StepNumberOp : Rt_Op<"step_number"> {
-  let summary = "*number = the number of the update being made, from 1";
+  let summary = "*number = the number of the current update, from 1";
   let arguments = (ins B:$number);
   let assemblyFormat = "$number attr-dict `:` type($number)";
 }
@@ -264,7 +264,7 @@ def Rt_FirstIndexOp : Rt_Op<"first_index"> {
   let assemblyFormat = "$first $axes $sizes `times` $piece attr-dict `:` type($first)";
 }
 def Rt_RandomKeyOp : Rt_Op<"random_key"> {
-  let summary = "*key = what this step's random numbers depend on";
+  let summary = "*key = the key of this step's random numbers";
   let arguments = (ins B:$key);
   let assemblyFormat = "$key attr-dict `:` type($key)";
 }
@@ -312,10 +312,10 @@ class Rt_Initial<string mnemonic, string callee> : Rt_Call<mnemonic, callee,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints, UnitAttr:$transposed);
 }
 def Rt_InitialValueOp : Rt_Initial<"initial_value", "initialValue"> {
-  let summary = "this rank's shard of parameter number `index`'s initial value, as --init chooses";
+  let summary = "this rank's shard of the initial value of parameter number `index`, which --init chooses";
 }
 def Rt_InitialMasterOp : Rt_Initial<"initial_master", "initialMaster"> {
-  let summary = "the same in 32 bits, of the parameter whose master optimizer state number `index` is";
+  let summary = "the same in 32 bits, for the parameter whose master is optimizer state number `index`";
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -323,10 +323,10 @@ def Rt_InitialMasterOp : Rt_Initial<"initial_master", "initialMaster"> {
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
-  let summary = "an optimizer's step: a call of its kernel; with a `tile`, the host makes it tile by tile";
+  let summary = "an optimizer's step: a call of its kernel; with a `tile`, the host runs it tile by tile";
   let description = [{
     `values` are the parameter, its states, its rounded value if the update `rounds`, and the gradient; `pointers` are the scalars in
-    memory; `staging` is there if the host makes the update. `scalars` are the kernel's, as the target's C++, in which each `{}` is
+    memory; `staging` is present if the host runs the update. `scalars` are the kernel's, as the target's C++, in which each `{}` is
     the next of `pointers`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<B>:$values, Variadic<B>:$pointers, Optional<B>:$staging, I64Attr:$n,
@@ -352,7 +352,7 @@ class Rt_OverTensors<string mnemonic, string callee, list<Trait> traits = []>
   let extraClassDeclaration = declaration;
 }
 def Rt_UpdateAllOp : Rt_OverTensors<"update_all", ""> {
-  let summary = "an optimizer's step for all these tensors, in one call of its kernel";
+  let summary = "an optimizer's step for rows of a table of tensors, in one call of its kernel";
   let description = [{
     The table's columns are the kernel's values. Each of `steps` is a list of the kernel's scalars, as the target's C++, in which each `{}` is
     the next of `pointers`; a row says which list it uses. Created by `gather-updates` from `rt.update`.
@@ -379,7 +379,7 @@ def Rt_SquareSumAllOp : Rt_OverTensors<"square_sum_all", "squareSum"> {
   }];
 }
 def Rt_FirstNonfiniteAllOp : Rt_OverTensors<"first_nonfinite_all", "firstNonfinite"> {
-  let summary = "reports the first of the rows' parameters whose sum in `squares` is not finite";
+  let summary = "reports the first parameter of these rows whose sum in `squares` is not finite";
   let arguments = (ins B:$squares, FlatSymbolRefAttr:$tensors, I64Attr:$first, I64Attr:$count);
   let assemblyFormat = "$squares `for` $tensors $first $count attr-dict `:` type($squares)";
 }
@@ -419,11 +419,11 @@ def Rt_FirstNonfiniteOp : Rt_Op<"first_nonfinite", [CallInterface]> {
   }];
 }
 def Rt_ClipOp : Rt_Call<"clip", "clipScale", ["getScale()", "getNorm()", "target.hyper(\"gradientClip\", getMaxNormAttr())"]> {
-  let summary = "the factor of gradients with this norm; without `max_norm`, the max is the run's";
+  let summary = "the factor that clips gradients with this norm; without `max_norm`, the run sets the max";
   let arguments = (ins B:$scale, B:$norm, OptionalAttr<F64Attr>:$max_norm);
 }
 def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "target.hyper(\"\", getLeastAttr())", "target.hyper(\"\", getMostAttr())"]> {
-  let summary = "the root of one square over that of another, within bounds: LAMB's trust ratio";
+  let summary = "the root of one sum of squares over that of another, within bounds: LAMB's trust ratio";
   let arguments = (ins B:$ratio, B:$squares, F64Attr:$least, F64Attr:$most);
 }
 def Rt_UnscaleOp : Rt_Call<"unscale", "unscale", ["getTo()", "getValue()", "getScale()"]> {

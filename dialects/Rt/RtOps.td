@@ -1,4 +1,4 @@
-//===- RtOps.td - places in memory, loops, collectives, what the host reads -------------------===//
+//===- RtOps.td - places in memory, loops, collectives, values for the host -------------------===//
 
 #ifndef PARTITA_RT_OPS
 #define PARTITA_RT_OPS
@@ -22,7 +22,7 @@ def Rt_ArenaOp : Rt_Pointer<"arena", ["offset"]> {
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
 def Rt_InFlightOp : Rt_Pointer<"in_flight", ["offset"]> {
-  let summary = "a value that later passes of the current micro-batch need, at a byte offset in its block of a ring";
+  let summary = "a value that later passes of the current micro-batch need, at a byte offset in the micro-batch's block of a ring";
   let arguments = (ins I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$ring, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset (`ring` $ring^)? $shape attr-dict `:` type($buffer)";
 }
@@ -175,10 +175,11 @@ def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
   let summary = "an optimizer's arithmetic: one loop over the elements of a value, its states and its gradient";
   let description = [{
     `values` are the names of the value, the states, optionally `rounded` and, last, the gradient. `scalars` are doubles;
-    `prepared` are statements before the loop, in double precision; `factors` are those of both that the loop takes as floats,
+    `prepared` are statements before the loop, in double precision; `factors` are those of both that the loop reads as floats,
     with the suffix `_f`. `statements` are the loop's, over the elements, which have their arrays' names with the suffix `_i`.
     If the scalar `apply` is 0, only `rounded` changes; `rounding_key` and `rounding_first` give the `key` of stochastic
-    rounding. With `squares` nothing changes: an array in front of the others receives the sums of squares of what it names.
+    rounding. With `squares` nothing changes: an array before the others receives the sums of squares of the values that it
+    names.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$values, TypeArrayAttr:$types, StrArrayAttr:$scalars,
                        StrArrayAttr:$prepared, StrArrayAttr:$factors, StrArrayAttr:$statements,
@@ -234,7 +235,7 @@ def Rt_LaunchOp : Rt_Op<"launch"> {
 // Collectives. `communicator` names a row of the program's table. A `pending` that is not empty names the variable to wait for.
 //===------------------------------------------------------------------------------------------===//
 
-/// In place.
+/// A collective that works in place.
 class Rt_Collective<string mnemonic, string kind> : Rt_Op<mnemonic, [ExchangeInterface, DataInterface, PendingInterface]> {
   string declaration = Rt_Data<["reason"]>.declaration # ExchangeOf<kind>.declaration # [{
     ::mlir::ValueRange getSources() { return getBuffers(); }
@@ -300,7 +301,7 @@ def Rt_PollOp : Rt_Op<"poll", [ConnectedInterface, DataInterface]> {
     ::llvm::SmallVector<::mlir::StringAttr> getCommunicatorNames() { return ::llvm::to_vector(getCommunicators().getAsRange<::mlir::StringAttr>()); }
   }];
   let summary = "works on the communicators' pending collectives, up to about `bytes` of memory, without waiting";
-  let description = "First on those of the communicator that is waited for soonest.";
+  let description = "It begins with those of the communicator that is waited for soonest.";
   let arguments = (ins StrArrayAttr:$communicators, I64Attr:$bytes);
   let assemblyFormat = "`over` $communicators `bytes` $bytes attr-dict";
 }
@@ -344,7 +345,7 @@ def Rt_TransferWaitOp : Rt_Op<"transfer_wait", [PendingInterface]> {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// What the host reads
+// Values for the host
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_ReportOp : Rt_Op<"report"> {
@@ -353,7 +354,7 @@ def Rt_ReportOp : Rt_Op<"report"> {
   let assemblyFormat = "$field $value (`over` $divisor^)? attr-dict `:` type($value) (`,` type($divisor)^)?";
 }
 def Rt_CommentOp : Rt_Op<"comment"> {
-  let summary = "a line for the reader: what the calls below belong to";
+  let summary = "a line for the reader: the part of the model that the calls below belong to";
   let arguments = (ins StrAttr:$text);
   let assemblyFormat = "$text attr-dict";
 }

@@ -45,15 +45,16 @@ def Rt_CommunicatorAttr : Rt_Table<"Communicator", "communicator"> {
   let parameters = (ins StringRefParameter<>:$name, "::mlir::ArrayAttr":$axes, Table_Integers<"of a pipeline; absent: all">:$stages,
                         Table_List<"of #par.stream">:$streams);
   let extraClassDeclaration = [{
-    /// What the runtime counts its collectives under, with those of other rows over the same axes: "dp", "dp,tp".
+    /// The name under which the runtime counts its collectives, together with those of other rows over the same
+    /// axes: "dp", "dp,tp".
     ::std::string getCounted() const;
-    /// Is it for collectives that begin ahead of their use alone?
+    /// Is it only for collectives that begin ahead of their use?
     bool isAhead() const;
   }];
 }
 
 def Rt_ChannelAttr : Rt_Table<"Channel", "channel"> {
-  let summary = "pairs of ranks, of which one sends messages to the other";
+  let summary = "pairs of ranks; the first of each pair sends messages to the second";
   let description = [{
     Along `axis`, the rank with coordinate `source` sends to the one with coordinate `target` whose other coordinates are the same.
     Messages of one channel arrive in the order in which they are sent. `number` distinguishes channels between the same ranks.
@@ -68,7 +69,7 @@ def Rt_ChannelAttr : Rt_Table<"Channel", "channel"> {
 def Rt_CensusAttr : Rt_Table<"Census", "census"> {
   let summary = "the collectives that one rank issues under one name in one call of a function";
   let description = [{
-    An analysis::CensusRow, which the runtime compares with what it counts, and the names of the buffers that the calls work on.
+    An analysis::CensusRow, which the runtime compares with its own counts, and the names of the buffers that the calls work on.
     `bytes` is the sum over all calls.
   }];
   let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$communicator, StringRefParameter<>:$reason,
@@ -77,7 +78,7 @@ def Rt_CensusAttr : Rt_Table<"Census", "census"> {
 
 def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
   let summary = "one collective of the program with its cause";
-  let description = "The members of analysis::Collective, so that a program can be explained when its tensor ops are gone.";
+  let description = "The members of analysis::Collective: they explain the program after its tensor ops are gone.";
   let parameters = (ins
     StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, StringRefParameter<>:$communicator, Table_Text<"of the elements">:$type,
     Table_Text<"its name where no cause is noted">:$called, Table_Flag<"false", "">:$backward, Table_Number<"1", "">:$calls,
@@ -88,7 +89,7 @@ def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
 }
 
 def Rt_MessageAttr : Rt_Table<"Message", "message"> {
-  let summary = "what one rank sends over one channel, or receives, in one call of a function";
+  let summary = "the messages that one rank sends or receives over one channel in one call of a function";
   let description = "`bytes` is the sum over all messages. `reason` is that of the first one.";
   let parameters = (ins StringRefParameter<>:$function, StringRefParameter<>:$channel, StringRefParameter<>:$reason, Table_Flag<"false", "">:$backward, Table_Number<"0", "">:$messages,
                         Table_Number<"0", "">:$bytes);
@@ -141,7 +142,7 @@ def Rt_MemoryKind : I32EnumAttr<"MemoryKind", "what memory is used for", [
 }
 
 def Rt_BufferAttr : Rt_Table<"Buffer", "buffer"> {
-  let summary = "a buffer of the arena or of pinned memory: what it holds, where, and from which op to which";
+  let summary = "a buffer of the arena or of pinned memory: its contents, place and lifetime";
   let description = [{
     `bytes` and `offset` are in bytes. The buffer lives from op `begin` to op `end` of its function, both included. It was made for an op of
     layer `place` (analysis::Place).
@@ -153,8 +154,9 @@ def Rt_BufferAttr : Rt_Table<"Buffer", "buffer"> {
 def Rt_LedgerAttr : Rt_Table<"Ledger", "ledger"> {
   let summary = "how one function uses the arena, or pinned memory";
   let description = [{
-    `bytes` is what it needs, `peak` the max sum of what lives at once; both in bytes. Of the `ops` of the function, op `at` has the
-    peak: it is called `name`, belongs to layer `place` and comes from the model's node `node`. `buffers` lists #rt.buffer.
+    `bytes` is the function's need, `peak` the max total of the buffers that live at once, both in bytes. Op number `at` of the
+    function's `ops` has the peak: it is called `name`, belongs to layer `place` and comes from the model's node `node`. `buffers`
+    lists #rt.buffer.
   }];
   let parameters = (ins StringRefParameter<>:$function, Table_Flag<"false", "">:$pinned, "int64_t":$bytes, "int64_t":$peak, "int64_t":$ops,
                         "int64_t":$at, Table_Text<"">:$name, Table_Text<"">:$node, "int64_t":$place, Table_Flag<"false", "">:$backward,

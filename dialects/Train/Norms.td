@@ -1,4 +1,4 @@
-//===- Norms.td - norms of gradients, and what follows from them ----------------------------------===//
+//===- Norms.td - norms of gradients, and scalars computed from them ------------------------------===//
 //
 // Clipping and LAMB's trust ratio. Optimizers are in Optimizers.td.
 //
@@ -12,10 +12,10 @@ include "dialects/Train/TrainBase.td"
 def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
   let summary = "the Euclidean norm of all tensors as one vector, each element counted once";
   let description = [{
-    Computed over the full tensors, whatever their placement: what every rank has counts once, shards are added up. Created by
-    `optimize`, given shards by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split something, and
-    `norm` by `expand-norms`, once all splits are known. `parameters` are those of the gradients `values`, so that a run can
-    name the first one that is not finite.
+    Computed over the full tensors, whatever their placement: a value that every rank has counts once, and shards are summed.
+    Created by `optimize`, given shards by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split
+    something, and `norm` by `expand-norms`, once all splits are known. `parameters` are those whose gradients `values` are,
+    so that a run can name the first one whose gradient is not finite.
 
         %norm = train.global_norm %dw, %db of [@w, @b] : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
   }];
@@ -51,7 +51,7 @@ def Train_NormOp : Train_Op<"norm", [Pure, UpdateWork]> {
 
 /// Not pure: a stage that trains nothing reports the norm too, and takes part in the sum that it comes from.
 def Train_ClipOp : Train_Op<"clip", [MemoryEffects<[MemWrite]>, UpdateWork]> {
-  let summary = "what gradients are multiplied by so that their norm is at most max_norm";
+  let summary = "the factor that makes the norm of gradients at most max_norm";
   let description = [{
     1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 if max_norm is 0; NaN if the norm is NaN or
     infinite, since no multiple of it is finite. Created by `optimize`; becomes a kernel call, which reports the norm too.
@@ -83,7 +83,7 @@ def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure, UpdateWork]>
 }
 
 def Train_RatioOp : Train_Op<"ratio", [Pure, UpdateWork]> {
-  let summary = "the root of one number over that of another, within [least, most]; 1 if one is 0";
+  let summary = "the root of one number over the root of another, within [least, most]; 1 if either is 0";
   let description = "Created by `expand-norms`; becomes a kernel call.";
   let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
   let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);

@@ -1,7 +1,7 @@
 //===- Optimizers.td - op table: optimizers ------------------------------------------------------------===//
 //
-// An optimizer is one definition: states, hyperparameters and the arithmetic of one element, from which
-// the interpreter and the kernels are made. `optimize{kind=NAME}` finds it by its name.
+// An optimizer is one definition: states, hyperparameters and the arithmetic of one element. The interpreter
+// and the kernels are made from it. `optimize{kind=NAME}` finds it by its name.
 //
 //===----------------------------------------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ class Train_Names<list<string> names> {
 /// states    names of the states
 /// hyper     {name, usual value} of each hyperparameter, an attribute of the op; a third word lets it be absent
 /// prepared  {name, expression}: constants of a step
-/// formula   {target, expression}: assignments per element; a target that is neither p nor a state is new
+/// formula   {target, expression}: assignments per element; a target that is neither p nor a state is a new variable
 /// scalars   scalar operands after the states, always including `rate`
 class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
                       list<list<string>> formula, list<string> scalars = ["rate"]>
@@ -34,7 +34,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
   let results = (outs AnyRankedTensor:$new_value, Variadic<AnyRankedTensor>:$new_others);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   defvar own = !listconcat(["p"], states);
-  // What the table says is defined in Optimizers.cpp: a change of a formula compiles that file alone.
+  // Definitions go to Optimizers.cpp, so that a change of a formula recompiles that file alone.
   let extraClassDeclaration = [{
     ::std::string getShardRule() { return ::partita::train::optimizerRule(getStateNames().size(), getNumOperands(), (*this)->getNumResults()); }
     static ::llvm::SmallVector<::llvm::StringRef> getStateNames();
@@ -111,7 +111,7 @@ def Train_LionOp : Train_Optimizer<"lion", ["m"], [["beta1", "0.9"], ["beta2", "
     [["c", "m + keep1 * (g - m)"], ["m", "m + keep2 * (g - m)"],
      ["p", "p - rate * (select(c > 0.0, 1.0, select(c < 0.0, -1.0, 0.0)) + decay * p)"]]> {
   let summary = "Lion: the sign of an interpolated momentum, decoupled decay";
-  let description = "Chen et al., arXiv 2302.06675, algorithm 2. A direction of zero does not move.";
+  let description = "Chen et al., arXiv 2302.06675, algorithm 2. A zero direction does not move the parameter.";
 }
 
 def Train_AdagradOp : Train_Optimizer<"adagrad", ["sum"], [["epsilon", "1e-10"], ["decay", "0.0"]], [],

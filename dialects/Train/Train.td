@@ -1,7 +1,7 @@
 //===- Train.td - parameters, states, accumulation, updates ------------------------------------------===//
 //
-// What turns a model into a training program: symbols that outlive a step, the loop over micro-batches,
-// the loss, the update. Knows no ranks. README.md in this folder gives the reasons.
+// Ops that turn a model into a training program: symbols that outlive a step, the loop over micro-batches, the
+// loss, the update. They know no ranks. README.md in this folder gives the reasons.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -23,12 +23,12 @@ def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
 }
 
 def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
-  let summary = "which layer of the model an op belongs to";
+  let summary = "the layer of the model that an op belongs to";
   let description = [{
     The attribute `train.layer` of every op of the forward program (`mark-layers`), and of every op derived from it: its
-    gradient, a kernel that it joins, its shard on a rank (dialects/Interfaces/Provenance.h). `number` is the
-    layer's (partita/Analysis/Layers.h), -1 in front of the first one or where there is none, -2 behind the last one,
-    -3 outside of the loop over micro-batches; `count` is how many the function has.
+    gradient, a kernel that it joins, its shard on a rank (dialects/Interfaces/Provenance.h). `number` is the layer's
+    (partita/Analysis/Layers.h), -1 before the first one or without layers, -2 after the last one, -3 outside the loop
+    over micro-batches; `count` is the number of layers of the function.
   }];
   let parameters = (ins "int64_t":$number, "int64_t":$count);
   let assemblyFormat = "`<` $number `of` $count `>`";
@@ -47,7 +47,8 @@ def Train_EntryPoint : I32EnumAttr<"EntryPoint", "what a function is to the prog
 }
 def Train_EntryPointAttr : EnumAttr<Train_Dialect, Train_EntryPoint, "entry_point"> {
   let description = [{
-    The attribute `train.entry_point` of a function that a run calls. A function without it is the entry point that it is named after, if any.
+    The attribute `train.entry_point` of a function that a run calls. A function without it is the entry point with its name, if there is
+    one.
 
     | entry point  | arguments                            | results                    | created by  |
     |--------------|--------------------------------------|----------------------------|-------------|
@@ -108,7 +109,7 @@ def Train_PassKind : I32EnumAttr<"PassKind", "what a pass of a micro-batch compu
 }
 
 def Train_PassAttr : Train_Attr<"Pass", "pass"> {
-  let summary = "which pass of a micro-batch a region is";
+  let summary = "the pass of a micro-batch that a region is";
   let description = [{
     `weights` is the part of a backward pass that no other stage waits for (`split-backward`). `chunk` is the number of a pipeline
     stage's range of layers; it is printed unless it is 0.
@@ -126,7 +127,7 @@ def Train_PassAttr : Train_Attr<"Pass", "pass"> {
 }
 
 def Train_OrderAttr : Train_Attr<"Order", "order"> {
-  let summary = "in which order the passes of micro-batches run";
+  let summary = "the order in which the passes of micro-batches run";
   let description = [{
     A pipeline stage's schedule: each pass of each micro-batch once, one after another. Slots that repeat with the next
     micro-batches are written once, with their count and the first micro-batches. A chunk other than 0 follows a dot.
@@ -151,7 +152,7 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
       int64_t times;
       ::llvm::SmallVector<Slot, 4> slots; ///< of the first repetition
     };
-    /// Finds the runs.
+    /// Finds the runs in a list of slots.
     static OrderAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Slot> slots);
     ::llvm::SmallVector<Run> getRuns() const;
     /// One after the other, without runs.
@@ -201,7 +202,7 @@ def Train_StateOp : Train_Op<"state", [Symbol]> {
   let assemblyFormat = "$sym_name `:` $type `=` $value (`of` $of^ $kind)? attr-dict";
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kMaster = "master";
-    /// Is it what a 16-bit parameter is rounded from?
+    /// Is it the master that a 16-bit parameter is rounded from?
     bool isMaster() { return getKind() == kMaster; }
   }];
 }
@@ -257,34 +258,35 @@ def Train_TokenCountOp : Train_Op<"token_count", [Pure, ShardInterface]> {
 
 def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, AttrSizedResultSegments,
                                                  DeclareOpInterfaceMethods<HandsOutInterface>]> {
-  let summary = "runs the passes of each micro-batch and adds up what they yield";
+  let summary = "runs the passes of each micro-batch and sums the values that they yield";
   let description = [{
-    Each of `batches` has the micro-batches along its first dimension; a region sees one at a time.
-    Values from outside (parameters) may be used inside; their gradients are sums over micro-batches, so an
-    `f` outside reduces once per step and one inside on every micro-batch. Sums of 16-bit gradients are of 32 bits, where
-    there are several (`differentiate`).
+    Each of `batches` has the micro-batches along its first dimension; a region sees one at a time. Values from outside
+    (parameters) may be used inside; their gradients are sums over micro-batches, so an `f` outside reduces once per step
+    and one inside on every micro-batch. Sums of 16-bit gradients over several micro-batches are in 32 bits
+    (`differentiate`).
 
-    The forward pass is a region. `differentiate` adds a second one, the backward pass: its arguments are the micro-batches
-    and, in order, what the forward pass `saves` for it. It sees nothing else of the forward pass, so the list is what a micro-batch
-    keeps between the two: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host, `save`
-    extends it. `schedule-backward` lets the backward pass follow at once and joins the two regions.
+    The forward pass is a region. `differentiate` adds a second one, the backward pass: its arguments are the micro-batches and, in
+    order, what the forward pass `saves` for it. It sees no other values of the forward pass, so a micro-batch keeps exactly these
+    between the two: `recompute` and `gather-again` shorten the list, `offload-activations` moves entries to the host, `save`
+    extends it. `schedule-backward` runs the backward pass right after the forward pass and joins the two regions.
 
-    A pipeline stage may have more passes, each a region: `split-backward` takes out of the backward pass what no other
-    stage waits for (`weights`), and a stage with several ranges of layers has passes for each of these chunks
-    (`forward 1`). Each region reads only earlier ones. A later region's arguments are the micro-batches, then all that
-    earlier regions save, used or not. A region need not save again what it only passes on. Each sum is yielded by one
-    region; the sums are those of the first region, then those of each later one.
+    A pipeline stage may have more passes, each a region: `split-backward` moves the ops that no other stage waits for
+    out of the backward pass (`weights`), and a stage with several ranges of layers has passes for each of these chunks
+    (`forward 1`). Each region reads only earlier ones. A later region's arguments are the micro-batches, then all
+    values that earlier regions save, used or not. A region need not save a value again to pass it on. Each sum is
+    yielded by one region; the sums are those of the first region, then those of each later one.
 
-    `order` (`schedule-stages`) keeps the regions apart and says in which order they run: a pipeline stage has several micro-batches in
-    flight. A saved value then has an instance for each micro-batch between the pass that saves it and the last one that reads it.
+    `order` (`schedule-stages`) keeps the regions apart and gives the order in which they run: a pipeline stage has several
+    micro-batches in flight. A saved value then has an instance for each micro-batch between the pass that saves it and the last one
+    that reads it.
 
     For a sum listed in `grown`, the region that yields it does the addition: its last arguments are these sums so far, zero at first,
     and it yields the new sum, of the sum's own type (`fuse-accumulation`: a matmul's kernel adds).
 
     A sum is complete in the last slot of the pass that yields it. Ops that use it then, and overlap with later passes, are in that
-    pass: ops with `train.last` run only in its last slot, and what the pass yields as `last` is a result of the loop, after the sums
-    (`reduce-in-last-slot`: the reduction of gradients over ranks; `start-collectives`: its token, for a wait after the loop).
-    Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
+    pass: ops with `train.last` run only in its last slot, and the values that the pass yields as `last` are results of the loop,
+    after the sums (`reduce-in-last-slot`: the reduction of gradients over ranks; `start-collectives`: its token, for a wait after
+    the loop). Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
           ...
@@ -353,7 +355,7 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     /// Which pass a region is.
     unsigned numberOf(::mlir::Region &region) { return region.getRegionNumber(); }
 
-    /// Is what follows the forward pass a region of its own, or several?
+    /// Are there regions after that of the forward pass?
     bool hasBackward() { return !getLater().empty(); }
     /// The backward pass, where it is one region: from `differentiate` to the cut.
     ::mlir::Region &getBackward() { return getLater().front(); }
@@ -361,7 +363,8 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     bool isUnscheduled() { return hasBackward() && !getOrder(); }
     /// The operand that yields the sum with this number, in whichever region.
     ::mlir::OpOperand &getPart(unsigned sum);
-    /// The number of the sum to which a region's yield adds this operand; none if it saves it or hands it out.
+    /// The number of the sum to which a region's yield adds this operand; none if the yield saves it or hands
+    /// it out.
     ::std::optional<unsigned> getSumOf(::mlir::OpOperand &yielded);
 
     /// The pass's last slot, as an index of the order.
@@ -383,10 +386,11 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     ::llvm::SmallVector<::mlir::Value> getAllSaved();
     /// The argument of a later pass for the saved value with this number, counted over all passes.
     ::mlir::BlockArgument getSavedArgument(unsigned number, unsigned reader = 1);
-    /// A value of a pass's region, as a later pass sees it: a micro-batch, or what is saved from now on.
+    /// Returns a later pass's argument for a value of a pass's region: a micro-batch, or a value that is saved
+    /// from now on.
     ::mlir::BlockArgument save(::mlir::Value value, unsigned reader = 1);
     /// Removes saved values that no later pass uses, or that it has anyway: micro-batches, values from outside,
-    /// what is saved twice. Returns whether there were any.
+    /// values saved twice. Returns whether there were any.
     bool simplifySaved();
   }];
 }
@@ -431,7 +435,7 @@ def Train_StepNumberOp : Train_Op<"step_number", [Pure]> {
 }
 
 def Train_RandomKeyOp : Train_Op<"random_key", [Pure]> {
-  let summary = "what the step's random numbers depend on: a mix of the run's seed and the number of the update";
+  let summary = "the key of the step's random numbers: a mix of the run's seed and the number of the update";
   let description = "Created by `key-dropout`; becomes a kernel call.";
   let results = (outs 0DTensorOf<[I64]>:$key);
   let assemblyFormat = "attr-dict `:` type($key)";

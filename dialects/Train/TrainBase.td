@@ -20,11 +20,11 @@ def Train_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// On a function's argument: its meaning, by which it is filled ("ids", "labels", "positions", ...;
-    /// Roles.cpp has the table).
+    /// On a function's argument: its meaning, which decides how it is filled ("ids", "labels", "positions",
+    /// ...; Roles.cpp has the table).
     static constexpr ::llvm::StringLiteral kRole = "train.role";
-    /// On a function's argument: the number used where the data have none: the label that does
-    /// not count, the first of shifted tokens.
+    /// On a function's argument: the number that fills in for missing data: the label that does not count, the
+    /// first of shifted tokens.
     static constexpr ::llvm::StringLiteral kFiller = "train.filler";
     /// On a function's argument or result, or a parameter: its name in the model.
     static constexpr ::llvm::StringLiteral kName = "train.name";
@@ -34,10 +34,9 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPlan = "train.plan";
     /// On the module, by import: the path of the model's file, a string.
     static constexpr ::llvm::StringLiteral kModel = "train.model";
-    /// On the module: what is minimized and why, in words.
+    /// On the module: the objective and the reason for it, as text.
     static constexpr ::llvm::StringLiteral kObjective = "train.objective";
-    /// On the module: the files that `initial` values are in, as import found them: an array of
-    /// #train.file.
+    /// On the module: the files with `initial` values, as import found them: an array of #train.file.
     static constexpr ::llvm::StringLiteral kFiles = "train.files";
     /// On the module: the device configurations of the model's file, by name: a dictionary of
     /// `devices`, `stages` (the pipeline stages that nodes are in) and `tensors` (annotated ones).
@@ -45,9 +44,9 @@ def Train_Dialect : Dialect {
     /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
     /// configuration.
     static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
-    /// On a parameter: an array of #train.stored, which tensors of the model's file hold it (Tensors.h).
+    /// On a parameter: an array of #train.stored, the tensors of the model's file that hold it (Tensors.h).
     static constexpr ::llvm::StringLiteral kTensors = "train.tensors";
-    /// On the module: an array of #train.note, what import had to guess.
+    /// On the module: an array of #train.note, the guesses that import had to make.
     static constexpr ::llvm::StringLiteral kNotes = "train.notes";
     /// On the module: names of the file's tensors that --freeze matches and that are constants anyway.
     static constexpr ::llvm::StringLiteral kFrozenConstants = "train.frozen_constants";

@@ -1,4 +1,4 @@
-//===- TrainInterfaces.td - what every pass may ask an optimizer --------------------------------------===//
+//===- TrainInterfaces.td - what passes ask an optimizer ---------------------------------------------===//
 
 #ifndef PARTITA_TRAIN_INTERFACES
 #define PARTITA_TRAIN_INTERFACES
@@ -14,8 +14,8 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     values, and for a master `rounded`: the new value in 16 bits.
 
     Its arithmetic is stated once, as C++ over scalars (Optimizers.td): the interpreter evaluates it in double
-    precision, kernels are printed from the same text. `p` is the value's element, `g` the gradient's times `scale`; a
-    state's element has the state's name; `t` is the number of this update, from 1.
+    precision, and kernels are printed from the same text. `p` is the value's element, `g` the gradient's times
+    `scale`; a state's element has the state's name; `t` is the number of this update, from 1.
   }];
   let methods = [
     StaticInterfaceMethod<"The states' suffixes: the state of parameter w is named \"w.\" and one of these.",
@@ -24,9 +24,9 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
       "::llvm::SmallVector<::llvm::StringRef>", "getScalarNames">,
     StaticInterfaceMethod<"Hyperparameters, which are attributes of these names, and their usual values.",
       "::llvm::SmallVector<::partita::train::Hyperparameter>", "getHyperparameters">,
-    StaticInterfaceMethod<"What is computed once, in double precision, from scalars and hyperparameters.",
+    StaticInterfaceMethod<"The values computed once per step, in double precision, from scalars and hyperparameters.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getPreparations">,
-    StaticInterfaceMethod<"What is computed per element, in this order.",
+    StaticInterfaceMethod<"The assignments for each element, in order.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getAssignments">,
     StaticInterfaceMethod<[{
         Updates one element in double precision: `values` are the value and the states. `scalars` are in the order of
@@ -43,9 +43,9 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     ::mlir::OperandRange getScalarValues() {
       return $_op->getOperands().slice(2 + $_op.getStateNames().size(), $_op.getScalarNames().size());
     }
-    /// What multiplies the gradient; null if nothing does.
+    /// The factor of the gradient; null if there is none.
     ::mlir::Value getGradientScale() { return getBehindScalars(0); }
-    /// A scalar: 0 if nothing changes. Null if the update is unconditional.
+    /// A scalar; if it is 0, nothing changes. Null if the update is unconditional.
     ::mlir::Value getPredicate() { return getBehindScalars(1); }
     ::mlir::Value getBehindScalars(unsigned number) {
       unsigned index = 2 + $_op.getStateNames().size() + $_op.getScalarNames().size() + number;

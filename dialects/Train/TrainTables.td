@@ -6,7 +6,7 @@
 include "dialects/Train/TrainBase.td"
 
 def Train_FileAttr : Train_Table<"File", "file"> {
-  let summary = "a file that `initial` values are in, as import found it: bytes, and a fingerprint of them (partita_rt/fingerprint.h)";
+  let summary = "a file with `initial` values, as import found it: its size and the fingerprint of its bytes (partita_rt/fingerprint.h)";
   let parameters = (ins StringRefParameter<>:$name, "int64_t":$bytes, "int64_t":$fingerprint);
 }
 
@@ -27,10 +27,10 @@ def Train_StoredAttr : Train_Table<"Stored", "stored"> {
     | `name` | the tensor's |
     | `transposed` | it is the transpose of the parameter, a matrix, or of the slice |
     | `reshaped` | it has the same elements in another shape |
-    | `slice` | dimension, begin, size: it is this slice of the parameter |
+    | `slice` | dimension, begin, size of the slice of the parameter that it is |
     | `origin` | the model's parameter that it was computed from, unless it is that parameter |
-    | `folded` | what the exporter did to parameters to make it, unless it is one: `moved` their elements, or only a `part` of `origin`'s (trained alike, but scaled by their own norm), `shifted` the one that is `origin`, perhaps negated, by a constant (trained alike, but decayed differently), or `computed` something else |
-    | `dimensions` | least, most: how many dimensions those parameters have, as far as is known, if that may be another number than its own (weight decay goes by the parameters') |
+    | `folded` | how the exporter made it from parameters, unless it is one: `moved` their elements, or only a `part` of `origin`'s (trained alike, but scaled by its own norm), `shifted` `origin`, perhaps negated, by a constant (trained alike, but decayed differently), or `computed` something else |
+    | `dimensions` | min, max: the number of dimensions of those parameters, as far as known, if it may differ from its own (weight decay depends on the parameters') |
 
         #train.stored<name = "onnx::MatMul_12", transposed = true>
         #train.stored<name = "w.1", slice = [0, 4, 4], origin = "w", folded = part>
@@ -44,15 +44,15 @@ def Train_StoredAttr : Train_Table<"Stored", "stored"> {
 def Train_NoteAttr : Train_Table<"Note", "note"> {
   let summary = "a guess that training depends on";
   let description = [{
-    `text` is a sentence for the user, about `tensors` (names). `of_parameters`: these are parameters in any case, so that --trainable
-    decides nothing. `of_forward`: inference depends on it too.
+    `text` is a sentence for the user, about `tensors` (names). `of_parameters`: these are parameters in any case, so --trainable
+    makes no difference. `of_forward`: inference depends on the guess, too.
   }];
   let parameters = (ins StringRefParameter<>:$text, Table_List<"of strings">:$tensors, Table_Flag<"false", "">:$of_parameters,
                         Table_Flag<"false", "">:$of_forward);
 }
 
 def Train_WorkAttr : Train_Table<"Work", "work"> {
-  let summary = "FLOPs of one layer, of all micro-batches of a step and all ranks, and the elements of the parameters first read there";
+  let summary = "FLOPs of one layer, over all micro-batches of a step and all ranks, and the elements of the parameters that it reads first";
   let description = [{
     `products` counts matmuls of the forward program, `elementwise` one operation per element that elementwise ops and reductions read,
     `backward` matmuls of the backward pass. `place` is the layer (analysis::Place).
@@ -62,16 +62,16 @@ def Train_WorkAttr : Train_Table<"Work", "work"> {
 }
 
 def Train_PassCostAttr : Train_Table<"PassCost", "pass_cost"> {
-  let summary = "what one pass of one micro-batch costs a pipeline stage";
+  let summary = "the cost of one pass of one micro-batch on a pipeline stage";
   let description = [{
-    `cost` is in the unit of analysis::Work, like `beside`: what the pass computes after it has started its first reduction, in its last
-    slot. `reduced` is in bytes: the sum of these reductions.
+    `cost` and `beside` are in the unit of analysis::Work. `beside` is the work of the pass after the start of its first reduction, in
+    its last slot; `reduced` is the total size of these reductions in bytes.
   }];
   let parameters = (ins "::partita::train::PassAttr":$pass, "int64_t":$cost, Table_Number<"0", "">:$reduced, Table_Number<"0", "">:$beside);
 }
 
 def Train_CostsAttr : Train_Table<"Costs", "costs"> {
-  let summary = "the order of a pipeline stage's passes, and what each costs";
+  let summary = "the order of a pipeline stage's passes, and the cost of each";
   let description = "`passes` lists #train.pass_cost, one for each pass that `order` names.";
   let parameters = (ins "::partita::train::OrderAttr":$order, "::mlir::ArrayAttr":$passes);
 }

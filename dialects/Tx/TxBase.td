@@ -16,7 +16,7 @@ def Tx_Dialect : Dialect {
   let hasConstantMaterializer = 1;
 }
 
-/// Shapes are static from the import on: a rule's letters have sizes.
+/// Shapes are static from import on: a rule's letters have sizes.
 class Tx_Static<Type type>
     : ConfinedType<type, [HasStaticShapePred], type.summary # " of static shape", type.cppType>;
 def Tx_Tensor : Tx_Static<AnyRankedTensor>;

@@ -36,8 +36,9 @@ def Tx_MulOp : Tx_Binary<"mul", "a * b"> {
   let hasFolder = 1;
 }
 /// A multiplication by the chain rule. Zero times infinity is zero, so the gradient is zero where the cotangent or the slope
-/// is. Files write out functions that are one operation in PyTorch (std, norm, sinc). PyTorch's gradient is 0 where the root of
-/// a sum of squares is zero, or where a quotient by zero is not selected; that of the written-out form would be NaN.
+/// is. Files write out functions that are one operation in PyTorch (std, norm, sinc). There, PyTorch's gradient is 0 where the
+/// root of a sum of squares is zero, or where a quotient by zero is not selected; the gradient of the written-out form would be
+/// NaN.
 class Tx_Chain<string mnemonic, string second, string expression>
     : Tx_Elementwise<mnemonic, ["dy", second], expression, "::partita::tx::storedElement(operands)"> {
   let arguments = !dag(ins, [Tx_Float, Tx_Float], ["dy", second]);

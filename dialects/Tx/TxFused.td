@@ -17,8 +17,8 @@ def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlock
   let summary = "elementwise ops over one shape, computed in one loop";
   let description = [{
     The region has one argument per operand and only elementwise ops, casts and splat constants; all tensors
-    have one shape and placement (a repeated operand comes through a tx.broadcast in front,
-    which costs nothing where a kernel reads it). Created by `fuse-elementwise`; becomes a kernel.
+    have one shape and placement (a repeated operand comes through a tx.broadcast before it, which costs nothing
+    where a kernel reads it). Created by `fuse-elementwise`; becomes a kernel.
 
         %z, %y = tx.fusion (%a = %x, %b = %bias) : (tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
           %0 = tx.add %a, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -153,8 +153,8 @@ def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [LookupInter
   let gradientMatmuls = 2;
   let precision = "Exact";
   let description = [{
-    Forward and backward at once, because the loss's cotangent `dloss` (scale / count of tokens) is known
-    before the forward pass. Created by `fuse-classifier`.
+    Computes the forward and the backward pass at once, because the loss's cotangent `dloss` (scale / count of
+    tokens) is known before the forward pass. Created by `fuse-classifier`.
   }];
   let shardRule = "*+ k^, n^ k^, *+, *+ -> *, * k^, n^ k^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, Tx_Float:$dloss, I64Attr:$ignore_index);

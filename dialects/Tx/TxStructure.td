@@ -17,8 +17,8 @@ def Tx_ConstantOp : Tx_AttributeRuleOp<"constant", [ConstantLike]> {
   let summary = "a value known at compile time";
   let description = [{
     Small, or a splat; weights are `train.parameter`. It may be split over any axis: each rank has a smaller
-    splat, or has the other values in full and takes its shard of them (`localize`). The value's type
-    has no encoding; a splat's result may have one.
+    splat or, for other values, has them in full and takes its shard (`localize`). The value's type has no
+    encoding; a splat's result may have one.
   }];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Tx_Tensor:$result);
@@ -78,7 +78,7 @@ def Tx_SliceOp : Tx_AttributeRuleOp<"slice"> {
   let summary = "element offsets + i * strides; the sizes are the result's shape";
   let description = [{
     A dimension that is taken in full may be split. One that is cut into equal blocks may be split within the
-    blocks: the slices of a fused projection are its blocks, and heads split each.
+    blocks: the slices of a fused projection are its blocks, and each block is split by heads.
   }];
   let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
   let results = (outs Tx_Tensor:$result);
@@ -92,7 +92,7 @@ def Tx_SliceOp : Tx_AttributeRuleOp<"slice"> {
 }
 
 def Tx_PadOp : Tx_AttributeRuleOp<"pad"> {
-  let summary = "slice's transpose: element i stands at offsets + i * strides, zero elsewhere";
+  let summary = "slice's transpose: element i is at offsets + i * strides; zero elsewhere";
   let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$x $offsets `by` $strides attr-dict `:` type($x) `->` type($result)";
@@ -131,9 +131,9 @@ class Tx_Repeated<string mnemonic> : Tx_AttributeRuleOp<mnemonic> {
 def Tx_RepeatOp : Tx_Repeated<"repeat"> {
   let summary = "each index of dimension dim, `times` times in a row";
   let description = [{
-    [a, b] becomes [a, a, b, b]. Rule `~.. y^ .., @z -> .. z ..`: every rank has x in full and repeats what its
-    shard of the result holds, which begins at `first` (`localize` adds the operand). Created by
-    tx.attention's split form, for key heads that are fewer than the ranks that share them.
+    [a, b] becomes [a, a, b, b]. Rule `~.. y^ .., @z -> .. z ..`: every rank has x in full and computes its
+    shard of the result, which begins at `first` (`localize` adds the operand). Created by tx.attention's split
+    form, where there are fewer key heads than ranks.
   }];
   let gradient = [{
     SmallVector<Value> flowing(getOperation()->getNumOperands());

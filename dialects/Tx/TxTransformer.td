@@ -1,4 +1,4 @@
-//===- TxTransformer.td - op table: what a Transformer is made of -----------------------------------===//
+//===- TxTransformer.td - op table: the ops of a Transformer ----------------------------------------===//
 
 #ifndef PARTITA_TX_TRANSFORMER
 #define PARTITA_TX_TRANSFORMER
@@ -6,7 +6,7 @@
 include "dialects/Tx/TxBase.td"
 
 //===------------------------------------------------------------------------------------------------===//
-// Matmuls. The three of them are closed under differentiation.
+// Matmuls. The first three are closed under differentiation; batch_matmul is too, with transposes.
 //===------------------------------------------------------------------------------------------------===//
 
 class Tx_Product<string mnemonic> : Tx_InferredOp<mnemonic> {
@@ -84,8 +84,8 @@ def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [],
 }
 def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [],
     "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[0])"> {
-  let summary = "cotangents of x, w and b, and the sums of dx's rows";
-  let description = "The sums are the gradient of a bias that was added to give x; `fuse-norm-sums` makes that gradient's users read them.";
+  let summary = "cotangents of x, w and b, and the sum of dx's rows";
+  let description = "`sums` is the gradient of a bias whose addition gave x; `fuse-norm-sums` replaces that gradient with it.";
   let shardRule = "*+ n^, n^, *+, *+, ~*+ n^ -> * n^, n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy);
   let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db, Tx_Float:$sums);
@@ -135,7 +135,7 @@ class Tx_Attention<string mnemonic> : Tx_Op<mnemonic, [DeclareOpInterfaceMethods
 }
 
 def Tx_AttentionOp : Tx_Attention<"attention"> {
-  let matmuls = ["e", "d"]; // scores, and their product with v
+  let matmuls = ["e", "d"]; // scores; scores times v
   let summary = "softmax(scale q k^T [+ bias] [+ causal mask]) v, per batch element and head";
   let description = [{
     q [b, s, h, d], k [b, t, g, d], v [b, t, g, e] -> out [b, s, h, e] and, for the backward pass, the
@@ -212,15 +212,14 @@ def Tx_RotateHalfOp : Tx_InferredOp<"rotate_half"> {
 def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
   let summary = "each element zero with probability `ratio`, else divided by 1 - ratio; x without a key";
   let description = [{
-    Whether an element stays depends on `key` (of the run and the step), `id` (the op as imported) and the
-    element's number: its row-major index in the full tensor, after those of the micro-batches before
-    (`micro` of them). So no layout, accumulation or recomputation changes a mask, as long as the batch is
-    the first dimension; the gradient is the same op on dy.
+    The mask depends on `key` (of the run and the step), `id` (the op as imported) and each element's number:
+    its row-major index in the full tensor, counted on from the `micro` micro-batches before. So no layout,
+    accumulation or recomputation changes a mask, as long as the batch is the first dimension; the gradient is
+    the same op on dy.
 
-    Created by import without a key: the identity. `key-dropout` gives those of a training step their
-    key and removes the others. When it is localized (its shape is one rank's shard), `first` is the
-    number of the shard's first element and `whole` the full shape; `first` has a dimension per
-    dimension that is split.
+    Created by import without a key: the identity. `key-dropout` gives those of a training step their key and
+    removes the others. Once it is localized (its shape is one rank's shard), `first` is the number of the
+    shard's first element and `whole` the full shape; `first` has one dimension per split dimension.
   }];
   let shardRule = "";
   let arguments = (ins Tx_Float:$x, Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro,
@@ -246,7 +245,7 @@ def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
 //===------------------------------------------------------------------------------------------------===//
 
 def Tx_EmbeddingOp : Tx_InferredOp<"embedding", [LookupInterface]> {
-  let summary = "row ids of the table";
+  let summary = "the rows of the table that ids name";
   let precision = "Low";
   let description = [{
     A rank that has only the rows from `first` on (`localize` adds the operand) yields zeros where the id
@@ -286,11 +285,11 @@ def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
 }
 
 def Tx_TakeOp : Tx_InferredOp<"take", [LookupInterface]> {
-  let summary = "rows ids of each table of x: x [..., n, h], ids [..., m]";
+  let summary = "the rows of each table of x that ids name: x [..., n, h], ids [..., m]";
   let description = [{
-    Every index of the leading dimensions has a table of its own. So a split of these (the batch) splits the op, which it could
-    not if all ids named rows of one table. ONNX's GatherElements (rows of one element) and GatherND with batch dimensions.
-    Created by import.
+    Every index of the leading dimensions has a table of its own. So the op can be split along these (the batch); it could not
+    if all ids named rows of one table. ONNX's GatherElements (rows of one element) and GatherND with batch dimensions. Created
+    by import.
   }];
   let shardRule = "~* n^ h, * m -> * m h";
   let arguments = (ins Tx_Tensor:$x, Tx_Int:$ids);
@@ -347,10 +346,10 @@ def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
   let summary = "log(sum(exp(x))) of each of several parts of the last dimension, without overflow";
   let precision = "Exact";
   let description = [{
-    x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one has the rest. A rank that has
-    some of the parts gets the index at which they begin (`localize` adds the operand `first`). So it knows where x ends, and
-    leaves out a shard's padding beyond. No gradient flows: that of tx.token_loss contains it. Created by
-    tx.cross_entropy's split form.
+    x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one has the rest. A rank that has some of
+    the parts gets the index at which they begin (`localize` adds the operand `first`). So it knows where x ends, and leaves
+    out the padding of its shard. No gradient flows: that of tx.token_loss contains it. Created by tx.cross_entropy's split
+    form.
   }];
   let shardRule = "* n, @n -> * #n";
   let arguments = (ins Tx_Float:$x, Optional<Tx_Int>:$first);
@@ -361,12 +360,12 @@ def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
 }
 
 def Tx_TokenLossOp : Tx_InferredOp<"token_loss", [LookupInterface], "::partita::tx::statisticElement(operands[0])"> {
-  let summary = "tx.cross_entropy's loss with lse given; over a split vocabulary the sum of what the ranks have";
+  let summary = "tx.cross_entropy's loss with lse given; over a split vocabulary, the sum of the ranks' results";
   let precision = "Exact";
   let description = [{
     lse - logits[label] on the rank that has the label, else 0; 0 where the label is ignore_index. `lse` [...]
-    must be the logarithm of the sum of exponentials of the full row: the gradient in the logits contains
-    what flows through it, so none flows into `lse`. Created by tx.cross_entropy's split form.
+    must be the logarithm of the sum of exponentials of the full row: the gradient of the logits contains the
+    part that flows through `lse`, so none flows into it. Created by tx.cross_entropy's split form.
   }];
   let shardRule = "* n+, *, *, @n -> *";
   let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Optional<Tx_Int>:$first, I64Attr:$ignore_index);

@@ -1,7 +1,7 @@
 //===- Zero.td - shards of parameters, gradients and states ---------------------------------------===//
 //
-// Which rank keeps which elements of the model's state, and the collectives for it: flat shards, in buckets.
-// See README.md in this folder for the design.
+// Flat shards of the model's state, and the bucketed collectives that gather and reduce them. See README.md in
+// this folder for the design.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -24,12 +24,13 @@ class Zero_Op<string mnemonic, list<Trait> traits = []> : Op<Zero_Dialect, mnemo
 def Zero_ShardOp : Zero_Op<"shard", [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let summary = "this rank's flat shard of a value that all ranks of an axis have: invariant -> flat";
   let description = [{
-    Splits the elements that a rank holds, in memory order, into as many equal shards as the axis has ranks; the last
-    ones are padded with zeros. No communication; its adjoint is the `gather` to an invariant value.
+    Splits the elements that a rank holds, in memory order, into as many equal shards as the axis has ranks, and pads
+    the last ones with zeros. It does not communicate; its adjoint is the `gather` to an invariant value.
 
-        %piece = zero.shard %w over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+        %shard = zero.shard %w over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 
-    Created by `zero-shard-states`; becomes an `rt` call in the lower phase.
+    Created by `zero-shard-states`, and by `recompute` for saved inputs of layers; becomes an `rt` call in the
+    lower phase.
   }];
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis);
   let results = (outs AnyRankedTensor:$result);
@@ -49,14 +50,14 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [GatherInterface,
     "bool gathersParameters() { return true; }"> {
   let summary = "full tensors from the flat shards of all ranks: flat -> replicated or invariant";
   let description = [{
-    A bucket. The adjoint is `reduce_scatter` if the result is replicated (a parameter, used on different samples), and
-    `shard` if it is invariant.
+    Gathers a bucket of tensors. The adjoint is `reduce_scatter` if the result is replicated (a parameter, used on
+    different samples), and `shard` if it is invariant.
 
-        %w = zero.gather %piece over "dp" because "updated parameter"
+        %w = zero.gather %shard over "dp" because "updated parameter"
            : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
 
-    Created by `zero-shard-states` and `zero-shard-parameters`; joined into buckets by `bucket-gathers`; split into
-    `gather_start` and `par.wait` by `start-collectives`.
+    Created by `zero-shard-states`, `zero-shard-parameters` and `recompute`; joined into buckets by
+    `bucket-gathers`; split into `gather_start` and `par.wait` by `start-collectives`.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$pieces, StrAttr:$axis, OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
   let results = (outs Variadic<AnyRankedTensor>:$wholes);
@@ -69,10 +70,10 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [GatherInterface,
 
 def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
     [DeclareOpInterfaceMethods<StartableInterface>]> {
-  let summary = "sums over the ranks of an axis, of which each rank keeps its flat shard: partial -> flat";
+  let summary = "sums over the ranks of an axis; each rank keeps its flat shard of the sums: partial -> flat";
   let description = [{
-    A bucket, reduced in rank order: each rank gets exactly the elements of every tensor that it owns.
-    Created by canonicalization (`par.all_reduce`, then `shard`) and as the gradient of `gather`; joined into buckets by
+    Reduces a bucket in rank order: each rank gets exactly the elements that it owns of each tensor. Created by
+    canonicalization (`par.all_reduce`, then `shard`) and as the gradient of `gather`; joined into buckets by
     `bucket-all-reduces`; split into `reduce_scatter_start` and `par.wait` by `start-collectives`.
 
         %g = zero.reduce_scatter %dw over "dp" because "gradient"
@@ -86,7 +87,7 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Under way
+// Asynchronous starts
 //===----------------------------------------------------------------------------------------------===//
 
 class Zero_Start<string mnemonic, string kind>
@@ -104,8 +105,8 @@ class Zero_Start<string mnemonic, string kind>
 def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather"> {
   let summary = "begins a gather; its results may be read after its `par.wait`";
   let description = [{
-    `buffers` are the full tensors, complete at the matching `par.wait`, whose results they become; the shards must be neither
-    written nor reused until then. Created by `start-collectives`; becomes `rt` calls in the lower phase.
+    `buffers` are the full tensors. They are complete at the matching `par.wait`, whose results they become; the shards must
+    be neither written nor reused until then. Created by `start-collectives`; becomes `rt` calls in the lower phase.
   }];
 }
 
