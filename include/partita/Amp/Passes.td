@@ -10,9 +10,9 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
   let description = [{
     Phase: precision.
 
-    Parameters and the values computed from them get the type, as far as each op's precision class allows it (PrecisionInterface). Every
-    op still computes in 32 bits between casts, except matmuls and attention, whose kernels accumulate in 32 bits; `elide-casts` makes
-    the other kernels read and store 16 bits.
+    Parameters and the values computed from them get the type where the op's precision class allows it (PrecisionInterface). Every op
+    still computes in 32 bits between casts, except matmuls and attention, whose kernels accumulate in 32 bits; `elide-casts` makes the
+    other kernels read and store 16 bits.
 
     After the last matmul, attention or embedding, 32-bit values are not rounded: a loss that the model computes stays in 32 bits.
     Inputs and outputs keep their types. Frozen vectors stay in 32 bits (rotary frequencies; their products with positions are not
@@ -34,7 +34,7 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"type", "type", "std::string", "\"float32\"", "float32 (nothing happens), bfloat16 or float16">,
+    Option<"type", "type", "std::string", "\"float32\"", "float32 (no change), bfloat16 or float16">,
   ];
   let statistics = [Statistic<"parameters", "parameters", "parameters stored in 16 bits">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
@@ -82,7 +82,7 @@ def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
     Option<"scale", "scale", "std::string", "", "the scale; 0 for a dynamic one, empty for none">,
     Option<"power", "power", "int64_t", "16", "a dynamic scale starts at 2 to this power">,
     Option<"window", "window", "int64_t", "1000", "steps without overflow before the scale grows">,
-    Option<"hysteresis", "hysteresis", "int64_t", "2", "overflows until the scale is halved">,
+    Option<"hysteresis", "hysteresis", "int64_t", "2", "overflows before the scale is halved">,
     Option<"consecutive", "consecutive", "bool", "false", "a step without overflow resets the count of overflows">,
     Option<"minimum", "minimum", "double", "1.0", "an overflow at this scale ends the run">,
   ];

@@ -10,10 +10,10 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
-    Reverse mode: every op defines its gradient (DifferentiableInterface), `f` and `g` included, so the collectives of the backward
-    pass follow from those of the forward pass. Values that `train.accumulate` captures get a gradient that the loop adds up. The
-    backward pass of the loop is a region of its own, and the forward region yields the values that it saves for it; constants, views and
-    `f` are not saved but recomputed.
+    Reverse mode: every op defines its gradient (DifferentiableInterface), `f` and `g` included, so the collectives of the backward pass
+    follow from those of the forward pass. Values that `train.accumulate` captures get a gradient that the loop sums. The backward pass
+    of the loop is a region of its own, and the forward region yields the values that it saves for it; constants, views and `f` are not
+    saved but recomputed.
 
     ```mlir
     %w = train.read @w
@@ -61,10 +61,10 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     - `none`: only what costs nothing, such as silu(gate) in a gated MLP: an elementwise op of one value that is saved anyway and has the
       same shape, if only elementwise ops of the backward pass read its result. They read the saved value instead.
 
-    With a `budget` (bytes), layers are recomputed one by one until the saved activations fit: by the policy, or if that is `none` first
-    selectively, then in full. A remark reports that they cannot fit. With `partition`, each rank of tp saves only its shard of an input of
-    a layer that all of them have in full (`zero.shard`), and gathers it for the recomputation. Clones start behind `train.barrier`;
-    dropout's random numbers are counter-based, so a clone has the mask of its original.
+    With a `budget` (bytes), layers are recomputed one by one until the saved activations fit: by the policy or, if that is `none`, first
+    selectively, then in full. A remark reports it if they cannot fit. With `partition`, each rank of tp saves only its shard of an input
+    of a layer that all of them have in full (`zero.shard`), and gathers it for the recomputation. Clones read saved values through
+    `train.barrier`; dropout's random numbers are counter-based, so a clone has the mask of its original.
 
     ```mlir
     %n = tx.exp %x
@@ -99,9 +99,8 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
-    Instead of saving a full activation for the backward pass, a rank saves its shard, at the
-    price of one more gather (Korthikanti et al., arXiv 2205.05198). Norms of a gathered activation
-    are recomputed with it.
+    Instead of a full activation, a rank saves its shard for the backward pass, at the price of one more gather
+    (Korthikanti et al., arXiv 2205.05198). Norms of a gathered activation are recomputed with it.
 
     ```mlir
     %g = par.all_gather %y over "tp" along 1
@@ -120,10 +119,10 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     FSDP's strategy shard-grad-op: these are saved for the backward pass. So are the classifier's weights, with
     which the forward pass ends and the backward pass begins, unless `always`.
   }];
-  let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's">,
+  let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's strategy">,
                  ListOption<"keep", "keep", "std::string",
                             "parameters that stay gathered from the forward to the backward pass: glob patterns over their names">,
-                 Option<"always", "always", "bool", "false", "gather again what the backward pass begins with, too">];
+                 Option<"always", "always", "bool", "false", "gather again the parameters that the backward pass begins with, too">];
   let dependentDialects = ["::partita::par::ParDialect"];
   let statistics = [Statistic<"gathered", "gathers", "gathers added">];
 }
@@ -133,7 +132,7 @@ def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
-    Their conjugates have been built; only their forward halves are left.
+    Their backward halves have been built, so only the forward halves are left.
 
     ```mlir
     %f = par.f %w over "dp" : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [dp]>>
@@ -144,13 +143,13 @@ def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
     %l = par.all_reduce %p over "dp" because "mean loss" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
     ```
   }];
-  let statistics = [Statistic<"dropped", "dropped", "f that became nothing">,
+  let statistics = [Statistic<"dropped", "dropped", "f that were removed">,
                     Statistic<"reduced", "reduced", "g that became an all-reduce">];
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 def JoinSliceGradientsPass : Pass<"join-slice-gradients", "::mlir::ModuleOp"> {
-  let summary = "the sum of the padded gradients of slices that cover a value is their concatenation";
+  let summary = "replaces the sum of the padded gradients of slices that cover a value with their concatenation";
   let description = [{
     Phase: differentiate.
 

@@ -10,8 +10,8 @@ def RtToEmitC : Pass<"rt-to-emitc", "::mlir::ModuleOp"> {
   let description = [{
     Phase: lower.
 
-    A call becomes `emitc.call_opaque`, or `emitc.verbatim` where an argument is an aggregate; a kernel
-    becomes an `emitc.func`. Names stay in locations. Parameters and states stay for the tables.
+    A call becomes `emitc.call_opaque`, or `emitc.verbatim` where an argument is an aggregate; a kernel becomes
+    an `emitc.func`. Names stay in locations. Parameters and states stay; the program's tables need them.
 
     ```mlir
     func.func @f() {

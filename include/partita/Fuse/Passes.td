@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
-  let summary = "a reduction over dimensions that are not adjacent becomes one per run of adjacent ones";
+  let summary = "splits a reduction over dimensions that are not adjacent into one per run of adjacent ones";
   let description = [{
     Phase: fuse.
 
@@ -24,7 +24,7 @@ def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
 }
 
 def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
-  let summary = "a matmul and its cross-entropy, forward and backward, become one op";
+  let summary = "fuses a matmul and its cross-entropy, forward and backward, into one op";
   let description = [{
     Phase: fuse.
 
@@ -49,11 +49,12 @@ def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
 }
 
 def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
-  let summary = "rotary position embedding is one kernel, forward and backward";
+  let summary = "fuses rotary position embedding into one kernel, forward and backward";
   let description = [{
     Phase: fuse.
 
-    Also with casts in between. A transpose before it moves behind it, where it cancels with that of attention.
+    Casts may lie in between. A transpose before the embedding moves after it, where it cancels with that of
+    attention.
 
     ```mlir
     %0 = tx.mul %x, %cos
@@ -69,7 +70,7 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
 }
 
 def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
-  let summary = "elementwise ops move in front of the reshapes of their operands";
+  let summary = "moves elementwise ops before the reshapes of their operands";
   let description = [{
     Phase: fuse.
 
@@ -86,11 +87,11 @@ def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"sunk", "sunk", "ops that moved in front of a reshape">];
+  let statistics = [Statistic<"sunk", "sunk", "ops moved before a reshape">];
 }
 
 def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleOp"> {
-  let summary = "a norm's cotangent is added to the residual branch's as it is computed";
+  let summary = "fuses the addition of the residual branch's cotangent into a norm's gradient";
   let description = [{
     Phase: fuse.
 
@@ -106,12 +107,12 @@ def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleO
 }
 
 def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
-  let summary = "a layer norm's gradient also computes the gradient of the bias in front of it";
+  let summary = "makes a layer norm's gradient also compute the gradient of the bias before the norm";
   let description = [{
     Phase: fuse.
 
-    If a matmul's bias has been added to what a norm normalizes, the bias's gradient is the sum of the rows of the norm's dx, together
-    with the residual branch's. The kernel has them in registers, so no second pass reads them for the sums.
+    If a matmul's bias is a term of a norm's input, the bias's gradient is the sum of the rows of the norm's dx, which includes the
+    residual branch's. The kernel has them in registers, so no second pass reads them for the sum.
 
     ```mlir
     %dx, %dw, %db, %sums = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual
@@ -126,7 +127,7 @@ def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
     with the gradient of the weight. 16-bit sums that are added in 32 bits are left to the latter, which rounds nothing before it adds.
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "sums that a norm's gradient makes">];
+  let statistics = [Statistic<"fused", "fused", "sums that a norm's gradient computes">];
 }
 
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
@@ -194,12 +195,12 @@ def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
 }
 
 def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
-  let summary = "a matmul's kernel adds a weight's gradient to its sum";
+  let summary = "makes the kernel of a weight's gradient add to the gradient's sum";
   let description = [{
     Phase: fuse.
 
     Saves a buffer of the weight's size, and a write and a read of it per micro-batch. After the loop over micro-batches the matmul adds
-    to the loop's sum; in the loop, to the sum so far. 32-bit sums take the matmul of 16-bit operands before it is rounded.
+    to the loop's sum; in the loop, to the sum so far. 32-bit sums take the result of a 16-bit matmul before it is rounded.
 
     ```mlir
     %sum = train.accumulate (%x = %xs, %dy = %dys) : (tensor<3x8x4xf32>, tensor<3x8x6xf32>) -> tensor<4x6xf32> {
@@ -228,7 +229,7 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
 }
 
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
-  let summary = "one loop over elementwise ops that feed each other";
+  let summary = "fuses elementwise ops that feed each other into one loop";
   let description = [{
     Phase: fuse.
 
@@ -246,7 +247,7 @@ def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"kernels", "kernels", "fusions made">, Statistic<"fused", "fused", "ops in them">];
+  let statistics = [Statistic<"kernels", "kernels", "fusions made">, Statistic<"fused", "fused", "ops fused">];
 }
 
 def FuseBiasPass : Pass<"fuse-bias", "::mlir::ModuleOp"> {
@@ -254,7 +255,7 @@ def FuseBiasPass : Pass<"fuse-bias", "::mlir::ModuleOp"> {
   let description = [{
     Phase: fuse.
 
-    Runs after `fuse-elementwise`, which fuses a bias with the elementwise ops that follow it at no cost; this pass takes the others
+    Runs after `fuse-elementwise`, which fuses a bias with the elementwise ops that follow it at no cost; this pass fuses the others
     (query, key and value).
 
     ```mlir

@@ -6,13 +6,13 @@
 include "mlir/Pass/PassBase.td"
 
 def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
-  let summary = "a model stored in 16 or 64 bits computes in 32";
+  let summary = "makes a model stored in 16 or 64 bits compute in 32";
   let description = [{
     Phase: import.
 
-    Parameters, constants and values of f16, bf16 and f64 become f32, finite numbers the nearest finite ones;
-    the file's type stays in a parameter's `initial`. If no parameter has 16 bits, casts to 16 bits and back to more, with nothing
-    computed in between (`x.half().float()`), still round.
+    Parameters, constants and values of f16, bf16 and f64 become f32, and finite numbers the nearest finite ones; the file's type
+    stays in a parameter's `initial`. If no parameter has 16 bits, casts to 16 bits and back to more, with nothing computed in
+    between (`x.half().float()`), still round.
 
     ```mlir
     %0 = train.read @w : tensor<4x8xf16>

@@ -6,14 +6,14 @@
 include "mlir/Pass/PassBase.td"
 
 def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
-  let summary = "says how each parameter is filled when no file gives its value";
+  let summary = "decides how each parameter is filled when no file gives its value";
   let description = [{
     Phase: objective.
 
-    By use, not by name, as most Transformers are initialized: scales of norms, also per head, are one; biases
-    and other vectors are zero; matrices, convolution kernels, token and position tables, and single rows that
-    are not biases are normal with deviation `std`. With `residual-scale`, as in GPT-2 and Megatron, the
-    deviation of matrices whose matmuls are added to a residual stream is divided by the square root of the
+    The use of a parameter decides, not its name, as in most Transformers: scales of norms, also per head, are
+    one; biases and other vectors are zero; matrices, convolution kernels, token and position tables, and single
+    rows that are not biases are normal with deviation `std`. With `residual-scale`, as in GPT-2 and Megatron,
+    the deviation of matrices whose matmuls are added to a residual stream is divided by the square root of the
     number of these matmuls (GPT-2: two per layer). The structure says which these are, but not whether the
     model is initialized that way (LLaMA has the same structure and is not). T5's deviations by width are that
     model's own: take its values from a file.
@@ -31,7 +31,7 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let options = [
     Option<"deviation", "std", "double", "0.02", "deviation of tables and matrices">,
     Option<"residualScale", "residual-scale", "bool", "false",
-           "smaller deviations for what is added to a residual stream">,
+           "smaller deviations for matrices whose matmuls are added to a residual stream">,
   ];
   let statistics = [Statistic<"filled", "filled", "parameters that got a fill">];
   let dependentDialects = ["::partita::train::TrainDialect"];
@@ -42,9 +42,9 @@ def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
   let description = [{
     Phase: objective.
 
-    A function like the others: partitioning places what it writes, `optimize` adds its states, and a run
-    calls it once, unless it resumes. Parameters that it writes already are left alone; a module without
-    parameters gets no @init.
+    @init is a function like the others: partitioning places the values that it writes, `optimize` adds its
+    states, and a run calls it once, unless it resumes. Parameters that @init writes already are left alone; a
+    module without parameters gets no @init.
 
     ```mlir
     train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)

@@ -29,7 +29,7 @@ def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
   let description = [{
     Phase: objective.
 
-    Runs while there is only the forward program and its layers are marked. Counts @train_step, with all micro-batches of a step, or
+    Runs after layers are marked, while there is only the forward program. Counts @train_step, with all micro-batches of a step, or
     @forward if nothing is trained (partita/Analysis/Flops.h). The model FLOP/s of a run and the table of `explain --flops` come from
     this record, so recomputation and fusion in later phases do not change them. `parameters` counts the elements of the parameters that
     the layer reads first.

@@ -6,12 +6,12 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
-  let summary = "tensors to buffers, ops to calls of the runtime";
+  let summary = "turns tensors into buffers, and ops into calls of the runtime";
   let description = [{
     Phase: lower.
 
-    Every tensor op becomes the call that its model (KernelInterface) names, on pointers to the places
-    that `plan-memory` chose. Collects what the program's tables need (inputs, outputs, census,
+    Every tensor op becomes the call that its model (KernelInterface) names, on pointers to the places that
+    `plan-memory` chose. The pass collects the contents of the program's tables (inputs, outputs, census,
     hyperparameters) as the module's `rt.program`.
 
     ```mlir

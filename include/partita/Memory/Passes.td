@@ -18,8 +18,8 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
       function does not read is computed there, so @init needs no arena.
     - Everything else gets an offset in the arena by its lifetime, largest first, into the tightest gap. An operand of an asynchronous
       collective lives until its wait.
-    - On a target that queues work, what updates between two waits read lives until the last of them, if the arena is no larger for it:
-      then `gather-updates` makes them one launch.
+    - On a target that queues work, the operands of updates between two waits live until the last of these
+      updates, if that does not make the arena larger: `gather-updates` can then make them one launch.
     - The host reads the results of @forward: its return names a place in the arena for each result, and results that are an input,
       a parameter or a view of one are copied there.
 
@@ -44,17 +44,19 @@ def CheckMemoryPass : Pass<"check-memory", "::mlir::ModuleOp"> {
   let description = [{
     Phase: lower.
 
-    The program is checked as it is, whichever pass or editor placed its values. The pass changes nothing, and has no code in common
+    Checks the program as it is, whichever pass or editor placed its values. The pass changes nothing, and has no code in common
     with `plan-memory`.
 
-    - Each parameter and state has the type of a rank's shard that its reads and writes have, and bytes of persistent (or host) memory
-      that are its alone, aligned.
-    - Each place lies within its memory, fits its tensor, and is of a space in which its kernel works. The sizes of the module are what
-      is used.
-    - The ops are run over the account of what stands where, without values: each finds its operands where they were put, and writes
-      over none that its kernel still reads. A loop over micro-batches runs twice. In a loop with an order, each pass runs with what
-      earlier ones have saved; then all slots, with the blocks of their micro-batches.
-    - A function leaves in each parameter and state what it has written there, and leaves all others alone.
+    - Each parameter and state has the type with which it is read and written, that of a rank's shard, and
+      aligned bytes of persistent (or host) memory of its own.
+    - Each place lies within its memory, fits its tensor, and is in a space in which its kernel works. The
+      sizes that the module records are those that are used.
+    - The check runs the ops in order without values, and tracks which value is where: each op finds its
+      operands where they were put, and overwrites none that its kernel still reads. A loop over micro-batches
+      runs twice. In a loop with an order, each pass runs with the values that earlier ones have saved, then
+      all slots with the blocks of their micro-batches.
+    - At the end of a function, each parameter and state has the value that the function has written to it, or
+      else its old one.
 
     ```mlir
     %0 = tx.relu %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
@@ -63,7 +65,7 @@ def CheckMemoryPass : Pass<"check-memory", "::mlir::ModuleOp"> {
     // error: needs what 'tx.relu' puts at byte 0 of the arena, where 'tx.exp' has written since
     ```
   }];
-  // What kernels say of themselves comes from the interfaces of these dialects.
+  // The facts about kernels come from the interfaces of these dialects.
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
 }
 

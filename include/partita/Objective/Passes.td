@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
-  let summary = "makes @train_step and @eval_step of @forward: roles of inputs, loss, trained parameters";
+  let summary = "makes @train_step and @eval_step from @forward: roles of inputs, loss, trained parameters";
   let description = [{
     Phase: objective.
 
@@ -21,14 +21,14 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     | `classification` | cross-entropy of a label for each sample |
     | `binary` | binary cross-entropy of each score with a label 0 or 1: PyTorch's `binary_cross_entropy_with_logits`, averaged over the labels that count |
     | `mse` | the mean squared difference from targets of the output's shape |
-    | `output` | an output that is a loss already, averaged over the micro-batches |
+    | `output` | an output that already is a loss, averaged over the micro-batches |
     | `auto` | the model's own loss, if it computes one (`LossOutput.h` recognizes it); else `causal`, `masked`, `classification` or `binary`, by the shapes of inputs and output |
     | `none` | nothing: inference only |
 
     Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), from `inputs`, from its type and uses, or from the
     conventions of exporters. The module's `train.objective` records the choice and its reason. Warnings:
 
-    - `causal` for a model whose attention is not causal: it sees the tokens that it is to predict.
+    - `causal` for a model whose attention is not causal: it sees the tokens that it has to predict.
     - An output [batch, sequence] whose second dimension is that of the tokens (`TokenScores.h`) is taken for `binary`: the file does not
       distinguish a yes-or-no question per token from scores that select one token per sample.
     - Several such outputs (beginning and end of a span) are taken for `classification`.
@@ -56,10 +56,10 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "the label that does not count">,
     ListOption<"inputs", "inputs", "std::string", "roles of inputs: NAME=ROLE">,
     ListOption<"freeze", "freeze", "std::string", "parameters that are not trained: glob patterns over their names">,
-    ListOption<"trainable", "trainable", "std::string", "parameters that are trained even if import took them for buffers: glob patterns">,
+    ListOption<"trainable", "trainable", "std::string", "parameters that are trained even if import took them for buffers: glob patterns over their names">,
     ListOption<"tie", "tie", "std::string", "A=B: tensors of the model's file that are one parameter (applied by import)">,
   ];
-  let statistics = [Statistic<"steps", "steps", "steps made of @forward">,
+  let statistics = [Statistic<"steps", "steps", "steps made from @forward">,
                     Statistic<"means", "means", "means over the batch that became sums">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
 }
@@ -69,7 +69,8 @@ def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
   let description = [{
     Phase: objective.
 
-    Runs after `objective`, which copies the model. The number of the micro-batch becomes another batch of the loop.
+    Runs after `objective`, which copies the model. The numbers of the micro-batches become another batch of the
+    loop.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {

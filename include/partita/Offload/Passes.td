@@ -40,9 +40,8 @@ def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
 
     Each parameter with more than `keep` elements per rank is copied to the device once per block and purpose (forward pass, backward
     pass, an update on the device), so it needs device memory only while it is used. An update runs on the host if its states are there or
-    it has none; a parameter updated on the device is copied back. With ZeRO stage 3, the shards are offloaded, and they are fetched
-    before they are gathered.
-    `what` must name `parameters`.
+    it has none; a parameter updated on the device is copied back. With ZeRO stage 3, the shards are offloaded, and fetched before they
+    are gathered. `what` must name `parameters`.
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
@@ -96,7 +95,7 @@ def OffloadVerifyPass : Pass<"offload-verify", "::mlir::ModuleOp"> {
     Phase: offload.
 
     The memory space of a value follows from the op that defines it: a read of an offloaded parameter or state, a copy, an update on the
-    host. This pass ends phase `offload`: from there on the planner gives every value memory in its space.
+    host. This pass ends phase `offload`: from there on, every value has a known space, in which the planner gives it memory.
 
     ```mlir
     %h = train.read @w : tensor<4xf32>              // @w {offload.host}
@@ -113,8 +112,8 @@ def OffloadFetchAheadPass : Pass<"offload-fetch-ahead", "::mlir::ModuleOp"> {
     Phase: overlap.
 
     Copies are grouped in the order of their first uses: one layer and one direction form a group, up to `group-bytes`; the copy for an
-    update is a group of its own. A group is fetched before the first use of the previous group, so that it overlaps with that one's
-    work; and earlier, as long as all groups that wait for their first use have at most `ahead-bytes`.
+    update is a group of its own. A group is fetched before the first use of the previous group, so that it overlaps with the work on
+    that one. It is fetched even earlier as long as all groups that wait for their first use have at most `ahead-bytes`.
 
     ```mlir
     %a = offload.to_device %ha

@@ -11,11 +11,11 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Phase: optimize.
 
     `kind` names one of dialects/Train/Optimizers.td. Weight decay acts on parameters with at least two dimensions: not on
-    biases and scales of norms, unless `groups` says so (lib/Optimizer/Groups.h). @init, where there is one, also
-    writes the states' initial values. With `clip`, all updates follow the last gradient, and gradients are scaled so that
-    their global norm is at most `clip`. If the loss is scaled (`scale-loss`), gradients are also divided by the scale, all
-    updates have the predicate that every gradient is finite, and the scale is updated last. If an exporter has shifted a
-    parameter by a constant or taken it apart (`folded` in `train.tensors`), a warning says where decay or trust ratios differ.
+    biases and scales of norms, unless `groups` says so (lib/Optimizer/Groups.h). @init, where there is one, also writes the
+    states' initial values. With `clip`, all updates follow the last gradient, and gradients are scaled so that their global
+    norm is at most `clip`. If the loss is scaled (`scale-loss`), gradients are also divided by the scale, all updates have the
+    predicate that every gradient is finite, and the scale is updated last. If an exporter has shifted a parameter by a
+    constant or split it (`folded` in `train.tensors`), a warning says where decay or trust ratios differ.
 
     ```mlir
     train.update @w, %w by %dw
@@ -33,14 +33,14 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb">,
-    ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); the optimizer's own when not given">,
-    Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; the optimizer's own when empty">,
-    Option<"momentum", "momentum", "double", "0.0", "sgd with momentum, from 0 to below 1">,
-    Option<"nesterov", "nesterov", "bool", "false", "momentum looks ahead">,
+    ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); default: the optimizer's own">,
+    Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; default: the optimizer's own">,
+    Option<"momentum", "momentum", "double", "0.0", "momentum of sgd, in [0, 1)">,
+    Option<"nesterov", "nesterov", "bool", "false", "Nesterov's momentum">,
     Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,
-    ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; 0.01,10 when not given">,
+    ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; default: 0.01,10">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "max global norm of the gradients; 0: no clipping">,
   ];
@@ -53,8 +53,9 @@ def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
   let description = [{
     Phase: states.
 
-    Each element is counted once: values that the same axes split are one `train.square_sum`, which is summed over those
-    axes; what no axis splits is the same on all ranks and needs no sum. Runs after the last pass that changes splits.
+    Each element is counted once: values that the same axes split share one `train.square_sum`, which is summed over
+    those axes; values that no axis splits are the same on all ranks and need no sum over ranks. Runs after the last
+    pass that changes splits.
 
     ```mlir
     %norm = train.global_norm %a, %b, %c of [@w, @u, @c]    // tp splits %b and %c

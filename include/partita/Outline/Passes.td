@@ -13,11 +13,12 @@ def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
     Most of a model's tensors are so small that launching a kernel for each takes longer than its work. Consecutive updates, with only
     pointers and gradients shown to the host in between, become one `rt.update_all` over a table, `rt.tensors`, if they have the same
     kernel and memory spaces and use one of a few lists of scalars (weight decay or none). A row has a tensor's places; the rows of one
-    call are in the order of the program's parameters. No update crosses another op that does anything: updates that wait for different
+    call are in the order of the program's parameters. No update moves across another op that does work: updates that wait for different
     collectives, or start them, stay in different calls, each over some of the rows, so overlap stays as planned. On targets that do not
-    poll collectives a poll does nothing, and the copy of a rank's shard (ZeRO without masters) may come first if it touches other memory.
+    poll collectives a poll does no work, and the copy of a rank's shard (ZeRO without masters) may move before the updates if it touches
+    other memory.
 
-    An update keeps its own call if no other joins it, if the host makes it, if another op separates it from the next one (LAMB's
+    An update keeps its own call if no other joins it, if the host runs it, if another op separates it from the next one (LAMB's
     ratios), or if an earlier update reads or writes the same memory, which the planner may have given to both in turn. A kernel takes
     few scalars, so updates that all have different ones (keys of stochastic rounding) take several calls.
 
@@ -54,9 +55,9 @@ def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
   let description = [{
     Phase: lower.
 
-    Sequences of calls that are equal except for places in memory, names and numbers are written once, as `rt.layer`, and each is called
-    with a row of its table. The calls alone determine them, wherever they are: collectives or copies between them, or a first layer that
-    differs, leave shorter sequences. A sequence may start a collective that another one waits for.
+    Sequences of calls that are equal except for places in memory, names and numbers are written once, as `rt.layer`, and each becomes a
+    call with a row of the table. The calls alone determine the sequences, wherever they are: collectives or copies in between, or a
+    first layer that differs, leave shorter ones. A sequence may start a collective that another one waits for.
 
     ```mlir
     func.func @train_step() {

@@ -10,14 +10,14 @@ def ReduceInLastSlotPass : Pass<"reduce-in-last-slot", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    A gradient's sum over micro-batches is complete when the pass that yields it runs for the last time. Other slots may follow on this stage:
-    backward passes of other chunks, weights passes; and even if none does, the rest of that very pass follows. A reduction of such sums moves into
-    the pass, behind the op that completes them, along with the casts in between. These ops run only in the pass's last slot (`train.last`), and
-    their results are last values of the loop, after its sums. The addition to the running sum moves into the pass.
+    A gradient's sum over micro-batches is complete when the pass that yields it runs for the last time. Other slots of this stage may
+    follow: backward passes of other chunks, weights passes. Even if none does, the rest of that pass follows. A reduction of such sums
+    moves into the pass, after the op that completes them, along with the casts in between. These ops run only in the pass's last slot
+    (`train.last`), and their results are last values of the loop, after its sums. The addition to the running sum moves into the pass.
 
-    These stay behind the loop: a reduction that needs sums of several passes (of a parameter that several chunks share) or the result of another
-    reduction; the reduction of a sum that something else also reads; and that of the loss. All ranks of a stage run one program, so the ranks of a group
-    issue their collectives in one order as before.
+    Some reductions stay after the loop: those that need sums of several passes (of a parameter that several chunks share) or the result of
+    another reduction, those of a sum that something else reads, too, and that of the loss. All ranks of a stage run one program, so the
+    ranks of a group still issue their collectives in one order.
 
     ```mlir
     %sum, %dw = train.accumulate (%i = %x, %d = %c) : ... {
@@ -45,14 +45,14 @@ def ReduceInLastSlotPass : Pass<"reduce-in-last-slot", "::mlir::ModuleOp"> {
 }
 
 def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
-  let summary = "moves users of an all-reduce behind the next all-reduce that does not depend on it";
+  let summary = "moves users of an all-reduce past the next all-reduce that does not depend on it";
   let description = [{
     Phase: overlap.
 
-    Runs before `bucket-all-reduces`, which joins two reductions unless the first one's result is used before the second one's operand
-    is defined. The backward pass follows one path at a time: multi-head latent attention reduces the cotangents of its queries, of its
-    keys and of the keys that all heads share one after another, each followed by the gradient of its projection, although none depends on
-    another. With the projections behind all three, one collective suffices. The pass only considers reductions that may share a bucket,
+    Runs before `bucket-all-reduces`, which joins two reductions unless the first one's result is used before the second one's operand is
+    defined. The backward pass follows one path at a time: multi-head latent attention reduces the cotangents of its queries, of its keys
+    and of the keys that all heads share one after another, each followed by the gradient of its projection, although none depends on
+    another. With the projections after all three, one collective suffices. The pass only considers reductions that may share a bucket,
     and keeps the order of the ops that it moves.
 
     ```mlir
@@ -67,7 +67,7 @@ def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
     %q = tx.matmul %a1, %w
     ```
   }];
-  let statistics = [Statistic<"deferred", "deferred", "ops moved behind an all-reduce">];
+  let statistics = [Statistic<"deferred", "deferred", "ops moved past an all-reduce">];
 }
 
 def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
@@ -76,9 +76,9 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
     Phase: overlap.
 
     The backward pass computes gradients in reverse order of use; a bucket starts when its last gradient is complete. A bucket has an
-    eighth of the bytes that are reduced over its axis for the same purpose, so that most reductions overlap with computation even in
-    a small model; but at least 256 KiB, below which the latency of a collective (10 to 50 us) dominates, and at most 25 MB, above which
-    larger buckets are no faster. A bucket's members have equal attributes, except for their reason and where they come from.
+    eighth of the bytes that are reduced over its axis for the same purpose, so that most reductions overlap with computation even in a
+    small model. It has at least 256 KiB, below which the latency of a collective (10 to 50 us) dominates, and at most 25 MB, above
+    which buckets are no faster. A bucket's members have equal attributes, except for their reasons and causes.
 
     ```mlir
     %a1 = par.all_reduce %a over "dp" because "gradient"
@@ -99,7 +99,7 @@ def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
 
     Collectives complete in the order of their starts. With the updates in the same order, the first buckets are waited for first, and
     the last one, with no backward pass left to overlap with, overlaps with the updates of the others. The gather of an updated value
-    follows its update; the write of the gathered value is moved behind all updates, so that gathers can join and overlap, too.
+    follows its update. The writes of gathered values move after all updates, so that gathers, too, can join and overlap.
 
     ```mlir
     %r = par.all_reduce %a over "dp"
@@ -146,8 +146,8 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
     Phase: overlap.
 
     An all-reduce is in-place, so its wait takes its operands; a gather and a reduce-scatter fill buffers of their own from the start
-    on. The wait of a reduce-scatter comes before the start of the next one, so that their full operands do not accumulate.
-    A collective of a pass's last slot (`train.last`) begins there, and its wait stands behind the loop.
+    on. The wait of a reduce-scatter comes before the start of the next one, so that their full operands do not accumulate. A
+    collective of a pass's last slot (`train.last`) begins there, and its wait follows the loop.
 
     ```mlir
     %r = par.all_reduce %x over "dp" because "gradient"
@@ -165,7 +165,7 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
 }
 
 def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
-  let summary = "places polls between computations while collectives are under way";
+  let summary = "places polls between computations while collectives are pending";
   let description = [{
     Phase: overlap.
 
@@ -188,7 +188,7 @@ def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"every", "every", "int64_t", "4", "a poll per this many ops of average work">,
+    Option<"every", "every", "int64_t", "4", "one poll per this many ops of average work">,
     Option<"flops", "flops", "int64_t", "5000000", "but after at least this much work: about 0.1 ms of a core">,
     Option<"leastBytes", "least-bytes", "int64_t", "65536", "smaller collectives get no polls">];
   let statistics = [Statistic<"polls", "polls", "polls placed">];
@@ -201,13 +201,13 @@ def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
     Phase: sync.
 
     A started collective and a copy between device and host run on streams of their own. Each begins when everything before its start is
-    complete, and everything behind its wait begins when it is complete: two events, which the runtime records. In between, the
+    complete, and everything after its wait begins when it is complete: two events, which the runtime records. In between, the
     computation and other streams must not access the bytes that it writes, and must not write those that it reads. The pass changes
     nothing.
 
-    What a pass of a pipeline stage sends (`pipe.send`) is read until that pass runs again, of whichever micro-batch: the rest of the pass
-    and all slots of the schedule in between must leave it alone. A receive is complete where it stands. Values in flight are compared in
-    the blocks of the micro-batches that run at that time.
+    The bytes that a pass of a pipeline stage sends (`pipe.send`) are read until that pass runs again, for whichever micro-batch: the rest
+    of the pass and all slots of the schedule in between must not write them. A receive completes where it stands. Values in flight are
+    compared in the blocks of the micro-batches that run at that time.
 
     ```mlir
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]}     // sums bytes 0 to 255 in place

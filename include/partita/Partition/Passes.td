@@ -29,7 +29,7 @@ def PartitionUnsharePass : Pass<"partition-unshare", "::mlir::ModuleOp"> {
     %1 = tx.mul %p, %again
     ```
   }];
-  let statistics = [Statistic<"clones", "clones", "repetitions made for one more user">];
+  let statistics = [Statistic<"clones", "clones", "clones made">];
 }
 
 def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
@@ -57,9 +57,9 @@ def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
     Phase: partition.
 
     Each entry of `shard` is PATTERN=AXIS@DIM: a glob pattern over parameter names, an axis of the module's mesh and a dimension of
-    the parameter as it is in the module; or PATTERN=replicated, which keeps parameters full. Whatever the rules' letters tie to the
-    dimension is split with it. Entries are applied in order; one that cannot hold is an error that names the reason and the entry it
-    conflicts with.
+    the parameter as it is in the module; or PATTERN=replicated, which keeps parameters full. All dimensions that the rules' letters
+    tie to this one are split with it. Entries are applied in order; one that cannot hold is an error that names the reason and the
+    entry it conflicts with.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32>          // gelu(x up) down
@@ -69,7 +69,7 @@ def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
     train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
 
-    `par.seeds` records the request and what is split together.
+    `par.seeds` records the request and the dimensions that are split together.
   }];
   let options = [ListOption<"shard", "shard", "std::string", "PATTERN=AXIS@DIM or PATTERN=replicated">];
   let statistics = [Statistic<"split", "split", "parameters split on request">,
@@ -84,8 +84,8 @@ def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::Modul
 
     Applies the sharding annotations of one device configuration of the ONNX file (`train.shardings`). Annotations of parameters are
     binding; that of a result is followed if the rules allow it, and otherwise a remark gives the reason. The configuration must have as
-    many devices as the mesh has ranks, or as one replica has (all axes but dp); device i is rank i of them. Without `configuration` the
-    one that fits is used; `none` ignores all.
+    many devices as the mesh has ranks, or as one replica has (all axes but dp); device i is rank i of them. Without `configuration`,
+    the one that fits is used; `none` ignores all.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32> {train.shardings = [#train.sharding<"pair" by "up_proj", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>]}
@@ -96,7 +96,7 @@ def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::Modul
     ```
   }];
   let options = [Option<"configuration", "configuration", "std::string", "\"\"",
-                        "which of the file's device configurations; none: none">];
+                        "which of the file's device configurations; none: ignore all">];
   let statistics = [Statistic<"followed", "followed", "tensors annotated in the model's file">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
@@ -106,17 +106,18 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
   let description = [{
     Phase: partition.
 
-    Splits a dimension of a parameter, with whatever the rules' letters tie to it, if no op on the way forbids it, a matmul or a
-    lookup table becomes smaller, and the sizes divide. The result is Megatron's layout (Shoeybi et al., arXiv 1909.08053): columns
-    then rows of an MLP, attention by heads, a fused projection within its blocks, embedding and head by the vocabulary.
+    Splits a dimension of a parameter, with all dimensions that the rules' letters tie to it, if no op on the way forbids it, a
+    matmul or a lookup table becomes smaller, and the sizes divide. The result is Megatron's layout (Shoeybi et al., arXiv
+    1909.08053): columns then rows of an MLP, attention by heads, a fused projection within its blocks, embedding and head by the
+    vocabulary.
 
     - Dimensions that are still full are tried once more with norms written out (letters marked `^!`), fewer norms first: needed
       for norms over all queries, where attention would otherwise stay full.
-    - If only a size is in the way, an op takes a form without that size: attention with fewer key heads than ranks repeats them, so
-      that every rank has those of its queries.
-    - If one block of a fused weight is in the way of the others (one key head for all queries), the slices of the matmul's result
-      become matmuls with slices of the weight. The weight stays full; of a block that can be split, each rank takes its shard, by
-      `par.narrow`.
+    - If only a size prevents a split, an op takes a form without that size: attention with fewer key heads
+      than ranks repeats them, so that every rank has those of its queries.
+    - If one block of a fused weight prevents a split of the others (one key head for all queries), the slices
+      of the matmul's result become matmuls with slices of the weight. The weight stays full; each rank takes
+      its shard of a block that can be split, by `par.narrow`.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32>          // gelu(x up + bias) down
@@ -128,7 +129,7 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
 
-    `par.seeds` records what is split together.
+    `par.seeds` records the dimensions that are split together.
   }];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
   let statistics = [Statistic<"families", "families", "families of dimensions that are split">,
@@ -136,7 +137,7 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
 }
 
 def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleOp"> {
-  let summary = "splits what tensor parallelism leaves full along the sequence";
+  let summary = "splits the values that tensor parallelism leaves full, along the sequence";
   let description = [{
     Phase: partition.
 
@@ -173,9 +174,9 @@ def PartitionSeedMovesPass : Pass<"partition-seed-moves", "::mlir::ModuleOp"> {
     Phase: partition.
 
     All tensor-parallel ranks of a pipeline stage have the same activation in full, and would each send it. Instead each sends a shard,
-    along the sequence, and the next stage gathers (Narayanan et al., arXiv 2104.04473, section 4.1). Behind a sum over ranks this
-    costs nothing: the all-reduce becomes a reduce-scatter on one stage and an all-gather on the next. The cotangent goes back in the same way.
-    What sequence parallelism has split already moves as it is, and so does what the ranks do not divide.
+    along the sequence, and the next stage gathers (Narayanan et al., arXiv 2104.04473, section 4.1). After a sum over ranks this costs
+    nothing: the all-reduce becomes a reduce-scatter on one stage and an all-gather on the next. The cotangent goes back in the same way.
+    Values that sequence parallelism has split already move as they are, and so do values that do not divide by the ranks.
 
     ```mlir
     %h = tx.matmul %a, %down                  // partial over tp once placed
@@ -196,13 +197,13 @@ def PartitionSeedMovesPass : Pass<"partition-seed-moves", "::mlir::ModuleOp"> {
 }
 
 def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> {
-  let summary = "replaces ops that cannot be split as they are by their split forms";
+  let summary = "replaces ops that cannot be split as they are with their split forms";
   let description = [{
     Phase: partition.
 
     If the seeds split a letter marked `!` or `^!`, the op is replaced by its split form. Cross-entropy over a split vocabulary becomes
     log-sum-exps per shard, their sum, and each shard's term of the loss; a norm of split rows becomes the sum of their squares, and
-    multiplications with the factor computed from it.
+    multiplications by the factor computed from it.
 
     ```mlir
     %loss, %lse = tx.cross_entropy %logits, %labels ignore -100      // %logits: [8, 16 @tp]
@@ -239,9 +240,9 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
   let description = [{
     Phase: partition.
 
-    An operand without a letter that is split must be replicated: an invariant one gets `f`, that of a parameter at its
-    definition. A partial sum that is used by an op that is not linear in it gets `g`. All types become those of one rank's shards.
-    Every inserted op gets a `#par.cause`: the letter of which op needs it, and the seed that split it.
+    An operand that lacks a split letter must be replicated: an invariant one gets `f`, a parameter at its definition. A partial
+    sum gets `g` if an op uses it that is not linear in it. All types become those of one rank's shards. Every inserted op gets a
+    `#par.cause`: the op and the letter that need it, and the seed that split the letter.
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
@@ -267,7 +268,7 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
 }
 
 def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
-  let summary = "fewer collectives, or cheaper ones, for the same values";
+  let summary = "removes collectives, or makes them cheaper, for the same values";
   let description = [{
     Phase: partition.
 
@@ -291,7 +292,7 @@ def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
 }
 
 def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {
-  let summary = "the contract of the partition phase";
+  let summary = "checks the contract of the partition phase";
   let description = [{
     Phase: partition.
 

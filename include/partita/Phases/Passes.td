@@ -10,7 +10,7 @@ def NotePhasePass : Pass<"note-phase", "::mlir::ModuleOp"> {
   let description = [{
     Phase: import.
 
-    Every other phase ends with it, too, so that `partita compile` goes on with the next one, whoever ran the passes. A module whose
+    Every phase ends with it, so that `partita compile` continues with the next one, whichever tool ran the passes. A module whose
     `train.phase` is not the phase before is refused. One without the attribute, such as a program written by hand that begins at a later
     phase, stays without it, except after `import`.
 

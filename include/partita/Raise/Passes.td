@@ -1,12 +1,12 @@
 //===- Passes.td - phase raise, in running order ----------------------------------------------------===//
 //
 // Exporters write norms, activations, rotary embedding and attention as graphs of small operations, in many spellings. These
-// passes recognize them by what they compute: a candidate is a subgraph with the right inputs, and it is
-// accepted when the interpreter, in double precision and on random inputs, finds it equal to the op that
-// replaces it. Isomorphic candidates (a model's layers) are computed once.
+// passes recognize them by the function that they compute: a candidate is a subgraph with the right inputs, and is accepted
+// if the interpreter, in double precision and on random inputs, finds it equal to the op that replaces it. Isomorphic
+// candidates (a model's layers) are computed once.
 //
-// With `remarks`, each pass reports what it raised, and what it nearly raised and why not, at the location
-// of the ONNX node.
+// With `remarks`, each pass reports the ops that it raised, and those that it nearly raised with the reason why
+// not, at the locations of the ONNX nodes.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -18,17 +18,17 @@ include "mlir/Pass/PassBase.td"
 class Raise_Pass<string flag> : Pass<flag, "::mlir::func::FuncOp"> {
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect", "::mlir::func::FuncDialect"];
   let options = [
-    Option<"remarks", "remarks", "bool", "false", "Report what was raised, and what nearly was and why not.">,
+    Option<"remarks", "remarks", "bool", "false", "reports the ops that were raised, and those that nearly were and why not">,
   ];
   let statistics = [
-    Statistic<"numRaised", "raised", "Composites replaced by one op">,
-    Statistic<"numMissed", "nearly raised", "Composites that look like one but do not compute it">,
-    Statistic<"numChecks", "numeric checks", "Candidates evaluated; isomorphic ones once">,
+    Statistic<"numRaised", "raised", "composites replaced with one op">,
+    Statistic<"numMissed", "nearly raised", "composites that look like an op but do not compute it">,
+    Statistic<"numChecks", "numeric checks", "candidates evaluated; isomorphic ones once">,
   ];
 }
 
 def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
-  let summary = "layer normalization in any spelling becomes tx.layer_norm";
+  let summary = "raises layer normalization in any spelling to tx.layer_norm";
   let description = [{
     Phase: raise.
 
@@ -51,7 +51,7 @@ def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
 }
 
 def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
-  let summary = "root-mean-square normalization in any spelling becomes tx.rms_norm";
+  let summary = "raises root-mean-square normalization in any spelling to tx.rms_norm";
   let description = [{
     Phase: raise.
 
@@ -72,13 +72,13 @@ def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
 }
 
 def RaiseActivation : Raise_Pass<"raise-activation"> {
-  let summary = "GELU and SiLU in any spelling become tx.gelu, tx.gelu_tanh, tx.quick_gelu or tx.silu";
+  let summary = "raises GELU and SiLU in any spelling to tx.gelu, tx.gelu_tanh, tx.quick_gelu or tx.silu";
   let description = [{
     Phase: raise.
 
     Starts at a `tx.erf`, `tx.tanh`, `tx.sigmoid` or `tx.exp` and finds the elementwise subgraphs around it that are
-    functions of one tensor. Where such a function equals x Phi(x), its tanh approximation, x sigmoid(1.702 x)
-    or x sigmoid(x) it is replaced, however it is associated. A constant that stands in the way is named.
+    functions of one tensor. If such a function equals x Phi(x), its tanh approximation, x sigmoid(1.702 x) or x
+    sigmoid(x), it is replaced, however it is associated. If one constant prevents that, the remark names it.
 
     ```mlir
     %hx = tx.mul %x, %half
@@ -96,12 +96,12 @@ def RaiseActivation : Raise_Pass<"raise-activation"> {
 }
 
 def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
-  let summary = "the quarter turn of rotary position embedding becomes tx.rotate_half";
+  let summary = "raises the quarter turn of rotary position embedding to tx.rotate_half";
   let description = [{
     Phase: raise.
 
-    It is written in two ways: the halves of a row are swapped and the second one negated, or neighbouring
-    elements are swapped and the odd ones negated.
+    There are two spellings: the halves of a row are swapped and the second one negated, or neighboring elements
+    are swapped and the odd ones negated.
 
     ```mlir
     %a = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<2x3x8xf32> -> tensor<2x3x4xf32>
@@ -115,18 +115,17 @@ def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
 }
 
 def RaiseAttention : Raise_Pass<"raise-attention"> {
-  let summary = "softmax(scale q k^T + mask) v becomes tx.attention";
+  let summary = "raises softmax(scale q k^T + mask) v to tx.attention";
   let description = [{
     Phase: raise.
 
     Starts at a `tx.softmax` between two `tx.batch_matmul`. The ops between the scores and the softmax are
-    evaluated at every (query, key): if the result is scale * score, the key is visible; if it is below
-    -9000, it is hidden. If all keys are visible, the op is attention; if exactly the keys up to the query
-    are, or the last few of these, it is causal attention, without or with a window. A term that depends on
-    an input, or is not a mask, becomes a bias if it is added to the scores, or hides them with a number
-    below -1e30, to which a score adds nothing. Scales on q and k are collected, transposes and reshapes
-    around q, k, v and the result are absorbed into the layout [b, s, h, d], and repeated heads of k and v
-    are read where they are.
+    evaluated at every (query, key): if the result is scale * score, the key is visible; if it is below -9000,
+    it is hidden. If all keys are visible, the op is attention; if exactly the keys up to the query are, or the
+    last few of these, it is causal attention, without or with a window. A term that depends on an input, or is
+    not a mask, becomes a bias if it is added to the scores, or if it hides them with a number below -1e30, to
+    which a score adds nothing. Scales on q and k are collected, transposes and reshapes around q, k, v and the
+    result are absorbed into the layout [b, s, h, d], and repeated heads of k and v are read where they are.
 
     ```mlir
     %s = tx.batch_matmul %qt, %kt

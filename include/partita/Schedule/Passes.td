@@ -6,14 +6,14 @@
 include "mlir/Pass/PassBase.td"
 
 def ScheduleBackwardPass : Pass<"schedule-backward", "::mlir::ModuleOp"> {
-  let summary = "runs each micro-batch's backward pass right behind its forward pass";
+  let summary = "runs each micro-batch's backward pass right after its forward pass";
   let description = [{
     Phase: schedule.
 
     The two regions of `train.accumulate` become one: the saved values are the forward pass's own, the backward ops are marked
-    `train.backward`, and the region yields what both did. One micro-batch's saved values are in memory at a time.
+    `train.backward`, and the region yields the values of both. The saved values of one micro-batch at a time are in memory.
 
-    The same happens in a pipeline stage whose order runs each micro-batch's backward pass right behind its forward pass, if the loop has
+    The same happens in a pipeline stage whose order runs each micro-batch's backward pass right after its forward pass, if the loop has
     `pipe.may_join` and its backward pass receives nothing: the last stage of 1F1B. Kernels that span both (`fuse-classifier`) are then the
     same as without stages. The order has one slot for each pair.
 
@@ -42,8 +42,8 @@ def PeelLastMicroBatchPass : Pass<"peel-last-micro-batch", "::mlir::ModuleOp"> {
   let description = [{
     Phase: schedule.
 
-    A gradient is complete during the last backward pass, not before: out of the loop, that pass can
-    overlap with the reductions. A single micro-batch leaves no loop at all.
+    Gradients become complete only during the last backward pass. Outside the loop, that pass can overlap with
+    the reductions. A single micro-batch leaves no loop at all.
 
     ```mlir
     %sum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> tensor<8xf32> {

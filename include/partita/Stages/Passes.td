@@ -6,19 +6,19 @@
 include "mlir/Pass/PassBase.td"
 
 def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
-  let summary = "assigns layers to pipeline stages, and moves what a later stage needs";
+  let summary = "assigns layers to pipeline stages, and moves the values that later stages need";
   let description = [{
     Phase: stages.
 
-    The program stays one program of all stages, so that what follows sees all of it; `pipe-cut` takes it apart. The first stage
-    also computes what precedes the first layer, the last one what follows the last layer. An activation moves from stage to
-    stage as far as it is needed, once. What depends on parameters alone is computed on each stage that needs it: the
-    parameter is then shared, and its gradient is a sum over its stages. What depends on neither (masks, tables of angles) is
-    computed wherever it is needed.
+    The program stays one program of all stages until `pipe-cut`, so that the passes before it see all of it. The first stage
+    also computes the ops before the first layer, the last one those after the last layer. An activation moves from stage to
+    stage once, as far as it is needed. Values that depend on parameters alone are computed on each stage that needs them: the
+    parameter is then shared, and its gradient is a sum over its stages. Values that depend on neither (masks, tables of angles)
+    are computed wherever they are needed.
 
-    `assign` says how: `uniform` gives each stage the same number of layers, or one more where they do not divide;
-    `parameters` and `auto` make the largest stage as small as it can be, in elements of parameters and in FLOPs;
-    `cuts:4,8` names the first layer of each stage but the first.
+    `assign` is the policy: `uniform` gives each stage the same number of layers, or one more where they do not
+    divide; `parameters` and `auto` make the largest stage as small as possible, in elements of parameters and in
+    FLOPs; `cuts:4,8` names the first layer of each stage but the first.
 
     A stage has one or several `chunks` of layers, and all of this applies to chunks: each has a position in the model, and the layout
     that `schedule` needs maps positions to stages (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has is
@@ -35,7 +35,7 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "1", "number of stages; 1: the program stays as it is">,
-    Option<"axis", "axis", "int64_t", "0", "number of mesh axes in front of that of the stages">,
+    Option<"axis", "axis", "int64_t", "0", "number of mesh axes before that of the stages">,
     Option<"assign", "assign", "std::string", "\"auto\"", "auto, uniform, parameters, or cuts:LAYER,...">,
     Option<"chunks", "chunks", "int64_t", "0", "chunks per stage; 0: the schedule's default">,
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages, which determines the layout of chunks">,
@@ -46,12 +46,12 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
 }
 
 def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
-  let summary = "gives every stage what a step reports";
+  let summary = "gives every stage the values that a step reports";
   let description = [{
     Phase: cut.
 
     The last stage has the loss, and each rank reports it. A result of @train_step or @eval_step that not all stages have is
-    summed over them: one has the value, the others zero. What @forward returns stays where it is.
+    summed over them: one has the value, the others zero. The results of @forward stay where they are.
 
     ```mlir
     return %loss, %count
@@ -65,13 +65,13 @@ def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
 }
 
 def PipeAgreePass : Pass<"pipe-agree", "::mlir::ModuleOp"> {
-  let summary = "records what must be the same in the tables of all stages";
+  let summary = "records the entries that must be the same in the tables of all stages";
   let description = [{
     Phase: cut.
 
-    Stages are compiled side by side, and the program has one table of parameters. The number of each parameter and state in it,
-    the hyperparameters that a run may change, and where in memory several stages hold the same parameter or state are decided
-    here. `plan-memory` puts what only one stage has behind them.
+    Stages are compiled side by side, and the program has one table of parameters. This pass decides the number of each
+    parameter and state in it, the hyperparameters that a run may change, and the place in memory of a parameter or state that
+    several stages hold. `plan-memory` puts those of a single stage after them.
 
     ```mlir
     module attributes {pipe.stages = 2} {
@@ -93,12 +93,12 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
     Phase: cut.
 
     Each stage becomes a module within the module, with its part of every function, its parameters and their states; `pipe.move`
-    becomes a send and a receive. Where an op stands follows from its operands: a parameter is where `pipe.on` says, a moved
-    value where it was moved to, and what depends on neither is everywhere. A value that is needed where it is not, and a sum
-    over stages that nothing completes, are errors.
+    becomes a send and a receive. An op's stage follows from its operands: a parameter is on the stages of `pipe.on`, a moved
+    value where it was moved to, and a value that depends on neither is everywhere. It is an error if a stage needs a value that
+    it does not have, or if nothing completes a sum over stages.
 
-    A loop with a backward pass has a forward and a backward region for each chunk of a stage; what goes from one chunk to another of the
-    same stage is a saved value of the pass that makes it. All else of a stage is one sequence, whatever its chunks.
+    A loop with a backward pass has a forward and a backward region for each chunk of a stage; a value that goes from one chunk to
+    another of the same stage is saved by the pass that computes it. The rest of a stage is one sequence, whatever its chunks.
 
     ```mlir
     module attributes {pipe.stages = 2} {
@@ -133,17 +133,17 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
 }
 
 def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
-  let summary = "takes out of each backward pass what no other stage waits for, where the schedule has slots for it";
+  let summary = "moves the ops that no other stage waits for out of each backward pass, if the schedule has slots for them";
   let description = [{
     Phase: cut.
 
-    Zero-bubble schedules compute the gradients of weights when a stage would wait. Ops move to a `weights` region, with their
-    sums, unless a cotangent that the backward region sends, or a value that it saves for an earlier chunk, needs them. The
-    backward region saves what the weights need of it; views, constants and what is the same for all micro-batches (gathered
-    parameters) are recomputed. A stage that sends no cotangent, the first one, has only weights: its backward region only
-    receives.
+    Zero-bubble schedules compute the gradients of weights when a stage would otherwise wait. Ops move to a `weights` region,
+    with their sums, unless a cotangent that the backward region sends, or a value that it saves for an earlier chunk, needs
+    them. The backward region saves the values that the `weights` region needs; views, constants and values that are the same
+    for all micro-batches (gathered parameters) are recomputed. A backward region that sends no cotangent, that of the
+    model's first layers, gives up all its ops and only receives.
 
-    `schedule` is that of `schedule-stages`, which reports what is wrong with it. A schedule without slots for weights leaves the loops alone.
+    `schedule` is that of `schedule-stages`, which reports its errors. A schedule without slots for weights leaves the loops alone.
 
     ```mlir
     module {
@@ -177,26 +177,26 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
           }
     ```
   }];
-  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "as that of schedule-stages">];
+  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages">];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"split", "split", "loops whose backward passes were split">,
                     Statistic<"moved", "moved", "ops that no other stage waits for">];
 }
 
 def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
-  let summary = "decides in which order each stage runs its micro-batches' passes";
+  let summary = "decides the order in which each stage runs the passes of its micro-batches";
   let description = [{
     Phase: cut.
 
-    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and is checked before use:
-    it must finish even if a send completes only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table, so
-    the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits the sends of a pass before it runs
-    that pass again. The last stage's loop gets `pipe.may_join` if its two passes may become one, which awaits the sends of both.
+    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and is checked before use: it must
+    finish even if a send completes only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table. So
+    the regions of both passes stay apart, and from here on stages need not know each other. A stage awaits the sends of a pass before it
+    runs that pass again. The last stage's loop gets `pipe.may_join` if its two passes may become one, which awaits the sends of both.
 
     `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file; chunks must be those of `pipe-place`, and messages
-    of a file's schedule must arrive in the order in which they are sent. A loop without a backward pass (inference) and a
-    program of one stage are left alone. If a schedule leaves no bubble only when each stage starts its next step at once, a
-    warning names the sums (`pipe.sum`) for which stages wait for each other in between.
+    of a file's schedule must arrive in the order in which they are sent. A loop without a backward pass (inference) and a program
+    of one stage are left alone. If a schedule leaves no bubble only when each stage starts its next step at once, a warning names
+    the sums (`pipe.sum`) that make stages wait for each other in between.
 
     ```mlir
     module {
@@ -232,14 +232,14 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
 }
 
 def NoteSchedulePass : Pass<"note-schedule", "::mlir::ModuleOp"> {
-  let summary = "records the order of a stage's passes, and what each costs";
+  let summary = "records the order of a stage's passes, and the cost of each";
   let description = [{
     Phase: overlap.
 
     `partita explain` draws the schedule from this record: a lowered stage has neither the loop nor the ops whose costs add up to that of a
     pass. A cost is the ops' `analysis::workOf`: their FLOPs, or as many as fit into the time that memory takes; collectives and messages
-    cost nothing. For the reductions that a pass starts in its last slot (`train.last`), their bytes are recorded, and the pass's work after
-    their start. A program without stages is left alone.
+    cost nothing. The record also has the bytes of the reductions that a pass starts in its last slot (`train.last`), and the pass's work
+    after their start. A program without stages is left alone.
 
     ```mlir
     module {

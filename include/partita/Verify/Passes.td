@@ -10,12 +10,12 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
   let description = [{
     Phase: import.
 
-    Every other phase ends with it, too. A phase may rely on the contracts of the phases before it: which ops there are and which are
-    gone, and that no fact is lost by which passes decide: ops built from a layer's ops have a layer (`train.layer`), ops of the backward
-    pass its mark (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp;
-    that shards are those of the mesh, and that pipeline stages receive what others send, is checked beside it. partition-verify,
-    offload-verify, check-streams and check-memory check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the
-    phase in `train.phase`, since somebody may have changed the module.
+    Every phase ends with it. A phase may rely on the contracts of the phases before it: which ops may be present, which are gone, and that
+    the facts by which passes decide are kept. Ops built from a layer's ops have a layer (`train.layer`), ops of the backward pass its mark
+    (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp. The pass also checks
+    that shards are those of the mesh, and that pipeline stages receive what others send. partition-verify, offload-verify, check-streams
+    and check-memory check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the phase in
+    `train.phase`, because the module may have been edited since.
 
     ```mlir
     %f = par.f %w over "tp" : tensor<4x4xf32> -> tensor<4x4xf32, #par.place<[4, 4], replicated [tp]>>

@@ -1,8 +1,9 @@
 //===- Passes.td - which rank keeps which state ----------------------------------------------------------===//
 //
 // ZeRO (Rajbhandari et al., arXiv 1910.02054) as algebra on the data-parallel program: every rank of dp has the same
-// states and makes the same update, so each can keep and update one shard of the states. If the mesh has an axis fsdp,
-// the state is sharded over fsdp and replicated over dp (hybrid sharding, arXiv 2304.11277): read fsdp for dp below.
+// states and makes the same update, so each rank can keep and update one shard of the states. If the mesh has an axis
+// fsdp, the state is sharded over fsdp and replicated over dp (hybrid sharding, arXiv 2304.11277): read fsdp for dp
+// below.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -16,11 +17,11 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
   let description = [{
     Phase: parameters.
 
-    A parameter that all ranks of dp have is read as its flat shard and gathered right before its first use, in each block that
-    uses it: in a loop over micro-batches, once per micro-batch. The gather replaces the `f` over dp, so differentiation makes its
-    gradient a reduce-scatter, to exactly the shard that the rank updates. With `sync-each=step` the gather stands in front of the loop: the
-    parameter stays gathered for all micro-batches, and its gradient is reduced once, behind the loop. Parameters of at most `keep` elements per rank stay full
-    (`zero-shard-states` then shards their update). Below stage 3 the pass does nothing.
+    A parameter that all ranks of dp have is read as its flat shard and gathered right before its first use, in each block that uses it: in
+    a loop over micro-batches, once per micro-batch. The gather replaces the `f` over dp, so differentiation makes its gradient a
+    reduce-scatter, to exactly the shard that the rank updates. With `sync-each=step` the gather precedes the loop: the parameter stays
+    gathered for all micro-batches, and its gradient is reduced once, after the loop. Parameters of at most `keep` elements per rank stay
+    full (`zero-shard-states` then shards their update). Below stage 3 the pass does nothing.
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
@@ -35,7 +36,7 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
   let options = [Option<"stage", "stage", "int64_t", "3", "below 3: nothing">,
                  Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must agree with it">,
                  Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay full">,
-                 Option<"syncEach", "sync-each", "std::string", "\"micro-batch\"", "step: gathers in front of loops">];
+                 Option<"syncEach", "sync-each", "std::string", "\"micro-batch\"", "step: gathers before loops">];
   let statistics = [Statistic<"gathers", "gathers", "gathers inserted">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
@@ -46,8 +47,8 @@ def ZeroShardStatesPass : Pass<"zero-shard-states", "::mlir::ModuleOp"> {
     Phase: states.
 
     If all ranks of dp make the same update of a parameter, each updates only a flat shard: value and gradient are sharded, the states
-    are stored as shards, and the new value is gathered. The shard of a reduced gradient is a reduce-scatter by `zero`'s
-    canonicalization, so the communication volume stays the same: an all-reduce becomes a reduce-scatter and a gather. At stage 0 the
+    are stored as shards, and the new value is gathered. `zero`'s canonicalization makes the shard of a reduced gradient a
+    reduce-scatter, so the communication volume stays the same: an all-reduce becomes a reduce-scatter and a gather. At stage 0 the
     pass does nothing.
 
     ```mlir
@@ -75,9 +76,9 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
   let description = [{
     Phase: states.
 
-    Moves the reduce-scatter of a gradient from behind the loop over micro-batches into it. A rank then never stores more than its
-    shard of the sum, but every micro-batch communicates what the step communicated once. Below stage 2, and with `sync-each=step`, the
-    pass does nothing.
+    Moves the reduce-scatter of a gradient from after the loop over micro-batches into it. A rank then never stores more than its shard
+    of the sum, but every micro-batch communicates as much as the step did before. Below stage 2, and with `sync-each=step`, the pass
+    does nothing.
 
     ```mlir
     %sum = train.accumulate (%x = %batches) : ... -> tensor<2x3xf32, #par.place<[2, 3], partial [dp]>> {
@@ -105,10 +106,10 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     Phase: overlap.
 
     Gathers of parameters whose first uses are in one layer and one direction join into buckets of at most `bucket-bytes`. A bucket is
-    gathered before the first use of the previous bucket, so that it overlaps with that one's work; and earlier, as long as all
-    buckets that wait for their first use have at most `ahead-bytes`. The gather starts at its position in the program, and its buffer
-    is free after its last use. If the backward pass needs a parameter that is still gathered for the forward pass, it uses that
-    one (unless `always`).
+    gathered before the first use of the previous bucket, so that it overlaps with the work on that one. It is gathered even earlier
+    as long as all buckets that wait for their first use have at most `ahead-bytes`. The gather starts at its position in the program,
+    and its buffer is free after its last use. If the backward pass needs a parameter that is still gathered for the forward pass, it
+    uses that value (unless `always`).
 
     ```mlir
     %1 = zero.gather %a over "dp" because "parameter"
@@ -129,9 +130,9 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     Option<"bucketBytes", "bucket-bytes", "int64_t", "25000000", "bytes of a bucket, at most; a larger parameter has its own">,
     Option<"aheadBytes", "ahead-bytes", "int64_t", "0",
            "bytes gathered and not yet used, at most; 0: one bucket while the previous one is used">,
-    Option<"always", "always", "bool", "false", "gather again even if the parameter is still there">];
+    Option<"always", "always", "bool", "false", "gather again even if the parameter is still gathered">];
   let statistics = [Statistic<"ahead", "ahead", "buckets gathered before the use of the previous bucket">,
-                    Statistic<"elided", "elided", "gathers of parameters that were still there">];
+                    Statistic<"elided", "elided", "gathers of parameters that were still gathered">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
