@@ -1,8 +1,8 @@
 //===- Stages.cpp - what pipeline stages must agree on ----------------------------------------===//
 //
-// Passes and people change stages one by one. What another stage relies on is compared here: the ranks
-// of a stage, which stages there are, and the messages of each channel. Sums are compared whenever the
-// program is verified (dialects/Pipe/Sums.h).
+// Passes and people change stages one by one. This file compares the facts that other stages rely
+// on: the ranks of a stage, the number of stages, and the messages of each channel. Sums are
+// compared whenever the program is verified (dialects/Pipe/Sums.h).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ using namespace partita;
 
 namespace {
 
-/// A channel's ops of one function: those that send, in the stage where it begins, and those that receive.
+/// The ops of one function that use a channel: those that send, in the stage where it begins, and
+/// those that receive.
 struct Messages {
   SmallVector<Operation *> sent, received;
 };
@@ -43,7 +44,7 @@ static Type typeOf(Operation *op) {
   return isa<pipe::SendOp>(op) ? op->getOperand(0).getType() : op->getResult(0).getType();
 }
 
-/// How many values of each type in one call of the function.
+/// Returns the number of values of each type in one call of the function.
 static llvm::MapVector<Type, int64_t> count(ArrayRef<Operation *> ops) {
   llvm::MapVector<Type, int64_t> counts;
   for (Operation *op : ops)
@@ -60,8 +61,9 @@ static std::string text(const llvm::MapVector<Type, int64_t> &counts) {
   return result.empty() ? "nothing" : result;
 }
 
-/// Values arrive in the order in which they were sent. A stage may have taken its last micro-batch out of
-/// the loop, and another not: then only the number of each type is known without running them.
+/// Returns whether the stages agree: values arrive in the order in which they were sent. One stage
+/// may have taken its last micro-batch out of the loop and the other not: then only the number of
+/// values of each type is known without running them.
 static bool areReceived(const Messages &messages) {
   llvm::MapVector<Type, int64_t> sent = count(messages.sent), received = count(messages.received);
   if (sent.size() != received.size() ||
@@ -98,7 +100,8 @@ static LogicalResult checkMessages(ArrayRef<ModuleOp> stages, StringRef after) {
   return success();
 }
 
-/// What says which ranks there are and which layers each has is the program's, and repeated on each stage.
+/// The program's mesh and cuts, which say what ranks there are and which layers each has, are
+/// repeated on each stage.
 static LogicalResult checkLayout(ModuleOp program, ArrayRef<ModuleOp> stages, StringRef after) {
   for (auto [number, each] : llvm::enumerate(stages)) {
     ModuleOp stage = each;

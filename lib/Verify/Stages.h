@@ -7,8 +7,9 @@
 
 namespace partita {
 
-/// For a program of pipeline stages, each a module: do they have the program's mesh, and does every stage
-/// receive what another one sends to it? `after` is the phase that has just ended, for messages.
+/// Checks the stages of a pipeline, each a module: they have the program's mesh and cuts, and every
+/// stage receives the values that others send to it. `after` is the phase that has just ended, for
+/// messages.
 mlir::LogicalResult checkStagesAgree(mlir::ModuleOp program, llvm::StringRef after);
 
 } // namespace partita

@@ -1,9 +1,10 @@
 //===- VerifyPhase.cpp - verify-phase -----------------------------------------------------------===//
 //
-// What holds after a phase, a row each: which ops are new there, which are gone, what no op may be. A
-// row adds to those above it: a dialect stays, what is gone stays away, and what is wrong stays wrong.
+// A table has a row for each phase, which says what holds after it: the dialects that are new, the
+// ops that are gone, the faults that no op may have. A row adds to those above it: dialects stay,
+// removed ops stay away, and faults stay faults.
 //
-// Of a program of pipeline stages, each a module, this holds for every stage.
+// In a program of pipeline stages, each a module, a row holds for every stage.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ namespace {
 
 using Predicate = bool (*)(Operation *);
 
-/// What no op may be after a phase, and how the message goes on after the op's name.
+/// A fault that no op may have after a phase, and the message that follows the op's name.
 struct Fault {
   Predicate isIn = nullptr;
   StringLiteral says = "";
@@ -44,11 +45,11 @@ struct Fault {
 
 struct Contract {
   StringLiteral phase;
-  Predicate isKnown; ///< of a dialect that may be there from now on
-  Predicate isGone;  ///< may not be there from now on
+  Predicate isKnown; ///< its dialect may be present from now on
+  Predicate isGone;  ///< must not be present from now on
   Fault faults[2] = {};
-  Predicate isNew = nullptr; ///< of a known dialect, but made by this phase and none before
-  bool placesShards = false; ///< from now on, ranks' shards are what the mesh makes of placements
+  Predicate isNew = nullptr; ///< of a known dialect, but created by this phase and none before
+  bool placesShards = false; ///< from now on, shards are those of placements on the mesh
 };
 
 template <typename... Dialects> bool isOf(Operation *op) {
@@ -56,17 +57,17 @@ template <typename... Dialects> bool isOf(Operation *op) {
 }
 template <typename... Ops> bool isOneOf(Operation *op) { return isa<Ops...>(op); }
 
-/// Does it compute values that live in memory? What is inside a kernel lives in registers.
+/// Does it compute values that live in memory? Values inside a kernel live in registers.
 bool isStep(Operation *op) {
   return op->getNumResults() > 0 &&
          isa_and_nonnull<func::FuncOp, train::AccumulateOp>(op->getParentOp());
 }
 
-/// Part of the model's computation, or communication for it. A constant that several ops share has no
-/// location, and so no provenance, by upstream's folders.
+/// Is it part of the model's computation, or communication for it? A constant that several ops
+/// share has no provenance, because upstream's folders drop its location.
 bool hasProvenance(Operation *op) { return isStep(op) && !op->hasTrait<OpTrait::ConstantLike>(); }
 
-/// What is made from ops of layers is of one as well.
+/// An op that is built from ops of layers belongs to a layer, too.
 bool lacksLayer(Operation *op) {
   return hasProvenance(op) && !train::LayerAttr::of(op) &&
          llvm::any_of(op->getOperands(), [](Value operand) {
@@ -75,7 +76,7 @@ bool lacksLayer(Operation *op) {
          });
 }
 
-/// `note-flops` has recorded what layers do, by their marks, of which none is left.
+/// `note-flops` has recorded the work of marked layers, but no mark is left.
 bool lostLayers(Operation *op) {
   auto function = dyn_cast<func::FuncOp>(op);
   Operation *program = function;
@@ -97,8 +98,8 @@ bool lacksAxis(Operation *op) {
          !op->hasAttr(pipe::PipeDialect::kAxis);
 }
 
-/// Ops that amplify errors or add up many numbers have results in 32 bits. Their gradients have the
-/// types of what they are gradients of.
+/// Ops that amplify errors or add up many numbers have results in 32 bits. Gradients have the types
+/// of the values that they belong to.
 bool roundsTooEarly(Operation *op) {
   auto precision = dyn_cast<PrecisionInterface>(op);
   return precision && precision.getPrecision() >= Precision::High && isStep(op) &&
@@ -110,11 +111,11 @@ bool roundsTooEarly(Operation *op) {
 
 bool isAnnotated(Operation *op) { return op->hasAttr(train::TrainDialect::kShardings); }
 
-/// A norm's terms are summed wherever something is split, whatever split it: no letter of a rule is
-/// the cause. They alone are float64.
+/// A norm's terms are summed over every axis that splits something, so no letter of a rule is the
+/// cause. They alone are float64.
 bool isOfNorm(Operation *op) { return getElementTypeOrSelf(op->getOperand(0).getType()).isF64(); }
 
-/// What partitioning inserts, and whatever is derived from it, says what made it necessary.
+/// Every op that partitioning inserts, and every op derived from one, names its causes.
 bool lacksCauses(Operation *op) {
   return isa<CollectiveInterface, par::ReshardInterface, par::FOp, par::GOp, par::MaxOp>(op) &&
          par::causesOf(op).empty() && !isOfNorm(op);
@@ -135,8 +136,8 @@ bool isOfBackwardRegion(Operation *op) {
              train::PassKind::Forward;
 }
 
-/// What computes a value, of which an update may take a shard, within a loop if one adds it up or hands
-/// it out. Null if it comes from outside.
+/// Returns the op that computes a value, or the value that this is a shard of; within a loop, if
+/// one adds it up or hands it out. Null if it comes from outside.
 Operation *sourceOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto shard = dyn_cast_or_null<zero::ShardOp>(op))
@@ -148,9 +149,9 @@ Operation *sourceOf(Value value) {
   return op;
 }
 
-/// Differentiation marks all ops of the backward regions. Behind them, and when they are joined with
-/// forward regions, what computes with a value of the backward pass still belongs to it: updates do not,
-/// and have ops of other dialects.
+/// Differentiation marks all ops of the backward regions. After these regions, and once they are
+/// joined with forward regions, ops that compute with values of the backward pass still belong to
+/// it. Updates do not; their ops are of other dialects.
 bool lacksDirection(Operation *op) {
   if (!hasProvenance(op) || computesGradients(op))
     return false;
@@ -194,22 +195,26 @@ bool reducesApart(Operation *op) {
 bool lacksMemory(Operation *op) { return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers); }
 
 const Contract kContracts[] = {
-    // par: a module written by hand may place collectives itself
+    // par, because a module written by hand may place collectives itself
     {"import",
      isOf<BuiltinDialect, func::FuncDialect, train::TrainDialect, tx::TxDialect, par::ParDialect>,
      nullptr},
-    // A spelling that no pattern knows stays, and a file may have the composites itself.
+    // Nothing to check: a spelling that no pattern knows stays, and a file may have the composites
+    // itself.
     {"raise", nullptr, nullptr},
     {"objective",
      nullptr,
      nullptr,
      {{lacksLayer, "has no train.layer"},
-      {lostLayers, "has no op with train.layer, and train.work says what the layers do"}}},
-    {"precision", nullptr, nullptr, {{roundsTooEarly, "rounds to 16 bits what stays in 32"}}},
+      {lostLayers, "has no op with train.layer, although train.work records the work of layers"}}},
+    {"precision",
+     nullptr,
+     nullptr,
+     {{roundsTooEarly, "rounds a result to 16 bits that stays in 32"}}},
     {"stages",
      isOf<pipe::PipeDialect>,
      nullptr,
-     {{lacksAxis, "is of pipeline stages and has no pipe.axis"}}},
+     {{lacksAxis, "is of pipeline stages but has no pipe.axis"}}},
     {"partition",
      nullptr,
      nullptr,
@@ -248,11 +253,11 @@ const Contract kContracts[] = {
      {},
      isOneOf<AsyncStartInterface, AsyncWaitInterface, par::PollOp>},
     {"memory", nullptr, nullptr, {{lacksMemory, "has no memory (rt.buffers)"}}},
-    // check-streams changes nothing: all that holds afterwards is what it has checked.
+    // check-streams changes nothing, and has checked all that holds afterwards.
     {"sync", nullptr, nullptr},
 };
 
-/// Of the last phase: emitc, and the declarations of what the program keeps in memory.
+/// May it be left after the last phase? EmitC may, and the declarations of parameters and states.
 bool isEmitted(Operation *op) {
   return isOf<BuiltinDialect, emitc::EmitCDialect>(op) ||
          isOneOf<train::ParameterOp, train::StateOp>(op);
@@ -262,7 +267,7 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
   using VerifyPhasePassBase::VerifyPhasePassBase;
 
   void runOnOperation() override {
-    markAllAnalysesPreserved(); // nor are ops verified again
+    markAllAnalysesPreserved(); // so that ops are not verified again
     const Contract *last = llvm::find_if(
         kContracts, [&](const Contract &contract) { return contract.phase == after.getValue(); });
     if (last == std::end(kContracts) && after != "lower") {
@@ -289,7 +294,7 @@ private:
     return checkEntryPoints(module);
   }
 
-  /// A run calls one function for each.
+  /// A run calls one function for each entry point.
   static LogicalResult checkEntryPoints(ModuleOp module) {
     llvm::SmallDenseMap<train::EntryPoint, Operation *> found;
     for (Operation &op : *module.getBody()) {
@@ -299,16 +304,17 @@ private:
         continue;
       auto [first, isNew] = found.try_emplace(*entry, &op);
       if (!isNew) {
-        InFlightDiagnostic error =
-            op.emitError() << "is '" << train::nameOf(*entry) << "' of the program, as "
-                           << "@" << SymbolTable::getSymbolName(first->second).getValue() << " is";
-        return error.attachNote(first->second->getLoc()) << "that one is here", error;
+        InFlightDiagnostic error = op.emitError()
+                                   << "is entry point '" << train::nameOf(*entry)
+                                   << "' of the program, but so is @"
+                                   << SymbolTable::getSymbolName(first->second).getValue();
+        return error.attachNote(first->second->getLoc()) << "the other one is here", error;
       }
     }
     return success();
   }
 
-  /// Is every rank's shard what the mesh makes of the value's placement?
+  /// Is every rank's shard that of the value's placement on the mesh?
   LogicalResult checkShards(Operation *op) {
     SmallVector<Type> types(op->getResultTypes());
     for (Region &region : op->getRegions())
@@ -336,8 +342,8 @@ private:
       return op->emitOpError() << "is of a dialect that phase '" << after << "' does not know";
     for (const Contract &later : ArrayRef(kContracts).drop_front(contracts.size()))
       if (later.isNew && later.isNew(op))
-        return op->emitOpError() << "is there after phase '" << after << "', but phase '"
-                                 << later.phase << "' makes it";
+        return op->emitOpError() << "is present after phase '" << after << "', but phase '"
+                                 << later.phase << "' creates it";
     for (const Contract &contract : contracts)
       for (const Fault &fault : contract.faults)
         if (fault.isIn && fault.isIn(op))
@@ -349,10 +355,10 @@ private:
     return isEmitted(op) ? success() : op->emitOpError() << "is left after phase 'lower'";
   }
 
-  ArrayRef<Contract> contracts; ///< up to the phase's; none after the last
+  ArrayRef<Contract> contracts; ///< up to that of the phase; none after the last phase
   bool placesShards = false;    ///< from partition on
-  par::MeshAttr mesh;           ///< of the module that is being looked at
-  llvm::DenseSet<Type> fitting; ///< types of tensors that it has
+  par::MeshAttr mesh;           ///< of the current module
+  llvm::DenseSet<Type> fitting; ///< tensor types that fit it
 };
 
 } // namespace

@@ -13,7 +13,7 @@ module attributes {train.work = [#train.work<place = 0, products = 8.0, elementw
     %0 = tx.constant dense<1.0> : tensor<4xf32> : tensor<4xf32>
     return %0 : tensor<4xf32>
   }
-  // expected-error@+1 {{'func.func' op has no op with train.layer, and train.work says what the layers do after phase 'schedule'}}
+  // expected-error@+1 {{'func.func' op has no op with train.layer, although train.work records the work of layers after phase 'schedule'}}
   func.func @lost(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
@@ -23,7 +23,7 @@ module attributes {train.work = [#train.work<place = 0, products = 8.0, elementw
 // -----
 
 // stages
-// expected-error@+1 {{'builtin.module' op is of pipeline stages and has no pipe.axis after phase 'schedule'}}
+// expected-error@+1 {{'builtin.module' op is of pipeline stages but has no pipe.axis after phase 'schedule'}}
 module attributes {pipe.stages = 2} {
 }
 
@@ -31,7 +31,7 @@ module attributes {pipe.stages = 2} {
 
 // precision
 func.func @rounds(%x: tensor<4xbf16>) -> tensor<4xbf16> {
-  // expected-error@+1 {{'tx.exp' op rounds to 16 bits what stays in 32 after phase 'schedule'}}
+  // expected-error@+1 {{'tx.exp' op rounds a result to 16 bits that stays in 32 after phase 'schedule'}}
   %0 = tx.exp %x : (tensor<4xbf16>) -> tensor<4xbf16>
   return %0 : tensor<4xbf16>
 }
@@ -144,7 +144,7 @@ func.func @gradient(%p: tensor<4xf32>, %xs: tensor<2x4xf32>, %rate: tensor<f32>)
 
 // fuse
 func.func @kernel(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<8x6xf32> {
-  // expected-error@+1 {{'tx.matmul_bias' op is there after phase 'schedule', but phase 'fuse' makes it}}
+  // expected-error@+1 {{'tx.matmul_bias' op is present after phase 'schedule', but phase 'fuse' creates it}}
   %0 = tx.matmul_bias %x, %w plus %b : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
   return %0 : tensor<8x6xf32>
 }
@@ -154,7 +154,7 @@ func.func @kernel(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -
 // overlap
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @poll() {
-    // expected-error@+1 {{'par.poll' op is there after phase 'schedule', but phase 'overlap' makes it}}
+    // expected-error@+1 {{'par.poll' op is present after phase 'schedule', but phase 'overlap' creates it}}
     par.poll over "dp" bytes 16
     return
   }
@@ -164,7 +164,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
 // optimize's ops before it
 // RUN: not partita-opt %s --split-input-file --verify-phase=after=partition 2>&1 | FileCheck %s --check-prefix=EARLY
-// EARLY: error: 'train.sgd' op is there after phase 'partition', but phase 'optimize' makes it
+// EARLY: error: 'train.sgd' op is present after phase 'partition', but phase 'optimize' creates it
 
 // Dimensions of size one lie between no elements.
 // RUN: not partita-opt %s --split-input-file --verify-phase=after=fuse 2>&1 | FileCheck %s --check-prefix=FUSE

@@ -1,9 +1,9 @@
 // RUN: partita-opt %s --verify-phase=after=import --verify-diagnostics --split-input-file
 
 // A run calls one function for each entry point, and one without the attribute counts by its name.
-// expected-note@+1 {{that one is here}}
+// expected-note@+1 {{the other one is here}}
 func.func @forward() { return }
-// expected-error@+1 {{is 'forward' of the program, as @forward is}}
+// expected-error@+1 {{is entry point 'forward' of the program, but so is @forward}}
 func.func @other() attributes {train.entry_point = #train.entry_point<forward>} { return }
 
 // -----
