@@ -7,7 +7,7 @@ module attributes {rt.arena_bytes = 128 : i64, rt.persistent_bytes = 0 : i64} {
     %0 = tx.relu %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
     // expected-note @below {{and overwritten here}}
     %1 = tx.exp %0 {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
-    // expected-error @below {{needs what 'tx.relu' puts at byte 0 of the arena, where 'tx.exp' has written since}}
+    // expected-error @below {{needs the value that 'tx.relu' puts at byte 0 of the arena, where 'tx.exp' has written since}}
     %2 = tx.add %0, %1 {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %2 : tensor<4xf32>
   }
@@ -17,7 +17,7 @@ module attributes {rt.arena_bytes = 128 : i64, rt.persistent_bytes = 0 : i64} {
 
 // A parameter's shard is of another type than what is read and written.
 module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64} {
-  // expected-error @below {{has 'tensor<8xf32>' as its rt.local, and is read and written as 'tensor<16xf32>'}}
+  // expected-error @below {{has 'tensor<8xf32>' as its rt.local, but is read and written as 'tensor<16xf32>'}}
   train.parameter @w : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<8xf32>}
   func.func @init() {
     %0 = train.initial_value @w {rt.buffers = [#rt.at<persistent 0>]} : tensor<16xf32>
@@ -70,7 +70,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
   train.parameter @b : tensor<16xf32> {rt.at = #rt.at<persistent 64>, rt.local = tensor<16xf32>}
   func.func @init() {
-    // expected-error @below {{has a result at byte 64 of the persistent memory, where no parameter or state is that it is written to}}
+    // expected-error @below {{has a result at byte 64 of the persistent memory, which is not the place of a parameter or state that it is written to}}
     %0 = train.initial_value @a {rt.buffers = [#rt.at<persistent 64>]} : tensor<16xf32>
     train.write @a, %0 : tensor<16xf32>
     %1 = train.initial_value @b {rt.buffers = [#rt.at<persistent 64>]} : tensor<16xf32>
@@ -224,7 +224,7 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @scratch(%x: tensor<1x4x1x16xf32>, %lse: tensor<1x1x4xf32>) {
     // expected-note @below {{it is made here}}
     %q = tx.neg %x {rt.buffers = [#rt.at<arena 1024>]} : (tensor<1x4x1x16xf32>) -> tensor<1x4x1x16xf32>
-    // expected-error @below {{needs what 'tx.neg' puts at byte 1024 of the arena, where 'tx.attention_grad' has written since}}
+    // expected-error @below {{needs the value that 'tx.neg' puts at byte 1024 of the arena, where 'tx.attention_grad' has written since}}
     // expected-note @below {{and overwritten here}}
     %dq, %dk, %dv = tx.attention_grad %q, %x, %x, %x, %lse, %x scale 2.500000e-01 causal {rt.buffers = [#rt.at<arena 0>, #rt.at<arena 256>, #rt.at<arena 512>], rt.workspace = #rt.at<arena 1024>} : (tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>, tensor<1x1x4xf32>, tensor<1x4x1x16xf32>) -> (tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>)
     return
@@ -253,7 +253,7 @@ module attributes {rt.arena_bytes = 128 : i64, rt.persistent_bytes = 0 : i64} {
     // expected-note @below {{it is made here}}
     %w = tx.neg %v {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>) -> tensor<4xf32>
     %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
-      // expected-error @below {{needs what 'tx.neg' puts at byte 64 of the arena, where 'tx.exp' has written since}}
+      // expected-error @below {{needs the value that 'tx.neg' puts at byte 64 of the arena, where 'tx.exp' has written since}}
       %a = tx.add %x, %w {rt.buffers = [#rt.at<arena 80>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       // expected-note @below {{and overwritten here}}
       %b = tx.exp %a {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>) -> tensor<4xf32>
@@ -268,7 +268,7 @@ module attributes {rt.arena_bytes = 128 : i64, rt.persistent_bytes = 0 : i64} {
 // @forward returns two results in one place.
 module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @forward(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-    // expected-error @below {{needs what 'func.return' puts at byte 0 of the arena, where 'func.return' has written since}}
+    // expected-error @below {{needs the value that 'func.return' puts at byte 0 of the arena, where 'func.return' has written since}}
     // expected-note @below {{it is made here}}
     // expected-note @below {{and overwritten here}}
     return {rt.buffers = [#rt.at<arena 0>, #rt.at<arena 0>]} %x, %y : tensor<4xf32>, tensor<4xf32>

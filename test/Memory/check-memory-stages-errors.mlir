@@ -10,7 +10,7 @@ module attributes {pipe.stage = 0 : i64, rt.arena_bytes = 448 : i64, rt.persiste
       %s = tx.exp %x {rt.buffers = [#rt.at<in_flight 0>]} : (tensor<4xf32>) -> tensor<4xf32>
       train.yield saves %s : tensor<4xf32>
     } backward (%x1, %s1) {
-      // expected-error @below {{needs what 'tx.exp' saves for micro-batch 0 at byte 64 of the arena, where forward of micro-batch 1 has written since}}
+      // expected-error @below {{needs the value that 'tx.exp' saves for micro-batch 0 at byte 64 of the arena, where forward of micro-batch 1 has written since}}
       %d = tx.neg %s1 {rt.buffers = [#rt.at<arena 384>]} : (tensor<4xf32>) -> tensor<4xf32>
       train.yield %d : tensor<4xf32>
     } {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>, rt.in_flight = #rt.in_flight<1 x 64 at 64>, rt.buffers = [#rt.at<arena 0>]}
@@ -81,7 +81,7 @@ module {
 module attributes {pipe.stage = 0 : i64, rt.arena_bytes = 448 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @behind(%xs: tensor<2x4xf32>) {
     %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
-      // expected-error @below {{has a place at #rt.at<in_flight 56> that ends behind the 64 bytes of a block of ring 0 of #rt.in_flight<2 x 64 at 64>}}
+      // expected-error @below {{has a place at #rt.at<in_flight 56> that ends after the 64 bytes of a block of ring 0 of #rt.in_flight<2 x 64 at 64>}}
       %s = tx.exp %x {rt.buffers = [#rt.at<in_flight 56>]} : (tensor<4xf32>) -> tensor<4xf32>
       train.yield saves %s : tensor<4xf32>
     } backward (%x1, %s1) {
@@ -117,7 +117,7 @@ module attributes {pipe.stage = 0 : i64, par.mesh = #par.mesh<dp = 2>, rt.arena_
       %t, %q = zero.reduce_scatter_start %w over "dp" {train.last, rt.buffers = [#rt.at<arena 320>]} : !p -> i64, !shard
       train.yield %w : !p last %t, %q : i64, !shard
     } {order = #train.order<2 x (forward.1 0, backward.1 0), 2 x (forward 0, backward 0)>, rt.in_flight = #rt.in_flight<>, rt.buffers = [#rt.at<arena 0>, #rt.at<arena 64>, #rt.at<arena 320>]}
-    // expected-error @below {{needs what 'zero.reduce_scatter_start' puts at byte 320 of the arena, where 'tx.exp' has written since}}
+    // expected-error @below {{needs the value that 'zero.reduce_scatter_start' puts at byte 320 of the arena, where 'tx.exp' has written since}}
     %r = par.wait %token, %shard {rt.buffers = [#rt.at<arena 320>]} : i64, !shard -> !shard
     return
   }

@@ -62,7 +62,7 @@ def CheckMemoryPass : Pass<"check-memory", "::mlir::ModuleOp"> {
     %0 = tx.relu %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
     %1 = tx.exp %0 {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
     %2 = tx.add %0, %1 {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    // error: needs what 'tx.relu' puts at byte 0 of the arena, where 'tx.exp' has written since
+    // error: needs the value that 'tx.relu' puts at byte 0 of the arena, where 'tx.exp' has written since
     ```
   }];
   // The facts about kernels come from the interfaces of these dialects.

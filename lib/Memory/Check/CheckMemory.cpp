@@ -1,9 +1,10 @@
 //===- CheckMemory.cpp - is every value where it is read? ---------------------------------------===//
 //
-// The program says where each value stands (`rt.at`, `rt.buffers`, `rt.workspace`, `rt.in_flight`) and how much memory there is. The
-// check reads these alone, and what kernels say of themselves: it has no code in common with `plan-memory`, and compares no
-// lifetimes. First parameters and states: the type of a shard, a place in persistent memory for each alone. Then each function: all
-// places lie in their memory (Spots.h), and every op finds its operands where they were put (FunctionCheck.h).
+// The program says where each value is (`rt.at`, `rt.buffers`, `rt.workspace`, `rt.in_flight`) and how much memory there is. The
+// check reads only these attributes and the interfaces of kernels: it has no code in common with `plan-memory`, and compares no
+// lifetimes. It begins with parameters and states: each has the type of a shard and its own place in persistent memory. Then it
+// checks each function: all places lie in their memory (Spots.h), and every op finds its operands where they were put
+// (FunctionCheck.h).
 //
 //===--------------------------------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ using rt::Space;
 
 namespace {
 
-/// In persistent memory, for copies and vectors of four; and in the arena, for whole cache lines.
+/// Alignments: in persistent memory, for copies and vectors of four; in the arena, for full cache
+/// lines.
 constexpr int64_t kOfSymbols = 16, kOfBuffers = 64;
 
 /// The attributes that say how much memory of a space the program has.
@@ -47,7 +49,7 @@ void grow(Sizes &sizes, Space space, int64_t end, uint64_t unit) {
 
 struct CheckMemory : partita::impl::CheckMemoryPassBase<CheckMemory> {
   void runOnOperation() override {
-    markAllAnalysesPreserved(); // nor are ops verified again
+    markAllAnalysesPreserved(); // so that ops are not verified again
     ModuleOp module = getOperation();
     if (failed(expectScheduled(*this, module)) || failed(readSizes(module)) ||
         failed(placeSymbols(module)) || failed(checkOverlaps()) || failed(checkFunctions(module)))
@@ -56,7 +58,8 @@ struct CheckMemory : partita::impl::CheckMemoryPassBase<CheckMemory> {
   }
 
 private:
-  /// What the module has of each space. @forward, which a training program runs on request only, may need a larger arena.
+  /// Reads the module's size of each space. @forward, which a training program runs on request only, may need a larger
+  /// arena.
   LogicalResult readSizes(ModuleOp module) {
     limits = {};
     for (auto [name, space] : kSizes) {
@@ -103,7 +106,7 @@ private:
                                << "; run plan-memory first";
     if (local.getValue() != type)
       return op->emitOpError() << "has " << local.getValue() << " as its " << RtDialect::kLocal
-                               << ", and is read and written as " << type;
+                               << ", but is read and written as " << type;
     if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
       return op->emitOpError() << "is of type " << type
                                << "; memory is for tensors of known size only";
@@ -172,7 +175,8 @@ private:
     return checkUse(module, used);
   }
 
-  /// Reports say how much memory a program needs: no more than it uses.
+  /// The sizes of the module appear in reports, so they must be exactly those that the program
+  /// uses.
   LogicalResult checkUse(ModuleOp module, Sizes used) {
     for (auto [name, space] : kSizes)
       if (sizeOf(used, space) != sizeOf(limits, space))

@@ -10,7 +10,7 @@ namespace partita::memory::check {
 
 using analysis::Bytes;
 
-/// A value that was put somewhere, whatever views there are of it.
+/// A value that an op puts in memory; all views of it are one content.
 struct Content {
   struct Damage {
     Bytes bytes;
@@ -24,15 +24,15 @@ struct Content {
 
   Bytes bytes;
   mlir::Operation *maker;      ///< the op that computes it, or its symbol
-  mlir::Block *home = nullptr; ///< where that op is; null of a symbol
-  int lastRead = -1;           ///< the number of the op, or kAlways
+  mlir::Block *home = nullptr; ///< where that op is; null for a symbol
+  int lastRead = -1;           ///< the number of the last op that reads it, or kAlways
   bool isThere = false;
-  bool isOfSymbol = false;              ///< the value of one, or written to it where it stands
-  llvm::SmallVector<Damage, 0> damages; ///< what was written there since
+  bool isOfSymbol = false;              ///< the value of a symbol, or written to one in place
+  llvm::SmallVector<Damage, 0> damages; ///< writes to its bytes since then
 };
 
-/// Contents by number. What is written lies over what was there before; a content notes which of its bytes have gone, as
-/// long as anybody wants to read it.
+/// Contents by number. A write overwrites the contents that were there before; a content notes which of its bytes are
+/// lost until its last read.
 class Contents {
 public:
   int add(Content content) {
@@ -45,7 +45,7 @@ public:
 
   /// The op with number `now` puts the content in its place.
   void write(int number, mlir::Operation *by, int now);
-  /// The op leaves something in these bytes that nobody wants to read.
+  /// The op writes something to these bytes that no op reads.
   void scribble(const Bytes &bytes, mlir::Operation *by, int now, int except = -1);
 
   struct Loss {
@@ -53,7 +53,7 @@ public:
     mlir::Operation *by;
     int when;
   };
-  /// Which of `bytes` have been overwritten since the content was put there.
+  /// Returns a byte of `bytes` that was overwritten since the content was put there.
   std::optional<Loss> findLoss(int number, const Bytes &bytes) const;
 
 private:

@@ -22,7 +22,7 @@ LogicalResult FunctionCheck::run() {
 static std::string ownerOf(const Content &content) {
   if (isa<train::ParameterOp, train::StateOp>(content.maker))
     return ("the value of @" + SymbolTable::getSymbolName(content.maker).getValue()).str();
-  return ("what '" + content.maker->getName().getStringRef() + "' puts").str();
+  return ("the value that '" + content.maker->getName().getStringRef() + "' puts").str();
 }
 
 LogicalResult FunctionCheck::read(int number, const Bytes &bytes, Operation *user) {
@@ -132,7 +132,7 @@ static bool isSameLayout(const Spot &a, const Spot &b) {
          ((a.view.isDense() && b.view.isDense()) || a.view == b.view);
 }
 
-/// May the kernel write the result while the operand is where it is?
+/// May the kernel write the result over the operand?
 static bool mayLieOver(KernelInterface kernel, OpResult result, const Spot &to, unsigned operand,
                        const Spot &from) {
   if (llvm::is_contained(kernel.inPlaceOperands(result.getResultNumber()), operand) &&
@@ -167,7 +167,7 @@ LogicalResult FunctionCheck::checkResult(KernelInterface kernel, OpResult result
 
 LogicalResult FunctionCheck::checkWorkedIn(Operation *op) {
   ArrayRef<Spot> buffers = spots.workedIn(op);
-  for (auto [operand, buffer] : llvm::zip(op->getOperands(), buffers)) // copies what is elsewhere
+  for (auto [operand, buffer] : llvm::zip(op->getOperands(), buffers)) // copied, if it is elsewhere
     if (failed(read(operand, op)) ||
         (buffer.at != spots.of(operand).at && failed(write(buffer.content, op))))
       return failure();
@@ -221,7 +221,8 @@ LogicalResult FunctionCheck::checkReturn(func::ReturnOp end) {
   return success();
 }
 
-/// What a function has written to a symbol is still there at its end; and what the others hold.
+/// Checks that at the end of the function each symbol has the value last written to it, or else its
+/// old one.
 LogicalResult FunctionCheck::checkSymbols() {
   bool isInit = train::is(function, train::EntryPoint::Init);
   for (auto &[name, symbol] : symbols) {

@@ -7,21 +7,21 @@
 
 namespace partita::memory::check {
 
-/// What the ops of a pass of a loop with an order do to memory, whichever micro-batch the pass runs for.
+/// The memory accesses of a pass of a loop with an order, whichever micro-batch the pass runs for.
 struct PassTrace {
-  std::vector<Bytes> writes, lastWrites; ///< lastWrites: in the last slot alone
+  std::vector<Bytes> writes, lastWrites; ///< lastWrites: in the last slot only
   struct Read {
     int content;
     Bytes bytes;
     mlir::Operation *user;
   };
-  std::vector<Read> reads;      ///< of what earlier passes have saved
+  std::vector<Read> reads;      ///< of values that earlier passes saved
   llvm::SmallVector<int> saves; ///< contents
 };
 
-/// Runs a function's ops in the order of the program and keeps account of what stands where. It knows no lifetimes: an
-/// operand has to be where it was put, whatever was written in between. A loop runs twice, so that what one micro-batch
-/// leaves meets the next one.
+/// Runs a function's ops in program order, without values, and tracks which content is where. It knows no lifetimes: an
+/// operand has to be where it was put, whatever was written in between. A loop runs twice, so that one micro-batch
+/// finds memory as the previous one left it.
 class FunctionCheck {
 public:
   FunctionCheck(mlir::func::FuncOp function, const SymbolSpots &symbols, const Sizes &limits)
@@ -45,7 +45,7 @@ private:
   mlir::LogicalResult checkOrder(train::AccumulateOp loop);
   mlir::LogicalResult checkPass(train::AccumulateOp loop, mlir::Region &region, bool isLastSlot);
   mlir::LogicalResult checkYield(train::YieldOp yield, bool isLastSlot);
-  /// Puts what a pass has got from earlier ones where it expects that.
+  /// Puts the values that earlier passes saved where the pass expects them.
   void putSaved(train::AccumulateOp loop, mlir::Region &region, PassTrace &trace);
   mlir::LogicalResult checkSlots(train::AccumulateOp loop);
 

@@ -24,8 +24,8 @@ LogicalResult FunctionCheck::checkLoop(train::AccumulateOp loop) {
   return success();
 }
 
-/// Each pass once, in the order of the text, recording what it does; then what the last slots do. Between its slots, other
-/// passes run, so whatever is from outside has to be there in the second run too.
+/// Runs each pass once, in program order, and records its accesses; then the last slots. Other passes run between a pass's
+/// slots, so values from outside have to be there in the second run, too.
 LogicalResult FunctionCheck::checkOrder(train::AccumulateOp loop) {
   auto memory = loop->getAttrOfType<rt::InFlightAttr>(RtDialect::kInFlight);
   for (const rt::InFlightAttr::Ring &ring : memory.getRings()) {
@@ -94,7 +94,7 @@ LogicalResult FunctionCheck::checkYield(train::YieldOp yield, bool isLastSlot) {
     const Spot &from = spots.of(part.get()), &to = spots.of(sum);
     bool isGrown = bool(loop.getSoFar(*number));
     if (isGrown && from.at == to.at) {
-      // In the last slot its reduction may be under way there.
+      // In the last slot, its reduction may already work there.
       std::optional<Contents::Loss> loss = spots.contents.findLoss(from.content, from.bytes);
       if (loss && isLastSlot && loss->by->hasAttr(train::TrainDialect::kLast))
         continue;
@@ -128,8 +128,8 @@ LogicalResult FunctionCheck::checkYield(train::YieldOp yield, bool isLastSlot) {
 
 namespace {
 
-/// The slots of an order one after another: is what a micro-batch has saved still in its block when a later pass of it runs?
-/// Of what happens within a pass only the sum counts here, so that long schedules are checked quickly.
+/// Runs the slots of an order one after another: is a saved value still in its micro-batch's block when a later pass reads
+/// it? All accesses of a pass count as one, so that long schedules are checked quickly.
 class SlotsCheck {
 public:
   SlotsCheck(train::AccumulateOp loop, const Contents &contents, ArrayRef<PassTrace> traces)
@@ -188,14 +188,15 @@ private:
   LogicalResult checkRead(const PassTrace::Read &read, int time, Slot slot) {
     auto instance = instances.find({read.content, slot.microBatch});
     if (instance == instances.end())
-      return success(); // the order's verifier wants the pass that saves it first
+      return success(); // the order's verifier requires the pass that saves it first
     Bytes bytes = inBlock(read.bytes, slot.microBatch);
     std::optional<Contents::Loss> loss = memory.findLoss(instance->second, bytes);
     if (!loss)
       return success();
     const Content &content = contents[read.content];
     InFlightDiagnostic error = read.user->emitError()
-                               << "needs what '" << content.maker->getName().getStringRef()
+                               << "needs the value that '"
+                               << content.maker->getName().getStringRef()
                                << "' saves for micro-batch " << slot.microBatch << " at byte "
                                << loss->byte << " of the " << textOf(bytes.space) << ", where "
                                << textOf(slots[loss->when]) << " has written since";
@@ -213,7 +214,7 @@ private:
   }
   static std::string textOf(Space space) { return memory::check::textOf(space); }
 
-  /// The bytes in the micro-batch's block, where they are in flight.
+  /// Moves bytes in flight to the micro-batch's block.
   Bytes inBlock(const Bytes &bytes, int64_t microBatch) const {
     if (bytes.space != Space::InFlight)
       return bytes;
@@ -226,7 +227,8 @@ private:
     return moved;
   }
 
-  /// Dense ones that touch in one block as one; without those in spaces where nothing is kept.
+  /// Joins dense runs that touch within one block, and drops those in spaces where no saved value
+  /// is.
   std::vector<Bytes> joined(ArrayRef<Bytes> all) const {
     std::vector<Bytes> dense, result;
     for (const Bytes &bytes : all) {

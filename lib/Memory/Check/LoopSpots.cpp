@@ -26,7 +26,7 @@ LogicalResult Spots::noteLoop(train::AccumulateOp loop) {
       return loop.emitOpError() << "has sum number " << sum.getResultNumber() << " at " << at
                                 << "; it is added up in the arena, dense";
     spot->content = addContent(*spot, loop);
-    if (!loop.getSoFar(sum.getResultNumber())) // each micro-batch is added to it
+    if (!loop.getSoFar(sum.getResultNumber())) // each micro-batch adds to it
       contents[spot->content].lastRead = endOf(loop);
     setSpot(sum, std::move(*spot));
   }
@@ -53,7 +53,7 @@ LogicalResult Spots::noteRings(train::AccumulateOp loop) {
     int64_t size = 0, end = 0, limit = sizeOf(limits, space);
     if (llvm::MulOverflow(ring.blocks, ring.bytes, size) ||
         llvm::AddOverflow(ring.offset, size, end) || end > limit)
-      return loop.emitOpError() << "has ring " << number << " of " << memory << " end behind byte "
+      return loop.emitOpError() << "has ring " << number << " of " << memory << " end after byte "
                                 << limit << ", the end of the " << textOf(space);
     Bytes bytes = Bytes::run(space, ring.offset, size);
     for (auto [other, before] : llvm::enumerate(known))

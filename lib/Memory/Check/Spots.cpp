@@ -40,7 +40,7 @@ bool Spots::worksInOperands(Operation *op) {
 }
 
 LogicalResult Spots::find() {
-  counter = 1; // before the first op is what symbols hold
+  counter = 1; // 0 is before the first op: the values of symbols
   Block &body = function.getBody().front();
   number(body);
   for (BlockArgument argument : function.getArguments())
@@ -57,12 +57,12 @@ LogicalResult Spots::find() {
   }
   function.walk([&](train::WriteOp write) {
     if (auto found = initial.find(write.getSymbolAttr().getAttr()); found != initial.end())
-      contents[found->second].lastRead = -1; // until it is read
+      contents[found->second].lastRead = -1; // unless it is read
   });
   return failure(failed(note(body)) || failed(checkPersistent()));
 }
 
-/// Memory that outlives the function is for what does: parameters and states, and their new values.
+/// Memory that outlives the function holds only parameters and states, and their new values.
 LogicalResult Spots::checkPersistent() {
   for (int number = 0, count = contents.size(); number < count; ++number) {
     const Content &content = contents[number];
@@ -70,7 +70,7 @@ LogicalResult Spots::checkPersistent() {
       return content.maker->emitOpError()
              << "has a result at byte " << content.bytes.begin << " of the "
              << textOf(content.bytes.space)
-             << ", where no parameter or state is that it is written to";
+             << ", which is not the place of a parameter or state that it is written to";
   }
   return success();
 }
@@ -78,7 +78,7 @@ LogicalResult Spots::checkPersistent() {
 void Spots::number(Block &block) {
   for (Operation &op : block) {
     numbers[&op] = counter++;
-    if (isa<train::AccumulateOp>(op)) // what is in a kernel is no op of the program
+    if (isa<train::AccumulateOp>(op)) // ops inside a kernel have no memory
       for (Region &region : op.getRegions())
         number(region.front());
     ends[&op] = counter - 1;
@@ -141,7 +141,7 @@ LogicalResult Spots::checkInFlight(Operation *op, const Spot &spot) {
   const rt::InFlightAttr::Ring ring = inFlight.getRings()[number];
   int64_t end = 0;
   if (llvm::AddOverflow(offset, spot.bytes.end - spot.bytes.begin, end) || end > ring.bytes)
-    return op->emitOpError() << "has a place at " << spot.at << " that ends behind the "
+    return op->emitOpError() << "has a place at " << spot.at << " that ends after the "
                              << ring.bytes << " bytes of a block of ring " << number << " of "
                              << inFlight;
   return success();
@@ -156,7 +156,8 @@ void Spots::setSpot(Value value, Spot spot) {
   spots.push_back(std::move(spot));
 }
 
-/// Of a result without a place, users write the value down; or there are none.
+/// A result without a place needs no memory: its users have the value as a literal, or there are
+/// none.
 LogicalResult Spots::checkLiteral(OpResult result) {
   auto kernel = dyn_cast<KernelInterface>(result.getOwner());
   if (result.use_empty() && kernel && !kernel.needsResult(result.getResultNumber()))
@@ -176,7 +177,7 @@ LogicalResult Spots::checkLiteral(OpResult result) {
   return success();
 }
 
-/// Kernels of the device work in its memory, and what is on the host is in the host's.
+/// Kernels of the device work in its memory, those of the host in the host's.
 LogicalResult Spots::checkSpace(KernelInterface kernel, OpResult result, const Spot &spot) {
   Space wanted = kernel.resultSpace(result.getResultNumber()), space = spot.at.getSpace();
   bool isPinned = space == Space::Pinned || space == Space::Host;
@@ -253,7 +254,7 @@ LogicalResult Spots::note(Operation *op) {
 LogicalResult Spots::noteRead(train::ReadOp read) {
   auto symbol = symbols.find(read.getSymbolAttr().getAttr());
   if (symbol == symbols.end())
-    return read.emitOpError() << "reads " << read.getSymbolAttr() << ", which is not there";
+    return read.emitOpError() << "reads " << read.getSymbolAttr() << ", which does not exist";
   FailureOr<SmallVector<AtAttr>> places = placesOf(read, 1, "result");
   if (failed(places))
     return failure();
@@ -270,7 +271,7 @@ LogicalResult Spots::noteRead(train::ReadOp read) {
 LogicalResult Spots::noteWrite(train::WriteOp write) {
   auto symbol = symbols.find(write.getSymbolAttr().getAttr());
   if (symbol == symbols.end())
-    return write.emitOpError() << "writes " << write.getSymbolAttr() << ", which is not there";
+    return write.emitOpError() << "writes " << write.getSymbolAttr() << ", which does not exist";
   const Spot &spot = of(write.getValue());
   bool isThere = spot.at == symbol->second.at && spot.content >= 0;
   int content =
@@ -327,7 +328,8 @@ LogicalResult Spots::noteWorkedIn(Operation *op) {
   FailureOr<SmallVector<AtAttr>> places = placesOf(op, op->getNumOperands(), "operands");
   if (failed(places))
     return failure();
-  unsigned first = isa<AsyncStartInterface>(op) ? op->getNumResults() : 0; // they are its wait's
+  // The wait of a start has the results.
+  unsigned first = isa<AsyncStartInterface>(op) ? op->getNumResults() : 0;
   for (auto [number, at] : llvm::enumerate(*places)) {
     FailureOr<Spot> spot = spotAt(op, at, op->getOperand(number).getType());
     if (failed(spot))
@@ -348,7 +350,7 @@ LogicalResult Spots::noteWait(AsyncWaitInterface wait) {
   if (failed(places))
     return failure();
   bool isBeside = start->getBlock() == wait->getBlock();
-  for (Value operand : start->getOperands()) // which it reads until now
+  for (Value operand : start->getOperands()) // which the start reads until now
     if (isBeside && isTensor(operand))
       want(of(operand).content, wait);
   for (auto [number, at] : llvm::enumerate(*places)) {

@@ -29,16 +29,16 @@ struct SymbolSpot {
 using SymbolSpots = llvm::MapVector<mlir::StringAttr, SymbolSpot>;
 
 struct Spot {
-  rt::AtAttr at; ///< null of a token
+  rt::AtAttr at; ///< null for a token
   Bytes bytes;
-  rt::View view;    ///< as `lower-to-rt` reads `at`
-  int content = -1; ///< none where it is not memory of the program's own: an input, a literal
-  bool isMicroBatch = false; ///< one of the batch whose bytes these are
+  rt::View view;             ///< as `lower-to-rt` reads `at`
+  int content = -1;          ///< none outside the program's own memory: an input, a literal
+  bool isMicroBatch = false; ///< of the batch that `bytes` are
 };
 
-/// The place of each value of a function, which content stands there, and when that is read for the last time. A view of
-/// an operand, what a collective has worked in and what a loop saves or hands out are contents that are there already. An
-/// error where a place is missing, fits no tensor, lies outside of its memory or is of a kind that the kernel cannot use.
+/// The place of each value of a function, the content that is there, and its last read. Views of an operand, buffers that
+/// a collective worked in, and values that a loop saves or hands out share existing contents. It is an error if a place
+/// is missing, does not fit its tensor, lies outside its memory, or is in a space that the kernel cannot use.
 class Spots {
 public:
   Spots(mlir::func::FuncOp function, const SymbolSpots &symbols, const Sizes &limits)
@@ -49,15 +49,15 @@ public:
   const Spot &of(mlir::Value value) const;
   int numberOf(mlir::Operation *op) const { return numbers.lookup(op); }
   int endOf(mlir::Operation *op) const { return ends.lookup(op); }
-  /// Where a collective works, one for each operand, or a return puts what the host reads; in the order of the operands.
+  /// The places where a collective works or where a return puts values for the host, one for each operand.
   llvm::ArrayRef<Spot> workedIn(mlir::Operation *op) const;
-  /// What a write to a symbol leaves there.
+  /// The content that a write to a symbol leaves there.
   int contentOf(train::WriteOp write) const { return written.lookup(write); }
   /// The value of a symbol when the function begins.
   int initialOf(mlir::StringAttr symbol) const { return initial.lookup(symbol); }
   /// The last write to a symbol; null if there is none.
   train::WriteOp lastWriteTo(mlir::StringAttr symbol) const { return lastWrites.lookup(symbol); }
-  /// The scratch memory of a kernel; none where it needs none.
+  /// The scratch memory of a kernel; none if it needs none.
   std::optional<Bytes> workspaceOf(mlir::Operation *op) const;
   static bool worksInOperands(mlir::Operation *op);
 
@@ -81,13 +81,14 @@ private:
   mlir::LogicalResult noteWait(AsyncWaitInterface wait);
   mlir::LogicalResult noteResults(rt::KernelInterface kernel);
 
-  /// The op reads the value, at its number or, of a loop around it, again and again.
+  /// Notes that the op reads the value: at its number or, if a loop around it repeats the read,
+  /// until the end of the loop.
   void want(mlir::Value value, mlir::Operation *user);
   void want(int content, mlir::Operation *user);
-  /// Its `rt.buffers`, of which it must have `count`.
+  /// Returns the op's `rt.buffers`; it must have `count` of them.
   mlir::FailureOr<llvm::SmallVector<rt::AtAttr>> placesOf(mlir::Operation *op, size_t count,
                                                           const char *ofWhat);
-  /// Checks a place, without a content.
+  /// Checks a place; the result has no content yet.
   mlir::FailureOr<Spot> spotAt(mlir::Operation *op, rt::AtAttr at, mlir::Type type);
   mlir::LogicalResult checkInFlight(mlir::Operation *op, const Spot &spot);
   mlir::LogicalResult checkPersistent();
@@ -109,7 +110,7 @@ private:
   llvm::DenseMap<mlir::Operation *, int> written;
   llvm::DenseMap<mlir::StringAttr, int> initial;
   llvm::DenseMap<mlir::StringAttr, train::WriteOp> lastWrites;
-  rt::InFlightAttr inFlight; ///< of the loop around
+  rt::InFlightAttr inFlight; ///< of the enclosing loop
   int counter = 0;
 };
 
