@@ -330,7 +330,7 @@ def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
   let results = (outs AnyRankedTensor:$index);
   let assemblyFormat = "`of` $of attr-dict `:` type($index)";
   let extraClassDeclaration = [{
-    /// For each mesh axis that splits the tensor, what one step along it adds to the index.
+    /// For each mesh axis that splits the tensor, the increment of the index for one step along it.
     ::llvm::SmallVector<::std::pair<::mlir::StringAttr, int64_t>> strides();
   }];
 }

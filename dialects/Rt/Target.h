@@ -101,7 +101,7 @@ public:
   /// `tensorRows(kUpdates, 0, 12)`.
   virtual std::string tensorRows(const std::string &table, const std::string &first,
                                  int64_t count) const = 0;
-  /// Returns a field of what a step reports.
+  /// Returns a field of the values that a step reports.
   virtual CallArgument reported(llvm::StringRef field) const = 0;
   /// Returns a kernel's scalar: a number at a pointer `{}`, times a factor.
   virtual std::string scalar(double factor) const = 0;

@@ -266,9 +266,9 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     (`differentiate`).
 
     The forward pass is a region. `differentiate` adds a second one, the backward pass: its arguments are the micro-batches and, in
-    order, what the forward pass `saves` for it. It sees no other values of the forward pass, so a micro-batch keeps exactly these
-    between the two: `recompute` and `gather-again` shorten the list, `offload-activations` moves entries to the host, `save`
-    extends it. `schedule-backward` runs the backward pass right after the forward pass and joins the two regions.
+    order, the values that the forward pass `saves` for it. It sees no other values of the forward pass, so a micro-batch keeps
+    exactly these between the two: `recompute` and `gather-again` shorten the list, `offload-activations` moves entries to the
+    host, `save` extends it. `schedule-backward` runs the backward pass right after the forward pass and joins the two regions.
 
     A pipeline stage may have more passes, each a region: `split-backward` moves the ops that no other stage waits for
     out of the backward pass (`weights`), and a stage with several ranges of layers has passes for each of these chunks
@@ -377,7 +377,7 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     /// old last values.
     AccumulateOp withLast(::mlir::OpBuilder &builder, ::llvm::ArrayRef<::llvm::SmallVector<::mlir::Value>> last);
 
-    /// What a pass saves for later ones.
+    /// The values that a pass saves for later ones.
     ::mlir::OperandRange getSaved(unsigned pass = 0);
     ::mlir::MutableOperandRange getSavedMutable(unsigned pass = 0);
     /// The number of values that the passes before this one save.
@@ -442,7 +442,7 @@ def Train_RandomKeyOp : Train_Op<"random_key", [Pure]> {
 }
 
 def Train_BarrierOp : Train_Op<"barrier", [Pure, ShardInterface, AllTypesMatch<["value", "result"]>]> {
-  let summary = "the same value, for ops that recompute what others have computed";
+  let summary = "the same value, for ops that recompute others";
   let description = [{
     It keeps recomputed ops different from the originals, so that nothing merges them. Created by `recompute`; costs
     nothing: a view in memory.

@@ -1,4 +1,4 @@
-//===- TrainTables.td - what import and analyses record for later phases ----------------------------===//
+//===- TrainTables.td - records of import and analyses for later phases -----------------------------===//
 
 #ifndef PARTITA_TRAIN_TABLES
 #define PARTITA_TRAIN_TABLES

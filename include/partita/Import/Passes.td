@@ -1,4 +1,4 @@
-//===- Passes.td - what follows the import of a file ------------------------------------------------===//
+//===- Passes.td - after the import of a file -------------------------------------------------------===//
 
 #ifndef PARTITA_IMPORT_PASSES
 #define PARTITA_IMPORT_PASSES

@@ -45,7 +45,7 @@ def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::partita::train::TrainDialect"];
-  let statistics = [Statistic<"noted", "noted", "rows of work: layers and what is between them">];
+  let statistics = [Statistic<"noted", "noted", "rows of work: layers and the parts between them">];
 }
 
 #endif // PARTITA_LAYERS_PASSES

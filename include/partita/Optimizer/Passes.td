@@ -1,4 +1,4 @@
-//===- Passes.td - what is done with the gradients ------------------------------------------------------===//
+//===- Passes.td - from gradients to updates ------------------------------------------------------------===//
 
 #ifndef PARTITA_OPTIMIZER_PASSES
 #define PARTITA_OPTIMIZER_PASSES

@@ -1,4 +1,4 @@
-//===- Passes.td - what every phase ends with -----------------------------------------------------===//
+//===- Passes.td - the last pass of every phase ---------------------------------------------------===//
 
 #ifndef PARTITA_PHASES_PASSES
 #define PARTITA_PHASES_PASSES
