@@ -130,7 +130,7 @@ constexpr Role kRoles[] = {
         .reportedAt(Once, "norms of gradients"),
     Role(par::Role::Report, "one pipeline stage computes it, and every rank reports it")
         .chosen("with --mesh pp=1")
-        .reportedAt(Once, "what a step reports"),
+        .reportedAt(Once, "values that a step reports"),
 };
 
 /// What all splits of one kind of seed have in common.

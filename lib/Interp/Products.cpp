@@ -1,4 +1,4 @@
-//===- Products.cpp - kernels of the matrix products ------------------------------------------===//
+//===- Products.cpp - kernels of matmuls ------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"

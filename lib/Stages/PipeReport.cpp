@@ -40,7 +40,7 @@ private:
       Value value = result.get();
       auto sum = pipe::SumOp::create(builder, pipe::withRole(value.getLoc(), par::Role::Report),
                                      value.getType(), value, positions,
-                                     builder.getStringAttr("what a step reports"));
+                                     builder.getStringAttr("values that a step reports"));
       result.set(sum.getResult());
       ++sums;
     }

@@ -8,7 +8,7 @@ train.parameter @b : tensor<4x4xf32> {pipe.on = array<i64: 1>}
 // The loss is on stage 1 of two, the count everywhere.
 // CHECK-LABEL: func.func @train_step
 // CHECK: %[[LOSS:.*]] = tx.reduce_sum
-// CHECK: %[[ALL:.*]] = pipe.sum %[[LOSS]] on [0, 1] because "what a step reports" {{.*}}: tensor<f32>
+// CHECK: %[[ALL:.*]] = pipe.sum %[[LOSS]] on [0, 1] because "values that a step reports" {{.*}}: tensor<f32>
 // CHECK-NEXT: return %[[ALL]], %[[COUNT:.*]] :
 func.func @train_step(%x: tensor<4x4xf32>, %count: tensor<f32>) -> (tensor<f32>, tensor<f32>) attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @b : tensor<4x4xf32>

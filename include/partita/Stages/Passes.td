@@ -56,7 +56,7 @@ def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
     ```mlir
     return %loss, %count
     // becomes, where the loss is on stage 1 of two
-    %0 = pipe.sum %loss on [0, 1] because "what a step reports" ... : tensor<f32>
+    %0 = pipe.sum %loss on [0, 1] because "values that a step reports" ... : tensor<f32>
     return %0, %count
     ```
   }];

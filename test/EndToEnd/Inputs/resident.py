@@ -1,5 +1,5 @@
 """resident.py MODEL FOLDER: the most that a run's process ever had resident is what was announced for its ranks, within 5 % and 16 MiB (code,
-libraries' tables, packing buffers of the matrix products)."""
+libraries' tables, packing buffers of matmuls)."""
 import re, sys
 import numpy as np
 from commands import call
