@@ -14,7 +14,7 @@ namespace partita_rt {
 std::string MessageSignature::text() const {
   std::string text = "#" + std::to_string(messages) + " (" + nameOf(DType(dtype)) + ", " +
                      std::to_string(bytes) + " bytes in " + std::to_string(pieces) +
-                     (pieces == 1 ? " piece" : " pieces");
+                     (pieces == 1 ? " buffer" : " buffers");
   if (microBatch >= 0)
     text += ", micro-batch " + std::to_string(microBatch);
   return text + ") for " + why;
@@ -34,7 +34,7 @@ std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine
   alike.sizes = mine.sizes;
   return std::string("messages over channel ") + place.name +
          " differ: " + (place.sends ? self + ", " + peer : peer + ", " + self) +
-         (mine.matches(alike) ? ", in pieces of other sizes" : "");
+         (mine.matches(alike) ? ", in buffers of other sizes" : "");
 }
 
 namespace {

@@ -28,7 +28,7 @@ struct MessageSignature {
            sizes == other.sizes && microBatch == other.microBatch && dtype == other.dtype &&
            isMark == other.isMark;
   }
-  /// "#3 (float32, 4096 bytes in 1 piece, micro-batch 2) for h.3".
+  /// "#3 (float32, 4096 bytes in 1 buffer, micro-batch 2) for h.3".
   std::string text() const;
 };
 

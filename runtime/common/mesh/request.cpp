@@ -21,7 +21,7 @@ std::string Signature::text() const {
   std::string text = std::string(nameOf(CollectiveKind(kind))) + " #" + std::to_string(number);
   if (CollectiveKind(kind) != CollectiveKind::Barrier)
     text += std::string(" (") + nameOf(DType(dtype)) + ", " + std::to_string(bytes) + " bytes in " +
-            std::to_string(pieces) + (pieces == 1 ? " piece)" : " pieces)");
+            std::to_string(pieces) + (pieces == 1 ? " buffer)" : " buffers)");
   return text + " for " + why;
 }
 

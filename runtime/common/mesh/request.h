@@ -88,7 +88,7 @@ struct Signature {
            kind == other.kind && dtype == other.dtype && reduce == other.reduce &&
            root == other.root;
   }
-  /// "all_reduce #214 (float32, 4096 bytes in 2 pieces) for h.3.attn".
+  /// "all_reduce #214 (float32, 4096 bytes in 2 buffers) for h.3.attn".
   std::string text() const;
 };
 

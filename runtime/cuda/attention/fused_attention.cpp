@@ -195,7 +195,7 @@ FusedAttention::Plan FusedAttention::plan(const FusedShape &whole) {
     if (piece.heads > 0 && made.plan->workspaceBytes <= workspaceBytes)
       return made;
     made.why = library->name + " needs " + std::to_string(bytes) + " bytes of workspace, of " +
-               std::to_string(workspaceBytes) + ", and it has no pieces that need less";
+               std::to_string(workspaceBytes) + ", and no split of the call needs less";
   } catch (const Error &error) {
     made.why = error.what();
   }

@@ -298,7 +298,7 @@ TEST(NcclChannel, AStageThatDoesNotComeIsNamed) {
   unsetenv("PARTITA_RT_TIMEOUT");
   EXPECT_EQ(all[1].code, 1);
   EXPECT_EQ(textOf(all),
-            "test: error: rank 1 of stage 1: receive #1 (float32, 40 bytes in 1 piece, "
+            "test: error: rank 1 of stage 1: receive #1 (float32, 40 bytes in 1 buffer, "
             "micro-batch 3) for h.1.mlp over channel onward is not complete 1 s after "
             "it was begun; " +
                 nameOfStage(all[0], 0) +

@@ -22,11 +22,12 @@ TEST_F(Timeouts, ARankThatDoesNotComeIsNamed) {
       pause();
     allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
   });
-  expectEnd(all, "rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp is "
-                 "not complete 1 s after it was begun; " +
-                     nameOf(all[1], 1) +
-                     " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
-                     "bytes in 1 piece) for h.2.mlp");
+  expectEnd(all,
+            "rank 0: all_reduce #2 (float32, 40 bytes in 1 buffer) for h.1.mlp over axis dp is "
+            "not complete 1 s after it was begun; " +
+                nameOf(all[1], 1) +
+                " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
+                "bytes in 1 buffer) for h.2.mlp");
 }
 
 TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
@@ -82,15 +83,16 @@ std::vector<Ended> thirdCallAlone(const char *why, bool areSteps) {
 
 TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
   auto all = thirdCallAlone("h.1.mlp", true);
-  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp in "
-                 "step 3 is not complete 1 s after it was begun; " +
-                     nameOf(all[1], 1) + " has not begun it: its last is step 2");
+  expectEnd(all,
+            "rank 0: all_reduce #1 (float32, 40 bytes in 1 buffer) for h.1.mlp over axis dp in "
+            "step 3 is not complete 1 s after it was begun; " +
+                nameOf(all[1], 1) + " has not begun it: its last is step 2");
 }
 
 /// Every batch of an evaluation has the same collectives, in the same step.
 TEST_F(Timeouts, ACollectiveOfAnEvaluationIsNamed) {
   auto all = thirdCallAlone("loss", false);
-  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for loss over axis dp in "
+  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 buffer) for loss over axis dp in "
                  "step 1 is not complete 1 s after it was begun; " +
                      nameOf(all[1], 1) + " has not begun it: its last is step 1");
 }
@@ -118,11 +120,11 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
   std::string text = textOf(all);
   // Rank 1 knows only its own step; rank 0 may be the first to notice.
   EXPECT_TRUE(
-      text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
+      text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 buffer) for h.1.mlp over axis "
                 "dp in step 2 is not complete 1 s after it was begun; " +
                 nameOf(all[1], 1) +
                 " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
-                "bytes in 1 piece) for h.2.mlp over axis dp") != std::string::npos ||
+                "bytes in 1 buffer) for h.2.mlp over axis dp") != std::string::npos ||
       text.find("rank 1: the GPU's work of step 2 is not complete") != std::string::npos)
       << text;
   EXPECT_EQ(all[0].code, 1);
@@ -161,7 +163,7 @@ TEST_F(Timeouts, Rank0ThatHangsIsNamedWithTheCollective) {
     allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
   });
   EXPECT_EQ(all[1].code, 1);
-  EXPECT_EQ(textOf(all), "test: error: rank 1: all_reduce #1 (float32, 40 bytes in 1 piece) for "
+  EXPECT_EQ(textOf(all), "test: error: rank 1: all_reduce #1 (float32, 40 bytes in 1 buffer) for "
                          "h.1.mlp over axis dp is not complete 1 s after it was begun; " +
                              nameOf(all[0], 0) + " does not answer\n");
 }
