@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
     check(cudaEventRecord(begin, stream.handle), "cudaEventRecord");
     step.run(stream, step.layers);
     check(cudaEventRecord(end, stream.handle), "cudaEventRecord");
-    check(cudaEventSynchronize(end), "a step of products");
+    check(cudaEventSynchronize(end), "a step of matmuls");
     float ms = 0.0f;
     check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
     if (turn >= 3)

@@ -199,7 +199,7 @@ def gemm(bench, case, batch):
                       *shape["products"]])
     if done.problem:
         return {"problem": done.problem}
-    return {**json.loads(done.output.strip().splitlines()[-1]), "name": "matrix products alone, tuned"}
+    return {**json.loads(done.output.strip().splitlines()[-1]), "name": "matmuls alone, tuned"}
 
 
 class System:
@@ -219,6 +219,6 @@ SYSTEMS = {  # within a case, the most important first
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
     "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,
                              largest_only=True),
-    "gemm": System(gemm, "matrix products alone", "gemm", 30, build_gemm, 60),
+    "gemm": System(gemm, "matmuls alone", "gemm", 30, build_gemm, 60),
 }
 FAMILIES = list(dict.fromkeys(system.family for system in SYSTEMS.values()))

@@ -304,7 +304,7 @@ private:
                                              kept(builder, saved ? saved : operand));
     if (saved)
       barrier = zero::GatherOp::create(builder, gatherLoc(operand, clones.layer), operand.getType(),
-                                       barrier, partitionOver, builder.getStringAttr("kept piece"),
+                                       barrier, partitionOver, builder.getStringAttr("kept shard"),
                                        /*again=*/UnitAttr())
                     .getResult(0);
     clones.barriers[operand] = barrier;

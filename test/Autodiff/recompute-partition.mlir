@@ -16,7 +16,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
   // CHECK-NEXT: train.yield %{{.*}} saves %[[P]] :
   // CHECK-NEXT: } backward (%{{.*}}, %[[P1:.*]]) {
   // CHECK-NEXT: %[[B:.*]] = train.barrier %[[P1]]
-  // CHECK-NEXT: %[[W:.*]] = zero.gather %[[B]] over "tp" because "kept piece"
+  // CHECK-NEXT: %[[W:.*]] = zero.gather %[[B]] over "tp" because "kept shard"
   // CHECK-NEXT: %[[N2:.*]] = tx.exp %[[W]]
   // CHECK-NEXT: tx.matmul_tn %[[N2]], %arg2
   // CHECK-NEXT: tx.mul %[[W]]

@@ -93,7 +93,7 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
 template <typename Op, typename Call>
 struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
   StringRef resultName(Operation *op, unsigned) const {
-    return cast<CollectiveInterface>(op).getRow().to == partita_rt::Extent::Full ? "whole" : "part";
+    return cast<CollectiveInterface>(op).getRow().to == partita_rt::Extent::Full ? "full" : "shard";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto move = cast<Op>(op);

@@ -69,7 +69,7 @@ struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
 template <typename Op, typename Call>
 struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
   StringRef resultName(Operation *, unsigned) const {
-    return partita_rt::rowOf(Op::kKind).to == partita_rt::Extent::Full ? "whole" : "shard";
+    return partita_rt::rowOf(Op::kKind).to == partita_rt::Extent::Full ? "full" : "shard";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     return lowerBucket<Call>(cast<Op>(op), l);

@@ -63,7 +63,7 @@ static void printKinds(raw_ostream &os, StringRef space, const Ledger &ledger) {
   line("fragmentation", ledger.arena - ledger.peak,
        formatv("  the {2}, {0} bytes, is {1:f3} times the peak", grouped(ledger.arena),
                ledger.peak > 0 ? double(ledger.arena) / double(ledger.peak) : 1.0,
-               space == "arena" ? "arena" : "whole")
+               space == "arena" ? "arena" : "total")
            .str());
   os << "\n  The peak is at " << momentText(ledger) << '\n';
 }
