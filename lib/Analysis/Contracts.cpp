@@ -29,7 +29,7 @@ static std::string parseNumber(StringRef text, bool bytes, int64_t &number) {
   if (bytes)
     number = parseBytes(text, &problem).value_or(0);
   else if (text.getAsInteger(10, number) || number < 0)
-    problem = ("'" + text + "' is not a whole number").str();
+    problem = ("'" + text + "' is not an integer").str();
   return problem;
 }
 

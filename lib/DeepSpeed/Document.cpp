@@ -14,8 +14,8 @@ using namespace llvm;
 using namespace partita::config;
 
 StringRef Value::nameOf(Kind kind) {
-  static constexpr StringLiteral names[] = {
-      "null", "true or false", "a whole number", "a number", "a string", "a list", "a block"};
+  static constexpr StringLiteral names[] = {"null",     "true or false", "an integer", "a number",
+                                            "a string", "a list",        "a block"};
   return names[kind];
 }
 

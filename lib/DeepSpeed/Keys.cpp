@@ -93,7 +93,7 @@ std::string partita::config::describeShape(const Shape &shape) {
   case Shape::Boolean:
     return "true or false";
   case Shape::Integer:
-    return bounds("a whole number");
+    return bounds("an integer");
   case Shape::Number:
     return bounds("a number");
   case Shape::Text:

@@ -265,7 +265,7 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   case PlanOption::Integer: {
     int64_t value;
     if (text.getAsInteger(10, value))
-      return ("'" + text + "' is not a whole number").str();
+      return ("'" + text + "' is not an integer").str();
     if (value < option.low || value > option.high)
       return llvm::formatv("{0} is not within {1} to {2}", value, int64_t(option.low),
                            int64_t(option.high));

@@ -91,9 +91,9 @@ TEST(LrSchedule, SaysWhatIsWrong) {
   EXPECT_EQ(problem("WarmupDecayLR,warmup_num_steps=3"),
             "WarmupDecayLR needs total_num_steps: WarmupDecayLR,total_num_steps=...");
   EXPECT_EQ(problem("WarmupLR,warmup_num_steps=0"),
-            "warmup_num_steps: '0' is not a whole number of at least 1");
+            "warmup_num_steps: '0' is not an integer of at least 1");
   EXPECT_EQ(problem("WarmupLR,warmup_num_steps=1.5"),
-            "warmup_num_steps: '1.5' is not a whole number of at least 1");
+            "warmup_num_steps: '1.5' is not an integer of at least 1");
   EXPECT_EQ(problem("WarmupLR,warmup_max_lr=-1"),
             "warmup_max_lr: '-1' is not a number from 0 to below 1e+09");
   EXPECT_EQ(problem("WarmupLR,warmup_max_lr=nan"),
@@ -108,7 +108,7 @@ TEST(LrSchedule, SaysWhatIsWrong) {
   for (const char *text : {"WarmupLR,", "WarmupLR,x", "WarmupLR,=3", "WarmupLR,,warmup_min_lr=1"})
     EXPECT_NE(problem(text).find("is not of the form key=value"), std::string::npos) << text;
   EXPECT_EQ(problem("WarmupLR,warmup_num_steps="),
-            "warmup_num_steps: '' is not a whole number of at least 1");
+            "warmup_num_steps: '' is not an integer of at least 1");
   EXPECT_NE(problem(""), "");
 }
 

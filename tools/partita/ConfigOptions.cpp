@@ -24,7 +24,7 @@ void ConfigOptions::declare(OptionSet &options, bool namesFile) {
     options.custom(name, "N", "", help, [&target](StringRef text) {
       int64_t number;
       if (text.getAsInteger(10, number) || number < 0)
-        return ("'" + text + "' is not a whole number").str();
+        return ("'" + text + "' is not an integer").str();
       target = number;
       return std::string();
     });

@@ -83,7 +83,7 @@ void OptionSet::integer(StringRef name, StringRef value, int64_t &target, int64_
   add(name, value, std::to_string(target), help, true, [&target, low, high](StringRef text) {
     int64_t number;
     if (text.getAsInteger(10, number))
-      return ("'" + text + "' is not a whole number").str();
+      return ("'" + text + "' is not an integer").str();
     if (number < low || number > high)
       return formatv("{0} is not within {1} to {2}", number, low, high).str();
     target = number;

@@ -35,7 +35,7 @@ struct Value {
   std::vector<Member> members; ///< of a Block, in the file's order
 
   bool isAuto() const { return kind == Text && text == "auto"; }
-  /// Returns the kind's name in messages: "true or false", "a whole number", "a block".
+  /// Returns the kind's name in messages: "true or false", "an integer", "a block".
   static llvm::StringRef nameOf(Kind kind);
   /// Returns the value, also a list or block, as JSON on one line.
   std::string toJson() const;

@@ -55,7 +55,7 @@ static bool checkStages(Resolver &r) {
   }
   if (given->value->kind != Value::Integer || given->value->integer < 1)
     return r.fail(kStages, r.name(kStages) + " is " + given->value->toJson() +
-                               ", expected \"auto\" or a whole number of at least 1");
+                               ", expected \"auto\" or an integer of at least 1");
   int64_t stages = given->value->integer;
   if (stages == pp)
     return true;

@@ -70,7 +70,7 @@ StringRef elementText(Type element) {
                                  : "bool";
 }
 
-/// A constant in an expression. The type of whole numbers is written out: functions such as
+/// A constant in an expression. The type of integers is written out: functions such as
 /// `select` are found by it.
 std::string literalText(TypedAttr value) {
   if (auto number = dyn_cast<FloatAttr>(value)) {

@@ -17,7 +17,7 @@
 //                      r max(0, e + (1 - e) (1 + cos(pi q)) / 2); 0 at it = -1
 //     OneCycle         min to max and back, in stairs or not, beta1 the other way; then
 //                      min / (1 + decay u) with u the intervals of decay since
-//     LRRangeTest      min (1 + step_rate f), f = (it + 1) / step_size, whole numbers in stairs
+//     LRRangeTest      min (1 + step_rate f), f = (it + 1) / step_size, integers in stairs
 //
 // lr_schedule_text.h reads "WarmupLR,warmup_num_steps=100", as options and tables have it.
 

@@ -157,7 +157,7 @@ inline std::string setNumber(const LrScheduleKey &key, const std::string &value,
       (!problem.empty() || value.find_first_not_of("0123456789") != std::string::npos)) {
     char bounds[64];
     std::snprintf(bounds, sizeof(bounds), " of at least %g", key.least);
-    return "'" + value + "' is not a whole number" + bounds;
+    return "'" + value + "' is not an integer" + bounds;
   }
   if (!problem.empty())
     return problem;

@@ -128,7 +128,7 @@ def out_of_bounds(lines, rng):
     if not re.match(r"^[0-9.e+-]+$", value):
         return None
     lines[number] = f'{indent}"{key}": {rng.choice(["-3", "-0.5", "-1e9"])}{comma}'
-    return number, "expected a (whole )?number"
+    return number, "expected (an integer|a number)"
 
 
 def duplicate(lines, rng):
