@@ -44,8 +44,8 @@ void partita::config::printPage(raw_ostream &os) {
         "What `partita compile --config FILE` does with each key: "
      << counts[0] << " are implemented, " << counts[1] << " accepted without effect, "
      << counts[2] + counts[3]
-     << " refused unless they have their default value.\nAny other key is an error. Where DeepSpeed's "
-        "code and documentation disagree, defaults are the code's. `partita config --keys` prints this "
+     << " refused\nunless they have their default value. Any other key is an error. Where DeepSpeed's code "
+        "and documentation disagree, defaults are\nthe code's. `partita config --keys` prints this "
         "page.\n\n[Coming from DeepSpeed](tutorials/from_deepspeed.md) shows how to compile from a configuration.\n";
   for (const Section &section : sections()) {
     os << "\n## " << section.title
