@@ -66,6 +66,22 @@ __device__ float queryNumber(const PreparedBackward<T> &call, int64_t b, const Q
   return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, tile.head, at)];
 }
 
+/// The copies of the tiles of queries streamed past a tile of keys: Q has two buffers, dO one.
+template <typename T, int D> struct QueryCopies {
+  static constexpr int kQueries = kPassingQueries<D>, kTile = kQueries * kMmaPitch<D>;
+  const PreparedBackward<T> &call;
+  T *douts, *queries;
+  __device__ void startQueries(const QueryTile &tile, int buffer) const {
+    copyTile<kQueries, D>(queries + buffer * kTile, headOf(call.q, blockIdx.z, tile.head),
+                          tile.query, int(call.shape.sequence), int(call.shape.headDim),
+                          call.qPacks);
+  }
+  __device__ void startDouts(const QueryTile &tile) const {
+    copyTile<kQueries, D>(douts, headOf(call.dout, blockIdx.z, tile.head), tile.query,
+                          int(call.shape.sequence), int(call.shape.valueDim), call.doutPacks);
+  }
+};
+
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, int D>
 __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
@@ -84,14 +100,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
-  auto copyQueries = [&](int buffer) {
-    copyTile<kQueries, D>(queries + buffer * kPassing, headOf(call.q, b, next.head), next.query,
-                          sight.queries, headDim, call.qPacks);
-  };
-  auto copyDouts = [&] {
-    copyTile<kQueries, D>(douts, headOf(call.dout, b, next.head), next.query, sight.queries,
-                          valueDim, call.doutPacks);
-  };
+  QueryCopies<T, D> copies{call, douts, queries};
   auto keepNumber = [&](int buffer, float number) {
     if (int(threadIdx.x) < 2 * kQueries)
       numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
@@ -99,8 +108,8 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, headDim, call.kPacks);
   copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, valueDim, call.vPacks);
   if (range.tiles > 0) {
-    copyQueries(0);
-    copyDouts();
+    copies.startQueries(tile, 0);
+    copies.startDouts(tile);
     keepNumber(0, queryNumber<kQueries>(call, b, tile));
   }
   commitCopies();
@@ -117,7 +126,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
       next.query += kQueries;
       if (next.query >= range.end)
         next = {next.head + 1, range.first};
-      copyQueries((i + 1) % 2);
+      copies.startQueries(next, (i + 1) % 2);
       number = queryNumber<kQueries>(call, b, next);
     }
     commitCopies();
@@ -137,7 +146,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     }
     __syncthreads(); // all threads are done with dO
     if (more) {
-      copyDouts();
+      copies.startDouts(next);
       keepNumber((i + 1) % 2, number);
     }
     commitCopies();
@@ -154,6 +163,24 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
                           call.dkPacks);
   storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, sight.keys, valueDim,
                           call.dvPacks);
+}
+
+/// Turns dP into dS = P (dP - delta) where P = 2^(factor * score - shift): rows are queries. One by one,
+/// since all of P beside dS would not fit into registers.
+template <int kColumns>
+__device__ inline void differentiateRows(float (&ds)[kQueryTiles][kColumns][4],
+                                         const float (&scores)[kQueryTiles][kColumns][4],
+                                         const float (&shift)[kQueryTiles][2],
+                                         const float (&delta)[kQueryTiles][2], float factor) {
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float weight = powerOfTwo(fmaf(scores[t][j][e], factor, -shift[t][e / 2]));
+        ds[t][j][e] = weight * (ds[t][j][e] - delta[t][e / 2]);
+      }
 }
 
 /// Computes dq of a tile of queries (x) of a head (y).
@@ -229,15 +256,7 @@ __global__ void __launch_bounds__(kMmaThreads)
       continue;
     if (hidesKeys(sight, first, warpLast, key, key + kKeys))
       hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
-#pragma unroll
-    for (int t = 0; t < kQueryTiles; ++t)
-#pragma unroll
-      for (int j = 0; j < kKeys / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          float weight = powerOfTwo(fmaf(p[t][j][e], shape.scale * kLog2E, -shift[t][e / 2]));
-          ds[t][j][e] = weight * (ds[t][j][e] - delta[t][e / 2]);
-        }
+    differentiateRows(ds, p, shift, delta, shape.scale * kLog2E);
     addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));
   }
 

@@ -21,14 +21,53 @@ template <typename T> struct Forward {
   AttentionShape shape;
 };
 
+/// The tiles of keys and values streamed past a tile of queries, with two buffers each.
+template <typename T, typename Plan> class KeyTiles {
+  static constexpr int kKeys = Plan::kPassing, kTile = kKeys * Plan::kDim;
+  using Copies = TileCopies<kKeys, Plan::kDim, Plan::kThreads, T>;
+  T *keys, *values;
+  Copies keyCopies, valueCopies;
+  int tiles, step = 0;
+
+public:
+  /// Keys [begin, count) of head kv; `keys` has room for both's buffers. The caller commits the
+  /// first copy.
+  __device__ KeyTiles(T *keys, const Forward<T> &call, int64_t kv, int begin, int count, int tiles)
+      : keys(keys), values(keys + 2 * kTile),
+        keyCopies(headOf(call.k, blockIdx.z, kv), begin, count),
+        valueCopies(headOf(call.v, blockIdx.z, kv), begin, count), tiles(tiles) {
+    if (tiles > 0)
+      keyCopies.next(keys);
+  }
+  /// Waits for the keys of the next tile and for the values of the one before, and starts the copies
+  /// that follow them.
+  __device__ void next() {
+    waitForCopies<0>();
+    fenceForProducts();
+    __syncthreads(); // all threads are done with the previous ones
+    if (step + 1 < tiles)
+      keyCopies.next(keys + (step + 1) % 2 * kTile);
+    if (step < tiles)
+      valueCopies.next(values + step % 2 * kTile);
+    commitCopies();
+    ++step;
+  }
+  /// All threads of a block wait equally often, also for tiles that only other warp groups need.
+  __device__ void finish() {
+    while (step <= tiles)
+      next();
+  }
+  __device__ uint32_t keysOf(int i) const { return sharedAddress(keys + i % 2 * kTile); }
+  __device__ uint32_t valuesOf(int i) const { return sharedAddress(values + i % 2 * kTile); }
+};
+
 /// Computes out for a tile of queries (x) of a head (y).
 template <typename T, typename Plan>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
-  constexpr int kThreads = Plan::kThreads, kTile = kKeys * D;
   const AttentionShape &shape = call.shape;
-  T *queries = tilesIn<T>(dynamic), *keys = queries + kQueries * D, *values = keys + 2 * kTile;
+  T *queries = tilesIn<T>(dynamic);
   int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first in the tile
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
   Sight sight(shape);
@@ -39,24 +78,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     return end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
   };
   int tiles = tilesTo(query + kQueries - 1), own = tilesTo(query + (group + 1) * kGroupRows - 1);
-  TileCopies<kKeys, D, kThreads, T> keyCopies(headOf(call.k, b, kv), begin, sight.keys);
-  TileCopies<kKeys, D, kThreads, T> valueCopies(headOf(call.v, b, kv), begin, sight.keys);
-  copyPanels<kQueries, D, kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
-  if (tiles > 0)
-    keyCopies.next(keys);
+  copyPanels<kQueries, D, Plan::kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
+  KeyTiles<T, Plan> passing(queries + kQueries * D, call, kv, begin, sight.keys, tiles);
   commitCopies();
-  int step = 0;
-  auto next = [&] { // waits for the keys of tile `step` and the previous tile's values
-    waitForCopies<0>();
-    fenceForProducts();
-    __syncthreads(); // all threads are done with the previous ones
-    if (step + 1 < tiles)
-      keyCopies.next(keys + (step + 1) % 2 * kTile);
-    if (step < tiles)
-      valueCopies.next(values + step % 2 * kTile);
-    commitCopies();
-    ++step;
-  };
 
   float out[1][D / 8][4] = {}, scores[1][kKeys / 8][4], correction[1][2];
   uint32_t weights[kKeys / 16][4];
@@ -64,11 +88,11 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   int first = query + row, last = min(first + 16, sight.queries) - 1; // of the warp
   uint32_t ownQueries = sharedAddress(queries + group * kGroupRows * kPanel);
   auto score = [&](int i) {
-    productByRows<T, kQueries, D>(scores[0], ownQueries, sharedAddress(keys + i % 2 * kTile));
+    productByRows<T, kQueries, D>(scores[0], ownQueries, passing.keysOf(i));
     commitProducts();
   };
   auto add = [&](int i) {
-    addProduct<T, kKeys>(out[0], weights, sharedAddress(values + i % 2 * kTile));
+    addProduct<T, kKeys>(out[0], weights, passing.valuesOf(i));
     commitProducts();
   };
   auto weigh = [&](int i) {
@@ -78,7 +102,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     softmax.weigh(scores, correction, shape.scale * kLog2E);
   };
   if (own > 0) {
-    next();
+    passing.next();
     beginProducts();
     score(0);
     waitForProducts<0>();
@@ -87,7 +111,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     roundTo<T>(weights, scores[0]);
   }
   for (int i = 1; i < own; ++i) {
-    next();
+    passing.next();
     pin(scores[0]);
     pin(out[0]);
     beginProducts();
@@ -102,15 +126,14 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     roundTo<T>(weights, scores[0]);
   }
   if (own > 0) {
-    next();
+    passing.next();
     pin(out[0]);
     beginProducts();
     add(own - 1);
     waitForProducts<0>();
     pin(out[0]);
   }
-  while (step <= tiles) // the tiles of other groups
-    next();
+  passing.finish();
   float *logSumExp =
       call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;
   normalize(out, softmax, logSumExp, first, sight.queries);
