@@ -2,6 +2,7 @@
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Idle.h"
 #include "dialects/Pipe/Sums.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -186,6 +187,8 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   }
   if (attribute.getName() == kChunks)
     return verifyChunks(op, attribute.getValue());
+  if (attribute.getName() == kIdle)
+    return verifyIdle(op, attribute.getValue());
   if (attribute.getName() == kMayJoin)
     return isa<UnitAttr>(attribute.getValue()) ? success()
                                                : op->emitError()

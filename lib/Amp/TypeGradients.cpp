@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
@@ -82,9 +83,10 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
     for (train::OptimizerInterface update : updates)
       settle(update.getUpdatingGradient());
     if (wire && !anyReduced) {
+      bool isOfStages = getOperation()->hasAttr(pipe::PipeDialect::kStages);
       getOperation().emitError()
           << "reduce-type: has no effect, because no gradient is reduced over "
-             "ranks; leave it out";
+          << (isOfStages ? "the ranks of a stage" : "ranks") << "; leave it out";
       signalPassFailure();
     }
   }

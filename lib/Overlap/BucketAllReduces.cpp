@@ -5,7 +5,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
-#include "dialects/Pipe/Pipe.h"
+#include "dialects/Pipe/Idle.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Overlap/Buckets.h"
@@ -40,13 +40,10 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     if (failed(made))
       return signalPassFailure();
     buckets += made->count;
-    // Of several stages, one without gradients that are reduced is nothing unusual.
-    if (bytes > 0 && !made->sizeCounts && !pipe::stageOf(getOperation())) {
-      getOperation().emitError()
-          << "bucket-bytes: has no effect, because no two gradients could be "
-             "reduced together; leave it out";
+    if (bytes > 0 && !made->sizeCounts &&
+        failed(pipe::reportIdle(getOperation(), "bucket-bytes",
+                                "no two gradients could be reduced together")))
       signalPassFailure();
-    }
   }
 
 private:

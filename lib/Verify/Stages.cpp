@@ -1,13 +1,15 @@
 //===- Stages.cpp - what pipeline stages must agree on ----------------------------------------===//
 //
 // Passes and people change stages one by one. This file compares the facts that other stages rely
-// on: the ranks of a stage, the number of stages, and the messages of each channel. Sums are
-// compared whenever the program is verified (dialects/Pipe/Sums.h).
+// on: the ranks of a stage, the number of stages, and the messages of each channel. It also refuses
+// an option that no stage can use. Sums are compared whenever the program is verified
+// (dialects/Pipe/Sums.h).
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Verify/Stages.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Idle.h"
 #include "dialects/Pipe/Pipe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Transfers.h"
@@ -133,5 +135,5 @@ LogicalResult partita::checkStagesAgree(ModuleOp program, StringRef after) {
   if (stages.front() == program) // a stage alone, or a program without stages
     return success();
   return success(succeeded(checkLayout(program, stages, after)) &&
-                 succeeded(checkMessages(stages, after)));
+                 succeeded(checkMessages(stages, after)) && succeeded(pipe::checkIdle(program)));
 }

@@ -7,9 +7,9 @@
 
 namespace partita {
 
-/// Checks the stages of a pipeline, each a module: they have the program's mesh and cuts, and every
-/// stage receives the values that others send to it. `after` is the phase that has just ended, for
-/// messages.
+/// Checks the stages of a pipeline, each a module: they have the program's mesh and cuts, every
+/// stage receives the values that others send to it, and every option of the plan has an effect on
+/// some stage. `after` is the phase that has just ended, for messages.
 mlir::LogicalResult checkStagesAgree(mlir::ModuleOp program, llvm::StringRef after);
 
 } // namespace partita

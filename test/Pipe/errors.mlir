@@ -311,3 +311,17 @@ module attributes {pipe.stage = "first"} {
 module attributes {pipe.stage = 1} {
 }
 }
+
+// -----
+
+module {
+// expected-error@+1 {{pipe.idle is {"bucket-bytes"}, expected a reason for each option}}
+module attributes {pipe.stage = 0, pipe.idle = {"bucket-bytes"}} {
+}
+}
+
+// -----
+
+// expected-error@+1 {{pipe.idle belongs on a module with pipe.stage}}
+module attributes {pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
+}

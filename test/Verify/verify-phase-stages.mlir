@@ -111,3 +111,23 @@ module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 3} {
 module attributes {pipe.axis = 0, pipe.stage = 2, pipe.count = 3} {
 }
 }
+
+// -----
+
+// An option that one stage cannot use is no error, since another one may.
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.idle = {"prefetch-bytes" = "it gathers nothing"}} {
+}
+}
+
+// -----
+
+// expected-error@+1 {{bucket-bytes: has no effect, because on every pipeline stage it sums nothing; leave it out}}
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
+}
+}
