@@ -86,7 +86,7 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
     llvm::DenseMap<StringAttr, unsigned> residual;
     auto forward = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Forward);
     if (residualScale && forward && forward.getBody().hasOneBlock())
-      residual = objective::countResidualProducts(forward);
+      residual = init::countResidualProducts(forward);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       if (parameter.getFill())
         continue;

@@ -143,7 +143,7 @@ private:
 
 } // namespace
 
-llvm::DenseMap<StringAttr, unsigned> objective::countResidualProducts(func::FuncOp forward) {
+llvm::DenseMap<StringAttr, unsigned> init::countResidualProducts(func::FuncOp forward) {
   Streams streams;
   for (auto add : forward.getOps<tx::AddOp>())
     streams.follow(add);

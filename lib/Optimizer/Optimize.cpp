@@ -71,6 +71,8 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     findInitialWrites(symbols);
     if (failed(findScale(wanted)))
       return signalPassFailure();
+    auto *optimizer = found->getInterface<train::OptimizerInterface>();
+    usesNorms = llvm::is_contained(optimizer->getScalarNames(), "ratio");
     Operation *last = nullptr;
     updates += wanted.size();
     for (train::UpdateOp update : wanted) {
@@ -293,9 +295,8 @@ private:
 
   /// Notes tensors that an exporter has made from a parameter by adding a constant (Gemma's 1 + w)
   /// or by splitting it. Their gradients are equal, but not weight decay and norms.
-  void noteFolded(train::ParameterOp parameter, double decay, ArrayRef<StringRef> scalars) {
+  void noteFolded(train::ParameterOp parameter, double decay) {
     train::StoredTensor tensor = train::tensorsOf(parameter).front();
-    usesNorms = llvm::is_contained(scalars, "ratio");
     if (tensor.folded == train::Folded::Shifted && (decay != 0 || usesNorms))
       shifted.push_back(std::move(tensor));
     else if (tensor.folded == train::Folded::Part && usesNorms)
@@ -360,7 +361,7 @@ private:
       op.addAttribute("rate_scale", builder.getF64FloatAttr(group.rateScale));
     for (StringRef each : optimizer->getScalarNames())
       op.addOperands(control(builder, op, each));
-    noteFolded(parameter, group.decay, optimizer->getScalarNames());
+    noteFolded(parameter, group.decay);
     if (scale)
       op.addOperands(scale);
     if (applies)
@@ -393,7 +394,7 @@ private:
   std::vector<train::StoredTensor> shifted; // their values matter to their updates
   std::vector<train::StoredTensor> open;  // their parameters may have another number of dimensions
   std::vector<train::StoredTensor> parts; // their norms matter to their updates
-  bool usesNorms = false;                 // trust ratios
+  bool usesNorms = false;                 // the optimizer scales updates by trust ratios
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's defaults for LAMB's ratio
   DictionaryAttr scaling;                     // of the loss, or null

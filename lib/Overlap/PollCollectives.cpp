@@ -155,10 +155,13 @@ private:
       if (inLastSlot)
         placed.back()->setAttr(train::TrainDialect::kLast, builder.getUnitAttr());
     }
-    // Together, the polls may do all the work in flight; the wait is left with the last bucket.
-    int64_t passes = 4, step = 1 << 18;
-    int64_t share = placed.empty() ? 0 : passes * overlapped.bytes / placed.size();
-    int64_t bytes = llvm::alignTo(std::max<int64_t>(share, 1), step);
+    // Together, the polls may do all the work in flight; the wait is left with the last bucket. A
+    // transport touches each byte of a collective up to three times (to fill, reduce and read a
+    // segment: runtime/cpu/segmented_group.h); the fourth makes up for polls that find nothing to do,
+    // because another rank is not as far. Rounded up to a size that is worth a poll.
+    constexpr int64_t kTouches = 4, kStep = 256 << 10;
+    int64_t share = placed.empty() ? 0 : kTouches * overlapped.bytes / placed.size();
+    int64_t bytes = llvm::alignTo(std::max<int64_t>(share, 1), kStep);
     for (par::PollOp poll : placed)
       poll.setBytes(bytes);
     polls += placed.size();

@@ -85,8 +85,8 @@ uint64_t NcclQueue::begin(const std::string &text, const std::string &alike,
   checkCuda(cudaStreamIsCapturing(compute, &capture), "cudaStreamIsCapturing");
   bool captured = capture != cudaStreamCaptureStatusNone;
 
-  // NCCL may wait for other ranks inside its calls: release the mutex meanwhile, so that the
-  // watchdog can look.
+  // NCCL waits for other ranks inside its calls, and CUDA for room in a full launch queue: release
+  // the mutex meanwhile, so that the watchdog can look.
   std::unique_lock<std::mutex> lock(mutex);
   retire(captured);
   Entry &entry = entries.emplace_back();
@@ -98,11 +98,14 @@ uint64_t NcclQueue::begin(const std::string &text, const std::string &alike,
   entry.reached = takeEvent();
   entry.done = takeEvent();
   latest = text;
+  lock.unlock();
   checkCuda(cudaEventRecord(entry.reached, compute), "cudaEventRecord");
   checkCuda(cudaStreamWaitEvent(stream, entry.reached, 0), "cudaStreamWaitEvent");
-  if (captured)
+  if (captured) {
+    lock.lock();
     marks.before(stream, number, {entry.text, alike});
-  lock.unlock();
+    lock.unlock();
+  }
   issue();
   if (captured)
     marks.behind(stream, number);
@@ -118,14 +121,16 @@ bool NcclQueue::isUnderWay(const Entry &entry) const {
 }
 
 void NcclQueue::await(uint64_t number) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
   auto entry = std::find_if(entries.begin(), entries.end(),
                             [&](const Entry &each) { return each.number == number; });
   if (entry == entries.end() || entry->waitedFor)
     fail("%s #%llu of %s is waited for twice", name.of, (unsigned long long)number,
          name.where().c_str());
   entry->waitedFor = true;
-  checkCuda(cudaStreamWaitEvent(device.stream.handle, entry->done, 0), "cudaStreamWaitEvent");
+  cudaEvent_t done = entry->done;
+  lock.unlock(); // as in begin()
+  checkCuda(cudaStreamWaitEvent(device.stream.handle, done, 0), "cudaStreamWaitEvent");
 }
 
 int NcclQueue::notAwaited() const {
@@ -193,7 +198,8 @@ std::string NcclQueue::problem() {
   return text;
 }
 
-/// Takes no lock: another thread may be inside NCCL, and only this makes it return.
+/// Takes no lock, so that no holder can delay it: other threads wait inside NCCL and CUDA, and only
+/// this makes them return.
 void NcclQueue::abort() {
   if (!aborted)
     ncclCommAbort(comm);
