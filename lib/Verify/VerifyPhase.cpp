@@ -37,11 +37,16 @@ namespace {
 
 using Predicate = bool (*)(Operation *);
 
-/// A fault that no op may have after a phase, and the message that follows the op's name.
+/// A fault that no op may have after a phase, the message that follows the op's name, and advice.
 struct Fault {
   Predicate isIn = nullptr;
   StringLiteral says = "";
+  StringLiteral advice = "";
 };
+
+/// Provenance is derived from locations after each pass (partita/Phases/Provenance.h).
+constexpr StringLiteral kGiveLocation =
+    "; a pass gives each new op the location of the op that it replaces";
 
 struct Contract {
   StringLiteral phase;
@@ -205,7 +210,7 @@ const Contract kContracts[] = {
     {"objective",
      nullptr,
      nullptr,
-     {{lacksLayer, "has no train.layer"},
+     {{lacksLayer, "has no train.layer", kGiveLocation},
       {lostLayers, "has no op with train.layer, although train.work records the work of layers"}}},
     {"precision",
      nullptr,
@@ -218,7 +223,7 @@ const Contract kContracts[] = {
     {"partition",
      nullptr,
      nullptr,
-     {{lacksCauses, "has no par.causes"}, {isAnnotated, "has train.shardings"}},
+     {{lacksCauses, "has no par.causes", kGiveLocation}, {isAnnotated, "has train.shardings"}},
      /*isNew=*/nullptr,
      /*placesShards=*/true},
     {"parameters",
@@ -228,11 +233,11 @@ const Contract kContracts[] = {
     {"differentiate",
      isOf<amp::AmpDialect>,
      isOneOf<par::FOp, par::GOp, par::MaxOp, train::MinimizeOp>,
-     {{lacksDirection, "is of the backward pass but has no train.backward"}}},
+     {{lacksDirection, "is of the backward pass but has no train.backward", kGiveLocation}}},
     {"optimize",
      nullptr,
      isOneOf<train::UpdateOp>,
-     {{updatesByForwardPass, "takes a gradient from an op without train.backward"}},
+     {{updatesByForwardPass, "takes a gradient from an op without train.backward", kGiveLocation}},
      isOneOf<train::OptimizerInterface>},
     {"states", nullptr, isOneOf<train::GlobalNormOp, train::TrustRatioOp>},
     {"offload", isOf<offload::OffloadDialect>, nullptr},
@@ -252,7 +257,11 @@ const Contract kContracts[] = {
      nullptr,
      {},
      isOneOf<AsyncStartInterface, AsyncWaitInterface, par::PollOp>},
-    {"memory", nullptr, nullptr, {{lacksMemory, "has no memory (rt.buffers)"}}},
+    {"memory",
+     nullptr,
+     nullptr,
+     {{lacksMemory, "has no memory (rt.buffers)",
+       "; run plan-memory again after a pass that makes ops"}}},
     // check-streams changes nothing, and has checked all that holds afterwards.
     {"sync", nullptr, nullptr},
 };
@@ -343,11 +352,14 @@ private:
     for (const Contract &later : ArrayRef(kContracts).drop_front(contracts.size()))
       if (later.isNew && later.isNew(op))
         return op->emitOpError() << "is present after phase '" << after << "', but phase '"
-                                 << later.phase << "' creates it";
+                                 << later.phase
+                                 << "' creates it; run a pass of your own that creates it after "
+                                    "that phase";
     for (const Contract &contract : contracts)
       for (const Fault &fault : contract.faults)
         if (fault.isIn && fault.isIn(op))
-          return op->emitOpError() << fault.says << " after phase '" << after << "'";
+          return op->emitOpError()
+                 << fault.says << " after phase '" << after << "'" << fault.advice;
     return placesShards ? checkShards(op) : success();
   }
 

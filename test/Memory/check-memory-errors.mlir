@@ -124,7 +124,7 @@ module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 64 : i64} {
 // -----
 
 // More memory than is used is reported where it is not needed.
-// expected-error @below {{rt.arena_bytes is 4096, and the program uses 64 bytes}}
+// expected-error @below {{rt.arena_bytes is 4096, and the program uses 64 bytes; run plan-memory again after a pass that removes ops}}
 module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @large(%x: tensor<4xf32>) {
     %0 = tx.relu %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>

@@ -181,7 +181,8 @@ private:
     for (auto [name, space] : kSizes)
       if (sizeOf(used, space) != sizeOf(limits, space))
         return module.emitError() << name << " is " << sizeOf(limits, space)
-                                  << ", and the program uses " << sizeOf(used, space) << " bytes";
+                                  << ", and the program uses " << sizeOf(used, space)
+                                  << " bytes; run plan-memory again after a pass that removes ops";
     return success();
   }
 

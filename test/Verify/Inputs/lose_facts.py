@@ -15,7 +15,7 @@ def check(module, phase):
 
 def expect_error(module, phase, fact, lines):
     code, said = check(module, phase)
-    found = re.search(rf"^<stdin>:(\d+):\d+: error: '[^']+' op .*{fact}\b.* after phase '{phase}'$", said, re.M)
+    found = re.search(rf"^<stdin>:(\d+):\d+: error: '[^']+' op .*{fact}\b.* after phase '{phase}'(; .*)?$", said, re.M)
     assert code != 0 and found and int(found[1]) - 1 in lines, (phase, fact, lines[:9], said[:400])
 
 
