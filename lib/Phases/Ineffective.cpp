@@ -90,11 +90,6 @@ static constexpr Idle kStageOfOneRank = {
       return !plan.get("mesh").empty() && plan.textFor("mesh.ranks").empty();
     },
     "on a --mesh of pp alone: it is for sums over the ranks of a stage, and each has one"};
-static constexpr Idle kGPipeOfOne = {
-    [](const Plan &plan) {
-      return plan.get("schedule") == "gpipe" && plan.get("accumulate") == "1";
-    },
-    "without --accumulate: with one micro-batch, gpipe and 1f1b are the same"};
 static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() == 1; },
                                    "without pipeline stages (--mesh pp=2)"};
 static constexpr Idle kOrdersNothing = {
@@ -139,7 +134,6 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"virtual-stages", kOneStage},
     {"schedule", kOneStage},
     {"schedule", kOrdersNothing},
-    {"schedule", kGPipeOfOne},
     {"accumulate-type", kSingle},
     {"accumulate-type", kOneMicroBatch},
 };

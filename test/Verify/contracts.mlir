@@ -120,7 +120,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 // differentiate: what computes with an op of the backward pass, when it has no region of its own.
 func.func @direction(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tx.neg %x {train.backward} : (tensor<4xf32>) -> tensor<4xf32>
-  // expected-error@+1 {{'tx.relu' op is of the backward pass but has no train.backward after phase 'schedule'; a pass gives an op that it makes the location of the op that it replaces}}
+  // expected-error@+1 {{'tx.relu' op is of the backward pass but has no train.backward after phase 'schedule'; a pass gives each new op the location of the op that it replaces}}
   %1 = tx.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
