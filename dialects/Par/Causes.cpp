@@ -22,6 +22,10 @@ SmallVector<CauseAttr> partita::par::causesOf(Location loc) {
   return causesIn(provenance::get(loc, provenance::kCauses));
 }
 
+bool partita::par::hasRole(Operation *op, Role role) {
+  return llvm::any_of(causesOf(op), [&](CauseAttr cause) { return cause.getRole() == role; });
+}
+
 Location partita::par::withCause(Location loc, CauseAttr cause) {
   return provenance::with(loc, provenance::kCauses, ArrayAttr::get(loc.getContext(), cause));
 }

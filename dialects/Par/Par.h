@@ -74,6 +74,8 @@ llvm::SmallVector<CauseAttr> causesOf(mlir::Operation *op);
 llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
 /// Returns the location with a cause in place of any earlier ones.
 mlir::Location withCause(mlir::Location loc, CauseAttr cause);
+/// Returns true if a cause of the op has this role.
+bool hasRole(mlir::Operation *op, Role role);
 /// Returns `where` with the first cause of `from` in another role; unchanged if `from` has none.
 mlir::Location withRole(mlir::Location where, mlir::Location from, Role role);
 /// Returns true if ops of this role serve gradients of parameters, which are reduced once per step,

@@ -251,9 +251,12 @@ LogicalResult NarrowOp::canonicalize(NarrowOp op, PatternRewriter &rewriter) {
     return failure();
   auto sum = dyn_cast<AllReduceOp>(definer);
   StringAttr reason = sum ? sum.getReasonAttr() : op.getReasonAttr();
-  rewriter.replaceOp(
-      op, ReduceScatterOp::create(rewriter, definer->getLoc(), op.getResult().getType(), partial,
-                                  op.getAxisAttr(), op.getDimAttr(), op.getBlocksAttr(), reason));
+  Location loc = definer->getLoc();
+  if (hasRole(op, Role::Moved)) // else it would seem to be for another op of this stage
+    loc = withRole(loc, loc, Role::Sent);
+  rewriter.replaceOp(op, ReduceScatterOp::create(rewriter, loc, op.getResult().getType(), partial,
+                                                 op.getAxisAttr(), op.getDimAttr(),
+                                                 op.getBlocksAttr(), reason));
   rewriter.eraseOp(definer);
   return success();
 }

@@ -97,7 +97,7 @@ constexpr Role kRoles[] = {
          "that block's gradient are gathered")
         .reportedAt(Gradients, "gradients of parameters"),
     Role(par::Role::Moved,
-         "a pipeline stage sends a shard to each rank of the next one; these gather it")
+         "a pipeline stage sends a shard to each rank of another one; these gather it")
         .chosen("with --mesh pp=1"),
     Role(par::Role::Update,
          ", which parameters lack: each rank updates the shard whose states it keeps, and "
@@ -131,6 +131,12 @@ constexpr Role kRoles[] = {
     Role(par::Role::Report, "one pipeline stage computes it, and every rank reports it")
         .chosen("with --mesh pp=1")
         .reportedAt(Once, "values that a step reports"),
+    Role(par::Role::Sent, ": each rank has a partial sum, and sends its shard of the total to "
+                          "another pipeline stage")
+        .gathers(": the backward half of the reduce-scatter after it, whose shards another "
+                 "pipeline stage receives")
+        .chosen("with --mesh pp=1, where an all_reduce takes the place of a reduce_scatter and an "
+                "all_gather"),
 };
 
 /// What all splits of one kind of seed have in common.

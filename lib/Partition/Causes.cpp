@@ -54,6 +54,24 @@ void Causes::same(Value value, Value as) {
     }
 }
 
+/// Returns the op in whose layer a stage narrows or gathers what it sends or receives: the maker of
+/// the value, which other stages may use, or the first user of the gathered value. `layers` knows
+/// neither moves nor conjugates.
+static Operation *sentFor(par::ReshardInterface move) {
+  if (move.gathers()) {
+    Operation *first = nullptr;
+    for (Operation *user : move->getUsers())
+      if (!first || (user->getBlock() == first->getBlock() && user->isBeforeInBlock(first)))
+        first = user;
+    return first ? first : move.getOperation();
+  }
+  Operation *maker = move;
+  do
+    maker = maker->getOperand(0).getDefiningOp();
+  while (maker && isa<TransparentInterface>(maker) && maker->getNumOperands() == 1);
+  return maker ? maker : move.getOperation();
+}
+
 void Causes::moved(par::ReshardInterface move) {
   StringAttr axis = move.getAxisAttr();
   same(move->getResult(0), move->getOperand(0));
@@ -73,7 +91,7 @@ void Causes::moved(par::ReshardInterface move) {
   if (isSent) { // no rule needs it
     auto none = StringAttr::get(function.getContext(), "");
     note(move, par::CauseAttr::get(function.getContext(), par::Role::Moved, none, none, none, none,
-                                   layerOf(move, move), layers.count(), seed));
+                                   layers.layerOf(sentFor(move)), layers.count(), seed));
   } else {
     pending.push_back({move, move.gathers() ? par::Role::Whole : par::Role::Piece, nullptr, axis});
   }

@@ -14,7 +14,7 @@
 // PLACED: %[[A:.*]] = tx.matmul %arg0
 // PLACED: %[[PART:.*]] = tx.matmul %[[A]]
 // PLACED: %[[XN:.*]] = par.narrow %arg0 over "tp" along 1 {{.*}}#par.cause<moved
-// PLACED: %[[N:.*]] = par.reduce_scatter %[[PART]] over "tp" along 1
+// PLACED: %[[N:.*]] = par.reduce_scatter %[[PART]] over "tp" along 1 {{.*}}#par.cause<sent "k" in
 // PLACED: %[[R:.*]] = tx.add %[[XN]], %[[N]]
 // PLACED: %[[S:.*]] = pipe.move %[[R]] over <0 to 1> : tensor<2x4x4xf32, #par.place<[2, 8 @tp, 4]>>
 // PLACED: par.all_gather %[[S]] over "tp" along 1 {{.*}}#par.cause<moved "" in "" of "" "" layer -1 of 0 seed <"stages"
