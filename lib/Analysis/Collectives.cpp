@@ -402,9 +402,11 @@ Census Census::of(ArrayRef<Collective> collectives, StringRef function,
     census.places[c.place][c.backward][c.row().name] += Count{c.calls, c.calls * c.bytes};
   }
   LayerRange all{0, census.layers};
-  for (const LayerRange &range : ranges.empty() ? ArrayRef(all) : ranges)
+  for (const LayerRange &range : ranges.empty() ? ArrayRef(all) : ranges) {
+    census.layers = std::max(census.layers, range.first + range.count);
     for (int64_t layer = 0; layer < std::min<int64_t>(range.count, 1 << 20); ++layer)
       census.places[range.first + layer]; // also one without collectives
+  }
   for (auto &[place, directions] : census.places)
     for (Kinds &kinds : directions)
       for (auto &[kind, count] : kinds)

@@ -54,22 +54,27 @@ void Causes::same(Value value, Value as) {
     }
 }
 
-/// Returns the op in whose layer a stage narrows or gathers what it sends or receives: the maker of
-/// the value, which other stages may use, or the first user of the gathered value. `layers` knows
-/// neither moves nor conjugates.
-static Operation *sentFor(par::ReshardInterface move) {
-  if (move.gathers()) {
-    Operation *first = nullptr;
-    for (Operation *user : move->getUsers())
-      if (!first || (user->getBlock() == first->getBlock() && user->isBeforeInBlock(first)))
-        first = user;
-    return first ? first : move.getOperation();
-  }
+/// Returns the op that makes the value which a narrow or gather of a boundary moves; null for an
+/// input.
+static Operation *makerOf(par::ReshardInterface move) {
   Operation *maker = move;
   do
     maker = maker->getOperand(0).getDefiningOp();
   while (maker && isa<TransparentInterface>(maker) && maker->getNumOperands() == 1);
-  return maker ? maker : move.getOperation();
+  return maker;
+}
+
+/// Returns the op in whose layer a stage narrows what it sends, or gathers what it receives: the
+/// value's maker, as it may be used by other stages alone, or the first user of the gathered value.
+/// The move itself has no layer, since the numbering ignores moves.
+static Operation *placeOf(par::ReshardInterface move, Operation *maker) {
+  if (!move.gathers())
+    return maker ? maker : move.getOperation();
+  Operation *first = nullptr;
+  for (Operation *user : move->getUsers())
+    if (!first || (user->getBlock() == first->getBlock() && user->isBeforeInBlock(first)))
+      first = user;
+  return first ? first : move.getOperation();
 }
 
 void Causes::moved(par::ReshardInterface move) {
@@ -89,9 +94,12 @@ void Causes::moved(par::ReshardInterface move) {
   par::SeedAttr seed = seedFor(isSent ? "stages" : "sequence", "");
   trails[{move.getShard(), axis}] = {seed, nullptr};
   if (isSent) { // no rule needs it
-    auto none = StringAttr::get(function.getContext(), "");
-    note(move, par::CauseAttr::get(function.getContext(), par::Role::Moved, none, none, none, none,
-                                   layers.layerOf(sentFor(move)), layers.count(), seed));
+    MLIRContext *context = function.getContext();
+    Operation *maker = makerOf(move);
+    auto none = StringAttr::get(context, "");
+    auto name = StringAttr::get(context, maker ? provenance::nameOf(maker) : "");
+    note(move, par::CauseAttr::get(context, par::Role::Moved, none, none, none, name,
+                                   layers.layerOf(placeOf(move, maker)), layers.count(), seed));
   } else {
     pending.push_back({move, move.gathers() ? par::Role::Whole : par::Role::Piece, nullptr, axis});
   }

@@ -150,10 +150,19 @@ static std::vector<Change> candidates(const Request &request) {
   return changes;
 }
 
-/// Returns "2.0 GiB, fits: 1.5 GiB less; sends 2.0 KiB per step in place of 1.0 KiB".
+/// Returns " of stage 2"; "" without stages.
+static std::string ofStage(std::optional<int64_t> stage) {
+  return stage ? " of stage " + std::to_string(*stage) : "";
+}
+
+/// Returns "2.0 GiB, fits: 1.5 GiB less; sends 2.0 KiB per step in place of 1.0 KiB". Names the
+/// fullest stage if the change makes it another one.
 static std::string effect(const Footprint &before, const Change &change, uint64_t limit) {
   const Footprint &after = change.footprint;
-  std::string text = formatBytes(after.bytes) + (after.bytes <= limit ? ", fits" : ", too much");
+  std::string text =
+      formatBytes(after.bytes) +
+      (after.stage == before.stage ? "" : ofStage(after.stage) + ", now the fullest") +
+      (after.bytes <= limit ? ", fits" : ", too much");
   text += ": " + formatBytes(before.bytes - after.bytes) + " less";
   if (after.sent != before.sent)
     text +=
@@ -208,7 +217,9 @@ void partita::tool::measureAgain(ModuleOp program, Footprint &footprint) {
   auto bytesOf = [](ModuleOp stage) -> uint64_t {
     return memory::deviceBytes(memory::deviceSizes(stage));
   };
-  footprint.bytes = bytesOf(fullestStage(program));
+  ModuleOp fullest = fullestStage(program);
+  footprint.bytes = bytesOf(fullest);
+  footprint.stage = pipe::stageOf(fullest);
   footprint.ofStages.clear();
   if (auto cuts = program->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kCuts)) {
     footprint.cuts.assign(cuts.asArrayRef().begin(), cuts.asArrayRef().end());
@@ -217,27 +228,35 @@ void partita::tool::measureAgain(ModuleOp program, Footprint &footprint) {
   }
 }
 
+/// Raises a footprint's costs to those of a rank of this stage.
+static void addCosts(ModuleOp module, Footprint &footprint) {
+  uint64_t host = 0;
+  int64_t sent = 0, flops = 0, moved = 0;
+  for (StringRef name : {RtDialect::kHostBytes, RtDialect::kPinnedBytes})
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
+      host += bytes.getInt();
+  for (const analysis::Collective &collective : analysis::collectivesOf(module))
+    if (collective.function == train::nameOf(train::EntryPoint::TrainStep))
+      sent += collective.calls * collective.bytes;
+  if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
+    step.walk([&](Operation *op) { flops += analysis::timesOf(op) * analysis::workOf(op).flops; });
+    analysis::Transfers transfers = analysis::Transfers::of(step);
+    moved = transfers.toHost + transfers.toDevice;
+  }
+  footprint.host = std::max(footprint.host, host);
+  footprint.sent = std::max(footprint.sent, sent);
+  footprint.moved = std::max(footprint.moved, moved);
+  footprint.flops = std::max(footprint.flops, flops);
+}
+
 std::optional<Footprint> partita::tool::footprintOf(ModuleOp program) {
   ModuleOp module = fullestStage(program);
-  auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
-  auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
-  if (!arena || !persistent)
+  if (!module->hasAttr(RtDialect::kArenaBytes) || !module->hasAttr(RtDialect::kPersistentBytes))
     return {};
   Footprint footprint;
   measureAgain(program, footprint);
-  for (StringRef name : {RtDialect::kHostBytes, RtDialect::kPinnedBytes})
-    if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
-      footprint.host += bytes.getInt();
-  for (const analysis::Collective &collective : analysis::collectivesOf(module))
-    if (collective.function == train::nameOf(train::EntryPoint::TrainStep))
-      footprint.sent += collective.calls * collective.bytes;
-  if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
-    step.walk([&](Operation *op) {
-      footprint.flops += analysis::timesOf(op) * analysis::workOf(op).flops;
-    });
-    analysis::Transfers transfers = analysis::Transfers::of(step);
-    footprint.moved = transfers.toHost + transfers.toDevice;
-  }
+  for (ModuleOp stage : pipe::stagesOf(program))
+    addCosts(stage, footprint);
   return footprint;
 }
 
@@ -255,11 +274,9 @@ std::string partita::tool::checkMemory(ModuleOp program, const Request &request,
   llvm::json::Object sizes = memory::deviceSizes(module);
   // No change of the plan shrinks these.
   int64_t floor = sizes.getInteger("products_workspace").value_or(0);
-  std::optional<int64_t> stage = pipe::stageOf(module);
-  std::string which = stage ? " of stage " + std::to_string(*stage) : "";
-  return "a rank" + which + " needs " + formatBytes(needed->bytes) + " (" + grouped(needed->bytes) +
-         " bytes: " + partsText(sizes, ", ") + "), the limit is " + formatBytes(limit) + " (" +
-         grouped(limit) + " bytes)" +
+  return "a rank" + ofStage(needed->stage) + " needs " + formatBytes(needed->bytes) + " (" +
+         grouped(needed->bytes) + " bytes: " + partsText(sizes, ", ") + "), the limit is " +
+         formatBytes(limit) + " (" + grouped(limit) + " bytes)" +
          (floor > static_cast<int64_t>(limit) ? ", less than the workspace of matmuls alone, "
                                                 "which every program for GPUs has"
                                               : "") +

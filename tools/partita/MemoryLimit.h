@@ -13,11 +13,13 @@ namespace partita::tool {
 
 /// The resources that a rank needs under a plan.
 struct Footprint {
-  uint64_t bytes = 0; ///< of the device's memory (memory::deviceParts)
-  uint64_t host = 0;  ///< host memory: persistent and pinned
-  int64_t sent = 0;   ///< bytes per training step, by the runtime's convention
-  int64_t moved = 0;  ///< bytes per training step between device and host
-  int64_t flops = 0;  ///< per training step
+  uint64_t bytes = 0; ///< of the device's memory (memory::deviceParts), of the fullest stage
+  std::optional<int64_t> stage; ///< the fullest one; none without stages
+  // Each of the stage that has most:
+  uint64_t host = 0; ///< host memory: persistent and pinned
+  int64_t sent = 0;  ///< bytes per training step, by the runtime's convention
+  int64_t moved = 0; ///< bytes per training step between device and host
+  int64_t flops = 0; ///< per training step
   /// For a program of pipeline stages, the bytes that each stage's ranks need, and its first layer.
   std::vector<uint64_t> ofStages;
   std::vector<int64_t> cuts;

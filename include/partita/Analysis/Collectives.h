@@ -124,7 +124,8 @@ struct Count {
 struct Census {
   using Kinds = std::map<std::string, Count>; ///< by the kind's name
   std::string function;
-  int64_t microBatches = 1, layers = 0;
+  int64_t microBatches = 1;
+  int64_t layers = 0; ///< of the model, if a collective says so; else up to the end of the stage
   std::map<int64_t, std::array<Kinds, 2>> places; ///< forward, backward
 
   /// Counts the collectives of one stage, or of a program without stages. `ranges` are the stage's layers, which have a place each

@@ -13,6 +13,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
+#include <tuple>
 
 using namespace llvm;
 using namespace partita::tool;
@@ -58,17 +59,61 @@ static void printRun(const RunLog &run, StringRef unit) {
            << (skipped.back() == 1 ? " step\n" : " steps\n");
 }
 
+namespace {
+/// What a rank of one stage exchanges in a training step.
+struct Exchange {
+  int64_t calls = 0, bytes = 0, messages = 0, sent = 0;
+  bool operator==(const Exchange &other) const {
+    return std::tie(calls, bytes, messages, sent) ==
+           std::tie(other.calls, other.bytes, other.messages, other.sent);
+  }
+};
+} // namespace
+
+/// Calls `visit` for the entries of a list that are about the training step.
+static void forTrainStep(const json::Array *list,
+                         llvm::function_ref<void(const json::Object &)> visit) {
+  for (const json::Value &value : list ? *list : json::Array())
+    if (const json::Object *entry = value.getAsObject())
+      if (entry->getString("function") ==
+          partita::train::nameOf(partita::train::EntryPoint::TrainStep))
+        visit(*entry);
+}
+
+/// Prints a line for consecutive stages that exchange the same.
 static void printCollectives(const json::Object &manifest) {
-  int64_t calls = 0, bytes = 0;
-  if (const json::Array *collectives = manifest.getArray("collectives"))
-    for (const json::Value &value : *collectives)
-      if (const json::Object *collective = value.getAsObject())
-        if (collective->getString("function") ==
-            partita::train::nameOf(partita::train::EntryPoint::TrainStep)) {
-          calls += collective->getInteger("calls").value_or(0);
-          bytes += collective->getInteger("bytes").value_or(0);
-        }
-  outs() << formatv("collectives    {0} per step and rank, {1} bytes\n", calls, grouped(bytes));
+  const json::Array *stages = manifest.getArray("stages");
+  std::vector<Exchange> ofStages(stages ? stages->size() : 1);
+  forTrainStep(manifest.getArray("collectives"), [&](const json::Object &collective) {
+    auto stage = static_cast<size_t>(collective.getInteger("stage").value_or(0));
+    if (stage >= ofStages.size())
+      return;
+    ofStages[stage].calls += collective.getInteger("calls").value_or(0);
+    ofStages[stage].bytes += collective.getInteger("bytes").value_or(0);
+  });
+  for (auto [number, exchange] : enumerate(ofStages))
+    if (const json::Object *stage = stages ? (*stages)[number].getAsObject() : nullptr)
+      forTrainStep(stage->getArray("messages"),
+                   [&, &exchange = exchange](const json::Object &message) {
+                     if (message.getInteger("from") != stage->getInteger("stage"))
+                       return;
+                     exchange.messages += message.getInteger("messages").value_or(0);
+                     exchange.sent += message.getInteger("bytes").value_or(0);
+                   });
+  for (size_t begin = 0, end = 0; begin < ofStages.size(); begin = end) {
+    const Exchange &same = ofStages[begin];
+    while (end < ofStages.size() && ofStages[end] == same)
+      ++end;
+    std::string of;
+    if (stages)
+      of = end - begin == 1 ? formatv(" of stage {0}", begin).str()
+                            : formatv(" of stages {0} to {1}", begin, end - 1).str();
+    outs() << (begin == 0 ? "collectives    " : "               ")
+           << formatv("{0} per step and rank{1}, {2} bytes", same.calls, of, grouped(same.bytes));
+    if (stages)
+      outs() << formatv("; sends {0} messages, {1} bytes", same.messages, grouped(same.sent));
+    outs() << '\n';
+  }
 }
 
 int partita::tool::reportMain(Arguments arguments) {
