@@ -7,11 +7,14 @@
 // An activation depends on parameters and on inputs; it is placed with its layer. Values that
 // depend on parameters alone (a transposed table, a position bias) are computed where they are
 // needed, from the parameter, which is then at several positions: moving the value would cost its
-// bytes per micro-batch, sharing the parameter costs one sum of its gradient per step.
+// bytes per micro-batch, sharing the parameter costs one sum of its gradient per step. The same
+// holds for values that elementwise ops compute from these and from inputs (a position bias plus a
+// mask).
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
+#include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "lib/Stages/Cuts.h"
@@ -78,22 +81,32 @@ public:
   }
 
 private:
-  /// Whether a value is computed from a parameter, and from an input.
+  /// Whether a value is computed from a parameter, from an input, and from both by ops that every
+  /// position repeats.
   struct Kind {
-    bool parameter = false, input = false;
+    bool parameter = false, input = false, repeated = false;
+    bool isActivation() const { return parameter && input && !repeated; }
   };
 
   bool isActivation(Operation *op) const {
     return !op->hasTrait<OpTrait::IsTerminator>() &&
            llvm::any_of(op->getResults(), [&](Value result) { return isActivation(result); });
   }
-  bool isActivation(Value value) const {
-    Kind kind = kinds.lookup(value);
-    return kind.parameter && kind.input;
-  }
+  bool isActivation(Value value) const { return kinds.lookup(value).isActivation(); }
   bool isOfParameters(Value value) const {
     Kind kind = kinds.lookup(value);
-    return kind.parameter && !kind.input;
+    return kind.parameter && !kind.isActivation();
+  }
+
+  /// Returns true if each element of the op's results depends on at most one of each operand: then
+  /// computing it again costs little.
+  static bool isElementwise(Operation *op) {
+    std::string ignored;
+    const ShardRule *rule = par::ruleOf(op, ignored);
+    return rule && isMemoryEffectFree(op) &&
+           llvm::none_of(rule->letters, [](const RuleLetter &letter) {
+             return letter.summed || letter.max || letter.never;
+           });
   }
 
   void classify() {
@@ -108,11 +121,14 @@ private:
       if (auto read = dyn_cast<train::ReadOp>(op))
         kind.parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(
                              read, read.getSymbolAttr()) != nullptr;
+      bool readsActivation = false;
       for (Value operand : op->getOperands()) {
         Kind from = kinds.lookup(operand);
         kind.parameter |= from.parameter;
         kind.input |= from.input;
+        readsActivation |= from.isActivation();
       }
+      kind.repeated = kind.parameter && kind.input && !readsActivation && isElementwise(op);
       for (Value result : op->getResults())
         kinds[result] = kind;
     });
@@ -128,7 +144,8 @@ private:
     positions[op] = position;
   }
 
-  /// Notes that values computed from parameters alone are needed where their users are.
+  /// Notes that values computed from parameters, and not as activations, are needed where their
+  /// users are.
   void needOperands(Operation *op) {
     PositionSet own;
     if (isActivation(op))
@@ -225,7 +242,7 @@ private:
   Block *block; ///< of the forward program
   DenseMap<Value, Kind> kinds;
   DenseMap<Operation *, int64_t> positions; ///< of activations
-  DenseMap<Value, PositionSet> needed;      ///< for values computed from parameters alone
+  DenseMap<Value, PositionSet> needed;      ///< for values of parameters that are no activations
   std::map<std::pair<const void *, int64_t>, Value> copies;
   std::map<std::pair<int64_t, int64_t>, int64_t>
       numbers; ///< of channels between two stages, both directions
