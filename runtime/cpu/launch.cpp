@@ -308,6 +308,8 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     std::fprintf(stderr, "%s: error: %s: %s\n", program.name, rankText(program, number).c_str(),
                  printable(atSlot(rank) + textOf(error)).c_str());
     std::fflush(stderr);
+    if (channels.waits)
+      channels.waits->endWatch();
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
 }

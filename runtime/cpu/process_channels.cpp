@@ -34,6 +34,7 @@ RankChannels makeProcessChannels(Rank &rank) {
   std::shared_ptr<void> memory;
   std::vector<RankPlace *> places = sharePlaces(rank, memory);
   own.waits = std::make_unique<RankWaits>(rank, std::move(places), std::move(memory));
+  own.waits->watchDeaths();
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   own.take(rank, [&](ChannelPlace place) {

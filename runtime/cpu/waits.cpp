@@ -1,11 +1,15 @@
-// Follows chains of waits (waits.h).
+// Follows chains of waits, and finds ranks that died (waits.h).
 
 #include "cpu/waits.h"
 #include "common/mesh/mesh.h"
+#include "common/run/interruption.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <set>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -20,21 +24,98 @@ void write(RankPlace::Text &to, const std::string &text) {
   }
 }
 
-std::string read(const RankPlace::Text &from) {
-  char text[sizeof(RankPlace::Text) + 1] = {};
+/// Reads a text into an array that has room for it and a zero.
+void read(const RankPlace::Text &from, char *text) {
   for (size_t i = 0; i < from.size(); ++i) {
     uint64_t word = from[i].load(std::memory_order_relaxed);
     std::memcpy(text + i * sizeof(word), &word, sizeof(word));
   }
+  text[sizeof(RankPlace::Text)] = 0;
+}
+
+std::string read(const RankPlace::Text &from) {
+  char text[sizeof(RankPlace::Text) + 1];
+  read(from, text);
   return text;
 }
 
 } // namespace
 
+//===-- Deaths ------------------------------------------------------------------------------===//
+
+/// What a signal's handler reads, so names are written beforehand.
+struct DeathWatch {
+  struct Watched {
+    int rank;
+    std::string name;
+    RankPlace *place;
+  };
+  int self;
+  std::vector<Watched> ranks; ///< of this node, in ascending order
+};
+
+static std::atomic<DeathWatch *> watching{nullptr};
+
+/// Returns " after rank 1 of stage 1 died at slot 3 (forward of h.7, micro-batch 2)"; "" if all
+/// ranks of the node run or have ended by themselves; null if another process says it. Called by a
+/// signal's handler: uses atomics and kill() only.
+static const char *deathText(bool ends) {
+  static char text[1024];
+  size_t size = 0;
+  bool isReported = false;
+  auto append = [&](const char *more) {
+    for (; *more && size + 1 < sizeof(text); ++more)
+      text[size++] = *more;
+  };
+  DeathWatch *watch = watching.load();
+  for (size_t i = 0; watch && i < watch->ranks.size(); ++i) {
+    const DeathWatch::Watched &each = watch->ranks[i];
+    int process = each.place->process.load();
+    if (each.rank == watch->self) {
+      if (ends)
+        each.place->process.store(0);
+      continue;
+    }
+    if (process == 0 || kill(process, 0) == 0 || errno != ESRCH)
+      continue;
+    isReported |= ends && each.place->isReported.exchange(true);
+    append(size == 0 ? " after " : ", ");
+    append(each.name.c_str());
+    append(" died");
+    char slot[sizeof(RankPlace::Text) + 1];
+    read(each.place->slot, slot);
+    append(*slot ? " at " : "");
+    append(slot);
+  }
+  text[size] = 0;
+  return isReported ? nullptr : text;
+}
+
+void RankWaits::watchDeaths() {
+  watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
+  for (int r = 0; r < ranks(); ++r)
+    if (RankPlace *place = places[size_t(r)])
+      watch->ranks.push_back({r, rankText(program, r), place});
+  places[size_t(self)]->process.store(getpid());
+  watching.store(watch.get());
+  setDeathText(deathText);
+}
+
+void RankWaits::endWatch() {
+  if (!watch)
+    return;
+  watching.store(nullptr);
+  places[size_t(self)]->process.store(0);
+}
+
+//===-- Waits -------------------------------------------------------------------------------===//
+
 RankWaits::RankWaits(const Rank &rank, std::vector<RankPlace *> places,
                      std::shared_ptr<void> memory)
     : program(*rank.program), self(rank.rank), places(std::move(places)),
       memory(std::move(memory)) {}
+
+RankWaits::~RankWaits() { endWatch(); }
 
 void RankWaits::noteSlot(const Slot &slot) { write(places[size_t(self)]->slot, slotText(slot)); }
 

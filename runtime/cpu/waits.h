@@ -22,6 +22,9 @@ struct alignas(64) RankPlace {
   static constexpr int32_t kNobody = -1, kNoWait = -2;
   using Text = std::array<std::atomic<uint64_t>, 32>;
   std::atomic<int32_t> waitsFor{kNoWait}; ///< a rank, or one of these
+  /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
+  std::atomic<int32_t> process{0};
+  std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
   Text slot{}, wait{};
 };
 
@@ -29,6 +32,7 @@ class RankWaits {
 public:
   /// `places`: by rank, null for those on another node; `memory` owns them.
   RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::shared_ptr<void> memory);
+  ~RankWaits();
 
   /// Sets the function that moves the rank's messages during any wait.
   void setMoveMessages(std::function<void()> move) { moves = std::move(move); }
@@ -45,6 +49,13 @@ public:
   /// whom a rank waits for, names the ranks that do not wait. -1: names only those.
   std::string whyOf(int peer) const;
 
+  /// For ranks that are processes: if a signal ends this one after another rank of the node has
+  /// died (kill -9, out of memory), the message says which one and where it was. A launcher only
+  /// says which process it was.
+  void watchDeaths();
+  /// Call it before the rank ends with an error that it has printed.
+  void endWatch();
+
 private:
   std::string textOfRunning() const;
 
@@ -53,6 +64,7 @@ private:
   std::vector<RankPlace *> places;
   std::shared_ptr<void> memory;
   bool waiting = false; ///< a wait was noted
+  std::unique_ptr<struct DeathWatch> watch;
   std::function<void()> moves;
 };
 

@@ -170,6 +170,8 @@ struct Passes {
     startInput(m + 1); // before it is needed
     if (m == 2 && makes(rank, "die", 1))
       fail("something broke");
+    if (m == 2 && (makes(rank, "kill", 1) || makes(rank, "kill0", 0)))
+      raise(SIGKILL);
     if (m == 2 && makes(rank, "stop", 2))
       raise(SIGSTOP);
     if (m == 2 && makes(rank, "stop1", 2, 1))

@@ -25,6 +25,7 @@ std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
 std::atomic<int> endedBy{0}; ///< the signal that all ranks have stopped for
 std::atomic<bool> printed{false};
+std::atomic<DeathText *> deathText{nullptr};
 bool prints = true;
 char program[256];
 char folder[PATH_MAX];
@@ -61,9 +62,14 @@ int64_t now() {
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+const char *textOfDeath(bool ends) {
+  DeathText *text = deathText;
+  return text && !endedBy ? text(ends) : "";
+}
+
 extern "C" void takeSignal(int signal) {
   int before = errno;
-  if (waiting > 0) {
+  if (waiting > 0 && !*textOfDeath(/*ends=*/false)) {
     int64_t time = now();
     int none = 0;
     if (noted == 0)
@@ -75,8 +81,9 @@ extern "C" void takeSignal(int signal) {
       return;
     }
   }
-  if (prints && !endedBy)
-    lineOf(": ended by ", signal).write();
+  const char *death = textOfDeath(/*ends=*/true);
+  if (death && (prints || *death) && !endedBy)
+    (lineOf(": ended by ", signal) << death).write();
   removeTemporaryFiles();
   endBySignal(endedBy ? int(endedBy) : signal);
 }
@@ -123,6 +130,8 @@ void SignalsWait::end() {
     --waiting;
   waits = false;
 }
+
+void setDeathText(DeathText *text) { deathText = text; }
 
 int notedSignal() { return noted; }
 

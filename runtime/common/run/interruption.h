@@ -33,6 +33,12 @@ private:
   bool waits = false;
 };
 
+/// Sets the function by which the handler learns which other ranks have died: " after rank 1 died",
+/// or "". If one has, no signal is deferred, since the step cannot be finished. `ends`: this
+/// process is about to, so the text is for printing; null if another process prints it.
+using DeathText = const char *(bool ends);
+void setDeathText(DeathText *text);
+
 /// Returns the signal that was noted; 0 if none was.
 int notedSignal();
 /// Prints, once, how this process handles a signal that it or another rank's process has noted.
