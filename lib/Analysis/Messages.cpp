@@ -16,12 +16,13 @@ using namespace partita;
 using namespace partita::analysis;
 
 std::string Message::nameOf(Operation *op) {
-  std::string text = "a value";
-  if (train::LayerAttr layer = train::LayerAttr::of(op))
-    text = layer.getNumber() == train::LayerAttr::kAfter    ? "what follows the layers"
-           : layer.getNumber() == train::LayerAttr::kBefore ? "what precedes the layers"
-           : layer.getNumber() >= 0 ? "layer " + std::to_string(layer.getNumber())
-                                    : text;
+  // Outside of layers only the name tells an encoder's output from a decoder's input.
+  std::string text = provenance::nameOf(op).str();
+  train::LayerAttr layer = train::LayerAttr::of(op);
+  if (layer && layer.getNumber() >= 0)
+    text = "layer " + std::to_string(layer.getNumber());
+  else if (text.empty())
+    text = "a value";
   return provenance::isBackward(op) ? "cotangent of " + text : text;
 }
 

@@ -75,7 +75,8 @@ static std::string checkCuts(const PlanOption &option, StringRef text) {
   for (StringRef item : items) {
     int64_t layer = 0;
     double real = 0;
-    if (item.getAsInteger(10, layer) && parseReal(item, real) && real > 0 && real < kMostLayers)
+    if (item.getAsInteger(10, layer) && parseReal(item, real) && real > 0 && real < kMostLayers &&
+        real != std::floor(real))
       return ("cuts: " + item + " is inside layer " + Twine(int64_t(real)) +
               "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) +
               " or " + Twine(int64_t(real) + 1 + (real < 1)))

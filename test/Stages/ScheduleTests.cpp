@@ -286,7 +286,8 @@ TEST(Schedule, NumbersThatDoNotFit) {
   EXPECT_EQ(problem, "zb-v has two chunks a stage, not 3; interleaved has any number");
   EXPECT_FALSE(makeSchedule("1b1f", 4, 8, 1, problem));
   EXPECT_EQ(problem,
-            "there is no schedule '1b1f'; there are gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v");
+            "there is no schedule '1b1f'; there are gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
+            "zb-v, and files, whose names end in .json");
   EXPECT_FALSE(makeSchedule("gpipe", 0, 8, 1, problem));
   EXPECT_FALSE(makeSchedule("gpipe", 2, 0, 1, problem));
 }

@@ -28,7 +28,7 @@ struct Message {
   /// Returns the messages of a stage, in order of first use.
   static std::vector<Message> of(mlir::ModuleOp stage);
   /// Returns a message's name in reports, after the layer of the op: "layer 3", "cotangent of layer
-  /// 3"; "a value" if it has none.
+  /// 3"; outside of layers after the value's node.
   static std::string nameOf(mlir::Operation *op);
 
   rt::MessageAttr toAttr(mlir::MLIRContext *context) const;
