@@ -17,7 +17,7 @@ using namespace partita::analysis;
 
 std::string Message::nameOf(Operation *op) {
   // Outside of layers only the name tells an encoder's output from a decoder's input.
-  std::string text = provenance::nameOf(op).str();
+  std::string text = llvm::json::fixUTF8(provenance::nameOf(op));
   train::LayerAttr layer = train::LayerAttr::of(op);
   if (layer && layer.getNumber() >= 0)
     text = "layer " + std::to_string(layer.getNumber());

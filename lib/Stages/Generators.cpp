@@ -164,7 +164,7 @@ static const Generator *generatorOf(llvm::StringRef name, std::string &problem) 
   problem = "there is no schedule '" + name.str() + "'; there are";
   for (const Generator &each : kGenerators)
     problem += (&each == kGenerators ? " " : ", ") + each.name.str();
-  problem += ", and files, whose names end in .json";
+  problem += ", FILE.json";
   return nullptr;
 }
 

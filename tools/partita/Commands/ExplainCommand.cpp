@@ -323,7 +323,7 @@ static void printStage(const json::Object &stage, StringRef function) {
                                                              : number(*message, "from"),
           number(*message, "messages"),
           grouped(number(*message, "bytes") / std::max<int64_t>(number(*message, "messages"), 1)),
-          printable(text(*message, "name")));
+          text(*message, "name"));
 }
 
 /// Returns null for a program without pipeline stages.
