@@ -289,7 +289,8 @@ void NoteFinder::noteTableCopies() {
 
 namespace {
 
-/// What a note says of groups of equal tensors: the first group in words, and the options about it.
+/// What a note says of groups of equal tensors: the first group in words, and the options about it and, if
+/// these are few, about the others.
 struct EqualGroups {
   explicit EqualGroups(llvm::ArrayRef<std::vector<EqualMatrix>> groups,
                        llvm::function_ref<std::string(const std::string &)> nameOf) {
@@ -307,10 +308,15 @@ struct EqualGroups {
       what += " (one group of " + std::to_string(groups.size()) + ")";
     if (isAnyTransposed)
       what += first.size() == 2 ? ", one transposed," : ", some transposed,";
-    for (const std::string &copy : llvm::ArrayRef(first).drop_front()) {
-      ties += (ties.empty() ? "--tie " : " --tie ") + quoted(first.front() + "=" + copy);
-      trainables += (trainables.empty() ? "--trainable " : " --trainable ") + quoted(copy);
-    }
+    constexpr size_t few = 4;
+    bool areFew = all.size() - groups.size() <= few;
+    for (const std::vector<EqualMatrix> &group : groups.take_front(areFew ? groups.size() : 1))
+      for (const EqualMatrix &copy : llvm::ArrayRef(group).drop_front()) {
+        std::string name = nameOf(copy.name);
+        ties +=
+            (ties.empty() ? "--tie " : " --tie ") + quoted(nameOf(group.front().name) + "=" + name);
+        trainables += (trainables.empty() ? "--trainable " : " --trainable ") + quoted(name);
+      }
   }
 
   std::vector<std::string> all; ///< of all groups
