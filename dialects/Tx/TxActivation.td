@@ -112,7 +112,10 @@ def Tx_CastOp : Tx_Op<"cast", [SameOperandsAndResultShape]> {
   let gradient = [{
     if (!par::isDifferentiable(getX().getType()) || !par::isDifferentiable(getType()))
       return {Value()};
-    return {CastOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy())};
+    auto dx = CastOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy());
+    if ((*this)->hasAttr(kRounds) && isShortFloat(dx.getType()))
+      dx->setAttr(kRoundsGradient, g.builder.getUnitAttr());
+    return {dx};
   }];
   let hasFolder = 1;
 }

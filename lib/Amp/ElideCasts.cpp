@@ -1,5 +1,6 @@
 //===- ElideCasts.cpp - lets ops read and store 16 bits directly ------------------------------===//
 
+#include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Amp/StoredTypes.h"
 #include "partita/Amp/Passes.h"
@@ -17,14 +18,15 @@ namespace {
 /// Returns the 16-bit value that `value` is widened from, or null.
 Value widenedFrom(Value value) {
   auto cast = value.getDefiningOp<tx::CastOp>();
-  return cast && amp::isWide(value.getType()) && amp::isNarrow(cast.getX().getType()) ? cast.getX()
-                                                                                      : Value();
+  bool widens = cast && !tx::isOwnRounding(cast) && amp::isWide(value.getType()) &&
+                amp::isNarrow(cast.getX().getType());
+  return widens ? cast.getX() : Value();
 }
 
 /// Returns the only use of a value, if it rounds it to `type`, or null.
 tx::CastOp roundedTo(Value value, Type type) {
   auto cast = value.hasOneUse() ? dyn_cast<tx::CastOp>(*value.getUsers().begin()) : tx::CastOp();
-  return cast && cast.getType() == type ? cast : tx::CastOp();
+  return cast && cast.getType() == type && !tx::isOwnRounding(cast) ? cast : tx::CastOp();
 }
 
 struct ElideCasts : partita::impl::ElideCastsPassBase<ElideCasts> {

@@ -9,6 +9,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Fuse/Passes.h"
 
@@ -22,10 +23,10 @@ using namespace partita;
 
 namespace {
 
-/// Returns `value` without casts between floating-point types.
+/// Returns `value` without casts between floating-point types, other than the model's own.
 Value withoutCasts(Value value) {
   while (auto cast = value.getDefiningOp<tx::CastOp>()) {
-    if (!isa<FloatType>(getElementTypeOrSelf(cast.getX().getType())))
+    if (!isa<FloatType>(getElementTypeOrSelf(cast.getX().getType())) || tx::isOwnRounding(cast))
       break;
     value = cast.getX();
   }
@@ -38,7 +39,7 @@ template <typename Op> Op onlyRead(Value value) {
     if (auto op = value.getDefiningOp<Op>())
       return op;
     auto cast = value.getDefiningOp<tx::CastOp>();
-    if (!cast)
+    if (!cast || tx::isOwnRounding(cast))
       break;
     value = cast.getX();
   }

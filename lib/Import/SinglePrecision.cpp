@@ -123,7 +123,8 @@ private:
     auto widened = tx::CastOp::create(builder, cast.getLoc(), cast.getType(), cast.getResult());
     cast.getResult().replaceAllUsesExcept(widened.getResult(), widened);
     cast.getResult().setType(llvm::cast<RankedTensorType>(type));
-    cast->setAttr(tx::kRounds, builder.getUnitAttr());
+    for (tx::CastOp each : {cast, widened})
+      each->setAttr(tx::kRounds, builder.getUnitAttr());
     ++this->roundings;
   }
 

@@ -5,6 +5,7 @@
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
 
@@ -242,7 +243,7 @@ static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<Rank
 bool Execution::rounds(Operation *op) const {
   auto isStored = [](Operation *user) { return isa<tx::FusedOp>(user); };
   return interpreter.options.roundCasts &&
-         (!isa<tx::FusionOp, tx::FusedProductOp>(op->getParentOp()) ||
+         (!isa<tx::FusionOp, tx::FusedProductOp>(op->getParentOp()) || tx::isOwnRounding(op) ||
           llvm::any_of(op->getUsers(), isStored));
 }
 

@@ -1,6 +1,7 @@
 //===- Bias.cpp - see Bias.h ------------------------------------------------------------------===//
 
 #include "lib/Raise/Bias.h"
+#include "dialects/Tx/Rounding.h"
 #include "lib/Raise/Layout.h"
 #include "lib/Raise/NumericCheck.h"
 #include "partita/Raise/Subgraph.h"
@@ -45,7 +46,7 @@ public:
   std::optional<Link> link(Operation *op) {
     if (isa<tx::ReshapeOp>(op))
       return Link{{BiasStep::Scale, {}, 1, {}}, op->getOperand(0)};
-    if (auto cast = dyn_cast<tx::CastOp>(op)) {
+    if (auto cast = dyn_cast<tx::CastOp>(op); cast && !tx::isOwnRounding(op)) {
       Type element = cast.getType().getElementType();
       if (isa<FloatType>(element) && isa<FloatType>(cast.getX().getType().getElementType()))
         return Link{{BiasStep::Cast, {}, 0, element}, cast.getX()};

@@ -2,6 +2,7 @@
 
 #include "partita/Raise/Subgraph.h"
 #include "dialects/Interfaces/Provenance.h"
+#include "dialects/Tx/Rounding.h"
 
 using namespace mlir;
 using namespace partita;
@@ -53,7 +54,7 @@ SmallVector<Value> raise::findExits(Operation *anchor, IsInterior isInterior, un
     if (pending.empty())
       exits.push_back(op->getResult(0));
     for (Operation *user : op->getResult(0).getUsers()) {
-      if (user->getBlock() != anchor->getBlock() || !isInterior(user))
+      if (user->getBlock() != anchor->getBlock() || !isInterior(user) || tx::isOwnRounding(user))
         return exits;
       if (!llvm::is_contained(pending, user))
         pending.push_back(user);
@@ -72,7 +73,8 @@ void raise::growBackward(Value root, IsInterior isInterior, function_ref<bool(Va
     Operation *op = value.getDefiningOp();
     if (independent.contains(value) && !isLeaf(value))
       return;
-    if (!op || op->getBlock() != block || isLeaf(value) || !isInterior(op)) {
+    if (!op || op->getBlock() != block || isLeaf(value) || !isInterior(op) ||
+        tx::isOwnRounding(op)) {
       if (!llvm::is_contained(fixed, value))
         fixed.push_back(value);
     } else if (!llvm::is_contained(pending, op)) {

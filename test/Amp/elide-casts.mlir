@@ -51,3 +51,15 @@ func.func @left(%x: tensor<4xbf16>, %y: tensor<4xf32>) -> (tensor<4xbf16>, tenso
   %t = tx.cast %s : tensor<4xf32> -> tensor<4xbf16>
   return %r, %n, %f, %t : tensor<4xbf16>, tensor<4xf32>, tensor<4xbf16>, tensor<4xbf16>
 }
+
+// The model's own casts round, wherever they stand: x.half().float() around a function.
+// CHECK-LABEL: @own
+func.func @own(%x: tensor<4x8xf16>) -> tensor<4x8xf16> {
+  // CHECK-NEXT: tx.cast
+  // CHECK-NEXT: tx.tanh %{{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: tx.cast
+  %a = tx.cast %x {tx.rounds} : tensor<4x8xf16> -> tensor<4x8xf32>
+  %t = tx.tanh %a : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %r = tx.cast %t {tx.rounds} : tensor<4x8xf32> -> tensor<4x8xf16>
+  return %r : tensor<4x8xf16>
+}

@@ -56,6 +56,20 @@ func.func @root() {
   return
 }
 
+// Where the model itself rounds a value, its gradient is rounded too.
+// CHECK-LABEL: func.func @rounded
+// CHECK: tx.cast %{{.*}} {train.backward, tx.rounds_gradient} : tensor<2x4xf32> -> tensor<2x4xf16>
+// CHECK-NEXT: tx.cast %{{.*}} {train.backward} : tensor<2x4xf16> -> tensor<2x4xf32>
+func.func @rounded() {
+  %w = train.read @heads : tensor<2x4xf32>
+  %h = tx.cast %w {tx.rounds} : tensor<2x4xf32> -> tensor<2x4xf16>
+  %x = tx.cast %h {tx.rounds} : tensor<2x4xf16> -> tensor<2x4xf32>
+  %q = tx.mul %x, %x : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %r = tx.reduce_sum %q [0, 1] : tensor<2x4xf32> -> tensor<f32>
+  train.minimize %r : tensor<f32>
+  return
+}
+
 // The backward pass gets what it needs of the forward pass by name: of exp its result, which is saved; the view of it and the
 // constant are made again.
 // CHECK-LABEL: func.func @saved

@@ -133,3 +133,17 @@ func.func @wide_angles(%x: tensor<2x4xf32>, %cos: tensor<2x4xf64>, %sin: tensor<
   %3 = tx.add %c, %s : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return %3 : tensor<2x4xf32>
 }
+
+// Half of it is of what the model itself has rounded.
+// CHECK-LABEL: @own_rounding(
+// CHECK-NOT: tx.rotary
+// CHECK: return
+func.func @own_rounding(%x: tensor<2x3x4xf32>, %cos: tensor<2x3x4xf32>, %sin: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %0 = tx.mul %x, %cos : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %1 = tx.cast %x {tx.rounds} : tensor<2x3x4xf32> -> tensor<2x3x4xbf16>
+  %2 = tx.cast %1 {tx.rounds} : tensor<2x3x4xbf16> -> tensor<2x3x4xf32>
+  %3 = tx.rotate_half %2 : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %4 = tx.mul %3, %sin : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %5 = tx.add %0, %4 : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %5 : tensor<2x3x4xf32>
+}

@@ -72,7 +72,11 @@ def read_safetensors(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        values = numpy.frombuffer(data[8 + length + begin:8 + length + end], DTYPES[entry["dtype"]])
+        stored = data[8 + length + begin:8 + length + end]
+        if entry["dtype"] == "BF16":
+            values = (numpy.frombuffer(stored, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
+        else:
+            values = numpy.frombuffer(stored, DTYPES[entry["dtype"]])
         tensors[name] = values.reshape(entry["shape"]).astype(numpy.float64)
     return tensors
 

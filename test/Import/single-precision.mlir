@@ -47,7 +47,7 @@ func.func @rounded(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
   // CHECK: %[[P:.*]] = tx.matmul
   %p = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
   // CHECK-NEXT: %[[H:.*]] = tx.cast %[[P]] {tx.rounds} : tensor<2x8xf32> -> tensor<2x8xf16>
-  // CHECK-NEXT: %[[R:.*]] = tx.cast %[[H]] : tensor<2x8xf16> -> tensor<2x8xf32>
+  // CHECK-NEXT: %[[R:.*]] = tx.cast %[[H]] {tx.rounds} : tensor<2x8xf16> -> tensor<2x8xf32>
   %h = tx.cast %p : tensor<2x8xf32> -> tensor<2x8xf16>
   %v = tx.reshape %h : tensor<2x8xf16> -> tensor<16xf16>
   %f = tx.cast %v : tensor<16xf16> -> tensor<16xf32>

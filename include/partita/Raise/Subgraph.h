@@ -28,7 +28,7 @@ private:
 using IsInterior = llvm::function_ref<bool(mlir::Operation *)>;
 
 /// Returns the values that post-dominate `anchor` through interior ops, nearest first; the last one
-/// may have users of any kind. Visits at most `limit` ops.
+/// may have users of any kind. Visits at most `limit` ops. The model's own roundings are not interior.
 llvm::SmallVector<mlir::Value> findExits(mlir::Operation *anchor, IsInterior isInterior,
                                          unsigned limit = 32);
 
@@ -42,7 +42,7 @@ struct Subgraph {
 
 /// Grows a subgraph backward from `root`, the latest op first, and calls `visit` at every step.
 /// Stops if `visit` returns false, if nothing interior is left, or after `limit` ops. Never goes
-/// beyond a value for which `isLeaf` holds.
+/// beyond a value for which `isLeaf` holds, or that the model rounds.
 void growBackward(mlir::Value root, IsInterior isInterior,
                   llvm::function_ref<bool(mlir::Value)> isLeaf, const Independent &independent,
                   llvm::function_ref<bool(const Subgraph &)> visit, unsigned limit = 48);

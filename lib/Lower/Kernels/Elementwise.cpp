@@ -249,7 +249,7 @@ private:
       operands.push_back(text.lookup(operand));
     bool isStored =
         !result.hasOneUse() && llvm::any_of(inner->getUsers(), llvm::IsaPred<tx::FusedOp>);
-    bool isOwn = inner->hasAttr(tx::kRounds) || (roundsCasts && isa<tx::CastOp>(inner));
+    bool isOwn = tx::isOwnRounding(inner) || (roundsCasts && isa<tx::CastOp>(inner));
     bool rounds = isShortFloat(element) && (isStored || isOwn);
     if (auto cast = dyn_cast<tx::CastOp>(inner);
         cast && !rounds && isa<FloatType>(element) &&
