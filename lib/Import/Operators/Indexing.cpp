@@ -385,6 +385,10 @@ LogicalResult scatterElements(Node &node) {
   bool isOfEach = others.size() > 1 && others == indices->shape;
   if (isOfEach && kind == Scatter::add && isFloat(data->type))
     return node.set(0, addToEach(node, node.value(data), axis, along, node.value(updates)));
+  if (isOfEach && kind == Scatter::replace && !indices->host) {
+    FailureOr<Value> set = setInEach(node, node.value(data), axis, along, node.value(updates));
+    return failed(set) ? failure() : node.set(0, *set);
+  }
   Value at = flatPositions(node, along, data->shape, axis);
   int64_t count = *elementCount(indices->shape);
   MaybeHost known;

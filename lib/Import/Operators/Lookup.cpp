@@ -263,6 +263,24 @@ FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &
   return node.emit<tx::EmbeddingOp>({m.concat({rows, updates}, 0), *inverse});
 }
 
+FailureOr<Value> setInEach(Node &node, Value data, int64_t axis, Value positions, Value updates) {
+  Math m(node);
+  Value rows = m.axisToLast(data, axis), at = m.axisToLast(positions, axis);
+  Shape shape(shapeOf(rows)), row(shapeOf(at)), ones(shape.size() + 1, 1);
+  int64_t rank = static_cast<int64_t>(shape.size()), size = shape.back(), count = row.back();
+  if (failed(checkPairs(node, *elementCount(shape), count, 1)))
+    return failure();
+  row.insert(row.end() - 1, 1);
+  Value hits =
+      m.apply<tx::EqualOp>(m.iota(m.i64(), rank + 1, rank - 1, size), node.reshape(at, row));
+  Value update = m.iota(m.i64(), rank + 1, rank, count, static_cast<double>(size));
+  Value last = m.halve<tx::MaxOp>(m.select(hits, update, m.constant(m.i64(), ones, -1)), rank);
+  Value source =
+      m.apply<tx::MaxOp>(node.reshape(last, shape), m.iota(m.i64(), rank, rank - 1, size));
+  Value all = m.concat({rows, m.axisToLast(updates, axis)}, rank - 1);
+  return m.lastToAxis(takeOfEach(node, all, source), axis);
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Grids
 //===------------------------------------------------------------------------------------------===//

@@ -52,6 +52,11 @@ mlir::LogicalResult scatterKind(Node &node, Scatter &kind);
 mlir::FailureOr<mlir::Value> scatterRows(Node &node, mlir::Value rows, mlir::Value at,
                                          const MaybeHost &known, mlir::Value updates, Scatter kind);
 
+/// `data` with the elements at positions along `axis` replaced by the last of the `updates` that go there,
+/// split as addToEach is. Fails if too many elements and updates meet.
+mlir::FailureOr<mlir::Value> setInEach(Node &node, mlir::Value data, int64_t axis,
+                                       mlir::Value positions, mlir::Value updates);
+
 /// Indices that are positions along dimensions, and so within a dimension of this size, as a grid.
 /// `column`: of tuples, their element of that number.
 std::optional<Grid> gridOf(Node &node, Tensor *indices, int64_t size,
