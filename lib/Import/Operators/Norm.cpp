@@ -70,7 +70,8 @@ LogicalResult logSoftmax(Node &node) {
 }
 
 /// Normalizes over all dimensions from `axis` on, as one. stash_type asks for the statistics in
-/// float32, which is what every runtime of ours computes at least.
+/// float32, which is what every runtime of ours computes at least. Under torch.autocast x has 16 bits and
+/// weight and bias 32, which PyTorch computes and exports, although ONNX does not allow it.
 LogicalResult layerNorm(Node &node) {
   int64_t axis = -1, stashType = 1;
   float epsilon = 1e-5f;
@@ -80,9 +81,9 @@ LogicalResult layerNorm(Node &node) {
   Tensor *x = node.input(0), *w = node.input(1), *b = node.input(2);
   if (failed(node.normalizeAxis(axis, x->shape.size())))
     return failure();
-  if (!isFloat(x->type) || w->type != x->type || (b && b->type != x->type))
+  if (!isFloat(x->type) || !isFloat(w->type) || (b && !isFloat(b->type)))
     return node.error() << "of " << typeText(*x) << " with a weight of " << typeText(*w)
-                        << ", expected floats of one type";
+                        << (b ? " and a bias of " + typeText(*b) : "") << ", expected floats";
   if (failed(node.emittable({x, w})) || (b && failed(node.emittable(b))))
     return failure();
   llvm::ArrayRef<int64_t> dims(x->shape);
@@ -99,7 +100,8 @@ LogicalResult layerNorm(Node &node) {
       return FailureOr<Value>(node.error()
                               << "has a " << what << " of shape " << shapeText(tensor->shape)
                               << ", expected " << shapeText(normalized));
-    return node.reshape(node.broadcast(node.value(tensor), normalized), merged.back());
+    Value asX = Math(node).cast(node.value(tensor), getElementTypeOrSelf(node.value(x).getType()));
+    return node.reshape(node.broadcast(asX, normalized), merged.back());
   };
   FailureOr<Value> weight = row(w, "weight");
   if (failed(weight))

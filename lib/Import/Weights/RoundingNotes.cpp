@@ -90,6 +90,7 @@ void NoteFinder::noteRoundings() {
       computed.insert(input.name());
   std::vector<std::string> nodes;
   std::string first; // the type
+  bool areOfOneType = true;
   for (const onnx::NodeProto &node : graph.node()) {
     if (!passesNumbers(node) ||
         llvm::none_of(node.input(), [&](const auto &input) { return computed.contains(input); }))
@@ -100,6 +101,7 @@ void NoteFinder::noteRoundings() {
       continue;
     if (nodes.empty())
       first = dtypeName(*type);
+    areOfOneType &= dtypeName(*type) == first;
     nodes.push_back(node.name().empty() && node.output_size() ? node.output(0) : node.name());
   }
   if (!nodes.empty())
@@ -108,7 +110,8 @@ void NoteFinder::noteRoundings() {
             " (torch.autocast, x.half()), where PyTorch rounds and float16 may overflow: the "
             "program computes in one type, float32 unless --precision sets another, and does "
             "not round there; to train as PyTorch does, export without the " +
-            (nodes.size() == 1 ? "cast" : "casts") + " and use --precision",
+            (nodes.size() == 1 ? "cast" : "casts") + " and use --precision" +
+            (areOfOneType ? " " + first : ""),
         {})
         .isOfForward = true;
 }
