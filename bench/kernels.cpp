@@ -84,7 +84,7 @@ void benchAttention(int64_t batch, int64_t heads, int64_t s, int64_t d) {
   auto part = [&](auto *data, int i) {
     return HeadsOf<std::remove_pointer_t<decltype(data)>>{data + i * h, s * 3 * h, 3 * h, d};
   };
-  auto whole = [&](auto *data) {
+  auto full = [&](auto *data) {
     return HeadsOf<std::remove_pointer_t<decltype(data)>>{data, s * h, h, d};
   };
   const float *in = qkv.data(), *o = out.data(), *g = dout.data();
@@ -93,7 +93,7 @@ void benchAttention(int64_t batch, int64_t heads, int64_t s, int64_t d) {
   std::snprintf(name, sizeof(name), "attention forward %lldx%lldx%lldx%lld", (long long)batch,
                 (long long)heads, (long long)s, (long long)d);
   line(name, seconds([&] {
-         attentionForward(whole(out.data()), lse.data(), part(in, 0), part(in, 1), part(in, 2),
+         attentionForward(full(out.data()), lse.data(), part(in, 0), part(in, 1), part(in, 2),
                           shape);
        }),
        4.0 * pairs, 0);
@@ -101,7 +101,7 @@ void benchAttention(int64_t batch, int64_t heads, int64_t s, int64_t d) {
                 (long long)heads, (long long)s, (long long)d);
   line(name, seconds([&] {
          attentionBackward(part(dqkv.data(), 0), part(dqkv.data(), 1), part(dqkv.data(), 2),
-                           delta.data(), whole(g), whole(o), lse.data(), part(in, 0), part(in, 1),
+                           delta.data(), full(g), full(o), lse.data(), part(in, 0), part(in, 1),
                            part(in, 2), shape);
        }),
        10.0 * pairs, 0);

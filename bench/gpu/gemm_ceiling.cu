@@ -20,7 +20,7 @@
 // draws less power, and its clocks are higher.
 
 #include "bench.cuh"
-#include "cuda/products/products.h"
+#include "cuda/matmuls/matmuls.h"
 #include "partita_rt/cuda/kernels.h"
 #include "partita_rt/cuda/shapes.h"
 
@@ -170,9 +170,9 @@ int main(int argc, char **argv) {
   check(cudaStreamCreate(&stream.handle), "cudaStreamCreate");
   check(cudaDeviceSynchronize(), "random numbers");
   void *workspace = nullptr;
-  check(cudaMalloc(&workspace, kProductsWorkspace), "cudaMalloc");
-  Products chosen(workspace, kProductsWorkspace);
-  stream.products = &chosen;
+  check(cudaMalloc(&workspace, kMatmulWorkspace), "cudaMalloc");
+  Matmuls chosen(workspace, kMatmulWorkspace);
+  stream.matmuls = &chosen;
   chosen.beginRecording();
   step.run(stream, 1);
   chosen.tuneRecorded(stream, 5);

@@ -121,11 +121,11 @@ def attention_shape(launch, first):
     return batch * heads, sequence, keys, dim, groups, bool(flags & 1)
 
 
-def attention_flops(first, products):
+def attention_flops(first, matmuls):
     """Returns the FLOPs of a number of matmuls of queries and keys; if causal half of them, as everywhere."""
     def flops(launch):
         heads, sequence, keys, dim, _, causal = attention_shape(launch, first)
-        return products * 2 * heads * sequence * keys * dim / (2 if causal else 1)
+        return matmuls * 2 * heads * sequence * keys * dim / (2 if causal else 1)
     return flops
 
 
@@ -173,8 +173,8 @@ class Cost:
     memory: Optional[Callable] = None
 
 
-def attention(group, first, products, of_queries, of_keys, numbers):
-    return Cost(group, scores(first), attention_bytes(first, of_queries, of_keys, numbers), attention_flops(first, products))
+def attention(group, first, matmuls, of_queries, of_keys, numbers):
+    return Cost(group, scores(first), attention_bytes(first, of_queries, of_keys, numbers), attention_flops(first, matmuls))
 
 
 def update_bytes(launch):
@@ -201,13 +201,13 @@ def tiny(group):
 
 FORWARD, BACKWARD, LOSS = "attention forward", "attention backward", "cross-entropy and its gradient"
 SUMS, ADAMW, OTHERS = "gradients of biases and of norms", "AdamW", "embeddings, norm of the gradients, others"
-BLOCK = 4096  # kWholeBlock
+BLOCK = 4096  # kSquareSumBlock
 
 KERNELS = {
-    "forwardByGroups": attention(FORWARD, FORWARD_SHAPE, products=2, of_queries=2, of_keys=2, numbers=1),
+    "forwardByGroups": attention(FORWARD, FORWARD_SHAPE, matmuls=2, of_queries=2, of_keys=2, numbers=1),
     # One of five matmuls is dQ's kernel's alone: scores and their gradients are counted with the keys'.
-    "queryGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, products=1, of_queries=4, of_keys=2, numbers=3),
-    "keyGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, products=4, of_queries=2, of_keys=4, numbers=2),
+    "queryGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, matmuls=1, of_queries=4, of_keys=2, numbers=3),
+    "keyGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, matmuls=4, of_queries=2, of_keys=4, numbers=2),
     "crossEntropyOfHeldRows": Cost(LOSS, lambda l: l.grid[0] * l[5], lambda l: 2 * l.first_type() * l.grid[0] * l[5]),
     "reduceRows": Cost(LOSS, number(2, 3, 4), lambda l: 4 * l[2] * l[3] * l[4]),
     "normForward": Cost("layer norm forward", number(6, 7), lambda l: l[6] * (2 * l[7] * l.first_type() + 8)),

@@ -10,7 +10,7 @@
 // Operands are random bfloat16 numbers; zeros would be faster than a step's operands.
 
 #include "bench.cuh"
-#include "cuda/products/products.h"
+#include "cuda/matmuls/matmuls.h"
 #include "partita_rt/cuda/kernels.h"
 
 #include <algorithm>
@@ -58,15 +58,15 @@ class Probe {
 public:
   Probe() {
     check(cudaStreamCreate(&stream.handle), "cudaStreamCreate");
-    check(cudaMalloc(&workspace, kProductsWorkspace), "cudaMalloc");
+    check(cudaMalloc(&workspace, kMatmulWorkspace), "cudaMalloc");
     check(cudaMalloc(&stream.scratch, kScratch), "cudaMalloc");
     stream.scratchBytes = kScratch;
     check(cudaDeviceSynchronize(), "random numbers");
-    products = std::make_unique<Products>(workspace, kProductsWorkspace);
-    stream.products = products.get();
+    matmuls = std::make_unique<Matmuls>(workspace, kMatmulWorkspace);
+    stream.matmuls = matmuls.get();
   }
   ~Probe() {
-    products.reset();
+    matmuls.reset();
     cudaFree(workspace);
     cudaFree(stream.scratch);
     cudaStreamDestroy(stream.handle);
@@ -169,7 +169,7 @@ private:
   static constexpr int kRuns = 15;
   Stream stream;
   void *workspace = nullptr;
-  std::unique_ptr<Products> products;
+  std::unique_ptr<Matmuls> matmuls;
   Operands o;
 
   /// Measures the median of several runs, each with the caches that the previous one left.
@@ -198,9 +198,9 @@ private:
 
   /// Tunes the matmuls in `run`, and prints a row. The last choice is that of the matmul itself.
   template <typename Run> void time(const std::string &name, double flops, Run run) {
-    products->beginRecording();
+    matmuls->beginRecording();
     run();
-    std::vector<Choice> choices = products->tuneRecorded(stream, 5);
+    std::vector<Choice> choices = matmuls->tuneRecorded(stream, 5);
     const Choice &c = choices.back();
     auto micro = [](int64_t nanoseconds) {
       return nanoseconds < 0 ? std::string("-") : std::to_string((nanoseconds + 500) / 1000);

@@ -22,14 +22,14 @@ WARMUP = 5
 
 CASES = {  # the most important first; batches from the largest; the matmuls of a layer, OUTxIN
     "gpt2_124m": dict(batches=[128, 64, 32], sequence=1024, layers=12, vocab=50257, width=768, llmc="d12",
-                      products=["2304x768", "768x768", "3072x768", "768x3072"],
+                      matmuls=["2304x768", "768x768", "3072x768", "768x3072"],
                       peer=["--layers", 12, "--width", 768, "--heads", 12]),
     "llama_1b": dict(batches=[8, 4], sequence=4096, layers=16, vocab=50257, width=2048, llmc=None,
-                     products=["2048x2048", "512x2048", "512x2048", "2048x2048", "8192x2048", "8192x2048", "2048x8192"],
+                     matmuls=["2048x2048", "512x2048", "512x2048", "2048x2048", "8192x2048", "8192x2048", "2048x8192"],
                      peer=["--kind", "llama", "--layers", 16, "--width", 2048, "--heads", 32, "--key-heads", 8,
                            "--inner", 8192]),
     "gpt2_1558m": dict(batches=[32, 16], sequence=1024, layers=48, vocab=50257, width=1600, llmc="d48",
-                       products=["4800x1600", "1600x1600", "6400x1600", "1600x6400"],
+                       matmuls=["4800x1600", "1600x1600", "6400x1600", "1600x6400"],
                        peer=["--layers", 48, "--width", 1600, "--heads", 25]),
 }
 
@@ -108,7 +108,7 @@ def ours(bench, case, batch, variant=""):
     one = bench.run([*words, 1])
     if one.problem:
         return {"problem": one.problem}
-    chosen = (folder / "products.json").exists()  # by test/gpu/run, on this GPU
+    chosen = (folder / "matmuls.json").exists()  # by test/gpu/run, on this GPU
     tuned = None if chosen else bench.run([program, "--tune"])
     if tuned and tuned.problem:
         return {"problem": f"--tune: {tuned.problem}"}
@@ -181,8 +181,8 @@ def build_gemm(bench):
         return program, ""
     done = bench.run([bench.nvcc, "-std=c++17", "-O3", f"-arch={bench.architecture}", "-diag-suppress=1675",
                       "-I", RUNTIME / "include", "-I", RUNTIME, *bench.cublas.flags(), "-o", program, HERE / "gemm_ceiling.cu",
-                      *(cuda / "products" / name for name in ("gemm.cpp", "products.cpp", "products_file.cpp",
-                                                              "tuning.cpp", "product_parts.cu")),
+                      *(cuda / "matmuls" / name for name in ("gemm.cpp", "matmuls.cpp", "matmuls_file.cpp",
+                                                              "tuning.cpp", "matmul_parts.cu")),
                       *(cuda / "kernels" / name for name in ("convert.cu", "reduce.cu", "copy.cu")),
                       *(RUNTIME / "common" / name for name in ("types.cpp", "json.cpp", "temporary_file.cpp")),
                       bench.cublas.link()])
@@ -196,7 +196,7 @@ def gemm(bench, case, batch):
     if problem:
         return {"problem": problem}
     done = bench.run([program, batch * shape["sequence"], shape["layers"], shape["vocab"], shape["width"],
-                      *shape["products"]])
+                      *shape["matmuls"]])
     if done.problem:
         return {"problem": done.problem}
     return {**json.loads(done.output.strip().splitlines()[-1]), "name": "matmuls alone, tuned"}

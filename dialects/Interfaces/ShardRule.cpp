@@ -128,17 +128,17 @@ private:
       result.dims.push_back(group);
       return true;
     }
-    bool perPiece = text.consume_front("#");
+    bool perShard = text.consume_front("#");
     if (text.empty() || !llvm::isAlpha(text.front()))
       return fail(llvm::formatv("does not know '{0}'", text.take_front(1)));
     unsigned l = letter(text.take_front(1));
     text = text.drop_front();
     mark(l, text);
-    RuleDim &added = result.dims.emplace_back(RuleDim{{l}, perPiece});
+    RuleDim &added = result.dims.emplace_back(RuleDim{{l}, perShard});
     if (text.consume_front("[") &&
         (text.consumeInteger(10, added.first) || !text.consume_front("/") ||
-         text.consumeInteger(10, added.whole) || !text.consume_front("]") || added.whole < 1))
-      return fail("expects '[FIRST/WHOLE]' behind a letter that is part of a dimension");
+         text.consumeInteger(10, added.full) || !text.consume_front("]") || added.full < 1))
+      return fail("expects '[FIRST/FULL]' behind a letter that is part of a dimension");
     return true;
   }
 
@@ -199,7 +199,7 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
     found = !groups;
     auto visit = [&](const RulePattern &pattern, ArrayRef<int64_t> shape) {
       for (auto [dim, size] : llvm::zip(pattern.dims, shape)) {
-        if (dim.letters.empty() || dim.perPiece || dim.isPart() ||
+        if (dim.letters.empty() || dim.perShard || dim.isPart() ||
             (dim.letters.size() > 1) != groups)
           continue;
         int64_t rest = size;

@@ -2,7 +2,7 @@
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim} | "@" letter
-//   dim      := letter | letter "[" first "/" whole "]" | "(" letter letter+ ")" | "*" | "1"
+//   dim      := letter | letter "[" first "/" full "]" | "(" letter letter+ ")" | "*" | "1"
 //               | "#" letter; each letter and "*" may have a mark
 //   mark     := "+" | ">" | "^" | "!" | "^!" | "|"
 //
@@ -32,9 +32,9 @@ namespace partita {
 /// One dimension of an operand or a result: its letters, outermost first; empty for a `1`.
 struct RuleDim {
   llvm::SmallVector<unsigned, 2> letters;
-  bool perPiece = false;        ///< one element per shard of its letter
-  int64_t first = 0, whole = 0; ///< for a slice: where the letter begins, and the dimension's size
-  bool isPart() const { return whole != 0; }
+  bool perShard = false;       ///< one element per shard of its letter
+  int64_t first = 0, full = 0; ///< for a slice: where the letter begins, and the dimension's size
+  bool isPart() const { return full != 0; }
 };
 
 enum class Linearity { None, Separately, Together };

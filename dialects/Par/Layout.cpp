@@ -216,10 +216,10 @@ Attribute Layout::encoding(MLIRContext *context) const {
                             flat);
 }
 
-std::optional<int64_t> partita::par::pieceSize(int64_t size, int64_t parts) {
-  auto piece = static_cast<int64_t>(llvm::divideCeil(size, parts));
-  if (piece * parts == size || piece * (parts - 1) < size)
-    return piece;
+std::optional<int64_t> partita::par::shardSize(int64_t size, int64_t parts) {
+  auto shard = static_cast<int64_t>(llvm::divideCeil(size, parts));
+  if (shard * parts == size || shard * (parts - 1) < size)
+    return shard;
   return std::nullopt;
 }
 
@@ -248,8 +248,8 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
         });
         left = (next == axes.end() ? shape[i] : next->blocks.count) / split.blocks.count;
       }
-      if (auto piece = pieceSize(left, size); axes.size() == 1 && split.blocks == 1 && piece) {
-        local[i] = *piece;
+      if (auto shard = shardSize(left, size); axes.size() == 1 && split.blocks == 1 && shard) {
+        local[i] = *shard;
         continue;
       }
       if (left % size != 0) {
@@ -272,7 +272,7 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
   return RankedTensorType::get(local, element, encoding(element.getContext()));
 }
 
-RankedTensorType partita::par::wholeType(Type type) {
+RankedTensorType partita::par::fullType(Type type) {
   return RankedTensorType::get(Layout::of(type).shape,
                                cast<RankedTensorType>(type).getElementType());
 }

@@ -145,7 +145,7 @@ std::string partita::par::unevenProblem(Operation *op, const ShardRule &rule,
         auto split = splitLetter(dim, axis.blocks, letterSizes);
         int64_t parts = mesh.sizeOf(axis.axis.getValue());
         auto divides = [&](int64_t block) { return block % parts == 0; };
-        if (!split || dim.perPiece || !problem.empty() ||
+        if (!split || dim.perShard || !problem.empty() ||
             llvm::all_of(split->blocks.sizesIn(letterSizes[split->letter]), divides))
           continue;
         if (dim.letters.size() != 1 || dim.isPart() || axes.size() != 1 ||
@@ -299,7 +299,7 @@ static SmallVector<int64_t> shapeOf(const RulePattern &pattern, ArrayRef<int64_t
 }
 
 /// Returns the type of a flat result, whose shard is as large as the operands'.
-static RankedTensorType flatPieceLike(ValueRange operands, const Layout &result, Type element) {
+static RankedTensorType flatShardLike(ValueRange operands, const Layout &result, Type element) {
   if (!result.flat.empty())
     for (Value operand : operands)
       if (Layout::of(operand.getType()).flat == result.flat)
@@ -370,11 +370,11 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
       if (dim.letters.size() == 1)
         local[dim.letters.front()] = size;
   // An inner factor has its full size on every rank.
-  for (auto [size, whole] : llvm::zip(local, sizes))
-    size = size < 0 ? whole : size;
+  for (auto [size, full] : llvm::zip(local, sizes))
+    size = size < 0 ? full : size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {
     Type element = elements[i];
-    if (auto flat = flatPieceLike(operands, results[i], element)) {
+    if (auto flat = flatShardLike(operands, results[i], element)) {
       inferred.push_back(flat);
       continue;
     }

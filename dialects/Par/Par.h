@@ -27,7 +27,7 @@ struct Interleaving {
 };
 /// Returns the layout of a rank's shard, whose dimension `dim` the axis splits within each of
 /// `blocks` blocks.
-Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mlir::StringAttr axis,
+Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType shard, mlir::StringAttr axis,
                           int64_t dim, int64_t blocks);
 } // namespace partita::par
 

@@ -125,7 +125,7 @@ def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
 
 def Par_Role : I32EnumAttr<"Role", "why an op was inserted", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Share", 2, "share">,
-  I32EnumAttrCase<"Parameter", 3, "parameter">, I32EnumAttrCase<"Whole", 4, "whole">, I32EnumAttrCase<"Piece", 5, "piece">,
+  I32EnumAttrCase<"Parameter", 3, "parameter">, I32EnumAttrCase<"Full", 4, "full">, I32EnumAttrCase<"Shard", 5, "shard">,
   I32EnumAttrCase<"Block", 6, "block">, I32EnumAttrCase<"Moved", 7, "moved">, I32EnumAttrCase<"Update", 8, "update">,
   I32EnumAttrCase<"Kept", 9, "kept">, I32EnumAttrCase<"Saved", 10, "saved">, I32EnumAttrCase<"Held", 11, "held">,
   I32EnumAttrCase<"Norm", 12, "norm">, I32EnumAttrCase<"Report", 13, "report">, I32EnumAttrCase<"Sent", 14, "sent">]> {
@@ -146,8 +146,8 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | max       | the same for a max                                                         |
     | share     | an operand lacks the letter: each rank has a partial sum of its cotangent  |
     | parameter | the same, for a value that depends on parameters alone                     |
-    | whole     | an operand is sharded, and the op splits another letter                    |
-    | piece     | an operand is full, and the op needs its shard                             |
+    | full      | an operand is sharded, and the op splits another letter                    |
+    | shard     | an operand is full, and the op needs its shard                             |
     | block     | the same, for a block of a parameter whose other blocks stay full          |
     | moved     | an operand comes from another pipeline stage, which sends each rank a shard; no letter |
     | update    | each rank updates the shard of the parameter whose states it keeps         |
@@ -240,15 +240,15 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
                        OptionalAttr<StrAttr>:$reason);
   let results = (outs AnyRankedTensor:$result);
   let hasVerifier = 1;
-  string whole = ?;
-  string piece = ?;
+  string full = ?;
+  string shard = ?;
   string declaration = "::partita::par::Kind getOperandKind() { return ::partita::par::Kind::" # operandKind # "; }" # [{
     /// The types of the full value and of one rank's shard.
-    ::mlir::RankedTensorType getWhole() { return ::mlir::cast<::mlir::RankedTensorType>(}] # whole # [{.getType()); }
-    ::mlir::RankedTensorType getPiece() { return ::mlir::cast<::mlir::RankedTensorType>(}] # piece # [{.getType()); }
+    ::mlir::RankedTensorType getFullType() { return ::mlir::cast<::mlir::RankedTensorType>(}] # full # [{.getType()); }
+    ::mlir::RankedTensorType getShardType() { return ::mlir::cast<::mlir::RankedTensorType>(}] # shard # [{.getType()); }
     /// Where the shard lies in the full value: each of `blocks` blocks has `count` elements per rank, in rank order.
     ::partita::par::Interleaving getInterleaving() {
-      return ::partita::par::interleaving(*this, getPiece(), getAxisAttr(), getDim(), getBlocks());
+      return ::partita::par::interleaving(*this, getShardType(), getAxisAttr(), getDim(), getBlocks());
     }
   }];
   let extraClassDeclaration = declaration;
@@ -281,8 +281,8 @@ def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", 
   let assemblyFormat = [{
     $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`again` $again^)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
   }];
-  let whole = "getResult()";
-  let piece = "getValue()";
+  let full = "getResult()";
+  let shard = "getValue()";
   let hasCanonicalizeMethod = 1;
 }
 
@@ -296,8 +296,8 @@ def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter",
   let assemblyFormat = [{
     $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
   }];
-  let whole = "getValue()";
-  let piece = "getResult()";
+  let full = "getValue()";
+  let shard = "getResult()";
 }
 
 def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
@@ -310,8 +310,8 @@ def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
   let assemblyFormat = [{
     $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
   }];
-  let whole = "getValue()";
-  let piece = "getResult()";
+  let full = "getValue()";
+  let shard = "getResult()";
   let hasCanonicalizeMethod = 1;
 }
 

@@ -18,19 +18,19 @@ using namespace partita::par;
 // Placements
 //===----------------------------------------------------------------------------------------------===//
 
-Interleaving partita::par::interleaving(Operation *op, RankedTensorType piece, StringAttr axis,
+Interleaving partita::par::interleaving(Operation *op, RankedTensorType shard, StringAttr axis,
                                         int64_t dim, int64_t blocks) {
   MeshAttr mesh = MeshAttr::of(op);
-  Layout layout = Layout::of(piece);
+  Layout layout = Layout::of(shard);
   Interleaving result;
   // A rank's number of blocks, if other axes split larger blocks.
   result.blocks = blocks;
   for (const AxisSplit &split : layout.splits[dim])
     if (split.blocks.count < blocks)
       result.blocks /= mesh.sizeOf(split.axis);
-  for (int64_t size : piece.getShape().take_front(dim))
+  for (int64_t size : shard.getShape().take_front(dim))
     result.blocks *= size;
-  result.count = result.blocks == 0 ? 0 : piece.getNumElements() / result.blocks;
+  result.count = result.blocks == 0 ? 0 : shard.getNumElements() / result.blocks;
   return result;
 }
 
@@ -39,25 +39,25 @@ static bool isUnplaced(RankedTensorType a, RankedTensorType b) {
   return !a.getEncoding() && !b.getEncoding();
 }
 
-/// Checks that `whole`, whose kind over the axis must be one of `kinds`, and its shard agree.
+/// Checks that `full`, whose kind over the axis must be one of `kinds`, and its shard agree.
 template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kinds) {
-  RankedTensorType wholeType = op.getWhole(), pieceType = op.getPiece();
+  RankedTensorType fullType = op.getFullType(), shardType = op.getShardType();
   StringAttr axis = op.getAxisAttr();
   auto dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
-  Layout whole = Layout::of(wholeType), piece = Layout::of(pieceType);
+  Layout full = Layout::of(fullType), shard = Layout::of(shardType);
   if (failed(verifyAxis(op, axis)))
     return failure();
-  if (dim < 0 || dim >= wholeType.getRank() || wholeType.getRank() != pieceType.getRank())
-    return op.emitOpError() << "along dimension " << dim << " of " << wholeType << " and "
-                            << pieceType << ", of which both must have it";
-  if (blocks < 1 || whole.shape[dim] % blocks != 0)
+  if (dim < 0 || dim >= fullType.getRank() || fullType.getRank() != shardType.getRank())
+    return op.emitOpError() << "along dimension " << dim << " of " << fullType << " and "
+                            << shardType << ", of which both must have it";
+  if (blocks < 1 || full.shape[dim] % blocks != 0)
     return op.emitOpError() << "in " << blocks << " blocks of a dimension of size "
-                            << whole.shape[dim];
-  if (isUnplaced(wholeType, pieceType)) {
-    if (wholeType == pieceType)
+                            << full.shape[dim];
+  if (isUnplaced(fullType, shardType)) {
+    if (fullType == shardType)
       return success();
-    return op.emitOpError() << "of values without placements keeps their type, it is " << wholeType
-                            << " and " << pieceType;
+    return op.emitOpError() << "of values without placements keeps their type, it is " << fullType
+                            << " and " << shardType;
   }
   auto refuse = [&](Value at, const auto &...words) -> LogicalResult {
     InFlightDiagnostic error = op.emitOpError() << "over " << axis;
@@ -66,33 +66,33 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
       attachReasons(error, "it", axis, traceReasons(at, axis));
     return error;
   };
-  Value wholeValue = op.getWhole() == op.getValue().getType() ? op.getValue() : op.getResult();
-  Value pieceValue = wholeValue == op.getValue() ? op.getResult() : op.getValue();
-  if (!llvm::is_contained(kinds, whole.kind(axis)))
-    return refuse(wholeValue, " expects a full value that is ", toString(kinds.front()), ", it is ",
-                  toString(whole.kind(axis)), ": ", wholeType);
-  if (piece.dimOf(axis) != dim || piece.blocksOf(axis) != blocks)
-    return refuse(pieceValue, " expects a shard that is split along dimension ", dim, " in ",
-                  blocks, " blocks, it is ", pieceType);
-  ArrayRef<AxisSplit> splits = piece.splits[dim];
+  Value fullValue = op.getFullType() == op.getValue().getType() ? op.getValue() : op.getResult();
+  Value shardValue = fullValue == op.getValue() ? op.getResult() : op.getValue();
+  if (!llvm::is_contained(kinds, full.kind(axis)))
+    return refuse(fullValue, " expects a full value that is ", toString(kinds.front()), ", it is ",
+                  toString(full.kind(axis)), ": ", fullType);
+  if (shard.dimOf(axis) != dim || shard.blocksOf(axis) != blocks)
+    return refuse(shardValue, " expects a shard that is split along dimension ", dim, " in ",
+                  blocks, " blocks, it is ", shardType);
+  ArrayRef<AxisSplit> splits = shard.splits[dim];
   const AxisSplit *own =
       llvm::find_if(splits, [&](const AxisSplit &split) { return split.axis == axis; });
   if (own + 1 != splits.end() && own[1].blocks == own->blocks)
     return op.emitOpError() << "over " << axis << " cannot move shards that " << own[1].axis
-                            << " splits again: " << pieceType;
-  whole.set(axis, Kind::Invariant);
-  piece.set(axis, Kind::Invariant);
-  SmallVector<int64_t> shape(pieceType.getShape());
+                            << " splits again: " << shardType;
+  full.set(axis, Kind::Invariant);
+  shard.set(axis, Kind::Invariant);
+  SmallVector<int64_t> shape(shardType.getShape());
   shape[dim] *= MeshAttr::of(op).sizeOf(axis);
   bool cotangents = true;
   if (auto function = op->template getParentOfType<FunctionOpInterface>())
     cotangents = !function->hasAttr(ParDialect::kNoCotangents);
   if (!cotangents)
-    whole = whole.valueOnly(), piece = piece.valueOnly();
-  if (!(whole == piece) || shape != wholeType.getShape() ||
-      wholeType.getElementType() != pieceType.getElementType())
-    return op.emitOpError() << "over " << axis << ": " << pieceType << " is not a shard of "
-                            << wholeType;
+    full = full.valueOnly(), shard = shard.valueOnly();
+  if (!(full == shard) || shape != fullType.getShape() ||
+      fullType.getElementType() != shardType.getElementType())
+    return op.emitOpError() << "over " << axis << ": " << shardType << " is not a shard of "
+                            << fullType;
   return success();
 }
 
@@ -115,9 +115,9 @@ static SmallVector<Value> moveBack(From op, OpBuilder &builder, ValueRange cotan
               .getResult()};
 }
 
-static AllGatherOp gather(OpBuilder &builder, Location loc, Type type, Value piece, StringAttr axis,
+static AllGatherOp gather(OpBuilder &builder, Location loc, Type type, Value shard, StringAttr axis,
                           IntegerAttr dim, IntegerAttr blocks, StringAttr reason) {
-  return AllGatherOp::create(builder, loc, type, piece, axis, dim, blocks, reason,
+  return AllGatherOp::create(builder, loc, type, shard, axis, dim, blocks, reason,
                              /*again=*/UnitAttr());
 }
 
@@ -188,15 +188,15 @@ LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewrite
   auto narrow = op.getValue().getDefiningOp<NarrowOp>();
   if (!narrow || !sameCut(op, narrow) || isScattered(narrow))
     return failure();
-  Value whole = narrow.getValue();
-  if (whole.getType() == op.getResult().getType()) {
-    rewriter.replaceOp(op, whole);
+  Value full = narrow.getValue();
+  if (full.getType() == op.getResult().getType()) {
+    rewriter.replaceOp(op, full);
     return success();
   }
   if (Layout::of(op.getResult().getType()).kind(op.getAxisAttr()) != Kind::Replicated ||
-      Layout::of(whole.getType()).kind(op.getAxisAttr()) != Kind::Invariant)
+      Layout::of(full.getType()).kind(op.getAxisAttr()) != Kind::Invariant)
     return failure();
-  rewriter.replaceOpWithNewOp<FOp>(op, op.getResult().getType(), whole, op.getAxisAttr());
+  rewriter.replaceOpWithNewOp<FOp>(op, op.getResult().getType(), full, op.getAxisAttr());
   return success();
 }
 
@@ -204,33 +204,33 @@ LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewrite
 /// uses these: the op runs on shards, so that the sum becomes a reduce-scatter.
 static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
   Operation *definer = op.getValue().getDefiningOp();
-  Type whole = op.getWhole();
+  Type full = op.getFullType();
   if (!isa_and_nonnull<ShardInterface>(definer) || definer->getNumResults() != 1 ||
       definer->getNumOperands() < 2 || !definer->hasOneUse() ||
-      !llvm::all_of(definer->getOperandTypes(), [&](Type type) { return type == whole; }) ||
+      !llvm::all_of(definer->getOperandTypes(), [&](Type type) { return type == full; }) ||
       llvm::none_of(definer->getOperands(), [&](Value operand) {
         return operand.hasOneUse() && summedUp(operand.getDefiningOp(), op.getAxisAttr());
       }))
     return failure();
   std::string error;
   const ShardRule *rule = ruleOf(definer, error);
-  Layout piece = Layout::of(op.getPiece()), placed(Layout::of(whole).shape);
-  SmallVector<Layout, 0> operands(definer->getNumOperands(), piece);
+  Layout shard = Layout::of(op.getShardType()), placed(Layout::of(full).shape);
+  SmallVector<Layout, 0> operands(definer->getNumOperands(), shard);
   SmallVector<bool> carriesCotangent(operands.size(), false);
   RuleProblem problem;
   if (!rule || !placeResults(*rule, operands, carriesCotangent, placed, problem) ||
-      !(placed == piece))
+      !(placed == shard))
     return failure();
   IRMapping mapping;
   for (Value operand : definer->getOperands())
-    mapping.map(operand,
-                NarrowOp::create(rewriter, op.getLoc(), op.getPiece(), operand, op.getAxisAttr(),
-                                 op.getDimAttr(), op.getBlocksAttr(), op.getReasonAttr())
-                    .getResult());
-  Operation *onPieces = rewriter.clone(*definer, mapping);
-  onPieces->getResult(0).setType(op.getPiece());
-  cast<ShardInterface>(onPieces).localize();
-  rewriter.replaceOp(op, onPieces->getResults());
+    mapping.map(operand, NarrowOp::create(rewriter, op.getLoc(), op.getShardType(), operand,
+                                          op.getAxisAttr(), op.getDimAttr(), op.getBlocksAttr(),
+                                          op.getReasonAttr())
+                             .getResult());
+  Operation *onShards = rewriter.clone(*definer, mapping);
+  onShards->getResult(0).setType(op.getShardType());
+  cast<ShardInterface>(onShards).localize();
+  rewriter.replaceOp(op, onShards->getResults());
   rewriter.eraseOp(definer);
   return success();
 }

@@ -81,7 +81,7 @@ LogicalResult AllReduceMaxOp::verify() {
 LogicalResult FirstIndexOp::verify() {
   Layout layout = Layout::of(getType());
   if (cast<RankedTensorType>(getType()).getDimSize(0) != 1 || layout.splits[0].empty() ||
-      !pieceSize(getSize(), layout.shape[0]))
+      !shardSize(getSize(), layout.shape[0]))
     return emitOpError() << "expects one element per rank of the axes that split a dimension of "
                          << getSize() << ", its type is " << getType();
   return success();
@@ -90,11 +90,11 @@ LogicalResult FirstIndexOp::verify() {
 SmallVector<std::pair<StringAttr, int64_t>> FirstElementOp::strides() {
   SmallVector<std::pair<StringAttr, int64_t>> result;
   MeshAttr mesh = MeshAttr::of(*this);
-  auto piece = cast<RankedTensorType>(getOf());
-  Layout layout = Layout::of(piece);
+  auto shard = cast<RankedTensorType>(getOf());
+  Layout layout = Layout::of(shard);
   int64_t inner = 1; // elements of the full value per step along the dimension
-  for (int64_t dim = piece.getRank() - 1; dim >= 0; --dim) {
-    int64_t step = inner * piece.getDimSize(dim);
+  for (int64_t dim = shard.getRank() - 1; dim >= 0; --dim) {
+    int64_t step = inner * shard.getDimSize(dim);
     for (const AxisSplit &split : llvm::reverse(layout.splits[dim])) { // innermost axis first
       result.emplace_back(split.axis, step);
       step *= mesh.sizeOf(split.axis);

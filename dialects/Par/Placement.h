@@ -48,7 +48,7 @@ using DimSplit = llvm::SmallVector<AxisSplit, 1>;
 /// divide is rounded up, as long as the last rank has an element: the elements past the end of the
 /// full dimension are the shard's padding, which is zero in every value that is summed
 /// (unevenProblem). None if a rank would have no element.
-std::optional<int64_t> pieceSize(int64_t size, int64_t parts);
+std::optional<int64_t> shardSize(int64_t size, int64_t parts);
 
 /// A value's placement over all axes, with the full shape.
 struct Layout {
@@ -88,7 +88,7 @@ struct Layout {
   Layout valueOnly() const;
 
   /// Returns the type of one rank's shard. A size that the mesh does not divide is rounded up if
-  /// only one axis splits the dimension, as one block (pieceSize); else it is an error.
+  /// only one axis splits the dimension, as one block (shardSize); else it is an error.
   mlir::FailureOr<mlir::RankedTensorType>
   localType(mlir::Type element, MeshAttr mesh,
             llvm::function_ref<void(const llvm::Twine &)> error) const;
@@ -104,7 +104,7 @@ struct Layout {
 /// them have different shards; sorted by name.
 llvm::SmallVector<mlir::StringAttr> splittingAxes(mlir::Type type);
 /// Returns the type of the full value.
-mlir::RankedTensorType wholeType(mlir::Type type);
+mlir::RankedTensorType fullType(mlir::Type type);
 /// Returns the type of the same shard with another layout of the same splits (shape unchanged).
 mlir::RankedTensorType withLayout(mlir::Type type, const Layout &layout);
 /// Returns the type of the cotangent of a value of this type.

@@ -140,8 +140,8 @@ private:
                                   axis.getValue()));
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands)) {
       Kind kind = layout.kind(axis);
-      bool whole = kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
-      if (pattern.dims.empty() ? !whole : kind != Kind::Flat)
+      bool full = kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
+      if (pattern.dims.empty() ? !full : kind != Kind::Flat)
         return refuse(
             static_cast<int>(i), axis, pattern.dims.empty() ? Kind::Replicated : Kind::Flat,
             llvm::formatv("{0} splits the elements flat: operand {1} must be {2}, it is {3}",
@@ -162,7 +162,7 @@ private:
     for (auto [pattern, layout] : llvm::zip(rule.results, results))
       if (!consider(axis, pattern, layout, -1, split))
         return false;
-    return split ? applySplit(axis, *split) : applyWhole(axis);
+    return split ? applySplit(axis, *split) : applyFull(axis);
   }
 
   bool applySplit(StringAttr axis, LetterSplit split) {
@@ -224,7 +224,7 @@ private:
                   splitter);
   }
 
-  bool applyWhole(StringAttr axis) {
+  bool applyFull(StringAttr axis) {
     SmallVector<unsigned> partial, replicated;
     for (auto [i, layout] : llvm::enumerate(operands)) {
       if (layout.kind(axis) == Kind::Max)
@@ -341,7 +341,7 @@ static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &bl
                                             int64_t size) {
   int64_t begin = 0;
   SmallVector<int64_t> inside;
-  for (int64_t block : blocks.sizesIn(dim.whole)) {
+  for (int64_t block : blocks.sizesIn(dim.full)) {
     int64_t end = begin + block;
     if (begin >= dim.first && end <= dim.first + size)
       inside.push_back(block);
@@ -386,12 +386,12 @@ std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks 
 Blocks partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
                                  ArrayRef<int64_t> letterSizes) {
   int64_t size = letterSizes[split.letter], outer = 1, inner = 1;
-  if (dim.isPart() && dim.whole % size == 0 && dim.first % size == 0 && split.blocks.sizes.empty())
-    return dim.whole / size * split.blocks.count;
+  if (dim.isPart() && dim.full % size == 0 && dim.first % size == 0 && split.blocks.sizes.empty())
+    return dim.full / size * split.blocks.count;
   SmallVector<int64_t> sizes;
   if (dim.isPart()) {
     SmallVector<int64_t> inside = split.blocks.sizesIn(size);
-    int64_t behind = dim.whole - dim.first - size;
+    int64_t behind = dim.full - dim.first - size;
     if (dim.first > 0)
       sizes.push_back(dim.first);
     sizes.append(inside);

@@ -36,7 +36,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface", [ConnectedInterface]> {
   let description = [{
     A collective as a call of the runtime; its row says how it is printed (partita_rt/collectives.h). If it is in-place, `from` and
     `to` are the same buffers. Else the i-th of `from` goes to the i-th of `to`: `blocks[i]` blocks, each with `counts[i]` elements
-    per rank. `wholes[i]` is the number of elements of a full tensor that is smaller than all its padded shards together, else 0.
+    per rank. `fullSizes[i]` is the number of elements of a full tensor that is smaller than all its padded shards together, else 0.
   }];
   let methods = [
     InterfaceMethod<"The kind of collective.", "::partita_rt::CollectiveKind", "getCollectiveKind">,
@@ -47,7 +47,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface", [ConnectedInterface]> {
     InterfaceMethod<"", "::mlir::ValueRange", "getTargets">,
     InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getCounts">,
     InterfaceMethod<"1 if in-place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
-    InterfaceMethod<"0 if in-place.", "int64_t", "wholeOf", (ins "size_t":$i)>,
+    InterfaceMethod<"0 if in-place.", "int64_t", "fullSizeOf", (ins "size_t":$i)>,
     InterfaceMethod<"The runtime's name of the reduction, unless it is a sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
       [{ return ""; }]>,
   ];
@@ -115,7 +115,7 @@ def KernelInterface : OpInterface<"KernelInterface"> {
       "::std::optional<::partita::rt::View>", "viewOfOperand", (ins "const ::partita::rt::View &":$operand), [{}],
       [{ return ::std::nullopt; }]>,
     InterfaceMethod<"The slice of the result that operand number `operand` may be computed into directly; else none.",
-      "::std::optional<::partita::rt::View>", "pieceOfResult",
+      "::std::optional<::partita::rt::View>", "sliceOfResult",
       (ins "unsigned":$operand, "const ::partita::rt::View &":$result), [{}], [{ return ::std::nullopt; }]>,
     InterfaceMethod<"Does the kernel need result number `result` even if it is unused?",
       "bool", "needsResult", (ins "unsigned":$result), [{}], [{ return true; }]>,

@@ -141,7 +141,7 @@ SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &targe
 int64_t SquareSumOp::getScratchBytes() {
   int64_t bytes = 0;
   for (int64_t count : getCounts())
-    bytes += partita_rt::cuda::wholeScratch(count);
+    bytes += partita_rt::cuda::squareSumScratch(count);
   return bytes;
 }
 

@@ -156,10 +156,10 @@ def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
   let arguments = (ins B:$dx, B:$dy, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }
 def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
-    ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "target.dropout(getRatio(), numbered(getOperation(), \"id\"), getKey())",
-     "target.firstElement(getMicro(), getWhole(), getFirst())"], [], "0", ["id"]> {
+    ["getY()", "getX()", "shape(getShape())", "shape(getFullShape())", "target.dropout(getRatio(), numbered(getOperation(), \"id\"), getKey())",
+     "target.firstElement(getMicro(), getFullShape(), getFirst())"], [], "0", ["id"]> {
   let summary = "elements zeroed at random by their index in the full tensor, the others scaled";
-  let arguments = (ins B:$y, B:$x, B:$key, B:$micro, Optional<B>:$first, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$whole,
+  let arguments = (ins B:$y, B:$x, B:$key, B:$micro, Optional<B>:$first, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$fullShape,
                        F64Attr:$ratio, I64Attr:$id);
 }
 
@@ -260,8 +260,8 @@ def Rt_StepNumberOp : Rt_Op<"step_number"> {
 }
 def Rt_FirstIndexOp : Rt_Op<"first_index"> {
   let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * shard";
-  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$piece);
-  let assemblyFormat = "$first $axes $sizes `times` $piece attr-dict `:` type($first)";
+  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$shard);
+  let assemblyFormat = "$first $axes $sizes `times` $shard attr-dict `:` type($first)";
 }
 def Rt_RandomKeyOp : Rt_Op<"random_key"> {
   let summary = "*key = the key of this step's random numbers";

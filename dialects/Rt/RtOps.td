@@ -241,7 +241,7 @@ class Rt_Collective<string mnemonic, string kind> : Rt_Op<mnemonic, [ExchangeInt
     ::mlir::ValueRange getSources() { return getBuffers(); }
     ::mlir::ValueRange getTargets() { return getBuffers(); }
     int64_t blocksOf(size_t) { return 1; }
-    int64_t wholeOf(size_t) { return 0; }
+    int64_t fullSizeOf(size_t) { return 0; }
   }];
   let extraClassDeclaration = declaration;
   let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$communicator,
@@ -257,22 +257,22 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
     ::llvm::StringRef getReduction() { return "Reduce::Max"; }
   }];
 }
-/// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `wholes[i]` is the number of
+/// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `fullSizes[i]` is the number of
 /// elements of a full tensor that is smaller than all its padded shards together, else 0.
 class Rt_Exchange<string mnemonic, string kind>
     : Rt_Op<mnemonic, [ExchangeInterface, SameVariadicOperandSize, DataInterface, PendingInterface]> {
   let arguments = (ins Variadic<Rt_BufferType>:$from, Variadic<Rt_BufferType>:$to, DenseI64ArrayAttr:$blocks,
-                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$wholes, StrAttr:$communicator,
+                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$fullSizes, StrAttr:$communicator,
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = [{
-    $pending $from `to` $to $blocks `blocks` `of` $counts `of` $wholes `over` $communicator `because` $reason attr-dict
+    $pending $from `to` $to $blocks `blocks` `of` $counts `of` $fullSizes `over` $communicator `because` $reason attr-dict
     `:` type($from) `to` type($to)
   }];
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<kind>.declaration # [{
     ::mlir::ValueRange getSources() { return getFrom(); }
     ::mlir::ValueRange getTargets() { return getTo(); }
     int64_t blocksOf(size_t i) { return getBlocks()[i]; }
-    int64_t wholeOf(size_t i) { return getWholes()[i]; }
+    int64_t fullSizeOf(size_t i) { return getFullSizes()[i]; }
   }];
 }
 def Rt_AllGatherOp : Rt_Exchange<"all_gather", "AllGather"> {
@@ -283,11 +283,11 @@ def Rt_ReduceScatterOp : Rt_Exchange<"reduce_scatter", "ReduceScatter"> {
 }
 def Rt_TakePartOp : Rt_Op<"take_part"> {
   let summary = "this rank's shard of a full tensor: number `coordinate along axis` of as many as the axis has `ranks`; no communication";
-  let description = "`blocks`, `count` and `whole` are those of a gather's pair of buffers.";
-  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, I64Attr:$whole, StrAttr:$axis,
+  let description = "`blocks`, `count` and `fullSize` are those of a gather's pair of buffers.";
+  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, I64Attr:$fullSize, StrAttr:$axis,
                        I64Attr:$ranks);
   let assemblyFormat = [{
-    $from `to` $to $blocks `blocks` `of` $count `of` $whole `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)
+    $from `to` $to $blocks `blocks` `of` $count `of` $fullSize `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)
   }];
 }
 def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {

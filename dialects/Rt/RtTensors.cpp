@@ -178,6 +178,6 @@ int64_t SquareSumAllOp::getScratchBytes() {
   TensorsOp tensors = tensorsOf(*this);
   for (int64_t row = getFirst(); tensors && row < static_cast<int64_t>(getFirst() + getCount());
        ++row)
-    bytes += partita_rt::cuda::wholeScratch(tensors.getRow(row).getElements());
+    bytes += partita_rt::cuda::squareSumScratch(tensors.getRow(row).getElements());
   return bytes;
 }

@@ -29,10 +29,10 @@ const Target &Target::of(Operation *op) {
   return named ? *named : *all().front();
 }
 
-CallArgument Target::tokenRows(int64_t whole, Value first, int64_t rows) const {
+CallArgument Target::tokenRows(int64_t full, Value first, int64_t rows) const {
   if (!first)
-    return whole;
-  return CallArgument(holder("TokenRows") + "{{" + std::to_string(whole) + ", " + number().str() +
+    return full;
+  return CallArgument(holder("TokenRows") + "{{" + std::to_string(full) + ", " + number().str() +
                           ", " + std::to_string(rows) + "}",
                       {first});
 }
@@ -49,9 +49,9 @@ CallArgument Target::dropout(const APFloat &ratio, const std::string &id, Value 
       "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + id + ", " + number().str() + "}", key);
 }
 
-CallArgument Target::firstElement(Value micro, ArrayRef<int64_t> whole, Value first) const {
+CallArgument Target::firstElement(Value micro, ArrayRef<int64_t> full, Value first) const {
   int64_t elements = 1;
-  for (int64_t size : whole)
+  for (int64_t size : full)
     elements *= size;
   SmallVector<Value> values{micro};
   if (first)

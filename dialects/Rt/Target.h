@@ -59,22 +59,22 @@ public:
   //===-- Its kernels -----------------------------------------------------------------------===//
 
   /// Returns true if there are kernels for matmuls with a GELU, its derivative, a bias gradient or
-  /// an addend (tx.fused_product).
-  virtual bool fusesProducts() const { return false; }
+  /// an addend (tx.fused_matmul).
+  virtual bool fusesMatmuls() const { return false; }
   /// Returns true if a collective only makes progress while the program polls it (rt.poll).
   virtual bool pollsCollectives() const { return true; }
   /// Returns true if work is queued, so that the host runs ahead of it. Then kernels read numbers
   /// from memory.
   virtual bool queuesWork() const { return false; }
   /// Returns true if 'partita tune' measures its matmuls.
-  virtual bool tunesProducts() const { return false; }
+  virtual bool tunesMatmuls() const { return false; }
 
   //===-- Memory ----------------------------------------------------------------------------===//
 
   /// Returns true if calls take scratch memory (CallInterface::getScratchBytes).
   virtual bool takesScratch() const { return false; }
   /// Returns the bytes of workspace for the matmul library.
-  virtual int64_t getProductsWorkspace() const { return 0; }
+  virtual int64_t getMatmulWorkspace() const { return 0; }
   virtual ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const = 0;
   virtual ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const = 0;
   /// Returns the floats of workspace for the backward pass of attention: `q` and `k` are [batch,
@@ -84,15 +84,15 @@ public:
 
   //===-- Printing of what is in memory -----------------------------------------------------===//
 
-  /// Returns a rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all rows if `first`
+  /// Returns a rank's rows of a vocabulary: `TokenRows{full, *first, rows}`; all rows if `first`
   /// is null.
-  CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows) const;
+  CallArgument tokenRows(int64_t full, mlir::Value first, int64_t rows) const;
   /// Returns `Indices{*first, count}`; `Indices{0, count}` if `first` is null.
   CallArgument indices(mlir::Value first, int64_t count) const;
   /// Returns `{ratio, id, *key}`.
   CallArgument dropout(const llvm::APFloat &ratio, const std::string &id, mlir::Value key) const;
   /// Returns the number of the first element of a micro-batch, or of its shard.
-  CallArgument firstElement(mlir::Value micro, llvm::ArrayRef<int64_t> whole,
+  CallArgument firstElement(mlir::Value micro, llvm::ArrayRef<int64_t> full,
                             mlir::Value first) const;
   /// Returns a hyperparameter: `value` as a literal or, without a value, the rank's, which the
   /// command line may change.

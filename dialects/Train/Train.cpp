@@ -94,7 +94,7 @@ static LogicalResult verifySymbol(Operation *op, FlatSymbolRefAttr symbol, Type 
     declared = state.getType();
   else
     return op->emitOpError() << "names no parameter or state: " << symbol;
-  if (par::wholeType(type) != declared)
+  if (par::fullType(type) != declared)
     return op->emitOpError() << "of " << symbol << ", a " << declared << ", has type " << type;
   return success();
 }

@@ -31,9 +31,9 @@ LogicalResult NoteAttr::verify(EmitError emitError, StringRef, ArrayAttr tensors
   return success();
 }
 
-LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr products,
+LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr matmuls,
                                FloatAttr elementwise, FloatAttr backward, int64_t) {
-  for (FloatAttr each : {products, elementwise, backward})
+  for (FloatAttr each : {matmuls, elementwise, backward})
     if (!each.getType().isF64() || !(each.getValueAsDouble() >= 0))
       return emitError() << "layer " << place << " has " << each
                          << " FLOPs, expected an f64 from 0";

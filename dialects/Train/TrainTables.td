@@ -54,10 +54,10 @@ def Train_NoteAttr : Train_Table<"Note", "note"> {
 def Train_WorkAttr : Train_Table<"Work", "work"> {
   let summary = "FLOPs of one layer, over all micro-batches of a step and all ranks, and the elements of the parameters that it reads first";
   let description = [{
-    `products` counts matmuls of the forward program, `elementwise` one operation per element that elementwise ops and reductions read,
+    `matmuls` counts matmuls of the forward program, `elementwise` one operation per element that elementwise ops and reductions read,
     `backward` matmuls of the backward pass. `place` is the layer (analysis::Place).
   }];
-  let parameters = (ins "int64_t":$place, "::mlir::FloatAttr":$products, "::mlir::FloatAttr":$elementwise,
+  let parameters = (ins "int64_t":$place, "::mlir::FloatAttr":$matmuls, "::mlir::FloatAttr":$elementwise,
                         "::mlir::FloatAttr":$backward, "int64_t":$parameters);
 }
 

@@ -20,22 +20,22 @@ Value GradientBuilder::sumTo(Value value, Type type) {
   auto from = cast<RankedTensorType>(value.getType());
   int64_t added = from.getRank() - result.getRank();
   // A repeated dimension has full size one; a rank's shard of a larger one may have size one, too.
-  par::Layout whole = par::Layout::of(result), kept;
+  par::Layout full = par::Layout::of(result), kept;
   SmallVector<int64_t> dims;
   for (int64_t i = 0; i < from.getRank(); ++i)
-    if (i < added || (whole.shape[i - added] == 1 && par::Layout::of(from).shape[i] != 1))
+    if (i < added || (full.shape[i - added] == 1 && par::Layout::of(from).shape[i] != 1))
       dims.push_back(i);
   if (dims.empty())
     return value;
   // Drop the summed dimensions, then put those of size one back.
   SmallVector<int64_t> local;
-  kept.replicated = whole.replicated;
-  kept.partial = whole.partial;
+  kept.replicated = full.replicated;
+  kept.partial = full.partial;
   for (int64_t i = 0; i < result.getRank(); ++i) {
     if (llvm::is_contained(dims, i + added))
       continue;
-    kept.shape.push_back(whole.shape[i]);
-    kept.splits.push_back(whole.splits[i]);
+    kept.shape.push_back(full.shape[i]);
+    kept.splits.push_back(full.splits[i]);
     local.push_back(result.getDimSize(i));
   }
   auto sumType =
@@ -52,7 +52,7 @@ Value GradientBuilder::spread(Value value, Type type, ArrayRef<int64_t> dims) {
   placed.partial = par::Layout::of(value.getType()).partial;
   RankedTensorType result = par::withLayout(type, placed);
   // Put the missing dimensions back with size one, then broadcast.
-  par::Layout whole = par::Layout::of(result), kept = whole;
+  par::Layout full = par::Layout::of(result), kept = full;
   SmallVector<int64_t> local(result.getShape());
   for (int64_t dim : dims) {
     kept.shape[dim] = local[dim] = 1;

@@ -20,14 +20,14 @@ using namespace partita::tx;
 /// Names what ranks communicate for an op in reports.
 static Location named(Location loc, StringRef otherwise, StringRef what) {
   auto name = loc->findInstanceOf<NameLoc>();
-  std::string whole = (name ? name.getName().str() : otherwise.str()) + ", " + what.str();
-  return NameLoc::get(StringAttr::get(loc.getContext(), whole), loc);
+  std::string full = (name ? name.getName().str() : otherwise.str()) + ", " + what.str();
+  return NameLoc::get(StringAttr::get(loc.getContext(), full), loc);
 }
 
 /// log(sum(exp(x))) over all parts is that of the parts' own.
 SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) {
   auto type = getLogits().getType();
-  if (!par::pieceSize(type.getShape().back(), parts))
+  if (!par::shardSize(type.getShape().back(), parts))
     return {};
   auto of = [&](ArrayRef<int64_t> shape) {
     return RankedTensorType::get(shape, statisticElement(getLogits()));

@@ -3,7 +3,7 @@
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Scalar.h"
-#include "dialects/Tx/FusedProduct.h"
+#include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Tx/GradientBuilder.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -51,16 +51,16 @@ LogicalResult FusionOp::verify() {
 // Matmuls
 //===------------------------------------------------------------------------------------------===//
 
-ParseResult FusedProductOp::parse(OpAsmParser &parser, OperationState &result) {
+ParseResult FusedMatmulOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parseBoundRegion(parser, result, [](Type input) { return input; }))
     return failure();
   ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
   return success();
 }
 
-void FusedProductOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
+void FusedMatmulOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
 
-LogicalResult FusedProductOp::verify() {
+LogicalResult FusedMatmulOp::verify() {
   Block &block = getBody().front();
   if (block.getArgumentTypes() != getInputs().getTypes())
     return emitOpError() << "the region's arguments differ from the inputs";
@@ -69,8 +69,8 @@ LogicalResult FusedProductOp::verify() {
   return success();
 }
 
-LogicalResult FusedProductOp::verifyRegions() {
-  FusedProduct parts;
+LogicalResult FusedMatmulOp::verifyRegions() {
+  FusedMatmul parts;
   std::string problem = parts.read(*this);
   return problem.empty() ? success() : emitOpError() << problem;
 }
@@ -80,14 +80,14 @@ namespace {
 /// Reads a region op by op; every function returns what is wrong, or "".
 class RegionReader {
 public:
-  RegionReader(FusedProductOp op, FusedProduct &parts) : op(op), parts(parts) {}
+  RegionReader(FusedMatmulOp op, FusedMatmul &parts) : op(op), parts(parts) {}
 
   std::string run() {
     Block &block = op.getBody().front();
     for (Operation &inner : block.without_terminator())
       if (std::string problem = readOp(&inner); !problem.empty())
         return problem;
-    if (!parts.product)
+    if (!parts.matmul)
       return "its region has no matmul";
     return checkResults(block.getTerminator()->getOperands());
   }
@@ -100,21 +100,21 @@ private:
 
   std::string readOp(Operation *inner) {
     if (isa<MatMulOp, MatMulNTOp, MatMulTNOp, MatMulBiasOp, MatMulNTBiasOp>(inner)) {
-      if (parts.product)
+      if (parts.matmul)
         return "its region has two matmuls";
-      parts.product = inner;
+      parts.matmul = inner;
       parts.sum = inner->getResult(0);
       return {};
     }
-    bool isGradient = parts.product && parts.isWeightGradient();
+    bool isGradient = parts.matmul && parts.isWeightGradient();
     if (auto gelu = dyn_cast<GeluTanhOp>(inner);
-        gelu && isa_and_nonnull<MatMulBiasOp, MatMulNTBiasOp>(parts.product) && !parts.gelu &&
+        gelu && isa_and_nonnull<MatMulBiasOp, MatMulNTBiasOp>(parts.matmul) && !parts.gelu &&
         !parts.soFar && gelu.getX() == parts.sum) {
       parts.gelu = gelu;
       return {};
     }
     if (auto slope = dyn_cast<GeluTanhGradOp>(inner);
-        slope && isa_and_nonnull<MatMulOp, MatMulNTOp>(parts.product) && !parts.slope &&
+        slope && isa_and_nonnull<MatMulOp, MatMulNTOp>(parts.matmul) && !parts.slope &&
         !parts.soFar && slope.getDy() == parts.sum && isa<BlockArgument>(slope.getX())) {
       parts.slope = slope;
       return {};
@@ -131,7 +131,7 @@ private:
   std::string readRowSums(ReduceSumOp rows) {
     Value x = rows.getX();
     bool fits = parts.slope ? x == parts.slope.getResult()
-                            : llvm::is_contained(parts.product->getOperands(), x);
+                            : llvm::is_contained(parts.matmul->getOperands(), x);
     if (!fits || rows.getType().getRank() != 1 ||
         llvm::is_contained(rows.getDims(), rows.getX().getType().getRank() - 1))
       return parts.slope
@@ -176,7 +176,7 @@ private:
     if (!llvm::equal(results, made))
       return "its results are not what its region makes, in that order";
     for (Value so : {parts.soFar, parts.rowsSoFar}) // it is written while these are read
-      if (so && llvm::is_contained(parts.product->getOperands(), so))
+      if (so && llvm::is_contained(parts.matmul->getOperands(), so))
         return "it adds to an operand of its matmul";
     if (parts.soFar && parts.soFar == parts.rowsSoFar)
       return "it adds two sums to the same one";
@@ -189,7 +189,7 @@ private:
 
   /// Checks that all numbers have one type, except that sums of 16-bit matmuls may have 32 bits.
   std::string checkTypes() {
-    Type one = element(parts.product->getOperand(0)), sum = element(parts.sum);
+    Type one = element(parts.matmul->getOperand(0)), sum = element(parts.sum);
     auto isSum = [&](Value value) { return value == parts.soFar || value == parts.rowsSoFar; };
     bool same = llvm::all_of(op.getBody().getArguments(), [&](Value argument) {
       return element(argument) == (isSum(argument) ? sum : one);
@@ -199,26 +199,26 @@ private:
     return same && (sum == one || wide) ? "" : "its kernel has no such types of elements";
   }
 
-  FusedProductOp op;
-  FusedProduct &parts;
+  FusedMatmulOp op;
+  FusedMatmul &parts;
 };
 
 } // namespace
 
-std::string FusedProduct::read(FusedProductOp op) { return RegionReader(op, *this).run(); }
+std::string FusedMatmul::read(FusedMatmulOp op) { return RegionReader(op, *this).run(); }
 
-FusedProduct FusedProduct::of(FusedProductOp op) {
-  FusedProduct parts;
+FusedMatmul FusedMatmul::of(FusedMatmulOp op) {
+  FusedMatmul parts;
   (void)parts.read(op); // verified
   return parts;
 }
 
-Value FusedProduct::input(Value argument) const {
-  auto fused = cast<FusedProductOp>(product->getParentOp());
+Value FusedMatmul::input(Value argument) const {
+  auto fused = cast<FusedMatmulOp>(matmul->getParentOp());
   return fused.getInputs()[cast<BlockArgument>(argument).getArgNumber()];
 }
 
-Value FusedProduct::addedTo(unsigned result) const {
+Value FusedMatmul::addedTo(unsigned result) const {
   Value argument = result == 0 ? soFar : rowsSoFar;
   return argument ? input(argument) : Value();
 }

@@ -33,7 +33,7 @@ def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlock
   let hasVerifier = 1;
 }
 
-def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
+def Tx_FusedMatmulOp : Op<Tx_Dialect, "fused_matmul", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
   let summary = "a matmul with its epilogue";
   let description = [{
     The region contains the fused ops, each with its rule, so they keep their placements. It has one argument per operand and
@@ -69,25 +69,25 @@ def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove
   let hasRegionVerifier = 1;
 }
 
-def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp", "FusedProductOp"]>]> {
+def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp", "FusedMatmulOp"]>]> {
   let summary = "the results of a fusion";
   let arguments = (ins Variadic<Tx_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let builders = [OpBuilder<(ins), [{}]>];
 }
 
-class Tx_BiasedProduct<string mnemonic> : Tx_InferredOp<mnemonic> {
+class Tx_BiasedMatmul<string mnemonic> : Tx_InferredOp<mnemonic> {
   let precision = "Low";
   let arguments = (ins Tx_Float:$a, Tx_Float:$b, Tx_Float:$bias);
   let results = (outs Tx_Float:$result);
   let assemblyFormat = "$a `,` $b `plus` $bias attr-dict `:` functional-type(operands, results)";
 }
-def Tx_MatMulBiasOp : Tx_BiasedProduct<"matmul_bias"> {
+def Tx_MatMulBiasOp : Tx_BiasedMatmul<"matmul_bias"> {
   let summary = "a @ b + bias: a [..., k], b [k, n], bias [n]";
   let description = "The matmul cannot be split along k: the bias would be added on every rank.";
   let shardRule = "* k^, k^ n, n -> * n";
 }
-def Tx_MatMulNTBiasOp : Tx_BiasedProduct<"matmul_nt_bias"> {
+def Tx_MatMulNTBiasOp : Tx_BiasedMatmul<"matmul_nt_bias"> {
   let summary = "a @ b^T + bias: a [..., k], b [n, k], bias [n]";
   let description = "The matmul cannot be split along k: the bias would be added on every rank.";
   let shardRule = "* k^, n k^, n -> * n";

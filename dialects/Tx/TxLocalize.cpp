@@ -17,13 +17,13 @@ static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, u
   par::Layout layout = par::Layout::of(type);
   if (layout.splits[dim].empty() || first.size() != 0)
     return;
-  int64_t whole = layout.shape[dim];
-  par::Layout pieces(
-      static_cast<int64_t>(llvm::divideCeil(whole, cast<RankedTensorType>(type).getDimSize(dim))));
-  pieces.splits[0] = layout.splits[dim];
+  int64_t full = layout.shape[dim];
+  par::Layout shards(
+      static_cast<int64_t>(llvm::divideCeil(full, cast<RankedTensorType>(type).getDimSize(dim))));
+  shards.splits[0] = layout.splits[dim];
   OpBuilder builder(op);
-  auto index = RankedTensorType::get({1}, builder.getI64Type(), pieces.encoding(op->getContext()));
-  first.assign(par::FirstIndexOp::create(builder, op->getLoc(), index, whole).getResult());
+  auto index = RankedTensorType::get({1}, builder.getI64Type(), shards.encoding(op->getContext()));
+  first.assign(par::FirstIndexOp::create(builder, op->getLoc(), index, full).getResult());
 }
 
 void EmbeddingOp::localize() { addFirstIndex(*this, getFirstMutable(), getTable().getType(), 0); }
@@ -55,9 +55,9 @@ void TokenLossOp::localize() {
 static SmallVector<int64_t> localOffsets(ArrayRef<int64_t> offsets, RankedTensorType cut) {
   par::Layout layout = par::Layout::of(cut);
   SmallVector<int64_t> local(offsets);
-  for (auto [offset, whole, piece] : llvm::zip(local, layout.shape, cut.getShape()))
-    if (whole != piece)
-      offset = offset * piece / whole;
+  for (auto [offset, full, shard] : llvm::zip(local, layout.shape, cut.getShape()))
+    if (full != shard)
+      offset = offset * shard / full;
   return local;
 }
 
@@ -71,25 +71,25 @@ void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
 /// A splat becomes a smaller splat. Every rank has other values in full, and takes its shard, axis
 /// by axis: which one is only known at run time.
 void ConstantOp::localize() {
-  RankedTensorType piece = getType();
+  RankedTensorType shard = getType();
   auto dense = dyn_cast<DenseElementsAttr>(getValue());
   if (dense && dense.isSplat()) {
-    auto plain = RankedTensorType::get(piece.getShape(), piece.getElementType());
+    auto plain = RankedTensorType::get(shard.getShape(), shard.getElementType());
     return setValueAttr(cast<ElementsAttr>(
         Attribute(DenseElementsAttr::get(plain, dense.getSplatValue<Attribute>()))));
   }
   par::MeshAttr mesh = par::MeshAttr::of(*this);
-  par::Layout layout = par::Layout::of(piece), narrowed(layout.shape);
+  par::Layout layout = par::Layout::of(shard), narrowed(layout.shape);
   OpBuilder builder(getContext());
   builder.setInsertionPointAfter(*this);
-  Value part = getResult(), whole = part;
+  Value part = getResult(), full = part;
   Operation *first = nullptr;
   for (auto [dim, axes] : llvm::enumerate(layout.splits))
     for (const par::AxisSplit &split : axes) {
       narrowed.shard(split.axis, dim, split.blocks);
-      auto type = narrowed.localType(piece.getElementType(), mesh, [](const Twine &) {});
+      auto type = narrowed.localType(shard.getElementType(), mesh, [](const Twine &) {});
       auto narrow =
-          par::NarrowOp::create(builder, getLoc(), failed(type) ? piece : *type, part, split.axis,
+          par::NarrowOp::create(builder, getLoc(), failed(type) ? shard : *type, part, split.axis,
                                 builder.getI64IntegerAttr(dim),
                                 builder.getI64IntegerAttr(split.blocks.count), StringAttr());
       part = narrow.getResult();
@@ -97,6 +97,6 @@ void ConstantOp::localize() {
     }
   if (!first)
     return;
-  whole.setType(par::wholeType(piece));
-  whole.replaceAllUsesExcept(part, first);
+  full.setType(par::fullType(shard));
+  full.replaceAllUsesExcept(part, first);
 }

@@ -34,8 +34,8 @@ def Tx_ModuloOp : Tx_IntBinary<"modulo", "modulo(a, b)"> {
 def Tx_RemainderOp : Tx_Binary<"remainder", "rest(a, b)"> {
   let summary = "a - b trunc(a / b): the sign of a (C's fmod); of integers 0 where b is 0";
   let gradient = [{
-    Value wholes = g.op<DivOp>(g.op<SubOp>(getA(), getResult()), getB());
-    return {g.dy(), g.op<NegOp>(g.op<MulOp>(g.dy(), wholes))};
+    Value quotient = g.op<DivOp>(g.op<SubOp>(getA(), getResult()), getB());
+    return {g.dy(), g.op<NegOp>(g.op<MulOp>(g.dy(), quotient))};
   }];
 }
 

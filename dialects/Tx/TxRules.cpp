@@ -15,7 +15,7 @@ using namespace partita::tx;
 
 namespace {
 
-ArrayRef<int64_t> wholeShape(Type type) {
+ArrayRef<int64_t> fullShape(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   if (auto placement = dyn_cast_or_null<par::PlacementAttr>(tensor.getEncoding()))
     return placement.getShape();
@@ -36,31 +36,30 @@ private:
 
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
-/// Returns the dimensions of a slice that cuts `whole` into `part`. A dimension taken in full keeps
+/// Returns the dimensions of a slice that cuts `full` into `part`. A dimension taken in full keeps
 /// its letter. A contiguous range of a dimension is a part of it, and split if the full one is
 /// split within it. Otherwise there are two letters that are never split.
-std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
+std::pair<std::string, std::string> cutRule(Type full, Type part, Type result,
                                             ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
   Letters letters;
-  SmallVector<std::string> wholeDims, partDims;
-  for (auto [size, piece, offset, stride, resultWhole, resultLocal] :
-       llvm::zip(wholeShape(whole), wholeShape(part), offsets, strides, wholeShape(result),
+  SmallVector<std::string> fullDims, partDims;
+  for (auto [size, shard, offset, stride, resultFull, resultLocal] :
+       llvm::zip(fullShape(full), fullShape(part), offsets, strides, fullShape(result),
                  cast<RankedTensorType>(result).getShape())) {
     std::string a = letters.next();
-    if (size == piece && offset == 0 && stride == 1) {
-      wholeDims.push_back(a);
+    if (size == shard && offset == 0 && stride == 1) {
+      fullDims.push_back(a);
       partDims.push_back(a);
       continue;
     }
     std::string b = letters.next();
     // Offsets are those of a rank's shard once the result is one.
-    int64_t first = resultLocal > 0 ? offset * (resultWhole / resultLocal) : -1;
-    bool isPart = stride == 1 && piece > 1 && first >= 0 && first + piece <= size;
-    wholeDims.push_back(isPart ? (b + "[" + Twine(first) + "/" + Twine(size) + "]").str()
-                               : a + "^");
+    int64_t first = resultLocal > 0 ? offset * (resultFull / resultLocal) : -1;
+    bool isPart = stride == 1 && shard > 1 && first >= 0 && first + shard <= size;
+    fullDims.push_back(isPart ? (b + "[" + Twine(first) + "/" + Twine(size) + "]").str() : a + "^");
     partDims.push_back(isPart ? b : b + "^");
   }
-  return {join(wholeDims), join(partDims)};
+  return {join(fullDims), join(partDims)};
 }
 
 std::string reduceRule(Type type, ArrayRef<int64_t> dims, StringRef linear, StringRef mark) {
@@ -104,7 +103,7 @@ std::string TransposeOp::getShardRule() {
 
 std::string BroadcastOp::getShardRule() {
   Letters letters;
-  ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
+  ArrayRef<int64_t> from = fullShape(getX().getType()), to = fullShape(getType());
   SmallVector<std::string> operand, result;
   size_t added = to.size() - from.size();
   for (size_t i = 0; i < to.size(); ++i) {
@@ -141,7 +140,7 @@ static void spellGroup(ArrayRef<int64_t> sizes, ArrayRef<int64_t> bounds,
 /// which may be split: `a (b c) -> (a b) c`. If no sizes of letters fit both (4x6 to 6x4), the
 /// group is never split.
 std::string ReshapeOp::getShardRule() {
-  ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
+  ArrayRef<int64_t> from = fullShape(getX().getType()), to = fullShape(getType());
   Letters letters;
   SmallVector<std::string> operand, result;
   size_t i = 0, j = 0;
@@ -185,13 +184,13 @@ std::string ReshapeOp::getShardRule() {
 }
 
 std::string SliceOp::getShardRule() {
-  auto [whole, part] = cutRule(getX().getType(), getType(), getType(), getOffsets(), getStrides());
-  return "~" + whole + " -> " + part;
+  auto [full, part] = cutRule(getX().getType(), getType(), getType(), getOffsets(), getStrides());
+  return "~" + full + " -> " + part;
 }
 
 std::string PadOp::getShardRule() {
-  auto [whole, part] = cutRule(getType(), getX().getType(), getType(), getOffsets(), getStrides());
-  return "~" + part + " -> " + whole;
+  auto [full, part] = cutRule(getType(), getX().getType(), getType(), getOffsets(), getStrides());
+  return "~" + part + " -> " + full;
 }
 
 std::string ConcatOp::getShardRule() {
@@ -258,9 +257,9 @@ struct AttentionPatterns {
 /// key head cannot be split, so query heads are split alone. `summed` marks what the gradients of
 /// k, v and bias sum over.
 AttentionPatterns attentionPatterns(Type q, Type k, Type bias, bool summed) {
-  int64_t heads = wholeShape(q)[2], keyHeads = wholeShape(k)[2];
+  int64_t heads = fullShape(q)[2], keyHeads = fullShape(k)[2];
   std::string mark = summed ? "+" : "";
-  ArrayRef<int64_t> biasShape = bias ? wholeShape(bias) : ArrayRef<int64_t>();
+  ArrayRef<int64_t> biasShape = bias ? fullShape(bias) : ArrayRef<int64_t>();
   auto biasHas = [&](unsigned dim) { return bias && biasShape[dim] != 1; };
   std::string b = "b", h = "h", queryHeads, keys;
   if (bias && !biasHas(0))
@@ -305,7 +304,7 @@ bool isTensorOfRank(Value value, int64_t rank) {
 } // namespace
 
 std::optional<std::pair<StringRef, int64_t>> AttentionOp::dealtOut() {
-  return {{"heads", wholeShape(getQ().getType())[2]}};
+  return {{"heads", fullShape(getQ().getType())[2]}};
 }
 
 std::string AttentionOp::getShardRule() { return attentionRule((*this)->getOperandTypes()); }
@@ -352,11 +351,11 @@ std::string DropoutOp::getShardRule() {
   par::Layout layout = par::Layout::of(getX().getType());
   for (const auto &split : layout.splits) {
     std::string letter = letters.next();
-    bool inPieces = getFirst() && !split.empty();
-    if (inPieces)
+    bool inShards = getFirst() && !split.empty();
+    if (inShards)
       first += letter + " ";
     // A shard's elements are numbered from its first one.
-    x += (inPieces ? "(" + letter + " " + letters.next() + ")" : letter + (getKey() ? "|" : "")) +
+    x += (inShards ? "(" + letter + " " + letters.next() + ")" : letter + (getKey() ? "|" : "")) +
          " ";
   }
   return "~" + x + (getKey() ? ", , " : "") + (getFirst() ? ", " + first : "") + " -> " + x;

@@ -109,13 +109,13 @@ def Tx_ConcatOp : Tx_AttributeRuleOp<"concat"> {
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$inputs `along` $dim attr-dict `:` functional-type($inputs, $result)";
   let gradient = [{
-    SmallVector<Value> pieces;
+    SmallVector<Value> slices;
     SmallVector<int64_t> offsets(getType().getRank(), 0), strides(getType().getRank(), 1);
     for (Value input : getInputs()) {
-      pieces.push_back(SliceOp::create(g.builder, getLoc(), par::cotangentType(input.getType()), g.dy(), offsets, strides));
+      slices.push_back(SliceOp::create(g.builder, getLoc(), par::cotangentType(input.getType()), g.dy(), offsets, strides));
       offsets[getDim()] += cast<RankedTensorType>(input.getType()).getDimSize(getDim());
     }
-    return pieces;
+    return slices;
   }];
   let hasFolder = 1;
   let hasVerifier = 1;

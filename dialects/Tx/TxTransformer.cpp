@@ -60,8 +60,8 @@ LogicalResult DropoutOp::verify() {
     return emitOpError() << "has a ratio of " << ratio << ", expected one between 0 and 1";
   if (!getKey() != !getMicro())
     return emitOpError() << "needs both a key and a micro-batch, or neither";
-  if (getFirst() &&
-      (!getWhole() || static_cast<int64_t>(getWhole()->size()) != getX().getType().getRank()))
+  if (getFirst() && (!getFullShape() ||
+                     static_cast<int64_t>(getFullShape()->size()) != getX().getType().getRank()))
     return emitOpError() << "needs the full shape of " << getX().getType()
                          << " where it is a shard";
   for (const auto &split : par::Layout::of(getX().getType()).splits)
@@ -78,10 +78,10 @@ void DropoutOp::localize() {
   par::Layout layout = par::Layout::of(getX().getType()), numbers;
   for (auto &split : layout.splits)
     if (!split.empty()) {
-      int64_t pieces = 1;
+      int64_t shards = 1;
       for (const par::AxisSplit &part : split)
-        pieces *= par::MeshAttr::of(*this).sizeOf(part.axis);
-      numbers.shape.push_back(pieces);
+        shards *= par::MeshAttr::of(*this).sizeOf(part.axis);
+      numbers.shape.push_back(shards);
       numbers.splits.push_back(split);
     }
   if (!getKey() || numbers.shape.empty())
@@ -91,5 +91,5 @@ void DropoutOp::localize() {
                                     builder.getI64Type(), numbers.encoding(getContext()));
   getFirstMutable().assign(
       par::FirstElementOp::create(builder, getLoc(), type, TypeAttr::get(getX().getType())));
-  setWholeAttr(builder.getDenseI64ArrayAttr(layout.shape));
+  setFullShapeAttr(builder.getDenseI64ArrayAttr(layout.shape));
 }

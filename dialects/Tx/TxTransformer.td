@@ -9,32 +9,32 @@ include "dialects/Tx/TxBase.td"
 // Matmuls. The first three are closed under differentiation; batch_matmul is too, with transposes.
 //===------------------------------------------------------------------------------------------------===//
 
-class Tx_Product<string mnemonic> : Tx_InferredOp<mnemonic> {
+class Tx_Matmul<string mnemonic> : Tx_InferredOp<mnemonic> {
   let precision = "Low";
   let arguments = (ins Tx_Float:$a, Tx_Float:$b);
   let results = (outs Tx_Float:$result);
   let assemblyFormat = "$a `,` $b attr-dict `:` functional-type(operands, results)";
 }
 
-def Tx_MatMulOp : Tx_Product<"matmul"> {
+def Tx_MatMulOp : Tx_Matmul<"matmul"> {
   let summary = "a @ b: a [..., k], b [k, n]";
   let shardRule = "~* k+, ~k+ n -> * n";
   let gradient = [{ return {g.op<MatMulNTOp>(g.dy(), getB()), g.op<MatMulTNOp>(getA(), g.dy())}; }];
   let hasCanonicalizeMethod = 1;
 }
-def Tx_MatMulNTOp : Tx_Product<"matmul_nt"> {
+def Tx_MatMulNTOp : Tx_Matmul<"matmul_nt"> {
   let summary = "a @ b^T: a [..., k], b [n, k]";
   let shardRule = "~* k+, ~n k+ -> * n";
   let gradient = [{ return {g.op<MatMulOp>(g.dy(), getB()), g.op<MatMulTNOp>(g.dy(), getA())}; }];
   let hasCanonicalizeMethod = 1;
 }
-def Tx_MatMulTNOp : Tx_Product<"matmul_tn"> {
+def Tx_MatMulTNOp : Tx_Matmul<"matmul_tn"> {
   let summary = "a^T @ b over all leading dimensions: a [..., k], b [..., n] -> [k, n]";
   let description = "The gradient of a weight.";
   let shardRule = "~*+ k, ~*+ n -> k n";
   let gradient = [{ return {g.op<MatMulNTOp>(getB(), g.dy()), g.op<MatMulOp>(getA(), g.dy())}; }];
 }
-def Tx_BatchMatMulOp : Tx_Product<"batch_matmul"> {
+def Tx_BatchMatMulOp : Tx_Matmul<"batch_matmul"> {
   let summary = "a @ b per leading index: a [..., m, k], b [..., k, n]";
   let shardRule = "~* m k+, ~* k+ n -> * m n";
   let gradient = [{
@@ -219,21 +219,21 @@ def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
 
     Created by import without a key: the identity. `key-dropout` gives those of a training step their key and
     removes the others. Once it is localized (its shape is one rank's shard), `first` is the number of the
-    shard's first element and `whole` the full shape; `first` has one dimension per split dimension.
+    shard's first element and `fullShape` the full shape; `first` has one dimension per split dimension.
   }];
   let shardRule = "";
   let arguments = (ins Tx_Float:$x, Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro,
                        Optional<Tx_Int>:$first, F64Attr:$ratio, I64Attr:$id,
-                       OptionalAttr<DenseI64ArrayAttr>:$whole);
+                       OptionalAttr<DenseI64ArrayAttr>:$fullShape);
   let results = (outs Tx_Float:$result);
   let assemblyFormat = [{
-    $x `ratio` $ratio `id` $id (`key` $key^ `micro` $micro)? (`first` $first^ `of` $whole)? attr-dict `:`
+    $x `ratio` $ratio `id` $id (`key` $key^ `micro` $micro)? (`first` $first^ `of` $fullShape)? attr-dict `:`
     functional-type(operands, results)
   }];
   let gradient = [{
     SmallVector<Value> flowing(getNumOperands());
     flowing[0] = DropoutOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getKey(),
-                                      getMicro(), getFirst(), getRatioAttr(), getIdAttr(), getWholeAttr());
+                                      getMicro(), getFirst(), getRatioAttr(), getIdAttr(), getFullShapeAttr());
     return flowing;
   }];
   let hasVerifier = 1;

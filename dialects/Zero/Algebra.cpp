@@ -19,7 +19,7 @@ static par::AllReduceOp sumOf(Value value, StringAttr axis, bool other) {
 }
 
 /// Creates the all-reduce `sum` of `value`, a shard of its operand.
-static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value value) {
+static Value sumOfShard(PatternRewriter &rewriter, par::AllReduceOp sum, Value value) {
   Layout layout = Layout::of(value.getType());
   layout.set(sum.getAxisAttr(), Kind::Invariant);
   return par::AllReduceOp::create(rewriter, sum.getLoc(), par::withLayout(value.getType(), layout),
@@ -27,11 +27,11 @@ static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value v
       .getResult(0);
 }
 
-/// Returns the shard's type, with the placement that `whole` has over `axis`.
-static Type withKindOf(Type piece, Type whole, StringAttr axis) {
-  Layout layout = Layout::of(piece);
-  layout.set(axis, Layout::of(whole).kind(axis));
-  return par::withLayout(piece, layout);
+/// Returns the shard's type, with the placement that `full` has over `axis`.
+static Type withKindOf(Type shard, Type full, StringAttr axis) {
+  Layout layout = Layout::of(shard);
+  layout.set(axis, Layout::of(full).kind(axis));
+  return par::withLayout(shard, layout);
 }
 
 /// Folds a shard: of a sum, to a reduce-scatter; of a sum over another axis, to the sum of the
@@ -40,8 +40,8 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   if (auto gather = op.getValue().getDefiningOp<GatherOp>();
       gather && gather.getAxisAttr() == op.getAxisAttr()) {
     unsigned i = cast<OpResult>(op.getValue()).getResultNumber();
-    if (gather.getPieces()[i].getType() == op.getType()) {
-      rewriter.replaceOp(op, gather.getPieces()[i]);
+    if (gather.getShards()[i].getType() == op.getType()) {
+      rewriter.replaceOp(op, gather.getShards()[i]);
       return success();
     }
   }
@@ -56,8 +56,8 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   if (par::AllReduceOp sum = sumOf(op.getValue(), op.getAxisAttr(), /*other=*/true)) {
     Value inner = sum.getValues()[0];
     Type type = withKindOf(op.getType(), inner.getType(), sum.getAxisAttr());
-    Value piece = ShardOp::create(rewriter, op.getLoc(), type, inner, op.getAxisAttr());
-    rewriter.replaceOp(op, sumOfPiece(rewriter, sum, piece));
+    Value shard = ShardOp::create(rewriter, op.getLoc(), type, inner, op.getAxisAttr());
+    rewriter.replaceOp(op, sumOfShard(rewriter, sum, shard));
     rewriter.eraseOp(sum);
     return success();
   }
@@ -66,11 +66,11 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
 
 /// Folds a gather of shards that every rank took from a full value: it is that value.
 LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
-  if (op.getPieces().size() != 1)
+  if (op.getShards().size() != 1)
     return failure();
-  auto shard = op.getPieces()[0].getDefiningOp<ShardOp>();
+  auto shard = op.getShards()[0].getDefiningOp<ShardOp>();
   if (!shard || shard.getAxisAttr() != op.getAxisAttr() ||
-      shard.getValue().getType() != op.getWholes()[0].getType())
+      shard.getValue().getType() != op.getFull()[0].getType())
     return failure();
   rewriter.replaceOp(op, shard.getValue());
   return success();
@@ -85,10 +85,10 @@ LogicalResult ReduceScatterOp::canonicalize(ReduceScatterOp op, PatternRewriter 
   if (!sum)
     return failure();
   Value inner = sum.getValues()[0];
-  Type type = withKindOf(op.getPieces()[0].getType(), inner.getType(), sum.getAxisAttr());
+  Type type = withKindOf(op.getShards()[0].getType(), inner.getType(), sum.getAxisAttr());
   auto scatter = ReduceScatterOp::create(rewriter, op.getLoc(), TypeRange(type), inner,
                                          op.getAxisAttr(), op.getReasonAttr());
-  rewriter.replaceOp(op, sumOfPiece(rewriter, sum, scatter.getResult(0)));
+  rewriter.replaceOp(op, sumOfShard(rewriter, sum, scatter.getResult(0)));
   rewriter.eraseOp(sum);
   return success();
 }

@@ -28,22 +28,22 @@ StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
   return {};
 }
 
-RankedTensorType partita::zero::pieceType(Type whole, StringAttr axis, par::MeshAttr mesh) {
-  if (cast<RankedTensorType>(whole).getRank() == 0)
+RankedTensorType partita::zero::shardType(Type full, StringAttr axis, par::MeshAttr mesh) {
+  if (cast<RankedTensorType>(full).getRank() == 0)
     return {}; // one element, indistinguishable by rules from an update's scalars
-  Layout layout = Layout::of(whole);
+  Layout layout = Layout::of(full);
   layout.set(axis, Kind::Flat);
-  auto piece =
-      layout.localType(cast<RankedTensorType>(whole).getElementType(), mesh, [](const Twine &) {});
-  return succeeded(piece) ? *piece : RankedTensorType();
+  auto shard =
+      layout.localType(cast<RankedTensorType>(full).getElementType(), mesh, [](const Twine &) {});
+  return succeeded(shard) ? *shard : RankedTensorType();
 }
 
-int64_t partita::zero::paddingOf(Type piece, StringAttr axis, par::MeshAttr mesh) {
-  Layout layout = Layout::of(piece);
+int64_t partita::zero::paddingOf(Type shard, StringAttr axis, par::MeshAttr mesh) {
+  Layout layout = Layout::of(shard);
   layout.set(axis, Kind::Invariant);
-  auto type = cast<RankedTensorType>(piece);
-  auto whole = layout.localType(type.getElementType(), mesh, [](const Twine &) {});
-  return succeeded(whole) ? type.getNumElements() * mesh.sizeOf(axis) - whole->getNumElements() : 0;
+  auto type = cast<RankedTensorType>(shard);
+  auto full = layout.localType(type.getElementType(), mesh, [](const Twine &) {});
+  return succeeded(full) ? type.getNumElements() * mesh.sizeOf(axis) - full->getNumElements() : 0;
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -55,34 +55,34 @@ static bool hasCotangents(Operation *op) {
   return !function || !function->hasAttr(par::ParDialect::kNoCotangents);
 }
 
-/// Checks that `whole`, which must be one of `kinds` over the axis, and its flat shard agree.
+/// Checks that `full`, which must be one of `kinds` over the axis, and its flat shard agree.
 /// `given` is the op's operand among the two.
-static LogicalResult verifyPiece(Operation *op, StringAttr axis, Value given, Type wholeType,
-                                 Type pieceType, ArrayRef<Kind> kinds) {
-  Layout whole = Layout::of(wholeType), piece = Layout::of(pieceType);
+static LogicalResult verifyShard(Operation *op, StringAttr axis, Value given, Type fullType,
+                                 Type shardType, ArrayRef<Kind> kinds) {
+  Layout full = Layout::of(fullType), shard = Layout::of(shardType);
   auto refuse = [&](Kind wanted, Kind is, Type type) -> LogicalResult {
     InFlightDiagnostic error = op->emitOpError();
-    error << "over " << axis << " expects " << (type == wholeType ? "a full value" : "a shard")
+    error << "over " << axis << " expects " << (type == fullType ? "a full value" : "a shard")
           << " that is " << toString(wanted) << ", it is " << toString(is) << ": " << type;
     if (given.getType() == type)
       par::attachReasons(error, "it", axis, par::traceReasons(given, axis));
     return error;
   };
-  if (!llvm::is_contained(kinds, whole.kind(axis)))
-    return refuse(kinds.front(), whole.kind(axis), wholeType);
-  if (piece.flat.empty() || piece.flat.back() != axis)
-    return refuse(Kind::Flat, piece.kind(axis), pieceType);
-  whole.set(axis, Kind::Flat);
+  if (!llvm::is_contained(kinds, full.kind(axis)))
+    return refuse(kinds.front(), full.kind(axis), fullType);
+  if (shard.flat.empty() || shard.flat.back() != axis)
+    return refuse(Kind::Flat, shard.kind(axis), shardType);
+  full.set(axis, Kind::Flat);
   if (!hasCotangents(op))
-    whole = whole.valueOnly(), piece = piece.valueOnly();
-  auto element = cast<RankedTensorType>(wholeType).getElementType();
-  auto expected = whole.localType(element, par::MeshAttr::of(op), [](const Twine &) {});
-  auto actual = cast<RankedTensorType>(pieceType);
-  if (succeeded(expected) && whole == piece && expected->getShape() == actual.getShape() &&
+    full = full.valueOnly(), shard = shard.valueOnly();
+  auto element = cast<RankedTensorType>(fullType).getElementType();
+  auto expected = full.localType(element, par::MeshAttr::of(op), [](const Twine &) {});
+  auto actual = cast<RankedTensorType>(shardType);
+  if (succeeded(expected) && full == shard && expected->getShape() == actual.getShape() &&
       element == actual.getElementType())
     return success();
   InFlightDiagnostic error = op->emitOpError();
-  error << "over " << axis << ": " << pieceType << " is not a shard of " << wholeType;
+  error << "over " << axis << ": " << shardType << " is not a shard of " << fullType;
   if (succeeded(expected))
     error << ", that is " << *expected;
   return error;
@@ -96,23 +96,23 @@ static LogicalResult verifyBucket(Operation *op, StringAttr axis, ValueRange ope
                              << operands.size() << " values and " << results.size() << " results";
   for (auto [operand, result] : llvm::zip(operands, results)) {
     Type given = operand.getType(), made = result.getType();
-    if (failed(gathers ? verifyPiece(op, axis, operand, made, given,
+    if (failed(gathers ? verifyShard(op, axis, operand, made, given,
                                      {Kind::Invariant, Kind::Replicated})
-                       : verifyPiece(op, axis, operand, given, made, {Kind::Partial})))
+                       : verifyShard(op, axis, operand, given, made, {Kind::Partial})))
       return failure();
   }
   return success();
 }
 
 LogicalResult ShardOp::verify() {
-  return verifyPiece(*this, getAxisAttr(), getValue(), getValue().getType(), getType(),
+  return verifyShard(*this, getAxisAttr(), getValue(), getValue().getType(), getType(),
                      {Kind::Invariant});
 }
 LogicalResult GatherOp::verify() {
-  return verifyBucket(*this, getAxisAttr(), getPieces(), getWholes(), /*gathers=*/true);
+  return verifyBucket(*this, getAxisAttr(), getShards(), getFull(), /*gathers=*/true);
 }
 LogicalResult ReduceScatterOp::verify() {
-  return verifyBucket(*this, getAxisAttr(), getValues(), getPieces(), /*gathers=*/false);
+  return verifyBucket(*this, getAxisAttr(), getValues(), getShards(), /*gathers=*/false);
 }
 LogicalResult GatherStartOp::verify() {
   return verifyBucket(*this, getAxisAttr(), getValues(), getBuffers(), /*gathers=*/true);
@@ -135,12 +135,12 @@ SmallVector<Value> ShardOp::buildGradient(OpBuilder &builder, ValueRange cotange
 static_assert(partita_rt::rowOf(GatherOp::kKind).conjugate == ReduceScatterOp::kKind);
 SmallVector<Value> GatherOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   SmallVector<Value> gradients;
-  for (auto [piece, whole, cotangent] : llvm::zip(getPieces(), getWholes(), cotangents)) {
+  for (auto [shard, full, cotangent] : llvm::zip(getShards(), getFull(), cotangents)) {
     Value &gradient = gradients.emplace_back();
     if (!cotangent)
       continue;
-    Type type = par::cotangentType(piece.getType());
-    if (Layout::of(whole.getType()).kind(getAxisAttr()) == Kind::Replicated)
+    Type type = par::cotangentType(shard.getType());
+    if (Layout::of(full.getType()).kind(getAxisAttr()) == Kind::Replicated)
       gradient = ReduceScatterOp::create(builder, getLoc(), type, cotangent, getAxisAttr(),
                                          builder.getStringAttr("gradient"))
                      .getResult(0);
@@ -156,7 +156,7 @@ SmallVector<Value> GatherOp::buildGradient(OpBuilder &builder, ValueRange cotang
 
 Operation *GatherOp::buildStart(OpBuilder &builder) {
   return GatherStartOp::create(builder, getLoc(), builder.getI64Type(), getResultTypes(),
-                               getPieces(), getAxisAttr(), getReasonAttr());
+                               getShards(), getAxisAttr(), getReasonAttr());
 }
 
 Operation *GatherOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {

@@ -18,10 +18,10 @@ namespace partita::zero {
 mlir::StringAttr shardingAxis(par::MeshAttr mesh);
 /// Returns the type of a rank's flat shard of a value that is full over `axis`; null for a scalar,
 /// or if the value's split does not fit its size (an error that the value's own op reports).
-mlir::RankedTensorType pieceType(mlir::Type whole, mlir::StringAttr axis, par::MeshAttr mesh);
+mlir::RankedTensorType shardType(mlir::Type full, mlir::StringAttr axis, par::MeshAttr mesh);
 /// Returns the number of padding elements of all ranks' shards, which are stored and moved for
 /// nothing.
-int64_t paddingOf(mlir::Type piece, mlir::StringAttr axis, par::MeshAttr mesh);
+int64_t paddingOf(mlir::Type shard, mlir::StringAttr axis, par::MeshAttr mesh);
 } // namespace partita::zero
 
 #include "dialects/Zero/ZeroDialect.h.inc"

@@ -59,10 +59,10 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [GatherInterface,
     Created by `zero-shard-states`, `zero-shard-parameters` and `recompute`; joined into buckets by
     `bucket-gathers`; split into `gather_start` and `par.wait` by `start-collectives`.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$pieces, StrAttr:$axis, OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
-  let results = (outs Variadic<AnyRankedTensor>:$wholes);
+  let arguments = (ins Variadic<AnyRankedTensor>:$shards, StrAttr:$axis, OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
+  let results = (outs Variadic<AnyRankedTensor>:$full);
   let assemblyFormat = [{
-    $pieces `over` $axis (`again` $again^)? (`because` $reason^)? attr-dict `:` type($pieces) `->` type($wholes)
+    $shards `over` $axis (`again` $again^)? (`because` $reason^)? attr-dict `:` type($shards) `->` type($full)
   }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
@@ -80,8 +80,8 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
            : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
-  let results = (outs Variadic<AnyRankedTensor>:$pieces);
-  let assemblyFormat = "$values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($pieces)";
+  let results = (outs Variadic<AnyRankedTensor>:$shards);
+  let assemblyFormat = "$values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($shards)";
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }

@@ -83,14 +83,14 @@ constexpr Role kRoles[] = {
             "shard that it updates")
         .required("one reduction per step of each gradient")
         .reportedAt(Gradients, "gradients of parameters"),
-    Role(par::Role::Whole, " and needs its full input")
+    Role(par::Role::Full, " and needs its full input")
         .gathers(", so its input, split along the sequence, is gathered")
         .scatters(
             " and gathers its input: each rank has a partial sum of the input's gradient, and "
             "keeps its shard of the total")
         .again(" again for the backward pass instead of being saved")
         .paired(),
-    Role(par::Role::Piece,
+    Role(par::Role::Shard,
          ", of which each rank takes its shard: the shards of the gradient are gathered"),
     Role(par::Role::Block,
          " of one block of a fused weight, of which each rank takes its shard: the shards of "
@@ -190,15 +190,15 @@ std::string family(ArrayRef<std::string> parameters) {
 
 /// Returns a request that keeps full the first weight, and with it all others, of each family:
 /// "a=replicated,b=replicated".
-std::string wholeWeights(const Collective &c) {
+std::string fullWeights(const Collective &c) {
   std::vector<std::string> requests;
-  auto keepWhole = [&](ArrayRef<std::string> split) {
+  auto keepFull = [&](ArrayRef<std::string> split) {
     if (!split.empty())
       requests.push_back(StringRef(split.front()).rsplit('@').first.str() + "=replicated");
   };
-  keepWhole(c.parameters);
+  keepFull(c.parameters);
   for (const std::vector<std::string> &other : c.merged)
-    keepWhole(other);
+    keepFull(other);
   return join(requests, ",");
 }
 
@@ -295,8 +295,8 @@ std::string Collective::removal() const {
   text += "without " + axis;
   if (row->place) // a bucket of many tensors, of which full weights would remove a few
     return text;
-  if (std::string whole = wholeWeights(*this); !whole.empty())
-    text += ", or with full weights: --shard '" + whole + "'";
+  if (std::string full = fullWeights(*this); !full.empty())
+    text += ", or with full weights: --shard '" + full + "'";
   if (from && !from->instead.empty())
     text += formatv(false, from->instead.data(), words).str();
   if (hasPair(*this, *row))

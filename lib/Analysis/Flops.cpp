@@ -20,7 +20,7 @@ using namespace partita;
 
 static ArrayRef<int64_t> shapeOf(Type type, FlopsOf whose) {
   auto tensor = cast<RankedTensorType>(type);
-  return whose == FlopsOf::Shards ? tensor.getShape() : par::wholeType(tensor).getShape();
+  return whose == FlopsOf::Shards ? tensor.getShape() : par::fullType(tensor).getShape();
 }
 
 static double elements(ValueRange values, FlopsOf whose) {
@@ -54,7 +54,7 @@ static std::optional<SmallVector<double>> sizesOf(Operation *op, const ShardRule
 }
 
 /// Two operations for each point of the letters that a matmul goes over.
-static double productsOf(ShardInterface op, const ShardRule &rule, FlopsOf whose) {
+static double matmulsOf(ShardInterface op, const ShardRule &rule, FlopsOf whose) {
   static constexpr StringLiteral kOne[] = {""};
   ArrayRef<StringLiteral> matmuls = op.getMatmuls();
   if (matmuls.empty() && rule.contracts())
@@ -80,8 +80,8 @@ Flops partita::flopsOf(Operation *op, FlopsOf whose) {
   const ShardRule *rule = shard ? par::ruleOf(op, error) : nullptr;
   if (!rule)
     return flops;
-  flops.products = productsOf(shard, *rule, whose);
-  if (flops.products == 0 && (rule->reduces() || isa<ScalarInterface>(op)))
+  flops.matmuls = matmulsOf(shard, *rule, whose);
+  if (flops.matmuls == 0 && (rule->reduces() || isa<ScalarInterface>(op)))
     flops.elementwise = elements(op->getOperands(), whose);
   return flops;
 }
@@ -90,7 +90,7 @@ Flops partita::countFlops(Operation *root) {
   Flops sum;
   root->walk([&](ShardInterface shard) {
     Flops flops = flopsOf(shard, FlopsOf::FullTensors);
-    sum.products += flops.products;
+    sum.matmuls += flops.matmuls;
     sum.elementwise += flops.elementwise;
   });
   return sum;
@@ -152,13 +152,13 @@ private:
 
 /// Matmuls of the backward pass: of each contraction one per operand whose gradient is needed; of
 /// several that depend on one another, as attention's do, all.
-static double backwardOf(Operation *op, double products, const Trained &trained) {
+static double backwardOf(Operation *op, double matmuls, const Trained &trained) {
   auto needs = [&](Value value) { return trained.contains(value); };
-  if (products == 0)
+  if (matmuls == 0)
     return 0;
   if (cast<ShardInterface>(op).getMatmuls().size() > 1)
-    return llvm::any_of(op->getOperands(), needs) ? 2 * products : 0;
-  return double(std::min<int64_t>(2, llvm::count_if(op->getOperands(), needs))) * products;
+    return llvm::any_of(op->getOperands(), needs) ? 2 * matmuls : 0;
+  return double(std::min<int64_t>(2, llvm::count_if(op->getOperands(), needs))) * matmuls;
 }
 
 std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
@@ -177,18 +177,18 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
           read && seen.insert(read.getSymbol()).second &&
           isa_and_nonnull<train::ParameterOp>(
               SymbolTable::lookupNearestSymbolFrom(read, read.getSymbolAttr())))
-        at(placeOf(op)).parameters += par::wholeType(read.getType()).getNumElements();
+        at(placeOf(op)).parameters += par::fullType(read.getType()).getNumElements();
     auto shard = dyn_cast<ShardInterface>(op);
     if (!shard)
       return;
     Flops flops = flopsOf(shard, FlopsOf::FullTensors);
-    if (flops.products == 0 && flops.elementwise == 0)
+    if (flops.matmuls == 0 && flops.elementwise == 0)
       return;
     double times = double(analysis::timesOf(op));
     LayerWork &work = at(placeOf(op));
-    work.forward.products += times * flops.products;
+    work.forward.matmuls += times * flops.matmuls;
     work.forward.elementwise += times * flops.elementwise;
-    work.backward += times * backwardOf(op, flops.products, trained);
+    work.backward += times * backwardOf(op, flops.matmuls, trained);
   });
   std::vector<LayerWork> result;
   for (const auto &[place, work] : places)
@@ -199,7 +199,7 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
 double partita::modelFlops(ArrayRef<LayerWork> work) {
   double sum = 0;
   for (const LayerWork &each : work)
-    sum += each.forward.products + each.backward;
+    sum += each.forward.matmuls + each.backward;
   return sum;
 }
 
@@ -210,8 +210,7 @@ double partita::modelFlops(ArrayRef<LayerWork> work) {
 void partita::noteWork(ModuleOp module, ArrayRef<LayerWork> work) {
   Builder b(module.getContext());
   SmallVector<Attribute> rows = llvm::map_to_vector(work, [&](const LayerWork &each) -> Attribute {
-    return train::WorkAttr::get(b.getContext(), each.place,
-                                b.getF64FloatAttr(each.forward.products),
+    return train::WorkAttr::get(b.getContext(), each.place, b.getF64FloatAttr(each.forward.matmuls),
                                 b.getF64FloatAttr(each.forward.elementwise),
                                 b.getF64FloatAttr(each.backward), each.parameters);
   });
@@ -225,7 +224,7 @@ std::vector<LayerWork> partita::notedWork(ModuleOp module) {
     for (auto each : noted.getAsRange<train::WorkAttr>())
       result.push_back(
           {each.getPlace(),
-           {each.getProducts().getValueAsDouble(), each.getElementwise().getValueAsDouble()},
+           {each.getMatmuls().getValueAsDouble(), each.getElementwise().getValueAsDouble()},
            each.getBackward().getValueAsDouble(),
            each.getParameters()});
   return result;
@@ -235,7 +234,7 @@ llvm::json::Array partita::workToJson(ArrayRef<LayerWork> work) {
   llvm::json::Array places;
   for (const LayerWork &each : work)
     places.push_back(llvm::json::Object{{"place", each.place},
-                                        {"products", each.forward.products},
+                                        {"matmuls", each.forward.matmuls},
                                         {"elementwise", each.forward.elementwise},
                                         {"backward", each.backward},
                                         {"parameters", each.parameters}});
@@ -248,7 +247,7 @@ std::vector<LayerWork> partita::workFromJson(const llvm::json::Array &places) {
     if (const llvm::json::Object *each = value.getAsObject())
       result.push_back(
           {each->getInteger("place").value_or(0),
-           {each->getNumber("products").value_or(0), each->getNumber("elementwise").value_or(0)},
+           {each->getNumber("matmuls").value_or(0), each->getNumber("elementwise").value_or(0)},
            each->getNumber("backward").value_or(0),
            each->getInteger("parameters").value_or(0)});
   return result;

@@ -21,7 +21,7 @@ bool analysis::isView(Operation *op) {
 
 static int64_t shardFlops(Operation *op) {
   Flops flops = flopsOf(op, FlopsOf::Shards);
-  return static_cast<int64_t>(std::min(flops.products + flops.elementwise, 1e18));
+  return static_cast<int64_t>(std::min(flops.matmuls + flops.elementwise, 1e18));
 }
 
 Work analysis::workOf(Operation *op) {

@@ -54,26 +54,26 @@ Value join(tx::AddOp root, const StageMap *map) {
   llvm::sort(pads,
              [&](tx::PadOp a, tx::PadOp b) { return a.getOffsets()[dim] < b.getOffsets()[dim]; });
   int64_t end = 0;
-  SmallVector<Value> pieces;
+  SmallVector<Value> slices;
   for (tx::PadOp pad : pads) {
     if (pad.getOffsets()[dim] != end)
       return {};
     end += cast<RankedTensorType>(pad.getX().getType()).getDimSize(dim);
-    pieces.push_back(pad.getX());
+    slices.push_back(pad.getX());
   }
   if (end != root.getType().getDimSize(dim))
     return {};
   // If an axis splits the dimension, unequal blocks would need a letter each, and an axis splits
   // only one letter.
   bool isSplit = !par::Layout::of(root.getType()).splits[dim].empty();
-  if (isSplit && !llvm::all_equal(llvm::map_range(pieces, [&](Value piece) {
-        return cast<RankedTensorType>(piece.getType()).getDimSize(dim);
+  if (isSplit && !llvm::all_equal(llvm::map_range(slices, [&](Value slice) {
+        return cast<RankedTensorType>(slice.getType()).getDimSize(dim);
       })))
     return {};
   if (map && map->of(root.getResult()).partial)
     return {};
   OpBuilder builder(root);
-  return tx::ConcatOp::create(builder, root.getLoc(), root.getType(), pieces, dim);
+  return tx::ConcatOp::create(builder, root.getLoc(), root.getType(), slices, dim);
 }
 
 struct JoinSliceGradients : partita::impl::JoinSliceGradientsPassBase<JoinSliceGradients> {

@@ -56,7 +56,7 @@ std::optional<int64_t> layerOf(Operation *op) {
 }
 
 /// Returns true if the op sums products: its rule has a letter in two operands, but in no result.
-bool isProduct(Operation *op) {
+bool isMatmul(Operation *op) {
   std::string error;
   const ShardRule *rule = par::ruleOf(op, error);
   if (!rule)
@@ -75,7 +75,7 @@ bool isProduct(Operation *op) {
 /// determines its cost.
 bool isCheap(Operation *op) {
   return !isa_and_nonnull<par::ParDialect, pipe::PipeDialect>(op->getDialect()) &&
-         !isa<CollectiveInterface>(op) && !isProduct(op);
+         !isa<CollectiveInterface>(op) && !isMatmul(op);
 }
 
 /// The forward and backward pass of one micro-batch.
@@ -105,8 +105,8 @@ public:
   }
 
   /// Returns how many of the values that enter layers are kept as shards.
-  int64_t pieceCount() const {
-    return llvm::count_if(pieces, [](auto &entry) { return bool(entry.second); });
+  int64_t shardCount() const {
+    return llvm::count_if(shards, [](auto &entry) { return bool(entry.second); });
   }
 
   SmallVector<int64_t> numbers() {
@@ -141,9 +141,9 @@ public:
       for (OpOperand *use : uses)
         use->set(made->getResult(cast<OpResult>(train::forwardOf(use->get())).getResultNumber()));
     }
-    for (auto [whole, gathered] : clones.barriers)
+    for (auto [full, gathered] : clones.barriers)
       if (gathered.getDefiningOp<zero::GatherOp>())
-        useGathered(whole, gathered);
+        useGathered(full, gathered);
     return clones.count;
   }
 
@@ -290,12 +290,12 @@ private:
     Operation *definer = operand.getDefiningOp();
     bool isOfLayer = definer && layerOf(definer) == clones.layer &&
                      mayRecompute(definer, clones.layer, clones.policy);
-    if (isOfLayer || (definer && (isGiven(definer) || sharesPiece(definer, clones))))
+    if (isOfLayer || (definer && (isGiven(definer) || sharesShard(definer, clones))))
       return clone(definer, clones)->getResult(cast<OpResult>(operand).getResultNumber());
     if (Value barrier = clones.barriers.lookup(operand))
       return barrier;
     OpBuilder builder(clones.before);
-    Value saved = clones.policy == Policy::Block ? pieceOf(operand) : Value();
+    Value saved = clones.policy == Policy::Block ? shardOf(operand) : Value();
     Location loc = provenance::backward(operand.getLoc());
     if (!provenance::get(loc, provenance::kLayer)) // an argument has no layer
       if (Attribute layer = provenance::get(clones.before, provenance::kLayer))
@@ -312,7 +312,7 @@ private:
   }
 
   /// Returns true for an `f` whose operand each rank may keep a shard of instead of its result.
-  bool sharesPiece(Operation *op, const Clones &clones) const {
+  bool sharesShard(Operation *op, const Clones &clones) const {
     auto f = dyn_cast<par::FOp>(op);
     return f && clones.policy == Policy::Block && partitionOver &&
            par::Layout::of(f.getValue().getType()).kind(partitionOver) == par::Kind::Invariant;
@@ -320,8 +320,8 @@ private:
 
   /// Replaces uses of the full value in the backward pass, such as a norm's gradient, by the
   /// gathered one, so that the full value need not be saved.
-  void useGathered(Value whole, Value gathered) {
-    for (Value kept : keptOf(whole))
+  void useGathered(Value full, Value gathered) {
+    for (Value kept : keptOf(full))
       kept.replaceUsesWithIf(gathered, [&](OpOperand &use) {
         Operation *user = ancestor(use.getOwner());
         return user && gathered.getDefiningOp()->isBeforeInBlock(user);
@@ -330,27 +330,27 @@ private:
 
   /// Returns this rank's shard of a value that all ranks of tp have, taken where it is defined;
   /// null if the value is already sharded, or sharding was not requested.
-  Value pieceOf(Value whole) {
-    auto type = cast<RankedTensorType>(whole.getType());
+  Value shardOf(Value full) {
+    auto type = cast<RankedTensorType>(full.getType());
     if (!partitionOver || !isa<FloatType>(type.getElementType()) ||
         par::Layout::of(type).kind(partitionOver) != par::Kind::Invariant)
       return {};
-    Value &piece = pieces[whole];
+    Value &shard = shards[full];
     par::MeshAttr mesh = par::MeshAttr::of(loop);
     if (RankedTensorType part =
-            piece ? RankedTensorType() : zero::pieceType(type, partitionOver, mesh)) {
+            shard ? RankedTensorType() : zero::shardType(type, partitionOver, mesh)) {
       OpBuilder builder(loop.getContext());
-      builder.setInsertionPointAfterValue(whole);
-      piece = zero::ShardOp::create(builder, whole.getLoc(), part, whole, partitionOver);
+      builder.setInsertionPointAfterValue(full);
+      shard = zero::ShardOp::create(builder, full.getLoc(), part, full, partitionOver);
     }
-    return piece;
+    return shard;
   }
 
   /// Returns a location in the layer's backward pass, for `partita explain`.
-  Location gatherLoc(Value whole, int64_t layer) {
-    MLIRContext *context = whole.getContext();
+  Location gatherLoc(Value full, int64_t layer) {
+    MLIRContext *context = full.getContext();
     auto none = StringAttr::get(context, "");
-    auto name = whole.getLoc()->findInstanceOf<NameLoc>();
+    auto name = full.getLoc()->findInstanceOf<NameLoc>();
     train::LayerAttr mark = train::LayerAttr::of(layers[layer].front());
     auto cause =
         par::CauseAttr::get(context, par::Role::Saved, none, none, none,
@@ -376,7 +376,7 @@ private:
   Block *forward, *backward;
   StringAttr partitionOver;                        ///< the axis tp, if sharding was requested
   llvm::MapVector<Value, BlockArgument> arguments; ///< saved values in the backward pass
-  llvm::DenseMap<Value, Value> pieces;             ///< shards of what enters layers
+  llvm::DenseMap<Value, Value> shards;             ///< shards of what enters layers
   std::map<int64_t, SmallVector<Operation *>> layers;
 };
 
@@ -394,8 +394,8 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
                                  << ", expected a number of bytes from 0 on";
       return signalPassFailure();
     }
-    bool whole = policy == "block" || (policy == "none" && budget > 0);
-    if (partition && !whole)
+    bool full = policy == "block" || (policy == "none" && budget > 0);
+    if (partition && !full)
       return failPartition(
           "only inputs of fully recomputed layers are sharded; use --recompute block "
           "or --recompute-budget");
@@ -410,7 +410,7 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
       loop.simplifySaved();
     });
     recomputed += clones;
-    if (partition && clones > 0 && pieces == 0)
+    if (partition && clones > 0 && shards == 0)
       failPartition("what enters the layers is split over tp already, so there is nothing to share "
                     "(sequence parallelism splits it); leave it out");
   }
@@ -437,7 +437,7 @@ private:
       for (int64_t layer : layers)
         if (budget == 0 || step.savedBytes() > budget)
           clones += step.apply(layer, next);
-    pieces += step.pieceCount();
+    shards += step.shardCount();
     if (budget == 0 || layers.empty())
       return;
     if (int64_t saved = step.savedBytes(); saved > budget)
@@ -449,7 +449,7 @@ private:
                                           : "in front of, between and behind the layers");
   }
 
-  int64_t clones = 0, pieces = 0;
+  int64_t clones = 0, shards = 0;
 };
 
 } // namespace

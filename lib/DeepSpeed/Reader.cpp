@@ -215,9 +215,9 @@ private:
       return false;
     if (digits.size() > 1 && digits[0] == '0' && isDigit(digits[1]))
       return false;
-    bool whole = digits.find_first_not_of("0123456789") == StringRef::npos;
+    bool isInteger = digits.find_first_not_of("0123456789") == StringRef::npos;
     value.kind = Value::Real;
-    if (whole && !word.getAsInteger(10, value.integer)) {
+    if (isInteger && !word.getAsInteger(10, value.integer)) {
       value.kind = Value::Integer;
     } else if (std::trunc(value.real) == value.real && std::abs(value.real) < 9e15) {
       value.kind = Value::Integer; // people write 5e8

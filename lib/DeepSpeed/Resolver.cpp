@@ -35,7 +35,7 @@ double Resolver::real(StringRef path) {
   return findKey(path)->initial.getAsDouble(initial) ? 0 : initial;
 }
 
-int64_t Resolver::whole(StringRef path) { return int64_t(real(path)); }
+int64_t Resolver::integer(StringRef path) { return int64_t(real(path)); }
 
 std::string Resolver::word(StringRef path) {
   const Given *key = find(path);

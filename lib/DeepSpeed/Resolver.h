@@ -4,7 +4,7 @@
 //
 //     bool resolveBatch(Resolver &r);      false after one error
 //
-// find, flag, real, whole and word read a key by its path and mark it as read. set and setRun
+// find, flag, real, integer and word read a key by its path and mark it as read. set and setRun
 // record the option that it becomes, and compare it with the command line's. value records what an
 // "auto" was resolved to.
 //
@@ -66,7 +66,7 @@ public:
   /// Return the value, or the default for an absent key or an "auto".
   bool flag(llvm::StringRef path);
   double real(llvm::StringRef path);
-  int64_t whole(llvm::StringRef path);
+  int64_t integer(llvm::StringRef path);
   std::string word(llvm::StringRef path); ///< a Choice in lower case, a Text verbatim
 
   /// Reports an error at the key's value, or at the beginning of the file if it is absent. Returns

@@ -267,7 +267,7 @@ json::Array inputsOf(rt::ProgramAttr program) {
   for (rt::InputAttr input : rt::elementsOf<rt::InputAttr>(program.getInputs()))
     result.push_back(json::Object{{"name", utf8(input.getName())},
                                   {"role", input.getRole()},
-                                  {"shape", shapeOf(par::wholeType(input.getType()).getShape())},
+                                  {"shape", shapeOf(par::fullType(input.getType()).getShape())},
                                   {"local", shapeOf(input.getType().getShape())},
                                   {"placement", placementText(input.getType())}});
   return result;

@@ -126,9 +126,9 @@ LogicalResult FunctionPrinter::print(emitc::FuncOp function) {
 }
 
 void FunctionPrinter::print(emitc::VerbatimOp text) {
-  StringRef whole = text.getValue(), trimmed = whole.ltrim(' ');
+  StringRef full = text.getValue(), trimmed = full.ltrim(' ');
   auto remark = text->getAttrOfType<StringAttr>(kCommentAttr);
-  line(static_cast<unsigned>((whole.size() - trimmed.size()) / 2), trimmed,
+  line(static_cast<unsigned>((full.size() - trimmed.size()) / 2), trimmed,
        remark ? remark.getValue() : "");
 }
 

@@ -126,7 +126,7 @@ private:
 
   /// Returns "global shape, local shape, splits".
   std::string placedText(RankedTensorType type) {
-    return shapeText(par::wholeType(type).getShape()) + ", " + shapeText(type.getShape()) + ", " +
+    return shapeText(par::fullType(type).getShape()) + ", " + shapeText(type.getShape()) + ", " +
            splitsText(type);
   }
 

@@ -59,9 +59,9 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
                                     StringRef name) const {
   std::optional<StringRef> dtype = entry.getString("dtype");
   std::optional<std::vector<int64_t>> shape = integers(entry.get("shape"));
-  const json::Array *pieces = entry.getArray("pieces");
-  if (!dtype || !shape || !pieces)
-    return "it lacks dtype, shape or pieces";
+  const json::Array *shards = entry.getArray("shards");
+  if (!dtype || !shape || !shards)
+    return "it lacks dtype, shape or shards";
   int64_t width = widthOf(*dtype), size = width;
   if (!width)
     return "it has the unknown type " + importer::quoted(*dtype);
@@ -73,15 +73,15 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
   tensor.size = size;
   std::vector<partita_rt::Slices> all;
   llvm::SmallDenseSet<int64_t> seen;
-  for (const json::Value &value : *pieces) {
-    const json::Object *piece = value.getAsObject();
-    int64_t file = piece ? piece->getInteger("file").value_or(0) : 0;
+  for (const json::Value &value : *shards) {
+    const json::Object *shard = value.getAsObject();
+    int64_t file = shard ? shard->getInteger("file").value_or(0) : 0;
     if (file < 1 || file > int64_t(files.size()))
       return "a shard is in file " + std::to_string(file) + " of " + std::to_string(files.size());
     if (!seen.insert(file).second) // a file has one shard per name
       return "two of its shards are in file " + std::to_string(file);
     partita_rt::Slices slices;
-    if (std::string problem = parseSlices(*piece, *shape, slices); !problem.empty())
+    if (std::string problem = parseSlices(*shard, *shape, slices); !problem.empty())
       return problem;
     const WeightTensor *stored = files[file - 1]->find(name);
     std::vector<int64_t> inFile = slices.shapeInFile();
@@ -90,7 +90,7 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
              llvm::join(llvm::map_range(inFile, [](int64_t n) { return std::to_string(n); }),
                         ", ") +
              "]";
-    tensor.pieces.push_back({slices, stored->whole, files[file - 1].get(), stored->checksums});
+    tensor.shards.push_back({slices, stored->bytes, files[file - 1].get(), stored->checksums});
     all.push_back(std::move(slices));
   }
   return partita_rt::problemOfAll(*shape, std::move(all));
@@ -173,14 +173,14 @@ std::string WeightFile::openFiles(const json::Array &entries, StringRef folder, 
 }
 
 StringRef WeightTensor::read(std::string &storage) const {
-  if (pieces.empty())
-    return whole;
+  if (shards.empty())
+    return bytes;
   storage.assign(size, 0);
   std::vector<int64_t> sizes(shape.begin(), shape.end());
-  for (const Piece &piece : pieces) {
-    uint64_t at = 0, width = piece.bytes.size() / piece.slices.elements();
-    partita_rt::forSlices(sizes, piece.slices, [&](int64_t index, int64_t n) {
-      std::copy_n(piece.bytes.data() + at, n * width, storage.data() + index * width);
+  for (const Shard &shard : shards) {
+    uint64_t at = 0, width = shard.bytes.size() / shard.slices.elements();
+    partita_rt::forSlices(sizes, shard.slices, [&](int64_t index, int64_t n) {
+      std::copy_n(shard.bytes.data() + at, n * width, storage.data() + index * width);
       at += n * width;
     });
   }

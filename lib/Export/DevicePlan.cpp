@@ -114,7 +114,7 @@ bool DevicePlan::annotate(StringRef node, std::string &annotated, std::string &p
         return bad;
       }
     }
-    kept += field.whole;
+    kept += field.encoded;
     auto spec = field.number == 1 && field.isBytes ? specs.find(importer::symbolName(field.content))
                                                    : specs.end();
     if (spec != specs.end() && seen.insert(field.content).second) {

@@ -42,7 +42,7 @@ constexpr uint64_t kMostInline = INT_MAX; // a protobuf message has fewer than 2
 constexpr uint64_t kPlanVersion = 11;     // the first IR version of ONNX with sharding annotations
 
 /// Part of the graph: bytes of the old file, or an initializer.
-struct Piece {
+struct Chunk {
   StringRef copied;
   int tensor = -1;
 };
@@ -55,7 +55,7 @@ public:
 private:
   std::string readGraph(StringRef message);
   std::string readModelField(const wire::Field &field);
-  std::string readNode(StringRef message, Piece &piece);
+  std::string readNode(StringRef message, Chunk &chunk);
   void copyValue(StringRef message);
   std::string addSplit();
   bool isSplitOff(StringRef name) const;
@@ -73,7 +73,7 @@ private:
   const ExportRequest &request;
   std::unique_ptr<MemoryBuffer> model;
   std::unique_ptr<WeightFile> weights;
-  std::vector<Piece> before, graph, after; // `graph` is the content of field 7
+  std::vector<Chunk> before, graph, after; // `graph` is the content of field 7
   std::vector<FileTensor> tensors;
   std::deque<std::string> rewritten; // nodes and fields of the model with annotations
   std::optional<SplitTensors> split; // for trained weights; otherwise values and tensors stay
@@ -85,19 +85,19 @@ private:
 
 std::string Exporter::readGraph(StringRef message) {
   return wire::walk(message, [&](const wire::Field &field) {
-    Piece piece{field.whole};
+    Chunk chunk{field.encoded};
     if (field.number == 5 && field.isBytes) {
       FileTensor &tensor = tensors.emplace_back();
       if (std::string problem = tensor.read(field.content); !problem.empty())
         return problem;
-      piece.tensor = tensors.size() - 1;
+      chunk.tensor = tensors.size() - 1;
     }
     std::string problem;
     if (field.number == 1 && field.isBytes)
-      problem = readNode(field.content, piece);
+      problem = readNode(field.content, chunk);
     if (!problem.empty())
       return problem;
-    graph.push_back(piece);
+    graph.push_back(chunk);
     if (field.number == 13 && field.isBytes)
       copyValue(field.content);
     return std::string();
@@ -105,7 +105,7 @@ std::string Exporter::readGraph(StringRef message) {
 }
 
 /// Reads a node, which may get annotations and new names of its inputs.
-std::string Exporter::readNode(StringRef message, Piece &piece) {
+std::string Exporter::readNode(StringRef message, Chunk &chunk) {
   std::string rewired, annotated, problem;
   bool changed = weights && split->rewire(nodes, message, rewired);
   if (changed)
@@ -116,9 +116,9 @@ std::string Exporter::readNode(StringRef message, Piece &piece) {
     changed = true;
   }
   if (changed) {
-    std::string whole;
-    wire::putBytes(whole, 1, message);
-    piece.copied = keep(std::move(whole));
+    std::string encoded;
+    wire::putBytes(encoded, 1, message);
+    chunk.copied = keep(std::move(encoded));
   }
   return problem;
 }
@@ -131,34 +131,34 @@ void Exporter::copyValue(StringRef message) {
   StringRef name = nameOfValue(message);
   for (const importer::MergedTensor &each : split->tensors())
     if (each.source == name && !each.record.empty()) {
-      std::string whole;
-      wire::putBytes(whole, 13, renameValue(message, each));
-      graph.push_back({keep(std::move(whole))});
+      std::string encoded;
+      wire::putBytes(encoded, 13, renameValue(message, each));
+      graph.push_back({keep(std::move(encoded))});
     }
 }
 
 /// Adds a tensor for each that is split off, a constant with its source's values.
 std::string Exporter::addSplit() {
-  StringMap<int> pieces;
-  for (const auto &[i, piece] : enumerate(graph))
-    if (piece.tensor >= 0)
-      pieces.try_emplace(tensors[piece.tensor].name, i);
+  StringMap<int> chunks;
+  for (const auto &[i, chunk] : enumerate(graph))
+    if (chunk.tensor >= 0)
+      chunks.try_emplace(tensors[chunk.tensor].name, i);
   for (const importer::MergedTensor &each : split->tensors()) {
-    auto found = pieces.find(each.source);
-    if (found == pieces.end())
+    auto found = chunks.find(each.source);
+    if (found == chunks.end())
       return request.model + ": has no tensor " + importer::quoted(each.source) +
              ", whose values " + importer::quoted(each.name) + " had before it was trained";
-    const Piece &source = graph[found->second];
+    const Chunk &source = graph[found->second];
     FileTensor tensor = tensors[source.tensor];
     tensor.name = each.name;
     tensor.kept = renameTensor(tensor.kept, each.name);
-    std::string whole;
+    std::string encoded;
     (void)wire::walk(source.copied, [&](const wire::Field &field) {
-      wire::putBytes(whole, 5, renameTensor(field.content, each.name));
+      wire::putBytes(encoded, 5, renameTensor(field.content, each.name));
       return std::string();
     });
     tensors.push_back(std::move(tensor));
-    graph.push_back({keep(std::move(whole)), static_cast<int>(tensors.size()) - 1});
+    graph.push_back({keep(std::move(encoded)), static_cast<int>(tensors.size()) - 1});
   }
   return {};
 }
@@ -354,18 +354,18 @@ std::string Exporter::writeData() {
 }
 
 std::string Exporter::writeModel() {
-  auto changes = [&](const Piece &piece) {
-    return piece.tensor >= 0 && (tensors[piece.tensor].weights || tensors[piece.tensor].toFile);
+  auto changes = [&](const Chunk &chunk) {
+    return chunk.tensor >= 0 && (tensors[chunk.tensor].weights || tensors[chunk.tensor].toFile);
   };
   uint64_t length = 0;
   std::vector<std::string> messages(tensors.size());
-  for (const Piece &piece : graph) {
-    if (!changes(piece)) {
-      length += piece.copied.size();
+  for (const Chunk &chunk : graph) {
+    if (!changes(chunk)) {
+      length += chunk.copied.size();
       continue;
     }
-    const FileTensor &tensor = tensors[piece.tensor];
-    std::string &message = messages[piece.tensor], fields = messageOf(tensor);
+    const FileTensor &tensor = tensors[chunk.tensor];
+    std::string &message = messages[chunk.tensor], fields = messageOf(tensor);
     wire::putHeader(message, 5, fields.size() + (tensor.toFile ? 0 : tensor.bytes()));
     message += fields;
     length += message.size() + (tensor.toFile ? 0 : tensor.bytes());
@@ -374,23 +374,23 @@ std::string Exporter::writeModel() {
     return request.output + ": the graph would have " + std::to_string(length) +
            " bytes, but an ONNX file has fewer than 2147483648";
   auto write = [&](raw_ostream &os) {
-    for (const Piece &piece : before)
-      os << piece.copied;
+    for (const Chunk &chunk : before)
+      os << chunk.copied;
     std::string header;
     wire::putHeader(header, 7, length);
     os << header;
-    for (const Piece &piece : graph) {
-      if (!changes(piece)) {
-        os << piece.copied;
+    for (const Chunk &chunk : graph) {
+      if (!changes(chunk)) {
+        os << chunk.copied;
         continue;
       }
-      os << messages[piece.tensor];
-      if (!tensors[piece.tensor].toFile)
-        writeValues(*tensors[piece.tensor].weights, tensors[piece.tensor].part,
-                    *tensors[piece.tensor].stored, os);
+      os << messages[chunk.tensor];
+      if (!tensors[chunk.tensor].toFile)
+        writeValues(*tensors[chunk.tensor].weights, tensors[chunk.tensor].part,
+                    *tensors[chunk.tensor].stored, os);
     }
-    for (const Piece &piece : after)
-      os << piece.copied;
+    for (const Chunk &chunk : after)
+      os << chunk.copied;
     return std::string();
   };
   return writeFile(request.output, write, Devices::Refuse);
@@ -402,11 +402,11 @@ std::string Exporter::readModelField(const wire::Field &field) {
     hasGraph = true;
     return readGraph(field.content);
   }
-  StringRef whole = field.whole;
+  StringRef encoded = field.encoded;
   if (request.plan && field.number == 1 && !field.isBytes && field.value < kPlanVersion) {
     std::string version;
     wire::putInteger(version, 1, kPlanVersion);
-    whole = keep(std::move(version));
+    encoded = keep(std::move(version));
   }
   if (request.plan && field.number == 26 && field.isBytes) {
     StringRef name;
@@ -417,7 +417,7 @@ std::string Exporter::readModelField(const wire::Field &field) {
     if (!problem.empty() || name == request.plan->name())
       return problem;
   }
-  (hasGraph ? after : before).push_back({whole});
+  (hasGraph ? after : before).push_back({encoded});
   return {};
 }
 

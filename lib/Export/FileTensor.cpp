@@ -69,7 +69,7 @@ std::string FileTensor::read(StringRef message) {
     case 11: // the values
       return std::string();
     }
-    kept += field.whole;
+    kept += field.encoded;
     return std::string();
   });
   for (StringRef entry : entries)

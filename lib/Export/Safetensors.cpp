@@ -94,7 +94,7 @@ static std::string parseEntry(const json::Value &value, StringRef data, WeightTe
   if (overflow || begin < 0 || end < begin || uint64_t(end) > data.size() ||
       uint64_t(end - begin) != bytes)
     return "has a range that does not fit its shape and the file";
-  tensor.whole = data.slice(begin, end);
+  tensor.bytes = data.slice(begin, end);
   tensor.size = bytes;
   return {};
 }
@@ -134,16 +134,16 @@ std::string WeightFile::numberBlocks(StringRef data) {
   for (auto &entry : tensors)
     ordered.push_back(&entry.second);
   sort(ordered, [](const WeightTensor *a, const WeightTensor *b) {
-    return std::pair(a->whole.begin(), a->size) < std::pair(b->whole.begin(), b->size);
+    return std::pair(a->bytes.begin(), a->size) < std::pair(b->bytes.begin(), b->size);
   });
   const char *at = data.begin();
   StringRef digits = checksums;
   checksumBlock = partita_rt::checksumBlock(int64_t(data.size()));
   for (WeightTensor *tensor : ordered) {
-    if (tensor->whole.begin() != at)
-      return tensor->whole.begin() < at ? "two of its tensors overlap"
+    if (tensor->bytes.begin() != at)
+      return tensor->bytes.begin() < at ? "two of its tensors overlap"
                                         : "some of its bytes belong to no tensor";
-    at = tensor->whole.end();
+    at = tensor->bytes.end();
     size_t count = partita_rt::checksumBlocks(int64_t(tensor->size), checksumBlock) *
                    partita_rt::kChecksumDigits;
     if (!checksums.empty() && digits.size() < count)
@@ -185,10 +185,10 @@ std::string WeightFile::damageOf(StringRef tensor) const {
     std::string damage = ::damageOf(bytes, digits, size_t(file.checksumBlock));
     return damage.empty() ? "" : file.name + ": tensor " + importer::quoted(tensor) + ": " + damage;
   };
-  if (found->pieces.empty())
-    return check(*this, found->whole, found->checksums);
-  for (const WeightTensor::Piece &piece : found->pieces)
-    if (std::string damage = check(*piece.file, piece.bytes, piece.checksums); !damage.empty())
+  if (found->shards.empty())
+    return check(*this, found->bytes, found->checksums);
+  for (const WeightTensor::Shard &shard : found->shards)
+    if (std::string damage = check(*shard.file, shard.bytes, shard.checksums); !damage.empty())
       return damage;
   return {};
 }

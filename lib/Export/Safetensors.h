@@ -25,7 +25,7 @@ namespace partita {
 class WeightFile;
 
 struct WeightTensor {
-  struct Piece {
+  struct Shard {
     partita_rt::Slices slices;
     llvm::StringRef bytes;
     const WeightFile *file;
@@ -34,9 +34,9 @@ struct WeightTensor {
   std::string dtype; ///< as the file spells it: "F32"
   llvm::SmallVector<int64_t> shape;
   uint64_t size = 0;         ///< bytes
-  llvm::StringRef whole;     ///< these, unless the tensor is in shards
-  llvm::StringRef checksums; ///< of the blocks of `whole`
-  std::vector<Piece> pieces; ///< the shards, if there are any
+  llvm::StringRef bytes;     ///< these, unless the tensor is in shards
+  llvm::StringRef checksums; ///< of the blocks of `bytes`
+  std::vector<Shard> shards; ///< the shards, if there are any
   /// Returns the bytes: in the file, or assembled in `storage`.
   llvm::StringRef read(std::string &storage) const;
 };

@@ -29,7 +29,7 @@ bool SplitTensors::rewire(int node, StringRef message, std::string &to) const {
     if (field.number == 1 && field.isBytes)
       name = changed->second.find(operand++);
     if (name == changed->second.end())
-      to += field.whole;
+      to += field.encoded;
     else
       wire::putBytes(to, 1, name->second);
     return std::string();
@@ -42,7 +42,7 @@ std::string renameTensor(StringRef message, StringRef name) {
   wire::putBytes(to, 8, name);
   (void)wire::walk(message, [&](const wire::Field &field) {
     if (field.number != 8)
-      to += field.whole;
+      to += field.encoded;
     return std::string();
   });
   return to;
@@ -53,7 +53,7 @@ std::string renameValue(StringRef message, const importer::MergedTensor &tensor)
   wire::putBytes(to, 1, tensor.name);
   (void)wire::walk(message, [&](const wire::Field &field) {
     if (field.number != 1 && field.number != 4)
-      to += field.whole;
+      to += field.encoded;
     return std::string();
   });
   wire::putBytes(entry, 1, importer::foldedKey);

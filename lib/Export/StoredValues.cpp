@@ -47,20 +47,20 @@ uint64_t partita::countElements(const WeightTensor &weights, const ExportTensor 
 /// Maps a tensor's elements to their positions in the weights.
 static auto elementsOf(const WeightTensor &weights, const ExportTensor &part) {
   ArrayRef<int64_t> shape = weights.shape;
-  uint64_t held = countElements(weights, part), inner = held, whole = held, begin = 0;
+  uint64_t held = countElements(weights, part), inner = held, full = held, begin = 0;
   if (part.dim >= 0) { // runs of the slice, with gaps between them
     uint64_t width = 1;
     for (int64_t size : shape.drop_front(part.dim + 1))
       width *= size;
     inner = part.size * width;
-    whole = shape[part.dim] * width;
+    full = shape[part.dim] * width;
     begin = part.begin * width;
   }
   uint64_t rows = !part.transposed ? 1 : part.dim == 0 ? part.size : shape[0];
   uint64_t columns = held == 0 ? 0 : held / rows;
   return [=](uint64_t i) {
     uint64_t at = i % rows * columns + i / rows; // in the part, before it is transposed
-    return at / inner * whole + begin + at % inner;
+    return at / inner * full + begin + at % inner;
   };
 }
 

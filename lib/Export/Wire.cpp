@@ -52,7 +52,7 @@ std::string partita::wire::walk(StringRef message, function_ref<std::string(cons
     default:
       return kDamaged;
     }
-    field.whole = StringRef(start, rest.data() - start);
+    field.encoded = StringRef(start, rest.data() - start);
     if (std::string problem = visit(field); !problem.empty())
       return problem;
   }

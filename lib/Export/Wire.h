@@ -11,9 +11,9 @@ namespace partita::wire {
 
 struct Field {
   uint32_t number = 0;
-  bool isBytes = false;  ///< length-delimited: `content` has the bytes
-  uint64_t value = 0;    ///< of a varint
-  llvm::StringRef whole; ///< including the tag
+  bool isBytes = false;    ///< length-delimited: `content` has the bytes
+  uint64_t value = 0;      ///< of a varint
+  llvm::StringRef encoded; ///< including the tag
   llvm::StringRef content;
 };
 

@@ -11,8 +11,8 @@
 
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/FusedProduct.h"
-#include "lib/Fuse/Products.h"
+#include "dialects/Tx/FusedMatmul.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Fuse/Passes.h"
 
@@ -42,11 +42,11 @@ struct Addition {
 };
 
 bool isGradient(Operation *op) {
-  if (auto fused = dyn_cast_or_null<tx::FusedProductOp>(op)) {
-    auto parts = tx::FusedProduct::of(fused);
+  if (auto fused = dyn_cast_or_null<tx::FusedMatmulOp>(op)) {
+    auto parts = tx::FusedMatmul::of(fused);
     return parts.isWeightGradient() && parts.rowSums && !parts.soFar;
   }
-  return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedProductOp>(op->getParentOp());
+  return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedMatmulOp>(op->getParentOp());
 }
 
 /// Returns true if a matmul of such operands can add to a sum of this type.
@@ -61,7 +61,7 @@ bool fits(Operation *gradient, Value sum) {
 /// Returns true if the value is a gradient without other uses, computed before `op`.
 bool isSumBefore(Value value, Operation *op) {
   Operation *definer = value.getDefiningOp();
-  return isa_and_nonnull<train::AccumulateOp, tx::MatMulTNOp, tx::FusedProductOp>(definer) &&
+  return isa_and_nonnull<train::AccumulateOp, tx::MatMulTNOp, tx::FusedMatmulOp>(definer) &&
          value.hasOneUse() && definer->getBlock() == op->getBlock() && definer->isBeforeInBlock(op);
 }
 
@@ -130,7 +130,7 @@ private:
         part = append(tx::CastOp::create(builder, loc, type, part));
       part = append(tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{soFar, part}));
     }
-    tx::FusedProductOp both = fuseProduct(builder, loc, parts.ops, parts.results);
+    tx::FusedMatmulOp both = fuseMatmul(builder, loc, parts.ops, parts.results);
     eraseUnused(parts.ops);
     for (auto [sum, addition] : llvm::zip(both.getResults(), additions))
       put(sum, addition);

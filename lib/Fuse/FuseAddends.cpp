@@ -5,7 +5,7 @@
 // it is fused.
 
 #include "dialects/Rt/Rt.h"
-#include "lib/Fuse/Products.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -21,8 +21,8 @@ namespace {
 /// One of the two operands of `add`, a matmul with or without a bias.
 struct Term {
   Value value;
-  tx::AddOp bias;       ///< null if there is none
-  BiasedProduct biased; ///< has no row if there is no bias
+  tx::AddOp bias;      ///< null if there is none
+  BiasedMatmul biased; ///< has no row if there is no bias
 
   /// Has no matmul if the operand is none, or has other uses.
   Term(Value operand, tx::AddOp add) : value(unshaped(operand)) {
@@ -31,17 +31,17 @@ struct Term {
       return;
     bias = dyn_cast<tx::AddOp>(op);
     if (bias)
-      biased = BiasedProduct::of(bias);
-    else if (isProduct(op))
-      biased.product = op;
-    if (biased.product && biased.product->getBlock() != add->getBlock())
+      biased = BiasedMatmul::of(bias);
+    else if (isMatmul(op))
+      biased.matmul = op;
+    if (biased.matmul && biased.matmul->getBlock() != add->getBlock())
       biased = {};
   }
 };
 
 /// Returns the last definition of the values after the matmul, or the matmul.
-Operation *placeBehind(Operation *product, ArrayRef<Value> values) {
-  Operation *last = product;
+Operation *placeBehind(Operation *matmul, ArrayRef<Value> values) {
+  Operation *last = matmul;
   for (Value value : values)
     if (Operation *definer = value ? value.getDefiningOp() : nullptr;
         definer && definer->getBlock() == last->getBlock() && last->isBeforeInBlock(definer))
@@ -52,24 +52,24 @@ Operation *placeBehind(Operation *product, ArrayRef<Value> values) {
 /// Fuses the addition. `old` collects ops that lose their users, users first.
 bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation *> &old) {
   Term term(operand, add);
-  Operation *product = term.biased.product;
+  Operation *matmul = term.biased.matmul;
   // A broadcast costs nothing in an elementwise loop, so biases, for one, are not fused here.
-  if (!product || !term.biased.hasType(term.value.getType()) ||
+  if (!matmul || !term.biased.hasType(term.value.getType()) ||
       unshaped(addend).getDefiningOp<tx::BroadcastOp>() ||
       isFollowedByArithmetic(add.getResult()) ||
-      llvm::is_contained(product->getOperands(), addend) ||
-      !sameElements({term.value, addend, product->getOperand(0), product->getOperand(1),
+      llvm::is_contained(matmul->getOperands(), addend) ||
+      !sameElements({term.value, addend, matmul->getOperand(0), matmul->getOperand(1),
                      term.biased.row ? term.biased.row : addend}))
     return false;
-  OpBuilder builder(placeBehind(product, {addend, term.biased.row}));
-  Location loc = builder.getFusedLoc({product->getLoc(), add.getLoc()});
+  OpBuilder builder(placeBehind(matmul, {addend, term.biased.row}));
+  Location loc = builder.getFusedLoc({matmul->getLoc(), add.getLoc()});
   Type type = term.value.getType();
   if (addend.getType() != type)
     addend = tx::ReshapeOp::create(builder, add.getLoc(), type, addend);
   Value made = term.bias ? term.biased.create(builder, loc, type) : term.value;
   auto sum = tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{addend, made});
   Value result =
-      fuseProduct(builder, loc, {made.getDefiningOp(), sum}, {sum->getResult(0)}).getResult(0);
+      fuseMatmul(builder, loc, {made.getDefiningOp(), sum}, {sum->getResult(0)}).getResult(0);
   if (result.getType() != add.getType())
     result = tx::ReshapeOp::create(builder, add.getLoc(), add.getType(), result);
   add.getResult().replaceAllUsesWith(result);
@@ -79,7 +79,7 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
     llvm::append_values(old, term.bias, term.bias.getA().getDefiningOp(),
                         term.bias.getB().getDefiningOp(), made.getDefiningOp());
   else
-    old.push_back(product);
+    old.push_back(matmul);
   sum.erase();
   add.erase();
   return true;
@@ -87,11 +87,11 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
 
 struct FuseAddends : partita::impl::FuseAddendsPassBase<FuseAddends> {
   void runOnOperation() override {
-    if (!rt::Target::of(getOperation()).fusesProducts())
+    if (!rt::Target::of(getOperation()).fusesMatmuls())
       return;
     SmallVector<tx::AddOp> adds;
     getOperation().walk([&](tx::AddOp add) {
-      if (!isa<tx::FusedProductOp, tx::FusionOp>(add->getParentOp()))
+      if (!isa<tx::FusedMatmulOp, tx::FusionOp>(add->getParentOp()))
         adds.push_back(add);
     });
     SmallVector<Operation *> old; // biases' additions, which are among `adds`

@@ -1,6 +1,6 @@
 //===- FuseBias.cpp - moves a bias into the matmul's kernel -----------------------------------===//
 
-#include "lib/Fuse/Products.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -16,11 +16,11 @@ namespace {
 struct FuseBias : partita::impl::FuseBiasPassBase<FuseBias> {
   void runOnOperation() override {
     getOperation().walk([&](tx::AddOp add) {
-      BiasedProduct biased = BiasedProduct::of(add);
-      if (!biased.product)
+      BiasedMatmul biased = BiasedMatmul::of(add);
+      if (!biased.matmul)
         return;
       OpBuilder builder(add);
-      Location loc = builder.getFusedLoc({biased.product->getLoc(), add.getLoc()});
+      Location loc = builder.getFusedLoc({biased.matmul->getLoc(), add.getLoc()});
       add.getResult().replaceAllUsesWith(biased.create(builder, loc, add.getType()));
       eraseUnused({add.getA().getDefiningOp(), add.getB().getDefiningOp(), add});
       ++fused;

@@ -169,7 +169,7 @@ struct FuseElementwise : partita::impl::FuseElementwisePassBase<FuseElementwise>
   void runOnOperation() override {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) {
-      if (!isa<tx::FusionOp, tx::FusedProductOp>(block->getParentOp()))
+      if (!isa<tx::FusionOp, tx::FusedMatmulOp>(block->getParentOp()))
         blocks.push_back(block);
     });
     for (Block *block : blocks) {

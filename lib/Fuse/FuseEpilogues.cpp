@@ -8,7 +8,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
-#include "lib/Fuse/Products.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -28,21 +28,21 @@ namespace {
 bool fuseGelu(tx::GeluTanhOp gelu) {
   Value argument = unshaped(gelu.getX());
   auto add = argument.getDefiningOp<tx::AddOp>();
-  BiasedProduct biased =
-      add && add->getBlock() == gelu->getBlock() ? BiasedProduct::of(add) : BiasedProduct();
-  if (!biased.product || !biased.hasType(add.getType()) ||
+  BiasedMatmul biased =
+      add && add->getBlock() == gelu->getBlock() ? BiasedMatmul::of(add) : BiasedMatmul();
+  if (!biased.matmul || !biased.hasType(add.getType()) ||
       isFollowedByArithmetic(gelu.getResult()) ||
       !sameElements(
-          {argument, biased.row, biased.product->getOperand(0), biased.product->getOperand(1)}))
+          {argument, biased.row, biased.matmul->getOperand(0), biased.matmul->getOperand(1)}))
     return false;
   if (llvm::all_of(usersOf(argument), [&](Operation *user) { return user == gelu; }))
     return false; // without other uses of the argument, a separate kernel writes one tensor less
   OpBuilder builder(add);
-  Location loc = builder.getFusedLoc({biased.product->getLoc(), add.getLoc(), gelu.getLoc()});
+  Location loc = builder.getFusedLoc({biased.matmul->getLoc(), add.getLoc(), gelu.getLoc()});
   Value sum = biased.create(builder, loc, add.getType());
   auto activation = tx::GeluTanhOp::create(builder, loc, TypeRange{add.getType()}, sum);
   auto fused =
-      fuseProduct(builder, loc, {sum.getDefiningOp(), activation}, {activation->getResult(0), sum});
+      fuseMatmul(builder, loc, {sum.getDefiningOp(), activation}, {activation->getResult(0), sum});
   Value result = fused.getResult(0);
   if (result.getType() != gelu.getType())
     result = tx::ReshapeOp::create(builder, gelu.getLoc(), gelu.getType(), result);
@@ -58,16 +58,16 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
 //===------------------------------------------------------------------------------------------===//
 
 bool fuseSlope(tx::GeluTanhGradOp slope) {
-  Operation *product = slope.getDy().getDefiningOp();
-  if (!isProduct(product) || !product->hasOneUse() || product->getBlock() != slope->getBlock() ||
+  Operation *matmul = slope.getDy().getDefiningOp();
+  if (!isMatmul(matmul) || !matmul->hasOneUse() || matmul->getBlock() != slope->getBlock() ||
       isFollowedByArithmetic(slope.getResult()) ||
-      !sameElements({slope.getX(), slope.getDy(), slope.getResult(), product->getOperand(0),
-                     product->getOperand(1)}))
+      !sameElements({slope.getX(), slope.getDy(), slope.getResult(), matmul->getOperand(0),
+                     matmul->getOperand(1)}))
     return false;
   OpBuilder builder(slope->getContext());
   builder.setInsertionPointAfter(slope);
-  SmallVector<Location> locs = {product->getLoc(), slope.getLoc()};
-  SmallVector<Operation *> ops = {product, slope};
+  SmallVector<Location> locs = {matmul->getLoc(), slope.getLoc()};
+  SmallVector<Operation *> ops = {matmul, slope};
   SmallVector<Value> results = {slope.getResult()};
   // Fuses the gradient of the bias before the GELU as well: this kernel has the cotangent in
   // registers, whereas the kernel of the weight's gradient would read it.
@@ -81,7 +81,7 @@ bool fuseSlope(tx::GeluTanhGradOp slope) {
     locs.push_back(sums.getLoc());
     results.push_back(ops.back()->getResult(0));
   }
-  auto fused = fuseProduct(builder, builder.getFusedLoc(locs), ops, results);
+  auto fused = fuseMatmul(builder, builder.getFusedLoc(locs), ops, results);
   slope.getResult().replaceUsesWithIf(
       fused.getResult(0), [&](OpOperand &use) { return !llvm::is_contained(ops, use.getOwner()); });
   if (sums)
@@ -114,26 +114,25 @@ Operation *meetingPoint(Operation *first, Operation *second) {
   return isEarly ? nullptr : second;
 }
 
-bool fuseBiasGradient(tx::MatMulTNOp product) {
-  for (Value cotangent : {product.getB(), product.getA()}) {
-    tx::ReduceSumOp sums = rowSumsOf(cotangent, product->getBlock());
-    if (!sums || !sameElements({product.getA(), product.getB(), product.getResult(), sums.getX(),
+bool fuseBiasGradient(tx::MatMulTNOp matmul) {
+  for (Value cotangent : {matmul.getB(), matmul.getA()}) {
+    tx::ReduceSumOp sums = rowSumsOf(cotangent, matmul->getBlock());
+    if (!sums || !sameElements({matmul.getA(), matmul.getB(), matmul.getResult(), sums.getX(),
                                 sums.getResult()}))
       continue;
     // The sums are computed from the matmul's operand, which others may use in another shape.
-    Operation *place = meetingPoint(sums, product);
+    Operation *place = meetingPoint(sums, matmul);
     if (!place || !isBefore(cotangent, place))
       continue;
     OpBuilder builder(place);
-    Location loc = builder.getFusedLoc({product.getLoc(), sums.getLoc()});
+    Location loc = builder.getFusedLoc({matmul.getLoc(), sums.getLoc()});
     auto rows = llvm::to_vector(
         llvm::seq<int64_t>(0, cast<RankedTensorType>(cotangent.getType()).getRank() - 1));
     auto same = tx::ReduceSumOp::create(builder, sums.getLoc(), sums.getType(), cotangent, rows);
-    auto fused =
-        fuseProduct(builder, loc, {product, same}, {product.getResult(), same.getResult()});
-    product.getResult().replaceAllUsesWith(fused.getResult(0));
+    auto fused = fuseMatmul(builder, loc, {matmul, same}, {matmul.getResult(), same.getResult()});
+    matmul.getResult().replaceAllUsesWith(fused.getResult(0));
     sums.getResult().replaceAllUsesWith(fused.getResult(1));
-    eraseUnused({product, sums, same});
+    eraseUnused({matmul, sums, same});
     return true;
   }
   return false;
@@ -141,7 +140,7 @@ bool fuseBiasGradient(tx::MatMulTNOp product) {
 
 struct FuseEpilogues : partita::impl::FuseEpiloguesPassBase<FuseEpilogues> {
   void runOnOperation() override {
-    if (!rt::Target::of(getOperation()).fusesProducts())
+    if (!rt::Target::of(getOperation()).fusesMatmuls())
       return;
     gelus += fuseAll<tx::GeluTanhOp>(fuseGelu);
     slopes += fuseAll<tx::GeluTanhGradOp>(fuseSlope);
@@ -152,7 +151,7 @@ private:
   template <typename Op> unsigned fuseAll(bool (*fuse)(Op)) {
     SmallVector<Op> ops;
     getOperation().walk([&](Op op) {
-      if (!isa<tx::FusedProductOp>(op->getParentOp()))
+      if (!isa<tx::FusedMatmulOp>(op->getParentOp()))
         ops.push_back(op);
     });
     return llvm::count_if(ops, fuse);

@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Fuse/Products.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {

@@ -48,7 +48,7 @@ private:
   void rewrite(Operation *op, RankedTensorType shape);
 };
 
-bool isProduct(Operation *op) { return isa<tx::MatMulOp, tx::MatMulNTOp, tx::BatchMatMulOp>(op); }
+bool isMatmul(Operation *op) { return isa<tx::MatMulOp, tx::MatMulNTOp, tx::BatchMatMulOp>(op); }
 
 /// Returns the operand's reshape that `op` should move before; null if there is none.
 tx::ReshapeOp SinkReshapes::reshapeToSink(Operation *op) {
@@ -60,7 +60,7 @@ tx::ReshapeOp SinkReshapes::reshapeToSink(Operation *op) {
     if (!reshape || !reshape->hasOneUse() || !reshape.getX().hasOneUse())
       continue;
     Operation *source = reshape.getX().getDefiningOp();
-    if (source && (isProduct(source) || isElementwise(source)))
+    if (source && (isMatmul(source) || isElementwise(source)))
       return reshape;
   }
   return {};

@@ -35,18 +35,18 @@ size_t lastRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
 
 /// Returns the type after reducing dimensions; an axis that splits one becomes `split`.
 RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> dims, par::Kind split) {
-  par::Layout whole = par::Layout::of(type).valueOnly(), kept;
-  kept.partial = whole.partial;
-  kept.max = whole.max;
+  par::Layout full = par::Layout::of(type).valueOnly(), kept;
+  kept.partial = full.partial;
+  kept.max = full.max;
   SmallVector<int64_t> local;
   for (auto [i, size] : llvm::enumerate(type.getShape())) {
     if (llvm::is_contained(dims, static_cast<int64_t>(i))) {
-      for (const par::AxisSplit &axis : whole.splits[i])
+      for (const par::AxisSplit &axis : full.splits[i])
         kept.set(axis.axis, split);
       continue;
     }
-    kept.shape.push_back(whole.shape[i]);
-    kept.splits.push_back(whole.splits[i]);
+    kept.shape.push_back(full.shape[i]);
+    kept.splits.push_back(full.splits[i]);
     local.push_back(size);
   }
   return RankedTensorType::get(local, type.getElementType(), kept.encoding(type.getContext()));

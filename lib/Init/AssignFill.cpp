@@ -2,7 +2,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Init/ResidualProducts.h"
+#include "lib/Init/ResidualMatmuls.h"
 #include "partita/Init/Passes.h"
 #include <cmath>
 
@@ -86,7 +86,7 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
     llvm::DenseMap<StringAttr, unsigned> residual;
     auto forward = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Forward);
     if (residualScale && forward && forward.getBody().hasOneBlock())
-      residual = init::countResidualProducts(forward);
+      residual = init::countResidualMatmuls(forward);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       if (parameter.getFill())
         continue;
@@ -95,10 +95,10 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
       bool constant = scale || biases.contains(symbol) ||
                       cast<RankedTensorType>(parameter.getType()).getRank() < 2;
       ++filled;
-      double products = std::max(1u, residual.lookup(symbol));
+      double matmuls = std::max(1u, residual.lookup(symbol));
       parameter.setFillAttr(
           train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0,
-                               constant ? 0.0 : double(deviation) / std::sqrt(products)));
+                               constant ? 0.0 : double(deviation) / std::sqrt(matmuls)));
     }
   }
 };

@@ -35,14 +35,14 @@ static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, Rank
                                 RankOutputs out) {
   // The full value: where each shard begins.
   par::Layout layout = par::Layout::of(op.getType());
-  Tensor whole(layout.shape, /*isReal=*/false);
-  for (int64_t i = 0; i < whole.size(); ++i)
-    whole.setNumber(i, i * static_cast<int64_t>(llvm::divideCeil(op.getSize(), whole.size())));
-  auto pieces = cut(whole, op.getType(), execution.mesh(), 0,
+  Tensor full(layout.shape, /*isReal=*/false);
+  for (int64_t i = 0; i < full.size(); ++i)
+    full.setNumber(i, i * static_cast<int64_t>(llvm::divideCeil(op.getSize(), full.size())));
+  auto shards = cut(full, op.getType(), execution.mesh(), 0,
                     [&](const Twine &error) { op.emitError() << error; });
-  if (failed(pieces))
+  if (failed(shards))
     return failure();
-  out[0] = std::move(*pieces);
+  out[0] = std::move(*shards);
   return success();
 }
 
@@ -68,7 +68,7 @@ static LogicalResult firstElement(Execution &execution, par::FirstElementOp op, 
 /// Calls visit(element of the full value, element of the shard) for the shard of the rank at
 /// `position` in the group.
 template <typename Op, typename Visit>
-static void forPiece(Execution &execution, Op op, int64_t position, Visit visit) {
+static void forShard(Execution &execution, Op op, int64_t position, Visit visit) {
   auto [blocks, count] = op.getInterleaving();
   int64_t ranks = execution.mesh().sizeOf(op.getAxis());
   for (int64_t block = 0; block < blocks; ++block)
@@ -85,38 +85,38 @@ static LogicalResult allGather(Execution &execution, par::AllGatherOp op, RankIn
       out[0][rank] = out[0][group.front()];
       continue;
     }
-    Tensor whole(op.getWhole());
+    Tensor full(op.getFullType());
     for (auto [position, member] : llvm::enumerate(group)) {
-      const Tensor &piece = *in[0][member];
-      forPiece(execution, op, position,
-               [&](int64_t to, int64_t from) { whole.copyElement(to, piece, from); });
+      const Tensor &shard = *in[0][member];
+      forShard(execution, op, position,
+               [&](int64_t to, int64_t from) { full.copyElement(to, shard, from); });
     }
-    out[0][rank] = std::make_shared<Tensor>(std::move(whole));
+    out[0][rank] = std::make_shared<Tensor>(std::move(full));
   }
   return success();
 }
 
 /// Each rank's shard of what it holds in full.
 template <typename Op>
-static void takePieces(Execution &execution, Op op, const RankTensors &wholes,
-                       RankTensors &pieces) {
+static void takeShards(Execution &execution, Op op, const RankTensors &fullTensors,
+                       RankTensors &shards) {
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
-    Tensor piece(op.getPiece());
-    forPiece(execution, op, execution.mesh().coordinate(rank, op.getAxis()),
-             [&](int64_t from, int64_t to) { piece.copyElement(to, *wholes[rank], from); });
-    pieces.push_back(std::make_shared<Tensor>(std::move(piece)));
+    Tensor shard(op.getShardType());
+    forShard(execution, op, execution.mesh().coordinate(rank, op.getAxis()),
+             [&](int64_t from, int64_t to) { shard.copyElement(to, *fullTensors[rank], from); });
+    shards.push_back(std::make_shared<Tensor>(std::move(shard)));
   }
 }
 
 static LogicalResult reduceScatter(Execution &execution, par::ReduceScatterOp op, RankInputs in,
                                    RankOutputs out) {
-  takePieces(execution, op, sumOverGroups(execution.mesh(), op.getAxis(), in[0]), out[0]);
+  takeShards(execution, op, sumOverGroups(execution.mesh(), op.getAxis(), in[0]), out[0]);
   return success();
 }
 
 static LogicalResult narrow(Execution &execution, par::NarrowOp op, RankInputs in,
                             RankOutputs out) {
-  takePieces(execution, op, in[0], out[0]);
+  takeShards(execution, op, in[0], out[0]);
   return success();
 }
 

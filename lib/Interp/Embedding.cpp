@@ -8,23 +8,23 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::interp;
 
-/// The rows of a table or logits that a rank has: from `first` on, `count` of `whole`.
+/// The rows of a table or logits that a rank has: from `first` on, `count` of `full`.
 struct Rows {
-  int64_t first, count, whole;
+  int64_t first, count, full;
   Rows(Value table, unsigned dim, const Tensor *firstIndex)
       : first(firstIndex ? firstIndex->ints[0] : 0),
         count(cast<RankedTensorType>(table.getType()).getDimSize(dim)),
-        whole(par::wholeType(table.getType()).getDimSize(dim)) {}
+        full(par::fullType(table.getType()).getDimSize(dim)) {}
   bool has(int64_t token) const { return token >= first && token < first + count; }
 };
 
 static const Tensor *optional(Inputs in, size_t i) { return i < in.size() ? in[i] : nullptr; }
 
 static LogicalResult checkToken(Operation *op, int64_t token, const Rows &rows, int64_t position) {
-  if (token >= 0 && token < rows.whole)
+  if (token >= 0 && token < rows.full)
     return success();
   return op->emitError() << "token " << token << " at position " << position
-                         << " is outside the vocabulary of " << rows.whole;
+                         << " is outside the vocabulary of " << rows.full;
 }
 
 static LogicalResult embedding(tx::EmbeddingOp op, Inputs in, Outputs out) {
@@ -103,7 +103,7 @@ static LogicalResult logSumExps(tx::LogSumExpOp op, Inputs in, Outputs out) {
   Rows columns(op.getX(), op.getX().getType().getRank() - 1, optional(in, 1));
   for (int64_t i = 0; i < out[0].size(); ++i) {
     int64_t begin = i % parts * part;
-    int64_t end = std::min(std::min(begin + part, n), columns.whole - columns.first);
+    int64_t end = std::min(std::min(begin + part, n), columns.full - columns.first);
     out[0].reals[i] =
         logSumExp(in[0]->reals.data() + i / parts * n + begin, std::max<int64_t>(end - begin, 0));
   }
@@ -151,7 +151,7 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
     if (failed(checkToken(op, label, rows, i)))
       return failure();
     double lse = in[2]->reals[i]; // of the whole row: a shard of the logits does not know it
-    for (int64_t j = 0; j < std::min(n, rows.whole - rows.first); ++j)
+    for (int64_t j = 0; j < std::min(n, rows.full - rows.first); ++j)
       out[0].reals[i * n + j] =
           in[3]->reals[i] * (std::exp(x[j] - lse) - (j + rows.first == label));
   }

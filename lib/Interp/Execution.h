@@ -102,7 +102,7 @@ mlir::LogicalResult complete(Execution &execution, AsyncWaitInterface wait,
 
 // One function per file of kernels.
 void addStructureKernels(KernelTable &table);
-void addProductKernels(KernelTable &table);
+void addMatmulKernels(KernelTable &table);
 void addRowKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
 void addEmbeddingKernels(KernelTable &table);

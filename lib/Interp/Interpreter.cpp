@@ -38,11 +38,11 @@ LogicalResult Interpreter::setParameter(StringRef name, const Tensor &value) {
     type = state.getType();
   else
     return theModule.emitError() << "has no parameter or state '" << name << "'";
-  auto pieces =
+  auto shards =
       cut(value, type, theMesh, 0, [&](const Twine &text) { symbol->emitError() << text; });
-  if (failed(pieces))
+  if (failed(shards))
     return failure();
-  store[name.str()] = {type, *pieces};
+  store[name.str()] = {type, *shards};
   return success();
 }
 
@@ -50,7 +50,7 @@ FailureOr<Tensor> Interpreter::parameter(StringRef name) {
   auto found = store.find(name.str());
   if (found == store.end())
     return theModule.emitError() << "parameter '" << name << "' has no value";
-  return assemble(found->second.pieces, found->second.type, theMesh, [&](const Twine &text) {
+  return assemble(found->second.shards, found->second.type, theMesh, [&](const Twine &text) {
     theModule.emitError() << "the value of '" << name << "' " << text;
   });
 }
@@ -66,12 +66,12 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     if (!isa<RankedTensorType>(type))
       return function.emitError() << "argument " << i << " is not a tensor: " << type;
-    auto pieces = cut(inputs[i], type, theMesh, i + 1, [&, i = i](const Twine &text) {
+    auto shards = cut(inputs[i], type, theMesh, i + 1, [&, i = i](const Twine &text) {
       function.emitError() << "argument " << i << ": " << text;
     });
-    if (failed(pieces))
+    if (failed(shards))
       return failure();
-    arguments.push_back(std::move(*pieces));
+    arguments.push_back(std::move(*shards));
   }
   written.clear();
   theGradients.clear();
@@ -83,16 +83,16 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
     return failure();
   for (auto &[symbol, stored] : written)
     store[symbol] = std::move(stored);
-  SmallVector<Tensor> wholes;
+  SmallVector<Tensor> fullTensors;
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    auto whole = assemble((*results)[i], type, theMesh, [&, i = i](const Twine &text) {
+    auto full = assemble((*results)[i], type, theMesh, [&, i = i](const Twine &text) {
       function.emitError() << "result " << i << " " << text;
     });
-    if (failed(whole))
+    if (failed(full))
       return failure();
-    wholes.push_back(std::move(*whole));
+    fullTensors.push_back(std::move(*full));
   }
-  return wholes;
+  return fullTensors;
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -103,7 +103,7 @@ const KernelTable &KernelTable::get() {
   static const KernelTable table = [] {
     KernelTable result;
     addStructureKernels(result);
-    addProductKernels(result);
+    addMatmulKernels(result);
     addRowKernels(result);
     addAttentionKernels(result);
     addEmbeddingKernels(result);
@@ -142,13 +142,12 @@ Stored *Execution::find(StringRef symbol) {
 }
 
 LogicalResult Execution::recordGradient(Operation *op, StringRef parameter, Value gradient) {
-  auto whole =
-      assemble(values.lookup(gradient), gradient.getType(), mesh(), [&](const Twine &text) {
-        op->emitError() << "the gradient of '" << parameter << "' " << text;
-      });
-  if (failed(whole))
+  auto full = assemble(values.lookup(gradient), gradient.getType(), mesh(), [&](const Twine &text) {
+    op->emitError() << "the gradient of '" << parameter << "' " << text;
+  });
+  if (failed(full))
     return failure();
-  interpreter.theGradients[parameter.str()] = std::move(*whole);
+  interpreter.theGradients[parameter.str()] = std::move(*full);
   return success();
 }
 
@@ -243,7 +242,7 @@ static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<Rank
 bool Execution::rounds(Operation *op) const {
   auto isStored = [](Operation *user) { return isa<tx::FusedOp>(user); };
   return interpreter.options.roundCasts &&
-         (!isa<tx::FusionOp, tx::FusedProductOp>(op->getParentOp()) || tx::isOwnRounding(op) ||
+         (!isa<tx::FusionOp, tx::FusedMatmulOp>(op->getParentOp()) || tx::isOwnRounding(op) ||
           llvm::any_of(op->getUsers(), isStored));
 }
 

@@ -93,7 +93,7 @@ FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp functio
       return function.emitError() << "argument " << i << " must be a tensor of static shape, it is "
                                   << type;
     auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
-    Tensor value(par::wholeType(type));
+    Tensor value(par::fullType(type));
     uint64_t key = randomKey(seed, role ? role.getValue().str() : std::to_string(i));
     fill(value, role ? role.getValue() : "", ranges[i], key);
     inputs.push_back(std::move(value));

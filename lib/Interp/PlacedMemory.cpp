@@ -205,14 +205,14 @@ LogicalResult PlacedMemory::endCollective(Operation *start) {
 
 /// Is the operand exactly where the kernel would put it into the result (a part of a concatenation
 /// that was computed into place while others are copied)?
-static bool isInItsPiece(rt::KernelInterface kernel, unsigned operand, OpResult result,
+static bool isInItsSlice(rt::KernelInterface kernel, unsigned operand, OpResult result,
                          ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   auto shape = cast<RankedTensorType>(result.getType()).getShape();
-  std::optional<rt::View> piece = kernel.pieceOfResult(operand, rt::View::dense(shape));
-  if (!piece)
+  std::optional<rt::View> slice = kernel.sliceOfResult(operand, rt::View::dense(shape));
+  if (!slice)
     return false;
   bool same = true;
-  walk(piece->shape, piece->strides, piece->offset,
+  walk(slice->shape, slice->strides, slice->offset,
        [&](int64_t i, int64_t element) { same &= from[i] == to[element]; });
   return same;
 }
@@ -231,7 +231,7 @@ LogicalResult PlacedMemory::checkOverwrites(Operation *op, unsigned result, cons
     if (from->space != place.space ||
         llvm::none_of(from->first, [&](int64_t slot) { return written.contains(slot); }))
       continue;
-    if (isInItsPiece(kernel, i, op->getResult(result), from->first, place.first))
+    if (isInItsSlice(kernel, i, op->getResult(result), from->first, place.first))
       continue;
     if (!llvm::is_contained(allowed, i) || from->first != place.first)
       return op->emitError() << "result " << result << " at "

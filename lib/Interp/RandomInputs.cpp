@@ -33,7 +33,7 @@ FailureOr<SmallVector<Tensor>> partita::interp::randomInputs(func::FuncOp functi
         !isa<FloatType, IntegerType>(tensor.getElementType()))
       return function.emitError() << "argument " << i << " must be a tensor of static shape, it is "
                                   << type;
-    Tensor value(par::wholeType(type));
+    Tensor value(par::fullType(type));
     double low = 0, high = tensor.getElementType().isInteger(1) ? 1 : 3;
     Attribute range = function.getArgAttr(i, kRange);
     if (range && !readRange(range, low, high))

@@ -16,39 +16,39 @@ using RankInputs = ArrayRef<RankTensors>;
 using RankOutputs = MutableArrayRef<RankTensors>;
 
 /// Each rank's flat shard of what it holds in full.
-static RankTensors piecesOf(Execution &execution, StringRef axis, const RankTensors &wholes,
+static RankTensors shardsOf(Execution &execution, StringRef axis, const RankTensors &fullTensors,
                             RankedTensorType type) {
-  RankTensors pieces;
+  RankTensors shards;
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
-    Tensor piece(type);
-    int64_t first = execution.mesh().coordinate(rank, axis) * piece.size();
-    for (int64_t i = 0; i < std::min(piece.size(), wholes[rank]->size() - first); ++i)
-      piece.copyElement(i, *wholes[rank], first + i);
-    pieces.push_back(std::make_shared<Tensor>(std::move(piece)));
+    Tensor shard(type);
+    int64_t first = execution.mesh().coordinate(rank, axis) * shard.size();
+    for (int64_t i = 0; i < std::min(shard.size(), fullTensors[rank]->size() - first); ++i)
+      shard.copyElement(i, *fullTensors[rank], first + i);
+    shards.push_back(std::make_shared<Tensor>(std::move(shard)));
   }
-  return pieces;
+  return shards;
 }
 
 /// What each group's shards make up; its ranks share it.
-static RankTensors wholesOf(Execution &execution, StringRef axis, const RankTensors &pieces,
-                            RankedTensorType type) {
-  RankTensors wholes(pieces.size());
+static RankTensors fullTensorsOf(Execution &execution, StringRef axis, const RankTensors &shards,
+                                 RankedTensorType type) {
+  RankTensors fullTensors(shards.size());
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     SmallVector<int64_t> group = execution.mesh().group(rank, axis);
     if (group.front() != rank) {
-      wholes[rank] = wholes[group.front()];
+      fullTensors[rank] = fullTensors[group.front()];
       continue;
     }
-    Tensor whole(type);
-    for (int64_t i = 0, count = pieces[rank]->size(); i < whole.size(); ++i)
-      whole.copyElement(i, *pieces[group[i / count]], i % count);
-    wholes[rank] = std::make_shared<Tensor>(std::move(whole));
+    Tensor full(type);
+    for (int64_t i = 0, count = shards[rank]->size(); i < full.size(); ++i)
+      full.copyElement(i, *shards[group[i / count]], i % count);
+    fullTensors[rank] = std::make_shared<Tensor>(std::move(full));
   }
-  return wholes;
+  return fullTensors;
 }
 
 static LogicalResult shard(Execution &execution, zero::ShardOp op, RankInputs in, RankOutputs out) {
-  out[0] = piecesOf(execution, op.getAxis(), in[0], cast<RankedTensorType>(op.getType()));
+  out[0] = shardsOf(execution, op.getAxis(), in[0], cast<RankedTensorType>(op.getType()));
   return success();
 }
 
@@ -56,9 +56,9 @@ static LogicalResult shard(Execution &execution, zero::ShardOp op, RankInputs in
 template <typename Op>
 static LogicalResult gather(Execution &execution, Op op, RankInputs in, RankOutputs out) {
   unsigned first = op->getNumResults() - op->getNumOperands(); // a start has a token
-  for (auto [i, pieces] : llvm::enumerate(in))
-    out[first + i] = wholesOf(execution, op.getAxis(), pieces,
-                              cast<RankedTensorType>(op->getResult(first + i).getType()));
+  for (auto [i, shards] : llvm::enumerate(in))
+    out[first + i] = fullTensorsOf(execution, op.getAxis(), shards,
+                                   cast<RankedTensorType>(op->getResult(first + i).getType()));
   return success();
 }
 
@@ -67,7 +67,7 @@ static LogicalResult scatter(Execution &execution, Op op, RankInputs in, RankOut
   unsigned first = op->getNumResults() - op->getNumOperands();
   for (auto [i, values] : llvm::enumerate(in))
     out[first + i] =
-        piecesOf(execution, op.getAxis(), sumOverGroups(execution.mesh(), op.getAxis(), values),
+        shardsOf(execution, op.getAxis(), sumOverGroups(execution.mesh(), op.getAxis(), values),
                  cast<RankedTensorType>(op->getResult(first + i).getType()));
   return success();
 }

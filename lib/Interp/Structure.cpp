@@ -90,10 +90,10 @@ static LogicalResult pad(tx::PadOp op, Inputs in, Outputs out) {
 static LogicalResult concat(tx::ConcatOp op, Inputs in, Outputs out) {
   SmallVector<int64_t> strides = rowMajorStrides(out[0].shape);
   int64_t base = 0;
-  for (const Tensor *piece : in) {
-    walk(piece->shape, strides, base,
-         [&](int64_t from, int64_t to) { out[0].copyElement(to, *piece, from); });
-    base += piece->shape[op.getDim()] * strides[op.getDim()];
+  for (const Tensor *part : in) {
+    walk(part->shape, strides, base,
+         [&](int64_t from, int64_t to) { out[0].copyElement(to, *part, from); });
+    base += part->shape[op.getDim()] * strides[op.getDim()];
   }
   return success();
 }

@@ -74,12 +74,12 @@ std::string partita::interp::indexText(ArrayRef<int64_t> shape, int64_t linear) 
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Whole values and pieces
+// Full values and shards
 //===------------------------------------------------------------------------------------------===//
 
-/// Where the rank's piece begins, per dimension of a factored layout: an axis cuts what the axes
+/// Where the rank's shard begins, per dimension of a factored layout: an axis cuts what the axes
 /// before it left.
-static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr mesh,
+static SmallVector<int64_t> shardStart(const par::Layout &layout, par::MeshAttr mesh,
                                        int64_t rank) {
   SmallVector<int64_t> start(layout.shape.size(), 0);
   for (auto [d, axes] : llvm::enumerate(layout.splits)) {
@@ -92,8 +92,8 @@ static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr 
   return start;
 }
 
-/// The shape of one rank's piece of a factored layout.
-static SmallVector<int64_t> pieceShape(const par::Layout &factors, par::MeshAttr mesh) {
+/// The shape of one rank's shard of a factored layout.
+static SmallVector<int64_t> shardShape(const par::Layout &factors, par::MeshAttr mesh) {
   SmallVector<int64_t> shape(factors.shape);
   for (auto [size, axes] : llvm::zip(shape, factors.splits))
     for (const par::AxisSplit &split : axes)
@@ -101,10 +101,10 @@ static SmallVector<int64_t> pieceShape(const par::Layout &factors, par::MeshAttr
   return shape;
 }
 
-/// The elements of what a rank has without the flat axes that are in its flat piece, [first, end).
+/// The elements of what a rank has without the flat axes that are in its flat shard, [first, end).
 static std::pair<int64_t, int64_t> flatRange(const par::Layout &factors, par::MeshAttr mesh,
                                              int64_t rank) {
-  int64_t elements = product(pieceShape(factors, mesh)), parts = 1, number = 0;
+  int64_t elements = product(shardShape(factors, mesh)), parts = 1, number = 0;
   for (StringAttr axis : factors.flat) {
     parts *= mesh.sizeOf(axis.getValue());
     number = number * mesh.sizeOf(axis.getValue()) + mesh.coordinate(rank, axis.getValue());
@@ -113,19 +113,19 @@ static std::pair<int64_t, int64_t> flatRange(const par::Layout &factors, par::Me
   return {number * count, (number + 1) * count};
 }
 
-/// Calls f(position in the piece, position in the whole) for every element of the whole that a
-/// rank's piece of a factored layout has.
+/// Calls f(position in the shard, position in the full value) for every element of it that a
+/// rank's shard of a factored layout has.
 template <typename F>
-static void forPiece(const par::Layout &factors, par::MeshAttr mesh, int64_t rank, F f) {
+static void forShard(const par::Layout &factors, par::MeshAttr mesh, int64_t rank, F f) {
   auto [first, end] = flatRange(factors, mesh, rank);
-  SmallVector<int64_t> start = pieceStart(factors, mesh, rank), piece = pieceShape(factors, mesh);
-  SmallVector<int64_t> strides = rowMajorStrides(factors.shape), inside(piece), local;
+  SmallVector<int64_t> start = shardStart(factors, mesh, rank), shard = shardShape(factors, mesh);
+  SmallVector<int64_t> strides = rowMajorStrides(factors.shape), inside(shard), local;
   int64_t base = 0;
-  for (auto [size, begin, whole, stride] : llvm::zip(inside, start, factors.shape, strides)) {
-    size = std::min(size, whole - begin);
+  for (auto [size, begin, full, stride] : llvm::zip(inside, start, factors.shape, strides)) {
+    size = std::min(size, full - begin);
     base += begin * stride;
   }
-  walk(inside, rowMajorStrides(piece), 0, [&](int64_t, int64_t at) { local.push_back(at); });
+  walk(inside, rowMajorStrides(shard), 0, [&](int64_t, int64_t at) { local.push_back(at); });
   walk(inside, strides, base, [&, first = first, end = end](int64_t i, int64_t at) {
     if (local[i] >= first && local[i] < end)
       f(local[i] - first, at);
@@ -139,13 +139,13 @@ static par::Layout alikeFactors(par::Layout layout) {
   return layout.factored();
 }
 
-/// The same of any layout without flat axes, whose pieces have the shape `local`: unequal blocks
+/// The same of any layout without flat axes, whose shards have the shape `local`: unequal blocks
 /// one after another, each as a whole of its own.
 static void forBlocks(const par::Layout &layout, ArrayRef<int64_t> local, par::MeshAttr mesh,
                       int64_t rank, function_ref<void(int64_t, int64_t)> f) {
   int dim = layout.unequalDim();
   if (dim < 0)
-    return forPiece(layout.factored(), mesh, rank, f);
+    return forShard(layout.factored(), mesh, rank, f);
   int64_t parts = mesh.sizeOf(layout.splits[dim].front().axis.getValue()), before = 0;
   auto innerOf = [&](ArrayRef<int64_t> shape) {
     return std::accumulate(shape.begin() + dim + 1, shape.end(), int64_t{1}, std::multiplies<>());
@@ -162,28 +162,28 @@ static void forBlocks(const par::Layout &layout, ArrayRef<int64_t> local, par::M
     part.splits[dim].front().blocks = 1;
     SmallVector<int64_t> partLocal(local);
     partLocal[dim] = block / parts;
-    forBlocks(part, partLocal, mesh, rank, [&](int64_t inPiece, int64_t inWhole) {
-      f(moved(inPiece, innerOf(local), block / parts, local[dim], before / parts),
-        moved(inWhole, innerOf(layout.shape), block, layout.shape[dim], before));
+    forBlocks(part, partLocal, mesh, rank, [&](int64_t inShard, int64_t inFull) {
+      f(moved(inShard, innerOf(local), block / parts, local[dim], before / parts),
+        moved(inFull, innerOf(layout.shape), block, layout.shape[dim], before));
     });
     before += block;
   }
 }
 
 /// The same of any layout.
-static void forPieceOf(const par::Layout &layout, par::MeshAttr mesh, int64_t rank,
+static void forShardOf(const par::Layout &layout, par::MeshAttr mesh, int64_t rank,
                        function_ref<void(int64_t, int64_t)> f) {
   if (layout.unequalDim() < 0)
-    return forPiece(layout.factored(), mesh, rank, f);
+    return forShard(layout.factored(), mesh, rank, f);
   SmallVector<int64_t> local(layout.shape);
   for (auto [size, axes] : llvm::zip(local, layout.splits)) // blocks divide, or there is one
     for (const par::AxisSplit &split : axes)
       size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
   auto [first, end] = flatRange(alikeFactors(layout), mesh, rank);
   forBlocks(layout.withoutFlat(), local, mesh, rank,
-            [&, first = first, end = end](int64_t inPiece, int64_t inWhole) {
-              if (inPiece >= first && inPiece < end)
-                f(inPiece - first, inWhole);
+            [&, first = first, end = end](int64_t inShard, int64_t inFull) {
+              if (inShard >= first && inShard < end)
+                f(inShard - first, inFull);
             });
 }
 
@@ -249,14 +249,14 @@ static void splitIntoShares(RankTensors &tensors, par::MeshAttr mesh, StringRef 
   tensors = std::move(shares);
 }
 
-FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par::MeshAttr mesh,
+FailureOr<RankTensors> partita::interp::cut(const Tensor &full, Type type, par::MeshAttr mesh,
                                             uint64_t seed, ErrorFn error) {
   auto tensorType = cast<RankedTensorType>(type);
   par::Layout layout = par::Layout::of(type);
-  if (ArrayRef(whole.shape) != ArrayRef(layout.shape) ||
-      whole.isReal != isa<FloatType>(tensorType.getElementType())) {
+  if (ArrayRef(full.shape) != ArrayRef(layout.shape) ||
+      full.isReal != isa<FloatType>(tensorType.getElementType())) {
     error(llvm::formatv("a value of shape [{0}] is given for one of shape [{1}]",
-                        shapeText(whole.shape), shapeText(layout.shape))
+                        shapeText(full.shape), shapeText(layout.shape))
               .str());
     return failure();
   }
@@ -264,23 +264,23 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
     return failure();
   par::Layout factors = alikeFactors(layout);
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
-  RankTensors pieces;
-  // Ranks whose pieces begin at one place share the piece.
+  RankTensors shards;
+  // Ranks whose shards begin at one place share the shard.
   std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const Tensor>> byOffset;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
-    int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
-    std::shared_ptr<const Tensor> &piece = byOffset[{base, flatRange(factors, mesh, rank).first}];
-    if (!piece) {
+    int64_t base = offsetOf(shardStart(factors, mesh, rank), strides);
+    std::shared_ptr<const Tensor> &shard = byOffset[{base, flatRange(factors, mesh, rank).first}];
+    if (!shard) {
       Tensor copy(tensorType);
-      forPieceOf(layout, mesh, rank,
-                 [&](int64_t to, int64_t from) { copy.copyElement(to, whole, from); });
-      piece = std::make_shared<Tensor>(std::move(copy));
+      forShardOf(layout, mesh, rank,
+                 [&](int64_t to, int64_t from) { copy.copyElement(to, full, from); });
+      shard = std::make_shared<Tensor>(std::move(copy));
     }
-    pieces.push_back(piece);
+    shards.push_back(shard);
   }
   for (StringAttr axis : layout.partial)
-    splitIntoShares(pieces, mesh, axis.getValue(), seed);
-  return pieces;
+    splitIntoShares(shards, mesh, axis.getValue(), seed);
+  return shards;
 }
 
 /// Combines the tensors of each group of ranks that differ along `axis`, in the order of the axis;
@@ -316,32 +316,32 @@ RankTensors partita::interp::maxOverGroups(par::MeshAttr mesh, StringRef axis,
   });
 }
 
-FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type,
+FailureOr<Tensor> partita::interp::assemble(const RankTensors &shards, Type type,
                                             par::MeshAttr mesh, ErrorFn error) {
   par::Layout layout = par::Layout::of(type);
-  if (failed(checkType(type, mesh, error)) || failed(checkAgreement(pieces, type, mesh, error)))
+  if (failed(checkType(type, mesh, error)) || failed(checkAgreement(shards, type, mesh, error)))
     return failure();
-  RankTensors sums = pieces;
+  RankTensors sums = shards;
   for (StringAttr axis : layout.partial)
     sums = sumOverGroups(mesh, axis.getValue(), sums);
   for (StringAttr axis : layout.max)
     sums = maxOverGroups(mesh, axis.getValue(), sums);
-  Tensor whole(layout.shape, pieces.front()->isReal);
+  Tensor full(layout.shape, shards.front()->isReal);
   par::Layout factors = alikeFactors(layout);
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
   std::set<std::pair<int64_t, int64_t>> written;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
-    int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
+    int64_t base = offsetOf(shardStart(factors, mesh, rank), strides);
     if (written.insert({base, flatRange(factors, mesh, rank).first}).second)
-      forPieceOf(layout, mesh, rank,
-                 [&](int64_t from, int64_t to) { whole.copyElement(to, *sums[rank], from); });
+      forShardOf(layout, mesh, rank,
+                 [&](int64_t from, int64_t to) { full.copyElement(to, *sums[rank], from); });
   }
-  return whole;
+  return full;
 }
 
-LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type type,
+LogicalResult partita::interp::checkAgreement(const RankTensors &shards, Type type,
                                               par::MeshAttr mesh, ErrorFn error) {
-  if (llvm::all_of(pieces, [&](const auto &piece) { return piece == pieces.front(); }))
+  if (llvm::all_of(shards, [&](const auto &shard) { return shard == shards.front(); }))
     return success();
   par::Layout layout = par::Layout::of(type);
   for (StringAttr axis : mesh.getAxes()) {
@@ -350,8 +350,8 @@ LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type ty
       continue;
     for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
       int64_t first = mesh.group(rank, axis.getValue()).front();
-      const Tensor &a = *pieces[first], &b = *pieces[rank];
-      if (pieces[first] == pieces[rank] || a.identical(b))
+      const Tensor &a = *shards[first], &b = *shards[rank];
+      if (shards[first] == shards[rank] || a.identical(b))
         continue;
       int64_t at = 0;
       while (at + 1 < a.size() && a.number(at) == b.number(at))

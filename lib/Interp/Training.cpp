@@ -30,30 +30,30 @@ static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, Ra
     op.emitError() << "the value of " << op.getSymbolAttr() << " " << text;
   };
   if (par::Layout::of(stored->type).valueOnly() == par::Layout::of(op.getType()).valueOnly()) {
-    out[0] = stored->pieces;
+    out[0] = stored->shards;
     return success();
   }
-  auto whole = assemble(stored->pieces, stored->type, execution.mesh(), error);
-  if (failed(whole))
+  auto full = assemble(stored->shards, stored->type, execution.mesh(), error);
+  if (failed(full))
     return failure();
-  auto pieces = cut(*whole, op.getType(), execution.mesh(), 0, error);
-  if (failed(pieces))
+  auto shards = cut(*full, op.getType(), execution.mesh(), 0, error);
+  if (failed(shards))
     return failure();
-  out[0] = std::move(*pieces);
+  out[0] = std::move(*shards);
   return success();
 }
 
 static LogicalResult firstValue(Execution &execution, train::InitialValueOp op, RankInputs,
                                 RankOutputs out) {
   Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, op.getSymbolAttr());
-  auto whole = interp::initialValue(symbol, execution.interpreter.options.initialValues);
-  if (failed(whole))
+  auto full = interp::initialValue(symbol, execution.interpreter.options.initialValues);
+  if (failed(full))
     return failure();
-  auto pieces = cut(*whole, op.getType(), execution.mesh(), 0,
+  auto shards = cut(*full, op.getType(), execution.mesh(), 0,
                     [&](const Twine &text) { op.emitError() << text; });
-  if (failed(pieces))
+  if (failed(shards))
     return failure();
-  out[0] = std::move(*pieces);
+  out[0] = std::move(*shards);
   return success();
 }
 
@@ -270,7 +270,7 @@ static LogicalResult stepNumber(Execution &execution, train::StepNumberOp op, Ra
                                 RankOutputs out) {
   auto number = static_cast<double>(execution.interpreter.options.stepNumber);
   if (Stored *skipped = execution.find(amp::AmpDialect::kSkipped))
-    number -= skipped->pieces.front()->number(0);
+    number -= skipped->shards.front()->number(0);
   out[0] = control(execution, op, number);
   return success();
 }
@@ -310,7 +310,7 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.add<train::TokenCountOp>(tokenCount);
   table.addRanks<train::AccumulateOp>(accumulate);
   table.addRanks<tx::FusionOp>(fusion<tx::FusionOp>);
-  table.addRanks<tx::FusedProductOp>(fusion<tx::FusedProductOp>);
+  table.addRanks<tx::FusedMatmulOp>(fusion<tx::FusedMatmulOp>);
   table.addRanks<train::MinimizeOp>(minimize);
   table.addRanks<train::UpdateOp>(update);
   table.addRanks<train::BarrierOp>(barrier);

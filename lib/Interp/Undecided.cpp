@@ -63,11 +63,11 @@ LogicalResult Undecided::settle(Interpreter &partitioned, StringRef symbol,
   return partitioned.setParameter(symbol, *found);
 }
 
-LogicalResult Undecided::settle(Interpreter &whole, MutableArrayRef<Interpreter> partitioned) {
+LogicalResult Undecided::settle(Interpreter &full, MutableArrayRef<Interpreter> partitioned) {
   std::map<std::string, Tensor> values;
   double gradients = 0, scale = 0;
-  for (const auto &[parameter, update] : whole.updates()) {
-    FailureOr<Tensor> value = whole.parameter(parameter);
+  for (const auto &[parameter, update] : full.updates()) {
+    FailureOr<Tensor> value = full.parameter(parameter);
     if (failed(value))
       return failure();
     gradients =
@@ -75,7 +75,7 @@ LogicalResult Undecided::settle(Interpreter &whole, MutableArrayRef<Interpreter>
     scale = std::max(scale, largest(*value));
     values[parameter] = std::move(*value);
   }
-  for (const auto &[parameter, update] : whole.updates()) {
+  for (const auto &[parameter, update] : full.updates()) {
     const Tensor &expected = values[parameter];
     double own = largest(*update.operands[train::OptimizerInterface::kGradient]);
     Interval interval = intervalOf(update, kNoise * std::max(own, 1e-3 * gradients));

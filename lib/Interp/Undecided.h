@@ -34,7 +34,7 @@ public:
 
   /// After a step of both: finds the undecided elements of parameters and masters, and gives
   /// each stage of `partitioned` the whole program's.
-  mlir::LogicalResult settle(Interpreter &whole, llvm::MutableArrayRef<Interpreter> partitioned);
+  mlir::LogicalResult settle(Interpreter &full, llvm::MutableArrayRef<Interpreter> partitioned);
 
   int64_t elements = 0;             ///< of all steps so far
   std::set<std::string> parameters; ///< those with such elements

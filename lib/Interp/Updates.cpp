@@ -101,7 +101,7 @@ static LogicalResult squareSum(Execution &execution, train::SquareSumOp, RankInp
 }
 
 /// Sums of squares are added up over the ranks that have other shards of the same value.
-static RankTensors overPieces(Execution &execution, Type type, RankTensors sum) {
+static RankTensors overShards(Execution &execution, Type type, RankTensors sum) {
   for (StringAttr axis : par::splittingAxes(type))
     sum = sumOverGroups(execution.mesh(), axis, sum);
   return sum;
@@ -109,17 +109,17 @@ static RankTensors overPieces(Execution &execution, Type type, RankTensors sum) 
 
 static LogicalResult globalNorm(Execution &execution, train::GlobalNormOp op, RankInputs in,
                                 RankOutputs out) {
-  SmallVector<RankTensors> wholes;
+  SmallVector<RankTensors> totals;
   for (auto [value, ranks] : llvm::zip(op.getValues(), in)) {
-    const RankTensors &pieces = ranks;
-    wholes.push_back(overPieces(execution, value.getType(), eachRank(execution, [&](int64_t rank) {
-                                  return squareSumOf(*pieces[rank]);
+    const RankTensors &shards = ranks;
+    totals.push_back(overShards(execution, value.getType(), eachRank(execution, [&](int64_t rank) {
+                                  return squareSumOf(*shards[rank]);
                                 })));
   }
   out[0] = eachRank(execution, [&](int64_t rank) {
     double sum = 0;
-    for (const RankTensors &whole : wholes)
-      sum += whole[rank]->number(0);
+    for (const RankTensors &total : totals)
+      sum += total[rank]->number(0);
     return std::sqrt(sum);
   });
   return success();
@@ -184,15 +184,15 @@ static LogicalResult ratio(Execution &execution, train::RatioOp op, RankInputs i
   return success();
 }
 
-static LogicalResult wholeRatio(Execution &execution, train::TrustRatioOp op, RankInputs in,
+static LogicalResult totalRatio(Execution &execution, train::TrustRatioOp op, RankInputs in,
                                 RankOutputs out) {
-  auto whole = [&](auto part) {
+  auto total = [&](auto part) {
     RankTensors local = eachRank(
         execution, [&](int64_t rank) { return part(directionSquares(op.getHyper(), in, rank)); });
-    return overPieces(execution, op.getValues().front().getType(), std::move(local));
+    return overShards(execution, op.getValues().front().getType(), std::move(local));
   };
-  RankTensors values = whole([](auto sums) { return sums.first; }),
-              directions = whole([](auto sums) { return sums.second; });
+  RankTensors values = total([](auto sums) { return sums.first; }),
+              directions = total([](auto sums) { return sums.second; });
   out[0] = eachRank(execution, [&](int64_t rank) {
     return train::trustRatio(values[rank]->number(0), directions[rank]->number(0),
                              op.getLeast().convertToDouble(), op.getMost().convertToDouble());
@@ -213,7 +213,7 @@ void partita::interp::addUpdateKernels(KernelTable &table) {
   table.addRanks<train::SquareSumOp>(squareSum);
   table.addRanks<train::NormOp>(norm);
   table.addRanks<train::ClipOp>(clip);
-  table.addRanks<train::TrustRatioOp>(wholeRatio);
+  table.addRanks<train::TrustRatioOp>(totalRatio);
   table.addRanks<train::DirectionSquaresOp>(localDirectionSquares);
   table.addRanks<train::RatioOp>(ratio);
 }

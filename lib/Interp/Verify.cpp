@@ -51,27 +51,27 @@ int64_t countNaN(const Tensor &tensor) {
 
 class Comparison {
 public:
-  explicit Comparison(ModuleOp whole) : wholeModule(whole) {}
+  explicit Comparison(ModuleOp full) : fullModule(full) {}
 
   /// Measures tensors of one kind by name. Where the whole program computes NaN, no plan can be
   /// equal to it or differ from it: an error.
-  LogicalResult add(StringRef kind, const Named &partitioned, const Named &whole) {
+  LogicalResult add(StringRef kind, const Named &partitioned, const Named &full) {
     double scale = 0;
-    for (auto &[name, tensor] : whole) {
+    for (auto &[name, tensor] : full) {
       if (int64_t count = countNaN(tensor))
-        return wholeModule.emitError()
+        return fullModule.emitError()
                << "the unpartitioned program itself computes NaN, in " << count << " of "
                << tensor.size() << " elements of " << kind << " '" << name
                << "': there is nothing to compare; other values (--seed, --init) may help";
       scale = std::max(scale, largest(tensor));
     }
-    for (auto &[name, b] : whole) {
+    for (auto &[name, b] : full) {
       auto a = partitioned.find(name);
       double difference = a == partitioned.end() ? INFINITY : distance(a->second, b);
       note(kind, name, difference == 0 ? 0 : difference / std::max(largest(b), 1e-3 * scale));
     }
     for (auto &[name, tensor] : partitioned)
-      if (!whole.count(name))
+      if (!full.count(name))
         note(kind, name, INFINITY);
     return success();
   }
@@ -92,7 +92,7 @@ private:
     double &slot = worst[{kind.str(), name}];
     slot = std::max(slot, error);
   }
-  ModuleOp wholeModule;
+  ModuleOp fullModule;
   std::map<std::pair<std::string, std::string>, double> worst;
 };
 
@@ -203,12 +203,12 @@ private:
 
 } // namespace
 
-static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &partitioned,
+static LogicalResult compareCall(Comparison &comparison, Side &full, Side &partitioned,
                                  train::EntryPoint entry, uint64_t seed, double *loss = nullptr) {
-  auto inputs = modelInputs(whole.function(entry), seed);
+  auto inputs = modelInputs(full.function(entry), seed);
   if (failed(inputs))
     return failure();
-  auto b = whole.call(entry, *inputs);
+  auto b = full.call(entry, *inputs);
   if (failed(b))
     return failure();
   auto a = partitioned.call(entry, *inputs);
@@ -223,18 +223,18 @@ static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &part
 }
 
 template <typename Op>
-static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &partitioned,
+static LogicalResult compareSymbols(Comparison &comparison, Side &full, Side &partitioned,
                                     StringRef kind) {
-  auto b = whole.symbols<Op>(), a = partitioned.symbols<Op>();
+  auto b = full.symbols<Op>(), a = partitioned.symbols<Op>();
   if (failed(a) || failed(b))
     return failure();
   return comparison.add(kind, *a, *b);
 }
 
 /// Without rounding a master is its parameter, which the whole program has in 32 bits.
-static LogicalResult compareMasters(Comparison &comparison, Side &whole, Side &partitioned) {
+static LogicalResult compareMasters(Comparison &comparison, Side &full, Side &partitioned) {
   auto masters = partitioned.masters();
-  auto parameters = whole.symbols<train::ParameterOp>();
+  auto parameters = full.symbols<train::ParameterOp>();
   if (failed(masters) || failed(parameters))
     return failure();
   Named expected;
@@ -244,41 +244,41 @@ static LogicalResult compareMasters(Comparison &comparison, Side &whole, Side &p
 }
 
 /// The functions of inference that both programs have.
-static LogicalResult compareForward(Comparison &comparison, Side &whole, Side &partitioned,
+static LogicalResult compareForward(Comparison &comparison, Side &full, Side &partitioned,
                                     uint64_t seed) {
   for (auto entry : {train::EntryPoint::Forward, train::EntryPoint::EvalStep})
-    if (whole.has(entry) && partitioned.has(entry) &&
-        failed(compareCall(comparison, whole, partitioned, entry, seed)))
+    if (full.has(entry) && partitioned.has(entry) &&
+        failed(compareCall(comparison, full, partitioned, entry, seed)))
       return failure();
   return success();
 }
 
 /// Optimizer steps: their losses, gradients, and what they leave behind.
-static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &partitioned,
+static LogicalResult compareTraining(Comparison &comparison, Side &full, Side &partitioned,
                                      const VerifyOptions &options, Undecided &undecided,
                                      std::optional<double> &loss) {
   loss = 0;
   for (int64_t step = 0; step < options.steps; ++step) {
-    whole.setStep(step + 1);
+    full.setStep(step + 1);
     partitioned.setStep(step + 1);
-    if (failed(compareCall(comparison, whole, partitioned, train::EntryPoint::TrainStep,
+    if (failed(compareCall(comparison, full, partitioned, train::EntryPoint::TrainStep,
                            options.seed + step, &*loss)))
       return failure();
-    auto b = whole.gradients(), a = partitioned.gradients();
+    auto b = full.gradients(), a = partitioned.gradients();
     if (failed(a) || failed(b))
       return failure();
     if (b->empty())
-      return whole.module().emitError()
+      return full.module().emitError()
              << "the entry point '" << train::nameOf(train::EntryPoint::TrainStep)
              << "' updates no parameter";
     if (failed(comparison.add("gradient", *a, *b)) ||
-        failed(undecided.settle(whole.interpreter(), partitioned.program.stages)))
+        failed(undecided.settle(full.interpreter(), partitioned.program.stages)))
       return failure();
   }
   return success(
-      succeeded(compareSymbols<train::ParameterOp>(comparison, whole, partitioned, "parameter")) &&
-      succeeded(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")) &&
-      succeeded(compareMasters(comparison, whole, partitioned)));
+      succeeded(compareSymbols<train::ParameterOp>(comparison, full, partitioned, "parameter")) &&
+      succeeded(compareSymbols<train::StateOp>(comparison, full, partitioned, "state")) &&
+      succeeded(compareMasters(comparison, full, partitioned)));
 }
 
 /// Bytes of the values of a block that live at once, in double precision, each once however many
@@ -286,7 +286,7 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
 static double liveBytes(Block &block) {
   auto bytes = [](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    return type ? 8.0 * double(par::wholeType(type).getNumElements()) : 0;
+    return type ? 8.0 * double(par::fullType(type).getNumElements()) : 0;
   };
   llvm::DenseMap<Operation *, double> freed;
   double live = 0, most = 0;
@@ -329,30 +329,30 @@ static LogicalResult checkMemory(ModuleOp module) {
   return success();
 }
 
-FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
+FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp fullModule,
                                                          ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
-  FailureOr<Side> wholeSide = Side::of(wholeModule, options),
+  FailureOr<Side> fullSide = Side::of(fullModule, options),
                   partitionedSide = Side::of(partitionedModule, options);
-  if (failed(wholeSide) || failed(partitionedSide))
+  if (failed(fullSide) || failed(partitionedSide))
     return failure();
-  Side &whole = *wholeSide, &partitioned = *partitionedSide;
+  Side &full = *fullSide, &partitioned = *partitionedSide;
   bool trains =
-      whole.has(train::EntryPoint::TrainStep) || partitioned.has(train::EntryPoint::TrainStep);
-  for (Side *side : {&whole, &partitioned}) {
+      full.has(train::EntryPoint::TrainStep) || partitioned.has(train::EntryPoint::TrainStep);
+  for (Side *side : {&full, &partitioned}) {
     train::EntryPoint needed = trains ? train::EntryPoint::TrainStep : train::EntryPoint::Forward;
     if (!side->has(needed))
       return side->module().emitError() << "has no @" << train::nameOf(needed) << " to compare"
                                         << (trains ? ", and the other program has one" : "");
   }
-  if (failed(checkMemory(wholeModule)) || failed(whole.initialize(options.values)) ||
+  if (failed(checkMemory(fullModule)) || failed(full.initialize(options.values)) ||
       failed(partitioned.initialize(options.values)))
     return failure();
-  Comparison comparison(wholeModule);
+  Comparison comparison(fullModule);
   Undecided undecided(options.tolerance);
   std::optional<double> loss;
-  if (failed(compareForward(comparison, whole, partitioned, options.seed)) ||
-      (trains && failed(compareTraining(comparison, whole, partitioned, options, undecided, loss))))
+  if (failed(compareForward(comparison, full, partitioned, options.seed)) ||
+      (trains && failed(compareTraining(comparison, full, partitioned, options, undecided, loss))))
     return failure();
   VerifyReport report = comparison.report(loss);
   report.undecidedElements = undecided.elements;

@@ -5,7 +5,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/FusedProduct.h"
+#include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/IR/Matchers.h"
 
@@ -158,8 +158,8 @@ static Value sourceOf(Value tensor) {
   if (auto collective = dyn_cast<CollectiveInterface>(definer);
       collective && collective.getRow().inPlace && !collective.isStart())
     return definer->getOperand(number);
-  if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
-    return tx::FusedProduct::of(fused).addedTo(number);
+  if (auto fused = dyn_cast<tx::FusedMatmulOp>(definer))
+    return tx::FusedMatmul::of(fused).addedTo(number);
   auto wait = dyn_cast<AsyncWaitInterface>(definer);
   return wait ? wait.getFilledBy(number) : Value();
 }
@@ -179,21 +179,21 @@ Value Lowering::buffer(Value tensor) {
   auto batch = microBatches.find(tensor);
   if (batch == microBatches.end())
     return pointer = this->pointer(at(tensor), element, type(tensor).getShape(), nameOf(tensor));
-  auto [whole, micro] = batch->second;
+  auto [full, micro] = batch->second;
   Location loc = named(uniqueName(nameOf(tensor)));
   auto result = BufferType::get(builder.getContext(), element);
   Value made;
-  if (at(whole).getSpace() == Space::Input)
-    made = InputOp::create(builder, loc, result, at(whole).getOffset(), micro,
-                           type(tensor).getShape());
+  if (at(full).getSpace() == Space::Input)
+    made =
+        InputOp::create(builder, loc, result, at(full).getOffset(), micro, type(tensor).getShape());
   else
-    made = AdvanceOp::create(builder, loc, result, buffer(whole), micro, elements(tensor));
+    made = AdvanceOp::create(builder, loc, result, buffer(full), micro, elements(tensor));
   return pointers[tensor] = made; // buffer() may have moved the map
 }
 
 Value Lowering::scratch(int64_t first, StringRef name) {
-  auto whole = op->getAttrOfType<AtAttr>(RtDialect::kWorkspace);
-  auto at = AtAttr::get(op->getContext(), whole.getSpace(), whole.getOffset() + 4 * first, {});
+  auto full = op->getAttrOfType<AtAttr>(RtDialect::kWorkspace);
+  auto at = AtAttr::get(op->getContext(), full.getSpace(), full.getOffset() + 4 * first, {});
   int64_t count = cast<KernelInterface>(op).workspaceElements() - first;
   return pointer(at, builder.getF32Type(), {count}, name);
 }

@@ -7,7 +7,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/FusedProduct.h"
+#include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Zero/Zero.h"
 
 using namespace mlir;
@@ -147,8 +147,8 @@ void Naming::nameGradient(Value gradient, std::string name) {
       gradient = wait.getFilledBy(number);
     else if (isa<tx::ReshapeOp>(definer))
       gradient = definer->getOperand(0);
-    else if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
-      gradient = tx::FusedProduct::of(fused).addedTo(number);
+    else if (auto fused = dyn_cast<tx::FusedMatmulOp>(definer))
+      gradient = tx::FusedMatmul::of(fused).addedTo(number);
     else if (auto add = dyn_cast<tx::AddOp>(definer)) {
       gradient = earlierMicroBatches(add);
       if (Value own = reducedOf(add))

@@ -64,7 +64,7 @@ private:
     BlockArgument argument = sourceOf(lookup.getIndices());
     if (!argument)
       return;
-    int64_t size = par::wholeType(lookup.getIndexed().getType()).getDimSize(lookup.getIndexedDim());
+    int64_t size = par::fullType(lookup.getIndexed().getType()).getDimSize(lookup.getIndexedDim());
     int64_t &known = vocabulary[argument];
     known = known ? std::min(known, size) : size;
     if (std::optional<int64_t> ignored = lookup.getIgnoredIndex())
@@ -168,8 +168,8 @@ private:
 
 /// The function that the census counts an op for: of a pass of micro-batches the one whose it is.
 StringRef countedIn(func::FuncOp function) {
-  auto whole = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf);
-  return whole ? train::nameOf(whole.getValue()) : analysis::functionName(function);
+  auto full = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf);
+  return full ? train::nameOf(full.getValue()) : analysis::functionName(function);
 }
 
 /// The census, with the buffers that the calls of each row work on. Whatever is called and not

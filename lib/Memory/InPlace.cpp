@@ -62,27 +62,27 @@ bool Planner::planView(KernelInterface kernel) {
 // Concatenations
 //===----------------------------------------------------------------------------------------------===//
 
-void Planner::assignPieces(Operation *op) {
+void Planner::assignSlices(Operation *op) {
   auto kernel = dyn_cast<KernelInterface>(op);
   if (!kernel || op->getNumResults() != 1 || !tensorType(op->getResult(0)))
     return;
   Value result = op->getResult(0);
-  View whole = View::dense(tensorType(result).getShape());
+  View full = View::dense(tensorType(result).getShape());
   int storage = -1;
   for (OpOperand &operand : op->getOpOperands()) {
-    std::optional<View> piece = kernel.pieceOfResult(operand.getOperandNumber(), whole);
-    if (!piece)
+    std::optional<View> slice = kernel.sliceOfResult(operand.getOperandNumber(), full);
+    if (!slice)
       continue;
     Value source = operand.get();
-    std::optional<View> view = traceToProducer(source, *piece, op);
-    if (!view || pieces.count(source))
+    std::optional<View> view = traceToProducer(source, *slice, op);
+    if (!view || slices.count(source))
       continue;
     if (storage < 0) {
       now = plan.number[op];
       storage = newStorage(Space::Arena, result, bytesOf(tensorType(result)));
-      pieces[result] = {storage, whole};
+      slices[result] = {storage, full};
     }
-    pieces[source] = {storage, *view};
+    slices[source] = {storage, *view};
     plan.storages[storage].first =
         std::min(plan.storages[storage].first, plan.number[source.getDefiningOp()]);
   }

@@ -278,7 +278,7 @@ ArrayRef<Part> memory::deviceParts() {
       {"arena", "arena", true},
       {"inputs", "inputs", false},
       {"scratch", "scratch", false},
-      {"products_workspace", "workspace of matmuls", false},
+      {"matmul_workspace", "workspace of matmuls", false},
   };
   return parts;
 }
@@ -342,7 +342,7 @@ json::Object memory::deviceSizes(ModuleOp module) {
                       {"inputs", inputBytes(module)}};
   if (const rt::Target &target = rt::Target::of(module); target.takesScratch()) {
     result["scratch"] = count(RtDialect::kScratchBytes);
-    result["products_workspace"] = target.getProductsWorkspace();
+    result["matmul_workspace"] = target.getMatmulWorkspace();
   }
   return result;
 }

@@ -155,8 +155,8 @@ static void markGathered(func::FuncOp function, FunctionPlan &plan) {
                    !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // shards of an activation
     if (!gathers && !isFetchedParameter(op))
       return;
-    for (Value whole : op->getResults())
-      if (auto found = plan.places.find(whole);
+    for (Value full : op->getResults())
+      if (auto found = plan.places.find(full);
           found != plan.places.end() && found->second.storage >= 0)
         plan.storages[found->second.storage].kind = Kind::Gathered;
   });

@@ -39,7 +39,7 @@ FailureOr<FunctionPlan> Planner::run() {
   for (BlockArgument argument : function.getArguments())
     place(argument, newStorage(Space::Input, argument, 0, argument.getArgNumber()),
           View::dense(tensorType(argument).getShape()));
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) { assignPieces(op); });
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) { assignSlices(op); });
   if (failed(planBlock(function.getBody().front())))
     return failure();
   markGradients(function, plan);
@@ -154,7 +154,7 @@ LogicalResult Planner::planOp(Operation *op) {
     plan.workspace[op] = storage;
   }
   if (isViewOp(kernel)) {
-    if (pieces.count(op->getResult(0)) == 0 && planView(kernel)) {
+    if (slices.count(op->getResult(0)) == 0 && planView(kernel)) {
       ++plan.views;
       return success();
     }
@@ -177,8 +177,8 @@ void Planner::placeResults(KernelInterface kernel) {
     unsigned i = result.getResultNumber();
     if ((result.use_empty() && !kernel.needsResult(i)) || onlyLiteral(result))
       plan.places[result] = {};
-    else if (auto piece = pieces.find(result); piece != pieces.end())
-      place(result, piece->second.storage, piece->second.view);
+    else if (auto slice = slices.find(result); slice != slices.end())
+      place(result, slice->second.storage, slice->second.view);
     else if (!rt::hasOffsets(kernel.resultSpace(i)))
       place(result, newStorage(kernel.resultSpace(i), result, 0),
             View::dense(tensorType(result).getShape()));

@@ -59,7 +59,7 @@ private:
   //===- Concatenations
 
   /// Places operands of `op` that can be computed into its result.
-  void assignPieces(mlir::Operation *op);
+  void assignSlices(mlir::Operation *op);
   /// Walks up from an operand, through views that have no other use, to the op that computes it.
   /// Sets `source` to that op's result and returns the operand's view in its shape; none if it
   /// cannot be computed there.
@@ -136,7 +136,7 @@ private:
   FunctionPlan plan;
   int counter = 0, now = 0;
   llvm::DenseMap<mlir::Operation *, int> ends;
-  llvm::DenseMap<mlir::Value, Place> pieces;
+  llvm::DenseMap<mlir::Value, Place> slices;
   llvm::StringMap<int> persistentStorage, persistentLast;
   llvm::DenseMap<int, llvm::StringRef> symbolOf;
   llvm::StringMap<mlir::Value> updated;

@@ -10,7 +10,7 @@
 #include "lib/Objective/CausalAttention.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Raise/IndexEvaluator.h"
-#include "partita/Raise/Products.h"
+#include "partita/Raise/Matmuls.h"
 
 using namespace mlir;
 using namespace partita;

@@ -62,7 +62,7 @@ private:
           return -1;
         only = static_cast<int>(letter);
       }
-    return dim.isPart() || dim.perPiece ? -1 : only;
+    return dim.isPart() || dim.perShard ? -1 : only;
   }
 
   llvm::DenseMap<Value, llvm::SmallBitVector> dims;

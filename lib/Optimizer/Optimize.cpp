@@ -230,7 +230,7 @@ private:
     outer.setInsertionPointAfter(parameter);
     std::string symbol = stateSymbol(update, name);
     if (!symbols.lookup(symbol)) {
-      auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::wholeType(type),
+      auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::fullType(type),
                                        APFloat(0.0), update.getParameterAttr(),
                                        builder.getStringAttr(name));
       symbols.insert(op);
@@ -353,7 +353,7 @@ private:
       op.addOperands(state(builder, update, symbols, each));
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
     StringRef modelName = parameter.getModelName();
-    bool decays = isDecayed(parameter, par::wholeType(type).getRank(), byName.setDecay(modelName));
+    bool decays = isDecayed(parameter, par::fullType(type).getRank(), byName.setDecay(modelName));
     optimizer::Group group = byName.of(modelName, {decays ? double(weightDecay) : 0.0, 1.0});
     for (auto &[key, value] : hyper)
       op.addAttribute(key, builder.getF64FloatAttr(key == "decay" ? group.decay : value));

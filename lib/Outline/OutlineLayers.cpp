@@ -59,8 +59,8 @@ LayerLabel Steps::labelOf(Operation *op) {
 void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
   blocks.push_back(&block);
   std::optional<train::EntryPoint> entry = train::entryPointOf(function);
-  if (auto whole = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf))
-    entry = whole.getValue();
+  if (auto full = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf))
+    entry = full.getValue();
   std::string comment;
   Work part = Work::Forward;
   for (Operation &op : block) {

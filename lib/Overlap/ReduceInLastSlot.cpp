@@ -112,9 +112,9 @@ public:
     Block &block = loop->getRegion(found.pass).front();
     Operation *latest = nullptr;
     for (unsigned sum : found.sums) {
-      Value whole = grown(sum);
-      mapping.map(loop.getSums()[sum], whole);
-      Operation *definer = whole.getDefiningOp();
+      Value full = grown(sum);
+      mapping.map(loop.getSums()[sum], full);
+      Operation *definer = full.getDefiningOp();
       if (definer && definer->getBlock() == &block && (!latest || latest->isBeforeInBlock(definer)))
         latest = definer;
     }
@@ -170,9 +170,9 @@ private:
       builder.setInsertionPointAfter(definer);
     else
       builder.setInsertionPointToStart(block);
-    Value whole = add(builder, soFar, own);
-    part.set(whole);
-    return whole;
+    Value full = add(builder, soFar, own);
+    part.set(full);
+    return full;
   }
 
   /// Adds in one kernel, if the part has 16 bits.

@@ -101,7 +101,7 @@ void Causes::moved(par::ReshardInterface move) {
     note(move, par::CauseAttr::get(context, par::Role::Moved, none, none, none, name,
                                    layers.layerOf(placeOf(move, maker)), layers.count(), seed));
   } else {
-    pending.push_back({move, move.gathers() ? par::Role::Whole : par::Role::Piece, nullptr, axis});
+    pending.push_back({move, move.gathers() ? par::Role::Full : par::Role::Shard, nullptr, axis});
   }
 }
 
@@ -231,7 +231,7 @@ static par::Role roleOf(Operation *op) {
   auto collective = dyn_cast<CollectiveInterface>(op);
   if (auto move = dyn_cast<par::ReshardInterface>(op);
       move && !(collective && collective.getRow().reduces))
-    return move.gathers() ? par::Role::Whole : par::Role::Piece;
+    return move.gathers() ? par::Role::Full : par::Role::Shard;
   return isa<par::FOp>(op)                          ? par::Role::Share
          : isa<par::MaxOp, par::AllReduceMaxOp>(op) ? par::Role::Max
                                                     : par::Role::Sum;

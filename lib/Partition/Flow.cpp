@@ -37,8 +37,8 @@ DataIndependence::DataIndependence(Operation *root) {
 }
 
 bool partita::isBetterCompleted(Operation *op, const ShardRule &rule, StringAttr axis) {
-  auto isProducts = [](const RuleLetter &letter) { return letter.summed || letter.never; };
-  if (op->getNumOperands() < 2 || llvm::none_of(rule.letters, isProducts))
+  auto isContracted = [](const RuleLetter &letter) { return letter.summed || letter.never; };
+  if (op->getNumOperands() < 2 || llvm::none_of(rule.letters, isContracted))
     return false;
   int64_t sum = 0, otherwise = 0;
   for (Value result : op->getResults())

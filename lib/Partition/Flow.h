@@ -17,7 +17,7 @@ namespace partita {
 inline constexpr llvm::StringLiteral kArgumentSplit = "par.split";
 inline constexpr llvm::StringLiteral kResultSplits = "par.splits";
 /// On a parameter that no axis may split: the user's request.
-inline constexpr llvm::StringLiteral kKeepWhole = "par.whole";
+inline constexpr llvm::StringLiteral kKeepFull = "par.full";
 
 /// On a par.narrow whose result may still turn out not to be split.
 inline constexpr llvm::StringLiteral kUndecided = "par.undecided";

@@ -372,7 +372,7 @@ struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<Partit
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       parameter->removeAttr(kArgumentSplit); // their reads have it
-      parameter->removeAttr(kKeepWhole);
+      parameter->removeAttr(kKeepFull);
     }
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())

@@ -36,7 +36,7 @@ LogicalResult Propagation::collect() {
   llvm::DenseMap<StringAttr, par::PlacementAttr> seeds;
   llvm::DenseMap<StringAttr, StringAttr> kept;
   for (auto parameter : module.getOps<train::ParameterOp>())
-    if (auto words = parameter->getAttrOfType<StringAttr>(kKeepWhole))
+    if (auto words = parameter->getAttrOfType<StringAttr>(kKeepFull))
       kept[parameter.getSymNameAttr()] = words;
   for (auto parameter : module.getOps<train::ParameterOp>())
     if (auto split = parameter->getAttrOfType<par::PlacementAttr>(kArgumentSplit))
@@ -60,7 +60,7 @@ LogicalResult Propagation::collect() {
         auto [first, isNew] = reads.try_emplace(symbol, read.getResult());
         firstRead[read.getResult()] = first->second;
         if (StringAttr words = kept.lookup(symbol); words && isNew)
-          keptWhole[read.getResult()] = words;
+          keptFull[read.getResult()] = words;
         if (!isNew)
           otherReads[first->second].push_back(read.getResult());
         if (auto seed = seeds.lookup(symbol); seed && isNew) {
@@ -192,12 +192,12 @@ void Propagation::visitRule(Operation *op) {
       auto split = par::splitLetter(dim, axis.blocks, sizes);
       if (!split && dim.isPart()) {
         int64_t size = sizes[dim.letters.front()], end = dim.first + size;
-        bool isOneOf = dim.first % size == 0 && dim.whole % size == 0 && axis.blocks.sizes.empty();
+        bool isOneOf = dim.first % size == 0 && dim.full % size == 0 && axis.blocks.sizes.empty();
         stopAt(op,
                llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}", op->getName(),
-                             i, dim.whole),
-               isOneOf ? dim.whole / size / axis.blocks.count : 1,
-               {{dim.first, dim.whole}, {end, dim.whole}});
+                             i, dim.full),
+               isOneOf ? dim.full / size / axis.blocks.count : 1,
+               {{dim.first, dim.full}, {end, dim.full}});
         continue;
       }
       if (!split) {
@@ -279,7 +279,7 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
                                axis.axis.getValue()));
     return;
   }
-  if (StringAttr words = keptWhole.lookup(value)) {
+  if (StringAttr words = keptFull.lookup(value)) {
     auto symbol = cast<train::ReadOp>(value.getDefiningOp()).getSymbol();
     if (trial && !trial->kept)
       trial->kept = Stop{
@@ -302,7 +302,7 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
     if (!dealsBlocks(other, mesh.sizeOf(other.axis), axis) && !dealsBlocks(axis, parts, other))
       left /= mesh.sizeOf(other.axis);
   if (trial && left % parts != 0) {
-    if (axis.blocks == 1 && layout.splits[dim].empty() && par::pieceSize(left, parts))
+    if (axis.blocks == 1 && layout.splits[dim].empty() && par::shardSize(left, parts))
       trial->uneven = left;
     else if (trial->indivisible == 0 || left < trial->indivisible)
       trial->indivisible = left, trial->indivisibleAt = by;

@@ -138,7 +138,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> otherReads;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<par::DimSplit>> splits;
   llvm::SmallVector<Seed> seeds;
-  llvm::DenseMap<mlir::Value, mlir::StringAttr> keptWhole; ///< first read -> the request
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> keptFull; ///< first read -> the request
   std::deque<mlir::Operation *> pending;
   llvm::DenseSet<mlir::Operation *> isPending;
   /// During an attempt: its outcome so far, and the splits that values had before.

@@ -108,7 +108,7 @@ bool Planter::separates(const Propagation &propagation, const Request &request, 
     StringAttr symbol = parameter.getSymNameAttr();
     Value value = reads.lookup(symbol);
     if (value && value != request.value && propagation.layoutOf(value).dimOf(request.axis) < 0 &&
-        (!parameter->hasAttr(kKeepWhole) || wholeInMemory.contains(symbol)))
+        (!parameter->hasAttr(kKeepFull) || fullInMemory.contains(symbol)))
       unsplit.insert(symbol);
   }
   return tryAgain = blocks.separate(module, request.axis, unsplit);

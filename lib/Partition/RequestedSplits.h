@@ -38,8 +38,8 @@ public:
   mlir::LogicalResult
   plant(llvm::function_ref<mlir::FailureOr<llvm::SmallVector<Request>>()> collect);
 
-  /// Parameters that stay unsplit (kKeepWhole), although their blocks may be split.
-  llvm::DenseSet<mlir::StringAttr> wholeInMemory;
+  /// Parameters that stay unsplit (kKeepFull), although their blocks may be split.
+  llvm::DenseSet<mlir::StringAttr> fullInMemory;
 
 private:
   mlir::LogicalResult plantAll(llvm::ArrayRef<Request> requests);

@@ -153,10 +153,10 @@ private:
     module.walk([&](Operation *op) { found += static_cast<bool>(shardingOf(op)); });
     for (auto parameter : module.getOps<train::ParameterOp>())
       if (ShardingAttr sharding = shardingOf(parameter))
-        if (failed(keepWhole(parameter, sharding)))
+        if (failed(keepFull(parameter, sharding)))
           return failure();
     Planter planter(module, mesh);
-    planter.wholeInMemory = keptWhole;
+    planter.fullInMemory = keptFull;
     if (failed(planter.plant([&] { return collect(module); })))
       return failure();
     followed += found;
@@ -167,7 +167,7 @@ private:
     return success();
   }
 
-  LogicalResult keepWhole(train::ParameterOp parameter, ShardingAttr sharding) {
+  LogicalResult keepFull(train::ParameterOp parameter, ShardingAttr sharding) {
     if (!sharding.getDims().empty())
       return success();
     std::string words = (chosen.getValue() + ", node " + sharding.getNode().getValue() + "").str();
@@ -179,8 +179,8 @@ private:
                << parameter.getSymName() << "' full, and the user splits it over " << axis
                << " along dimension " << par::Layout::of(split).dimOf(axis)
                << "; one of the two must go";
-    parameter->setAttr(kKeepWhole, StringAttr::get(&getContext(), words));
-    keptWhole.insert(parameter.getSymNameAttr());
+    parameter->setAttr(kKeepFull, StringAttr::get(&getContext(), words));
+    keptFull.insert(parameter.getSymNameAttr());
     return success();
   }
 
@@ -261,7 +261,7 @@ private:
 
   par::MeshAttr mesh;
   StringAttr chosen;
-  llvm::DenseSet<StringAttr> keptWhole;
+  llvm::DenseSet<StringAttr> keptFull;
   par::MeshAttr devices; ///< the mesh of the configuration: all ranks, or one replica
   int64_t annotated = 0; ///< how many tensors the model file annotates
 };

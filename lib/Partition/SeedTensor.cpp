@@ -83,14 +83,14 @@ private:
     InFlightDiagnostic error = module.emitError() << "nothing can be split over mesh axis 'tp': ";
     auto kept = llvm::make_filter_range(
         module.getOps<train::ParameterOp>(),
-        [](train::ParameterOp parameter) { return parameter->hasAttr(kKeepWhole); });
+        [](train::ParameterOp parameter) { return parameter->hasAttr(kKeepFull); });
     if (kept.empty()) {
       error << "no dimension of a parameter belongs to a matmul and is free of softmax, and of "
                "inputs, on its way";
       return;
     }
     train::ParameterOp first = *kept.begin();
-    error << "'" << first->getAttrOfType<StringAttr>(kKeepWhole).getValue() << "' keeps '"
+    error << "'" << first->getAttrOfType<StringAttr>(kKeepFull).getValue() << "' keeps '"
           << first.getSymName() << "' full";
     if (size_t more = std::distance(kept.begin(), kept.end()) - 1; more > 0)
       error << ", and " << more << (more == 1 ? " parameter more is" : " parameters more are")
@@ -112,7 +112,7 @@ private:
     SmallVector<Candidate> candidates;
     for (auto parameter : module.getOps<train::ParameterOp>())
       if (Value value = reads.lookup(parameter.getSymNameAttr());
-          value && !parameter->hasAttr(kKeepWhole))
+          value && !parameter->hasAttr(kKeepFull))
         for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
           candidates.push_back({parameter, value, dim});
     for (const Candidate &candidate : candidates)
@@ -125,7 +125,7 @@ private:
     SmallVector<std::pair<train::ParameterOp, Attribute>> found;
     for (auto parameter : module.getOps<train::ParameterOp>())
       if (Value value = reads.lookup(parameter.getSymNameAttr());
-          value && !parameter->hasAttr(kKeepWhole))
+          value && !parameter->hasAttr(kKeepFull))
         if (Attribute split = tensorSplit(propagation.layoutOf(value)))
           found.push_back({parameter, split});
     for (par::NarrowOp block : blocks.blocks())
@@ -142,7 +142,7 @@ private:
         parameter->setAttr(kArgumentSplit, split);
       log.write(module, propagation);
       if (!found.empty())
-        tellWhole(propagation, reads);
+        tellFull(propagation, reads);
     }
     return !found.empty();
   }
@@ -220,29 +220,29 @@ private:
   /// Separates blocks of unsplit weights if results of their matmuls are sliced. Returns true if
   /// there are any.
   bool separates(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
-    if (separated || wholeWeights(propagation, reads).empty())
+    if (separated || fullWeights(propagation, reads).empty())
       return false;
     separated = true;
     llvm::DenseSet<StringAttr> unsplit;
     for (auto parameter : getOperation().getOps<train::ParameterOp>())
       if (Value value = reads.lookup(parameter.getSymNameAttr());
-          value && !parameter->hasAttr(kKeepWhole) && propagation.layoutOf(value).dimOf(axis) < 0)
+          value && !parameter->hasAttr(kKeepFull) && propagation.layoutOf(value).dimOf(axis) < 0)
         unsplit.insert(parameter.getSymNameAttr());
     return blocks.separate(getOperation(), axis, unsplit);
   }
 
   /// Returns weights whose matmuls every rank computes in full, although no request keeps them
   /// full.
-  SmallVector<train::ParameterOp> wholeWeights(const Propagation &propagation,
-                                               const llvm::DenseMap<StringAttr, Value> &reads) {
-    SmallVector<train::ParameterOp> whole;
+  SmallVector<train::ParameterOp> fullWeights(const Propagation &propagation,
+                                              const llvm::DenseMap<StringAttr, Value> &reads) {
+    SmallVector<train::ParameterOp> full;
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       Value value = reads.lookup(parameter.getSymNameAttr());
-      if (value && !parameter->hasAttr(kKeepWhole) && stops.contains(parameter.getSymNameAttr()) &&
+      if (value && !parameter->hasAttr(kKeepFull) && stops.contains(parameter.getSymNameAttr()) &&
           propagation.layoutOf(value).dimOf(axis) < 0 && isMultiplied(propagation, value))
-        whole.push_back(parameter);
+        full.push_back(parameter);
     }
-    return whole;
+    return full;
   }
 
   Stop sizeInTheWay(unsigned dim, const Attempt &attempt) {
@@ -255,20 +255,20 @@ private:
   }
 
   /// Reports these weights, with the reason for the first.
-  void tellWhole(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
-    SmallVector<train::ParameterOp> whole = wholeWeights(propagation, reads);
-    if (whole.empty())
+  void tellFull(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
+    SmallVector<train::ParameterOp> full = fullWeights(propagation, reads);
+    if (full.empty())
       return;
     constexpr size_t most = 4;
-    InFlightDiagnostic remark = whole.front().emitRemark();
+    InFlightDiagnostic remark = full.front().emitRemark();
     remark << "every rank of tp has all of ";
-    llvm::interleaveComma(ArrayRef(whole).take_front(most), remark, [&](train::ParameterOp each) {
+    llvm::interleaveComma(ArrayRef(full).take_front(most), remark, [&](train::ParameterOp each) {
       remark << "'" << each.getSymName() << "'";
     });
-    if (whole.size() > most)
-      remark << " and " << whole.size() - most << " more weights";
+    if (full.size() > most)
+      remark << " and " << full.size() - most << " more weights";
     remark << ", and computes the same matmuls with them; of the first: "
-           << stops.find(whole.front().getSymNameAttr())->second.why;
+           << stops.find(full.front().getSymNameAttr())->second.why;
   }
 
   /// Returns true if the value is a factor of a matmul that tp does not split.
@@ -366,12 +366,12 @@ private:
   LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
                             const Attempt &attempt) {
     if (isVocabulary(propagation, attempt)) {
-      int64_t parts = mesh.sizeOf("tp"), piece = llvm::divideCeil(attempt.indivisible, parts);
+      int64_t parts = mesh.sizeOf("tp"), shard = llvm::divideCeil(attempt.indivisible, parts);
       InFlightDiagnostic remark = parameter.emitRemark();
       remark << "dimension " << dim << " of '" << parameter.getSymName()
              << "' stays full: " << attempt.indivisible << " does not divide over tp = " << parts;
-      if (piece * (parts - 1) >= attempt.indivisible)
-        remark << ", as the last rank would have no row with shards of " << piece;
+      if (shard * (parts - 1) >= attempt.indivisible)
+        remark << ", as the last rank would have no row with shards of " << shard;
       return success();
     }
     auto error = parameter.emitError()

@@ -106,7 +106,7 @@ private:
 
   LogicalResult keep(const Seed &seed) {
     for (train::ParameterOp parameter : seed.parameters)
-      parameter->setAttr(kKeepWhole, StringAttr::get(&getContext(), seed.text));
+      parameter->setAttr(kKeepFull, StringAttr::get(&getContext(), seed.text));
     return success();
   }
 

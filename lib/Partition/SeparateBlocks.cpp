@@ -106,10 +106,9 @@ bool SeparateBlocks::replace(Operation *slice, Value of, Cut cut) {
   built.clear();
   auto knownBefore = known;
   size_t narrowsBefore = narrows.size();
-  passedProduct = reachedParameter = false;
+  passedMatmul = reachedParameter = false;
   Value made = sliced(of, cut);
-  if (made && passedProduct && reachedParameter &&
-      made.getType() == slice->getResult(0).getType()) {
+  if (made && passedMatmul && reachedParameter && made.getType() == slice->getResult(0).getType()) {
     slice->getResult(0).replaceAllUsesWith(made);
     return true;
   }
@@ -126,7 +125,7 @@ bool SeparateBlocks::replace(Operation *slice, Value of, Cut cut) {
 
 Value SeparateBlocks::sliced(Value value, Cut cut) {
   if (auto found = known.find({value.getAsOpaquePointer(), cut}); found != known.end()) {
-    passedProduct = reachedParameter = true; // for another slice, up to its end
+    passedMatmul = reachedParameter = true; // for another slice, up to its end
     return found->second;
   }
   Value made;
@@ -208,7 +207,7 @@ Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {
   }
   if (!anyHas && !isa<tx::BroadcastOp>(op))
     return {};
-  passedProduct |= anyHas && anyLacks; // a matmul with the sliced weight
+  passedMatmul |= anyHas && anyLacks; // a matmul with the sliced weight
   OpBuilder builder(op);
   Operation *part = builder.clone(*op, mapping);
   SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());

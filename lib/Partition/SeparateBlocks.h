@@ -57,7 +57,7 @@ private:
   /// While a slice moves up: the ops built for it, and whether it passed a matmul and reached a
   /// parameter.
   llvm::SmallVector<mlir::Operation *> built;
-  bool passedProduct = false, reachedParameter = false;
+  bool passedMatmul = false, reachedParameter = false;
 };
 
 } // namespace partita

@@ -114,20 +114,20 @@ struct LessBeforeGather : RewritePattern {
       return failure();
     auto gather = op->getOperand(0).getDefiningOp<par::AllGatherOp>();
     Type after = op->getResult(0).getType();
-    if (!gather || !gather->hasOneUse() || bitsOf(after) >= bitsOf(gather.getWhole()))
+    if (!gather || !gather->hasOneUse() || bitsOf(after) >= bitsOf(gather.getFullType()))
       return failure();
     std::string error;
     const ShardRule *rule = par::ruleOf(op, error);
-    par::Layout piece(par::Layout::of(after).shape);
+    par::Layout shard(par::Layout::of(after).shape);
     par::RuleProblem problem;
     if (!rule ||
-        !par::placeResults(*rule, par::Layout::of(gather.getPiece()), false, piece, problem))
+        !par::placeResults(*rule, par::Layout::of(gather.getShardType()), false, shard, problem))
       return failure();
     StringAttr axis = gather.getAxisAttr();
-    int dim = piece.dimOf(axis);
-    if (dim < 0 || piece.splits[dim].back().axis != axis || piece.unequalDim() >= 0)
+    int dim = shard.dimOf(axis);
+    if (dim < 0 || shard.splits[dim].back().axis != axis || shard.unequalDim() >= 0)
       return failure();
-    auto type = piece.localType(cast<RankedTensorType>(after).getElementType(),
+    auto type = shard.localType(cast<RankedTensorType>(after).getElementType(),
                                 par::MeshAttr::of(op), [](const Twine &) {});
     if (failed(type))
       return failure();
@@ -139,7 +139,7 @@ struct LessBeforeGather : RewritePattern {
     rewriter.replaceOp(
         op, par::AllGatherOp::create(rewriter, gather.getLoc(), after, less->getResult(0), axis,
                                      rewriter.getI64IntegerAttr(dim),
-                                     rewriter.getI64IntegerAttr(piece.blocksOf(axis).count),
+                                     rewriter.getI64IntegerAttr(shard.blocksOf(axis).count),
                                      gather.getReasonAttr(), gather.getAgainAttr()));
     rewriter.eraseOp(gather);
     return success();

@@ -24,10 +24,10 @@ struct PartitionVerify : partita::impl::PartitionVerifyPassBase<PartitionVerify>
       for (Region &region : op->getRegions())
         for (Block &block : region)
           for (BlockArgument argument : block.getArguments())
-            if (failed(checkPiece(argument)))
+            if (failed(checkShard(argument)))
               return WalkResult::interrupt();
       for (Value value : op->getResults())
-        if (failed(checkPiece(value)))
+        if (failed(checkShard(value)))
           return WalkResult::interrupt();
       return failed(checkOp(op)) ? WalkResult::interrupt() : WalkResult::advance();
     });
@@ -36,7 +36,7 @@ struct PartitionVerify : partita::impl::PartitionVerifyPassBase<PartitionVerify>
   }
 
 private:
-  LogicalResult checkPiece(Value value) {
+  LogicalResult checkShard(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !type.getEncoding())
       return success();

@@ -19,8 +19,8 @@
 #include "lib/Raise/NumericCheck.h"
 #include "lib/Raise/Remarks.h"
 #include "partita/Raise/IndexEvaluator.h"
+#include "partita/Raise/Matmuls.h"
 #include "partita/Raise/Passes.h"
-#include "partita/Raise/Products.h"
 #include <cmath>
 
 namespace partita {
@@ -50,7 +50,7 @@ struct Operand {
 /// One attention as the program spells it.
 struct Match {
   tx::SoftmaxOp softmax;
-  tx::BatchMatMulOp scores, product;
+  tx::BatchMatMulOp scores, matmul;
   Operand q, k, v;
   Subgraph subgraph; // from the operands' sources and the bias's leaves to the matmul
   BiasRecipe recipe;
@@ -139,7 +139,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
     StringRef name;
   } const operands[] = {{match.scores.getA(), R::Feature, R::Sequence, match.q, true, "q"},
                         {match.scores.getB(), R::Sequence, R::Feature, match.k, true, "k"},
-                        {match.product.getB(), R::Feature, R::Sequence, match.v, false, "v"}};
+                        {match.matmul.getB(), R::Feature, R::Sequence, match.v, false, "v"}};
   for (const auto &[value, last, beforeLast, operand, throughScale, name] : operands) {
     SmallVector<View> views = traceViews(value, throughScale);
     if (!llvm::any_of(llvm::reverse(views), [&, last = last, beforeLast = beforeLast,
@@ -151,7 +151,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
   }
   if (!sizesFit(match))
     return "q, k and v differ in batch, heads, sequence or features";
-  Type element = getElementTypeOrSelf(match.product.getType());
+  Type element = getElementTypeOrSelf(match.matmul.getType());
   SmallVector<Value> sources{match.q.source, match.k.source, match.v.source};
   for (Value source : sources)
     if (getElementTypeOrSelf(source.getType()) != element)
@@ -163,7 +163,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
   };
   bool complete = false;
   growBackward(
-      match.product, isAny, [&](Value v) { return llvm::is_contained(sources, v); }, independent,
+      match.matmul, isAny, [&](Value v) { return llvm::is_contained(sources, v); }, independent,
       [&](const Subgraph &subgraph) {
         match.subgraph = subgraph;
         complete =
@@ -317,14 +317,14 @@ Value Comparison::replacement(OpBuilder &builder, ValueRange arguments) {
   Value bias;
   if (!match.biasLeaves.empty())
     bias = match.recipe.build(
-        builder, loc, getElementTypeOrSelf(match.product.getType()), [&](Value leaf) {
+        builder, loc, getElementTypeOrSelf(match.matmul.getType()), [&](Value leaf) {
           return createReshape(builder, loc, argument(arguments, leaf),
                                {newSizes[B], heads, newSizes[s()], newSizes[t()]});
         });
   Value sources[] = {argument(arguments, match.q.source), argument(arguments, match.k.source),
                      argument(arguments, match.v.source)};
   SmallVector<int64_t> shape{newSizes[B], heads, newSizes[s()], newSizes[e()]};
-  if (cast<RankedTensorType>(match.product.getType()).getRank() == 3)
+  if (cast<RankedTensorType>(match.matmul.getType()).getRank() == 3)
     shape = {newSizes[B] * heads, newSizes[s()], newSizes[e()]};
   return build(builder, loc, match, sources, bias, outcome, shape);
 }
@@ -385,7 +385,7 @@ AttentionOutcome RaiseAttentionPass::compute(Match &match) {
   std::optional<double> error = comparison.error();
   if (!error)
     outcome.problem = describeStuck(comparison.stuckAt);
-  else if (*error > tolerance(getElementTypeOrSelf(match.product.getType())))
+  else if (*error > tolerance(getElementTypeOrSelf(match.matmul.getType())))
     outcome.problem = "differs from tx.attention with scale " + numberText(outcome.scale) + " by " +
                       numberText(*error) + " of its largest value";
   return outcome;
@@ -402,7 +402,7 @@ const AttentionOutcome &RaiseAttentionPass::outcomeOf(Match &match) {
 /// failure.
 std::string RaiseAttentionPass::match(tx::SoftmaxOp softmax, const Independent &independent,
                                       Match &match, AttentionOutcome &outcome) {
-  if (!match.product.getA().hasOneUse())
+  if (!match.matmul.getA().hasOneUse())
     return "its weights have other users";
   match.recipe = readBias(softmax.getX(), match.scores.getResult());
   bool known =
@@ -432,8 +432,8 @@ std::string RaiseAttentionPass::match(tx::SoftmaxOp softmax, const Independent &
 void RaiseAttentionPass::runOnOperation() {
   Independent independent(getOperation());
   Report report("attention", remarks, numRaised, numMissed);
-  getOperation().walk([&](tx::BatchMatMulOp product) {
-    if (Operation *other = findOtherWeights(product, independent))
+  getOperation().walk([&](tx::BatchMatMulOp matmul) {
+    if (Operation *other = findOtherWeights(matmul, independent))
       report.reject(other->getLoc(), "its weights are made of the scores by " +
                                          other->getName().getStringRef() +
                                          ", they would be by tx.softmax");
@@ -443,9 +443,9 @@ void RaiseAttentionPass::runOnOperation() {
   for (tx::SoftmaxOp softmax : softmaxes) {
     Match match;
     match.softmax = softmax;
-    match.product = findProduct(softmax, isBetween);
-    bool drops = !match.product && findProduct(softmax, isBetweenOrDropout);
-    if (match.product || drops)
+    match.matmul = findMatmul(softmax, isBetween);
+    bool drops = !match.matmul && findMatmul(softmax, isBetweenOrDropout);
+    if (match.matmul || drops)
       match.scores = findScores(softmax.getX(), independent);
     if (!match.scores) {
       if (std::string problem = explainAxis(softmax, independent); !problem.empty())
@@ -464,20 +464,19 @@ void RaiseAttentionPass::runOnOperation() {
       report.reject(softmax.getLoc(), problem);
       continue;
     }
-    OpBuilder builder(match.product);
-    Location loc = match.product.getLoc();
+    OpBuilder builder(match.matmul);
+    Location loc = match.matmul.getLoc();
     Value bias;
     if (!match.biasLeaves.empty())
-      bias = match.recipe.build(builder, softmax.getLoc(),
-                                getElementTypeOrSelf(match.product.getType()), [&](Value leaf) {
-                                  return compactLeaf(builder, softmax.getLoc(), leaf,
-                                                     match.q.size(Operand::Batch),
-                                                     match.q.size(Operand::Head));
-                                });
+      bias = match.recipe.build(
+          builder, softmax.getLoc(), getElementTypeOrSelf(match.matmul.getType()), [&](Value leaf) {
+            return compactLeaf(builder, softmax.getLoc(), leaf, match.q.size(Operand::Batch),
+                               match.q.size(Operand::Head));
+          });
     Value sources[] = {match.q.source, match.k.source, match.v.source};
     Value replacement =
-        build(builder, loc, match, sources, bias, outcome, match.product.getType().getShape());
-    match.product.getResult().replaceAllUsesWith(replacement);
+        build(builder, loc, match, sources, bias, outcome, match.matmul.getType().getShape());
+    match.matmul.getResult().replaceAllUsesWith(replacement);
     report.accept(loc, tx::AttentionOp::getOperationName());
   }
   eraseDead(getOperation());

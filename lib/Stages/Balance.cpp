@@ -23,7 +23,7 @@ SmallVector<double> stages::costsOfLayers(ArrayRef<LayerWork> work, bool byParam
       continue; // once per step, on whichever stage
     int64_t layer = each.place == LayerAttr::kAfter ? layers - 1 : std::max<int64_t>(each.place, 0);
     costs[layer] += byParameters ? static_cast<double>(each.parameters)
-                                 : each.forward.products + each.forward.elementwise + each.backward;
+                                 : each.forward.matmuls + each.forward.elementwise + each.backward;
   }
   return costs;
 }

@@ -181,9 +181,9 @@ private:
       taken += isOwn[begin] ? size : 0;
       parts.push_back(part->getResult(0));
     }
-    auto whole = tx::ConcatOp::create(builder, squares.getLoc(), type, parts, 0);
-    whole->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
-    mapping.map(squares.getSum(), whole.getResult());
+    auto full = tx::ConcatOp::create(builder, squares.getLoc(), type, parts, 0);
+    full->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
+    mapping.map(squares.getSum(), full.getResult());
   }
 
   /// Copies the loop with what its regions have on this stage.
@@ -335,15 +335,15 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
       pipe::numberSums(function);
       functions.insert({function, std::move(*map)});
     }
-    SmallVector<Operation *> whole;
+    SmallVector<Operation *> full;
     for (Operation &op : *module.getBody())
-      whole.push_back(&op);
+      full.push_back(&op);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     for (int64_t stage = 0; stage < layout.stages; ++stage) {
-      build(builder, module, whole, functions, stage);
+      build(builder, module, full, functions, stage);
       ++cut;
     }
-    for (Operation *op : llvm::reverse(whole))
+    for (Operation *op : llvm::reverse(full))
       op->erase();
     module->removeAttr(pipe::PipeDialect::kStages);
     for (StringRef name : {pipe::PipeDialect::kChunks, pipe::PipeDialect::kWave})
@@ -356,12 +356,12 @@ private:
   LogicalResult check(func::FuncOp function) const {
     WalkResult result =
         function.walk([&](Operation *op) -> WalkResult {
-          auto whole = dyn_cast<train::AccumulateOp>(op);
-          if (whole && whole.hasBackward() &&
-              (whole->getNumRegions() > 2 ||
-               whole.getPass(1) != train::PassName{train::PassKind::Backward}))
-            return whole.emitError()
-                   << "has a " << whole.getPass(whole->getNumRegions() - 1).text()
+          auto full = dyn_cast<train::AccumulateOp>(op);
+          if (full && full.hasBackward() &&
+              (full->getNumRegions() > 2 ||
+               full.getPass(1) != train::PassName{train::PassKind::Backward}))
+            return full.emitError()
+                   << "has a " << full.getPass(full->getNumRegions() - 1).text()
                    << " region; before the cut there are a forward and a backward one";
           auto loop = op->getParentOfType<train::AccumulateOp>();
           if (!loop || !loop.hasBackward())
@@ -386,7 +386,7 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  void build(OpBuilder &builder, ModuleOp module, ArrayRef<Operation *> whole,
+  void build(OpBuilder &builder, ModuleOp module, ArrayRef<Operation *> full,
              const llvm::MapVector<Operation *, StageMap> &functions, int64_t stage) const {
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
@@ -396,7 +396,7 @@ private:
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
     part->setAttr(pipe::PipeDialect::kCount, builder.getI64IntegerAttr(layout.stages));
     OpBuilder inside = OpBuilder::atBlockEnd(part.getBody());
-    for (Operation *op : whole) {
+    for (Operation *op : full) {
       if (auto function = functions.find(op); function != functions.end()) {
         StageBuilder(function->second, stage).function(inside, cast<func::FuncOp>(op));
       } else if (Where where = StageMap::ofSymbol(op).stages(layout); where.has(stage)) {

@@ -26,10 +26,10 @@ static std::string completed(StringRef pattern, ArrayRef<StringRef> names) {
   for (StringRef name : names) {
     for (size_t begin = 0; begin < name.size(); ++begin)
       for (size_t end = name.size(); end > begin; --end) {
-        std::string whole = (name.take_front(begin) + pattern + name.drop_front(end)).str();
-        if ((best.empty() || whole.size() < best.size()) && isBoundary(name, begin) &&
+        std::string full = (name.take_front(begin) + pattern + name.drop_front(end)).str();
+        if ((best.empty() || full.size() < best.size()) && isBoundary(name, begin) &&
             isBoundary(name, end) && glob->match(name.slice(begin, end)))
-          best = whole;
+          best = full;
       }
     if (!best.empty())
       return best;
@@ -38,12 +38,12 @@ static std::string completed(StringRef pattern, ArrayRef<StringRef> names) {
 }
 
 std::string partita::nearestNames(StringRef pattern, ArrayRef<StringRef> names) {
-  if (std::string whole = completed(pattern, names); !whole.empty())
-    if (auto glob = GlobPattern::create(whole)) {
+  if (std::string full = completed(pattern, names); !full.empty())
+    if (auto glob = GlobPattern::create(full)) {
       auto matches = make_filter_range(names, [&](StringRef name) { return glob->match(name); });
       size_t count = std::distance(matches.begin(), matches.end());
       if (count > 0)
-        return "; '" + whole + "' matches '" + (*matches.begin()).str() + "'" +
+        return "; '" + full + "' matches '" + (*matches.begin()).str() + "'" +
                (count > 1 ? " and " + std::to_string(count - 1) + " more" : "");
     }
   std::string said = pattern.str();

@@ -25,9 +25,9 @@ std::optional<int64_t> partita::parseBytes(StringRef text, std::string *problem)
   double value;
   if (number.empty() || number.getAsDouble(value))
     return none(noSize);
-  int64_t whole; // which a double may not hold
-  if (factor == 1 && !number.getAsInteger(10, whole))
-    return whole;
+  int64_t integer; // which a double may not hold
+  if (factor == 1 && !number.getAsInteger(10, integer))
+    return integer;
   if (value * factor >= 0x1p63)
     return none("is too large: a size is below 8388608T, 2^63 bytes");
   if (factor == 1)

@@ -250,7 +250,7 @@ const Contract kContracts[] = {
      nullptr,
      nullptr,
      {{reducesApart, "reduces dimensions that are not adjacent"}},
-     isOneOf<tx::FusionOp, tx::FusedProductOp, tx::MatMulBiasOp, tx::MatMulNTBiasOp,
+     isOneOf<tx::FusionOp, tx::FusedMatmulOp, tx::MatMulBiasOp, tx::MatMulNTBiasOp,
              tx::ClassifierLossOp, tx::ClassifierLossGradOp, tx::RotaryOp>},
     {"overlap",
      nullptr,

@@ -59,7 +59,7 @@ private:
   void run(Block *block) {
     SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
     for (auto op : block->getOps<zero::GatherOp>())
-      if (op.getPieces().size() == 1 && train::parameterReadBy(op.getPieces()[0]))
+      if (op.getShards().size() == 1 && train::parameterReadBy(op.getShards()[0]))
         if (Operation *use = analysis::firstUse(op))
           gathers.push_back({use, op});
     if (gathers.empty())
@@ -70,7 +70,7 @@ private:
     });
     SmallVector<Bucket> buckets;
     for (auto [use, op] : gathers) {
-      int64_t bytes = bytesOf(op.getWholes().getTypes());
+      int64_t bytes = bytesOf(op.getFull().getTypes());
       bool joins = !buckets.empty() && sameLayer(buckets.back().firstUse, use) &&
                    buckets.back().members.front().getAxisAttr() == op.getAxisAttr() &&
                    buckets.back().members.front().getAgain() == op.getAgain() &&
@@ -85,7 +85,7 @@ private:
 
   /// Places buckets from the first on, so that each may pass those already placed.
   void place(MutableArrayRef<Bucket> buckets) {
-    wholes.clear();
+    fullTensors.clear();
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
       Operation *moment = buckets[analysis::aheadOf(buckets, i, aheadBytes)].firstUse;
       elideWhatIsAlive(bucket, moment);
@@ -97,8 +97,8 @@ private:
   }
 
   /// Returns true if the value is used at or after `moment`.
-  static bool livesAt(Value whole, Operation *moment) {
-    return llvm::any_of(whole.getUsers(), [&](Operation *user) {
+  static bool livesAt(Value full, Operation *moment) {
+    return llvm::any_of(full.getUsers(), [&](Operation *user) {
       Operation *use = moment->getBlock()->findAncestorOpInBlock(*user);
       return use && !use->isBeforeInBlock(moment);
     });
@@ -106,13 +106,13 @@ private:
 
   void elideWhatIsAlive(Bucket &bucket, Operation *moment) {
     llvm::erase_if(bucket.members, [&](zero::GatherOp op) {
-      Value piece = op.getPieces()[0], whole = wholes.lookup(train::parameterReadBy(piece));
-      if (always || !op.getAgain() || !whole || whole.getType() != op->getResult(0).getType() ||
-          !livesAt(whole, moment))
+      Value shard = op.getShards()[0], full = fullTensors.lookup(train::parameterReadBy(shard));
+      if (always || !op.getAgain() || !full || full.getType() != op->getResult(0).getType() ||
+          !livesAt(full, moment))
         return false;
-      op->getResult(0).replaceAllUsesWith(whole);
+      op->getResult(0).replaceAllUsesWith(full);
       op->erase();
-      if (Operation *fetch = piece.getDefiningOp(); isOpTriviallyDead(fetch))
+      if (Operation *fetch = shard.getDefiningOp(); isOpTriviallyDead(fetch))
         fetch->erase();
       ++elided;
       return true;
@@ -131,28 +131,28 @@ private:
 
   void join(const Bucket &bucket, Operation *before) {
     OpBuilder builder(before);
-    SmallVector<Value> pieces;
+    SmallVector<Value> shards;
     SmallVector<Type> types;
     SmallVector<Location> locs;
     for (zero::GatherOp op : bucket.members) {
-      bringBefore(op.getPieces()[0].getDefiningOp(), before);
-      llvm::append_range(pieces, op.getPieces());
+      bringBefore(op.getShards()[0].getDefiningOp(), before);
+      llvm::append_range(shards, op.getShards());
       llvm::append_range(types, op->getResultTypes());
       locs.push_back(op.getLoc());
     }
     zero::GatherOp first = bucket.members.front();
     auto joined =
-        zero::GatherOp::create(builder, builder.getFusedLoc(locs), types, pieces,
+        zero::GatherOp::create(builder, builder.getFusedLoc(locs), types, shards,
                                first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
-    for (auto [op, whole] : llvm::zip(bucket.members, joined.getWholes())) {
+    for (auto [op, full] : llvm::zip(bucket.members, joined.getFull())) {
       Operation *single = op;
-      wholes[train::parameterReadBy(single->getOperand(0))] = whole;
-      single->getResult(0).replaceAllUsesWith(whole);
+      fullTensors[train::parameterReadBy(single->getOperand(0))] = full;
+      single->getResult(0).replaceAllUsesWith(full);
       single->erase();
     }
   }
 
-  llvm::DenseMap<Attribute, Value> wholes; ///< by parameter, gathered so far
+  llvm::DenseMap<Attribute, Value> fullTensors; ///< by parameter, gathered so far
 };
 
 } // namespace

@@ -64,15 +64,15 @@ private:
                                 part);
     }
     inside->setOperand(0, part);
-    summand.set(inside.getPieces()[0]);
-    auto piece = llvm::cast<RankedTensorType>(inside.getPieces()[0].getType());
-    sum.setType(piece.clone(getElementTypeOrSelf(sum.getType())));
+    summand.set(inside.getShards()[0]);
+    auto shard = llvm::cast<RankedTensorType>(inside.getShards()[0].getType());
+    sum.setType(shard.clone(getElementTypeOrSelf(sum.getType())));
     if (cast) { // now rounds the loop's result
       cast->moveAfter(scatter);
-      cast.getResult().setType(piece);
-      scatter.getPieces()[0].replaceAllUsesWith(cast.getResult());
+      cast.getResult().setType(shard);
+      scatter.getShards()[0].replaceAllUsesWith(cast.getResult());
     } else {
-      scatter.getPieces()[0].replaceAllUsesWith(sum);
+      scatter.getShards()[0].replaceAllUsesWith(sum);
     }
     scatter.erase();
     ++sharded;

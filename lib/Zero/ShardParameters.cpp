@@ -62,7 +62,7 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
         shard(read);
     module.walk([&](train::InitialValueOp initial) {
       if (symbols.lookup<train::ParameterOp>(initial.getSymbol()) && isSharded(initial.getType()))
-        initial.getResult().setType(zero::pieceType(initial.getType(), axis, mesh));
+        initial.getResult().setType(zero::shardType(initial.getType(), axis, mesh));
     });
   }
 
@@ -84,7 +84,7 @@ private:
   bool isSharded(Type type) {
     return par::Layout::of(type).kind(axis) == par::Kind::Invariant &&
            cast<RankedTensorType>(type).getNumElements() > keep &&
-           zero::pieceType(type, axis, mesh);
+           zero::shardType(type, axis, mesh);
   }
 
   /// The `f` over the axis behind the value or others like it; null for a program without gradients.
@@ -116,12 +116,12 @@ private:
   void shard(train::ReadOp read) {
     SmallVector<par::FOp> conjugates;
     Value used = lastConjugate(read.getResult(), conjugates);
-    Type whole = used.getType();
+    Type full = used.getType();
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : used.getUses())
       uses.push_back(&use);
-    Value piece = read.getResult();
-    piece.setType(zero::pieceType(piece.getType(), axis, mesh));
+    Value shard = read.getResult();
+    shard.setType(zero::shardType(shard.getType(), axis, mesh));
     OpBuilder builder(read);
     builder.setInsertionPointAfter(read);
     std::optional<Location> reason = reasons.lookup(read.getSymbolAttr().getAttr());
@@ -132,12 +132,12 @@ private:
         loc = par::withRole(f.getLoc(), f.getLoc(), par::Role::Kept);
         continue;
       }
-      par::Layout layout = par::Layout::of(piece.getType());
+      par::Layout layout = par::Layout::of(shard.getType());
       layout.set(f.getAxisAttr(), par::Kind::Replicated);
-      piece = par::FOp::create(builder, f.getLoc(), par::withLayout(piece.getType(), layout), piece,
+      shard = par::FOp::create(builder, f.getLoc(), par::withLayout(shard.getType(), layout), shard,
                                f.getAxisAttr());
     }
-    gatherForUses(builder, loc, piece, uses, whole);
+    gatherForUses(builder, loc, shard, uses, full);
     for (par::FOp f : llvm::reverse(conjugates))
       f.erase();
   }
@@ -157,14 +157,14 @@ private:
   }
 
   /// Returns where a use needs the full value: at its op, or before the loop that contains it.
-  Operation *needs(OpOperand *use, Value piece) const {
+  Operation *needs(OpOperand *use, Value shard) const {
     Operation *owner = use->getOwner();
-    return syncEach == "step" ? piece.getParentBlock()->findAncestorOpInBlock(*owner) : owner;
+    return syncEach == "step" ? shard.getParentBlock()->findAncestorOpInBlock(*owner) : owner;
   }
 
   /// Returns true if a use is before another one; both must be needed in one block.
-  bool isBefore(OpOperand *use, OpOperand *other, Value piece) const {
-    Operation *op = needs(use, piece), *otherOp = needs(other, piece);
+  bool isBefore(OpOperand *use, OpOperand *other, Value shard) const {
+    Operation *op = needs(use, shard), *otherOp = needs(other, shard);
     if (op == otherOp) // both in one loop
       return use->getOwner()->getBlock() == other->getOwner()->getBlock() &&
              use->getOwner()->isBeforeInBlock(other->getOwner());
@@ -173,24 +173,24 @@ private:
 
   /// Gathers before the first use in each block that uses the full value: in a loop over
   /// micro-batches, no full value outlives a micro-batch.
-  void gatherForUses(OpBuilder &builder, Location loc, Value piece, ArrayRef<OpOperand *> uses,
-                     Type whole) {
+  void gatherForUses(OpBuilder &builder, Location loc, Value shard, ArrayRef<OpOperand *> uses,
+                     Type full) {
     llvm::MapVector<Block *, OpOperand *> firstUses;
     for (OpOperand *use : uses) {
-      Operation *op = needs(use, piece);
+      Operation *op = needs(use, shard);
       OpOperand *&first = firstUses[op->getBlock()];
-      if (!first || isBefore(use, first, piece))
+      if (!first || isBefore(use, first, shard))
         first = use;
     }
     for (auto [block, first] : firstUses) {
-      builder.setInsertionPoint(needs(first, piece));
+      builder.setInsertionPoint(needs(first, shard));
       ++gathers;
       Location here = inLayerOf(first->getOwner(), loc);
-      auto gather = zero::GatherOp::create(builder, here, TypeRange(whole), piece, axis,
+      auto gather = zero::GatherOp::create(builder, here, TypeRange(full), shard, axis,
                                            builder.getStringAttr("parameter"),
                                            /*again=*/UnitAttr());
       for (OpOperand *use : uses)
-        if (needs(use, piece)->getBlock() == block)
+        if (needs(use, shard)->getBlock() == block)
           use->set(gather.getResult(0));
     }
   }

@@ -92,28 +92,28 @@ private:
   }
 
   void shard(train::OptimizerInterface update) {
-    Type whole = update->getOperand(0).getType();
+    Type full = update->getOperand(0).getType();
     // Values that ranks do not update alike cannot be sharded among them.
-    RankedTensorType piece = zero::pieceType(whole, axis, mesh);
-    if (!piece || par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
+    RankedTensorType shard = zero::shardType(full, axis, mesh);
+    if (!shard || par::Layout::of(full).kind(axis) != par::Kind::Invariant)
       return;
     ++sharded;
     for (train::StateOp state : train::stateSymbols(update))
       for (Value access : accesses.lookup(state.getSymNameAttr()))
-        access.setType(piece);
+        access.setType(shard);
     Value gradient = update.getUpdatingGradient();
     std::optional<Location> reduced = reductionOf(gradient);
     Value rounded = update.getRounded(), updated = rounded ? rounded : update->getResult(0);
-    whole = updated.getType();
+    full = updated.getType();
     if (!rounded)
-      takePiece(update.getUpdatedValue(), piece, update);
-    takePiece(gradient, piece, update);
+      takeShard(update.getUpdatedValue(), shard, update);
+    takeShard(gradient, shard, update);
     for (Value result : update->getResults())
-      result.setType(piece.clone(getElementTypeOrSelf(result.getType())));
+      result.setType(shard.clone(getElementTypeOrSelf(result.getType())));
     OpBuilder builder(update);
     builder.setInsertionPointAfter(update);
     Location reason = zero::withRole(update->getLoc(), reduced, par::Role::Update);
-    auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), updated, axis,
+    auto gathered = zero::GatherOp::create(builder, reason, TypeRange(full), updated, axis,
                                            builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());
     updated.replaceAllUsesExcept(gathered.getResult(0), gathered);
@@ -121,18 +121,18 @@ private:
 
   /// Replaces a value or gradient by its shard in its update, and in norms, which count each
   /// element once.
-  void takePiece(Value whole, RankedTensorType piece, train::OptimizerInterface update) {
-    auto needsPiece = [&](Operation *op) {
+  void takeShard(Value full, RankedTensorType shard, train::OptimizerInterface update) {
+    auto needsShard = [&](Operation *op) {
       return op == update || isa<train::GlobalNormOp, train::TrustRatioOp>(op);
     };
     Operation *first = update;
-    for (Operation *user : whole.getUsers())
-      if (needsPiece(user) && user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
+    for (Operation *user : full.getUsers())
+      if (needsShard(user) && user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
         first = user;
     OpBuilder builder(first);
     Value taken = zero::ShardOp::create(
-        builder, update->getLoc(), piece.clone(getElementTypeOrSelf(whole.getType())), whole, axis);
-    whole.replaceUsesWithIf(taken, [&](OpOperand &use) { return needsPiece(use.getOwner()); });
+        builder, update->getLoc(), shard.clone(getElementTypeOrSelf(full.getType())), full, axis);
+    full.replaceUsesWithIf(taken, [&](OpOperand &use) { return needsShard(use.getOwner()); });
   }
 
   par::MeshAttr mesh;

@@ -4,8 +4,8 @@
 
 namespace partita_rt {
 
-std::string productsPath(const RunOptions &options) {
-  return options.programFolder + "/products.json";
+std::string matmulsPath(const RunOptions &options) {
+  return options.programFolder + "/matmuls.json";
 }
 
 std::string modelPath(const Program &program, const RunOptions &options, const char *path) {

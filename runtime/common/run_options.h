@@ -60,8 +60,8 @@ struct RunOptions {
 /// Returns the path of a model file, given its path in the program's tables and calls.
 std::string modelPath(const Program &program, const RunOptions &options, const char *path);
 
-/// Returns the file of --tune's choices: products.json beside the program.
-std::string productsPath(const RunOptions &options);
+/// Returns the file of --tune's choices: matmuls.json beside the program.
+std::string matmulsPath(const RunOptions &options);
 
 } // namespace partita_rt
 

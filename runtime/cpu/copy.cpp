@@ -105,26 +105,26 @@ void copyRows(T *dst, int64_t dstStride, const T *src, int64_t srcStride, int64_
 }
 
 template <typename T>
-void repeat(T *y, const T *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
+void repeat(T *y, const T *x, int64_t outer, int64_t indices, int64_t times, Indices shard,
             int64_t inner) {
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < piece.count; ++i)
-      std::memcpy(y + (o * piece.count + i) * inner,
-                  x + (o * indices + (piece.first + i) / times) * inner, size_t(inner) * sizeof(T));
+    for (int64_t i = 0; i < shard.count; ++i)
+      std::memcpy(y + (o * shard.count + i) * inner,
+                  x + (o * indices + (shard.first + i) / times) * inner, size_t(inner) * sizeof(T));
 }
 
 template <typename T>
-void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times, Indices piece,
+void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times, Indices shard,
                int64_t inner) {
   fill(dx, 0.0f, outer * indices * inner);
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0, next; i < piece.count; i = next) { // one source index per step
-      int64_t index = (piece.first + i) / times;
-      next = std::min(piece.count, (index + 1) * times - piece.first);
+    for (int64_t i = 0, next; i < shard.count; i = next) { // one source index per step
+      int64_t index = (shard.first + i) / times;
+      next = std::min(shard.count, (index + 1) * times - shard.first);
       throughFloat(dx + (o * indices + index) * inner, inner, true,
                    [&](float *sums, int64_t first, int64_t n) {
                      for (int64_t j = i; j < next; ++j)
-                       accumulate(sums, dy + (o * piece.count + j) * inner + first, n);
+                       accumulate(sums, dy + (o * shard.count + j) * inner + first, n);
                    });
     }
 }

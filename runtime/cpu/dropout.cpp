@@ -11,7 +11,7 @@ namespace partita_rt {
 uint64_t stepKey(uint64_t seed, int64_t step) { return keyOfStep(seed, step); }
 
 template <typename T>
-void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dropout &dropout,
+void dropout(T *y, const T *x, const Shape &shape, const Shape &full, const Dropout &dropout,
              int64_t first) {
   uint64_t key = mix64(uint64_t(dropout.key) + uint64_t(dropout.id));
   double bound = dropout.ratio * 4294967296.0;
@@ -22,12 +22,12 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
   for (bool same = true; same && outer > 0;) {
     --outer;
     run *= shape[outer];
-    same = shape[outer] == whole[outer];
+    same = shape[outer] == full[outer];
   }
   int64_t stride = 1;
   for (int d = shape.rank - 1; d >= 0; --d) {
     strides[d] = stride;
-    stride *= whole[d];
+    stride *= full[d];
   }
   int64_t number = first;
   for (int64_t done = 0, all = shape.elements(); done < all; done += run) {

@@ -186,7 +186,7 @@ template <typename C> struct Result {
 };
 
 /// Calls `body(first, count)` for the ranges in which a sum over k is computed.
-template <typename Body> void forPieces(int64_t k, Body body) {
+template <typename Body> void forChunks(int64_t k, Body body) {
   const int64_t block = blockSize();
   int64_t first = 0;
   do {
@@ -197,8 +197,8 @@ template <typename Body> void forPieces(int64_t k, Body body) {
 }
 
 template <typename C>
-void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, const Stored &b,
-             const Result<C> &result) {
+void matmul(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, const Stored &b,
+            const Result<C> &result) {
   float *space = workspace();
   int64_t depth = std::clamp<int64_t>(k, 2, 3 * blockSize()); // a single column has pitch 2
   int64_t mostColumns = b.isFloat() ? n : kPanelB / depth;
@@ -213,7 +213,7 @@ void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, cons
     for (int64_t i = 0; i < m; i += rows) {
       int64_t height = std::min(rows, m - i), width = std::min(columns, n - j), ld = 0;
       float *c = result.begin(i, height, j, width, ld);
-      forPieces(k, [&](int64_t first, int64_t count) {
+      forChunks(k, [&](int64_t first, int64_t count) {
         left.move(i, height, first, count);
         right.move(first, count, j, width);
         cblas_sgemm(CblasRowMajor, flag(a.trans), flag(b.trans), narrow(height), narrow(width),
@@ -228,8 +228,8 @@ void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, cons
 /// transpose: `vector` is [1, k], `matrix` [k, n]. Sums over more than 16384 elements are computed
 /// in ranges.
 template <typename C>
-void vectorProduct(int64_t n, int64_t k, float alpha, const Stored &vector, const Stored &matrix,
-                   const Result<C> &result, bool row) {
+void vectorMatmul(int64_t n, int64_t k, float alpha, const Stored &vector, const Stored &matrix,
+                  const Result<C> &result, bool row) {
   constexpr int64_t kLongest = kPanelB / 48;
   float *space = workspace();
   int64_t columns = partOf(n, matrix.isFloat() ? n : kPanelB / std::min(k, kLongest));
@@ -263,13 +263,13 @@ void narrowGemm(int64_t m, int64_t n, int64_t k, float alpha, Stored a, Stored b
     return;
   Result<C> result{c, ldc, beta, start, workspace() + kPanelA + kPanelB};
   if (m == 1 && k > 0)
-    return vectorProduct(n, k, alpha, a, b, result, true);
+    return vectorMatmul(n, k, alpha, a, b, result, true);
   if (n == 1 && k > 0) {
     a.trans = flipped(a.trans);
     b.trans = flipped(b.trans);
-    return vectorProduct(m, k, alpha, b, a, result, false);
+    return vectorMatmul(m, k, alpha, b, a, result, false);
   }
-  product(m, n, k, alpha, a, b, result);
+  matmul(m, n, k, alpha, a, b, result);
 }
 
 template <typename A, typename B, typename C>

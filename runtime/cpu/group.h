@@ -46,7 +46,7 @@ protected:
   /// Max pending collectives; beyond it, the oldest is completed early.
   static constexpr uint64_t kRing = 64;
   /// The size of a step of work: short compared with a kernel, long compared with its bookkeeping.
-  static constexpr int64_t kPieceBytes = 512 << 10;
+  static constexpr int64_t kChunkBytes = 512 << 10;
 
   /// Makes collective `number` known to the other ranks. Does not block.
   virtual void publish(uint64_t number) = 0;

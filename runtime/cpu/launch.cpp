@@ -37,7 +37,7 @@ extern "C" void openblas_set_num_threads(int);
 namespace partita_rt {
 
 /// Prepares matmuls for the ranks of this process.
-static void prepareProducts(int ranks, const RunOptions *options) {
+static void prepareMatmuls(int ranks, const RunOptions *options) {
   int threads = options ? int(options->threads) : 1;
   takeBlasBuffers(ranks, threads);
   openblas_set_num_threads(threads);
@@ -298,7 +298,7 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));
     rank.world = groups.back().get();
     channels = makeProcessChannels(rank);
-    prepareProducts(1, options);
+    prepareMatmuls(1, options);
     runRank(rank, memory, body);
   } catch (const std::exception &error) {
     // Several ranks may see the same error: the lowest prints first, and its abort silences the
@@ -431,7 +431,7 @@ std::string World::run(const Program &program, const RunOptions *options,
     return "";
   }
   try {
-    prepareProducts(rankCount(program), options);
+    prepareMatmuls(rankCount(program), options);
   } catch (const std::exception &error) {
     return error.what();
   }

@@ -35,13 +35,13 @@ void MessageChannel::post(Message message) {
 
 void MessageChannel::moveData(UnderWay &entry) {
   entry.agreed = true;
-  for (const Message::Buffer &piece : entry.message.pieces)
-    for (int64_t at = 0; at < piece.bytes; at += kMostBytes) {
-      int64_t bytes = std::min(kMostBytes, piece.bytes - at);
+  for (const Message::Buffer &buffer : entry.message.buffers)
+    for (int64_t at = 0; at < buffer.bytes; at += kMostBytes) {
+      int64_t bytes = std::min(kMostBytes, buffer.bytes - at);
       if (place.sends)
-        send(piece.data + at, bytes, dataTag(), entry);
+        send(buffer.data + at, bytes, dataTag(), entry);
       else
-        receive(piece.data + at, bytes, dataTag(), entry);
+        receive(buffer.data + at, bytes, dataTag(), entry);
     }
 }
 

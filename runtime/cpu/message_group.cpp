@@ -108,7 +108,7 @@ std::string MessageGroup::awaited() const {
 //===-- Segments ----------------------------------------------------------------------------===//
 
 int64_t MessageGroup::segmentElements(const Request &request) const {
-  int64_t bytes = std::max(kPieceBytes, kLeastMessageBytes * groupSize);
+  int64_t bytes = std::max(kChunkBytes, kLeastMessageBytes * groupSize);
   return bytes / wireBytes(request.kind, sizeOf(request.dtype), groupSize);
 }
 

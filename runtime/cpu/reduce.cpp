@@ -138,8 +138,8 @@ template <typename T> double sumOfSquares(const T *x, int64_t n) {
   return blockedDouble(x, n, [](double value) { return value * value; });
 }
 
-#define WHOLE(T) template double sumOfSquares(const T *, int64_t);
-FOR_STORAGE(WHOLE)
-#undef WHOLE
+#define SQUARE_SUM(T) template double sumOfSquares(const T *, int64_t);
+FOR_STORAGE(SQUARE_SUM)
+#undef SQUARE_SUM
 
 } // namespace partita_rt

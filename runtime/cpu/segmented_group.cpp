@@ -54,8 +54,8 @@ void SegmentedGroup::pack(char *to, const Segment &segment, int64_t begin, int64
   int64_t width = segment.width;
   forItems(segment.request.items, begin, count,
            [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
-             bool ofWhole = rowOf(segment.request.kind).from == Extent::Full;
-             int64_t inside = ofWhole ? item.inside(block, offset, n) : n;
+             bool ofFull = rowOf(segment.request.kind).from == Extent::Full;
+             int64_t inside = ofFull ? item.inside(block, offset, n) : n;
              char *at = to + position * width;
              std::memcpy(at, item.from + (block * item.count + offset) * width,
                          size_t(inside * width));

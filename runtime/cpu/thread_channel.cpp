@@ -23,9 +23,9 @@ void ThreadChannel::post(Message mine) {
   if (!mine.signature.matches(theirs.signature))
     throw Error(mismatchText(place, mine.signature, theirs.signature));
   const Message &from = place.sends ? mine : theirs, &to = place.sends ? theirs : mine;
-  for (size_t i = 0; i < from.pieces.size(); ++i)
-    if (from.pieces[i].bytes > 0)
-      std::memcpy(to.pieces[i].data, from.pieces[i].data, size_t(from.pieces[i].bytes));
+  for (size_t i = 0; i < from.buffers.size(); ++i)
+    if (from.buffers[i].bytes > 0)
+      std::memcpy(to.buffers[i].data, from.buffers[i].data, size_t(from.buffers[i].bytes));
   entry.complete.store(number, std::memory_order_release);
 }
 

@@ -24,7 +24,7 @@ bool ThreadGroup::advance() {
   const Request &mine = request(shares + 1);
   Range share = shareOfMine(mine);
   int64_t begin = share.begin + position;
-  int64_t count = std::min(share.end - begin, kPieceBytes / sizeOf(mine.dtype) / groupSize + 1);
+  int64_t count = std::min(share.end - begin, kChunkBytes / sizeOf(mine.dtype) / groupSize + 1);
   work(mine, shares + 1, begin, count);
   position += count;
   if (begin + count == share.end) {

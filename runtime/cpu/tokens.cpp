@@ -15,9 +15,9 @@ namespace partita_rt {
 namespace {
 
 template <typename Id> void checkId(Id id, int64_t position, const TokenRows &rows) {
-  if (id < 0 || int64_t(id) >= rows.whole)
+  if (id < 0 || int64_t(id) >= rows.full)
     fail("embedding: id %lld at position %lld is outside 0 .. %lld", (long long)id,
-         (long long)position, (long long)rows.whole - 1);
+         (long long)position, (long long)rows.full - 1);
 }
 
 /// Adds from[i], for n rows in the order of i, to row rowOf(i) of dst (-1: none).
@@ -195,7 +195,7 @@ void tokenLoss(float *loss, const T *logits, const float *logSumExp, const int64
     loss[row] = 0.0f;
     if (labels[row] == ignoreIndex)
       continue;
-    checkLabel(labels[row], row, vocabulary.whole);
+    checkLabel(labels[row], row, vocabulary.full);
     if (vocabulary.has(labels[row]))
       loss[row] = logSumExp[row] - logits[row * vocabulary.count + labels[row] - vocabulary.first];
   }
@@ -215,7 +215,7 @@ void crossEntropyBackward(T *dlogits, const float *dloss, int64_t dlossStride, c
       fill(dx, 0.0f, inside);
       continue;
     }
-    checkLabel(labels[row], row, vocabulary.whole);
+    checkLabel(labels[row], row, vocabulary.full);
     Lanes shift = splat(logSumExp[row]), factor = splat(seed);
     int64_t label = vocabulary.has(labels[row]) ? labels[row] - vocabulary.first : -1;
     if constexpr (kIsFloat<T>) {

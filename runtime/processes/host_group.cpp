@@ -10,7 +10,7 @@
 namespace partita_rt::processes {
 
 /// Bytes that one rank contributes at a time.
-constexpr int64_t kPieceBytes = 512 << 10;
+constexpr int64_t kChunkBytes = 512 << 10;
 
 Pending HostGroup::start(Request request) {
   CollectiveCount &count = counts[int(request.kind)];
@@ -21,8 +21,8 @@ Pending HostGroup::start(Request request) {
   } else if (request.kind == CollectiveKind::AllGather) {
     for (const Item &item : request.items) {
       int64_t bytes = item.count * sizeOf(request.dtype);
-      for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-        int64_t n = std::min(kPieceBytes, bytes - at);
+      for (int64_t at = 0; at < bytes; at += kChunkBytes) {
+        int64_t n = std::min(kChunkBytes, bytes - at);
         std::vector<std::string> all =
             rendezvous.allGather(std::string(item.from + at, size_t(n)), request.why);
         for (int64_t r = 0; r < size(); ++r) {

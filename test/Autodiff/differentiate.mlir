@@ -135,10 +135,10 @@ func.func @reads(%xs: tensor<3x2x4xf32>) {
 }
 
 // A rank's piece of two heads is one: nothing was repeated along it, so nothing is summed.
-// CHECK-LABEL: func.func @piece_of_size_one
+// CHECK-LABEL: func.func @shard_of_size_one
 // CHECK: tx.reduce_sum {{.*}} [0] {train.backward} : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<1x4xf32, #par.place<[2 @dp, 4]>>
 // CHECK-NEXT: train.update @heads
-func.func @piece_of_size_one(%x: tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>) {
+func.func @shard_of_size_one(%x: tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>) {
   %w = train.read @heads : tensor<1x4xf32, #par.place<[2 @dp, 4]>>
   %b = tx.broadcast %w : tensor<1x4xf32, #par.place<[2 @dp, 4]>> -> tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>
   %y = tx.mul %x, %b : (tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>, tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>) -> tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>

@@ -4,8 +4,8 @@
 // GRADIENTS: gradient of p
 // GRADIENTS: gradient of w
 
-!piece = tensor<2x3x4xf64, #par.place<[2, 6 @tp, 4]>>
-!pieces = tensor<1x2x3x4xf64, #par.place<[1, 2, 6 @tp, 4]>>
+!shard = tensor<2x3x4xf64, #par.place<[2, 6 @tp, 4]>>
+!shards = tensor<1x2x3x4xf64, #par.place<[1, 2, 6 @tp, 4]>>
 !wide = tensor<2x6x3xf64, #par.place<[2, 6, 6 @tp]>>
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @w : tensor<4x6xf64>
@@ -24,14 +24,14 @@ train.parameter @p : tensor<4xf64>
 // CHECK: par.reduce_scatter %{{.*}} over "tp" along 1 because "gradient"
 // CHECK-NOT: par.all_gather
 // CHECK: return
-func.func @train_step(%xs: !pieces) -> tensor<f64> {
+func.func @train_step(%xs: !shards) -> tensor<f64> {
   %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
   %p = train.read @p : tensor<4xf64>
   %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
-  %loss = train.accumulate (%x = %xs) : (!pieces) -> tensor<f64> {
-    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
-    %y = tx.mul %x, %b : (!piece, !piece) -> !piece
-    %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
+  %loss = train.accumulate (%x = %xs) : (!shards) -> tensor<f64> {
+    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !shard
+    %y = tx.mul %x, %b : (!shard, !shard) -> !shard
+    %g = par.all_gather %y over "tp" along 1 : !shard -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
     %u = tx.matmul %g, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
     %v = tx.exp %u : (!wide) -> !wide
     %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
@@ -75,14 +75,14 @@ func.func @once(%xs: tensor<1x2x4xf64, #par.place<[1, 4 @tp, 4]>>) {
 // CHECK: tx.matmul_tn %[[M]]
 // CHECK: tx.rms_norm_grad %[[A]], %{{.*}}, %[[R]]
 // CHECK: return
-func.func @norm(%xs: !pieces) -> tensor<f64> {
+func.func @norm(%xs: !shards) -> tensor<f64> {
   %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
   %p = train.read @p : tensor<4xf64>
   %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
-  %loss = train.accumulate (%x = %xs) : (!pieces) -> tensor<f64> {
-    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
-    %y = tx.mul %x, %b : (!piece, !piece) -> !piece
-    %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
+  %loss = train.accumulate (%x = %xs) : (!shards) -> tensor<f64> {
+    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !shard
+    %y = tx.mul %x, %b : (!shard, !shard) -> !shard
+    %g = par.all_gather %y over "tp" along 1 : !shard -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
     %n, %r = tx.rms_norm %g, %f eps 1.0e-5 : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>) -> (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<2x6xf64, #par.place<[2, 6], replicated [tp]>>)
     %u = tx.matmul %n, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
     %v = tx.exp %u : (!wide) -> !wide

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --recompute="policy=block partition=true" | FileCheck %s
-// RUN: partita-opt %s --recompute=policy=block | FileCheck %s --check-prefix=WHOLE
-// WHOLE-NOT: zero.
+// RUN: partita-opt %s --recompute=policy=block | FileCheck %s --check-prefix=FULL
+// FULL-NOT: zero.
 
 // What enters the layer alike on both ranks of tp is kept as a piece on each, and gathered for all that the layer's backward pass does
 // with it: nothing of the backward pass uses the whole any more. A piece stays what it is.

@@ -10,10 +10,10 @@
 // DEAR: remark: recompute budget of 1 bytes: the backward pass needs {{[0-9]+}} bytes of activations that are expensive to recompute, or outside any layer
 // RUN: partita-opt %s --recompute=budget=1 2>&1 | FileCheck %s --check-prefix=LITTLE
 // RUN: not partita-opt %s --recompute=policy=all 2>&1 | FileCheck %s --check-prefix=WRONG
-// RUN: not partita-opt %s --recompute="policy=selective partition=true" 2>&1 | FileCheck %s --check-prefix=PIECES
+// RUN: not partita-opt %s --recompute="policy=selective partition=true" 2>&1 | FileCheck %s --check-prefix=SHARDS
 // RUN: not partita-opt %s --recompute="policy=block partition=true" 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: recompute partition: the ranks of mesh axis 'tp' share what enters a layer, and there is one; give it a mesh with tp=2 or more
-// PIECES: error: recompute partition: only inputs of fully recomputed layers are sharded; use --recompute block or --recompute-budget
+// SHARDS: error: recompute partition: only inputs of fully recomputed layers are sharded; use --recompute block or --recompute-budget
 // LITTLE: remark: recompute budget of 1 bytes: the backward pass needs 64 bytes of activations in front of, between and behind the layers
 // WRONG: error: recompute policy 'all' is unknown; known: none, selective, block
 // NONE-NOT: train.barrier

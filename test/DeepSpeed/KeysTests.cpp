@@ -7,7 +7,7 @@ using namespace llvm;
 using namespace partita::config;
 using namespace partita::config::test;
 
-TEST(Keys, RowsAreWhole) {
+TEST(Keys, RowsAreComplete) {
   std::set<std::string> seen;
   for (const Key *key : allKeys()) {
     EXPECT_TRUE(seen.insert(key->path.str()).second) << key->path.str() << " has two rows";

@@ -44,7 +44,7 @@ func.func @narrow(%x: tensor<3x4xbf16>) -> tensor<4xf32> {
 
 func.func @nothing(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
   // expected-error @+1 {{its region does nothing along with its matmul}}
-  %0 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
+  %0 = tx.fused_matmul (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     tx.fused %1 : tensor<8x6xf32>
   }
@@ -55,7 +55,7 @@ func.func @nothing(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> 
 
 func.func @other(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
   // expected-error @+1 {{'tx.silu' is nothing that a matmul's kernel does along with this matmul}}
-  %0 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
+  %0 = tx.fused_matmul (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %2 = tx.silu %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
     tx.fused %2 : tensor<8x6xf32>
@@ -67,7 +67,7 @@ func.func @other(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
 
 func.func @no_bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
   // expected-error @+1 {{'tx.gelu_tanh' is nothing that a matmul's kernel does along with this matmul}}
-  %0:2 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  %0:2 = tx.fused_matmul (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
     tx.fused %2, %1 : tensor<8x6xf32>, tensor<8x6xf32>
@@ -79,7 +79,7 @@ func.func @no_bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> (tensor<8x6xf32>
 
 func.func @only_activation(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>) -> tensor<8x6xf32> {
   // expected-error @+1 {{its results are not what its region makes, in that order}}
-  %0 = tx.fused_product (%a = %x, %b = %w, %c = %v) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32> {
+  %0 = tx.fused_matmul (%a = %x, %b = %w, %c = %v) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
     %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
     tx.fused %2 : tensor<8x6xf32>
@@ -89,9 +89,9 @@ func.func @only_activation(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<
 
 // -----
 
-func.func @no_product(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+func.func @no_matmul(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   // expected-error @+1 {{'tx.gelu_tanh' is nothing that a matmul's kernel does along with this matmul}}
-  %0 = tx.fused_product (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = tx.fused_matmul (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
     %1 = tx.gelu_tanh %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
     tx.fused %1 : tensor<8x4xf32>
   }
@@ -102,7 +102,7 @@ func.func @no_product(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 func.func @empty(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   // expected-error @+1 {{its region has no matmul}}
-  %0 = tx.fused_product (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = tx.fused_matmul (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
     tx.fused %a : tensor<8x4xf32>
   }
   return %0 : tensor<8x4xf32>
@@ -112,7 +112,7 @@ func.func @empty(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 func.func @one_added(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
   // expected-error @+1 {{of a weight's gradient and its bias's it adds one to what is there and not the other}}
-  %0:2 = tx.fused_product (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
+  %0:2 = tx.fused_matmul (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
     %1 = tx.matmul_tn %a, %b : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
     %2 = tx.reduce_sum %b [0] : tensor<8x6xf32> -> tensor<6xf32>
     %3 = tx.add %c, %1 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
@@ -125,7 +125,7 @@ func.func @one_added(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf
 
 func.func @columns(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
   // expected-error @+1 {{its region sums up something else than the rows of one of the matmul's operands}}
-  %0:2 = tx.fused_product (%a = %x, %b = %dy) : (tensor<8x4xf32>, tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+  %0:2 = tx.fused_matmul (%a = %x, %b = %dy) : (tensor<8x4xf32>, tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
     %1 = tx.matmul_tn %a, %b : (tensor<8x4xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     %2 = tx.reduce_sum %b [1] : tensor<8x8xf32> -> tensor<8xf32>
     tx.fused %1, %2 : tensor<4x8xf32>, tensor<8xf32>
@@ -137,7 +137,7 @@ func.func @columns(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>) -> (tensor<4x8xf32
 
 func.func @columns_of_slope(%g: tensor<6x4xf32>, %w: tensor<6x4xf32>, %x: tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
   // expected-error @+1 {{its region sums up something else than the rows of the slope's result}}
-  %0:2 = tx.fused_product (%a = %g, %b = %w, %c = %x) : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
+  %0:2 = tx.fused_matmul (%a = %g, %b = %w, %c = %x) : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
     %1 = tx.matmul_nt %a, %b : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x6xf32>
     %2 = tx.gelu_tanh_grad %c, %1 : (tensor<6x6xf32>, tensor<6x6xf32>) -> tensor<6x6xf32>
     %3 = tx.reduce_sum %1 [0] : tensor<6x6xf32> -> tensor<6xf32>
@@ -150,7 +150,7 @@ func.func @columns_of_slope(%g: tensor<6x4xf32>, %w: tensor<6x4xf32>, %x: tensor
 
 func.func @mixed(%x: tensor<8x4xbf16>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>) -> tensor<4x6xf32> {
   // expected-error @+1 {{its kernel has no such types of elements}}
-  %0 = tx.fused_product (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xbf16>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %0 = tx.fused_matmul (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xbf16>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
     %1 = tx.matmul_tn %a, %b : (tensor<8x4xbf16>, tensor<8x6xf32>) -> tensor<4x6xbf16>
     %2 = tx.cast %1 : tensor<4x6xbf16> -> tensor<4x6xf32>
     %3 = tx.add %c, %2 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
@@ -163,7 +163,7 @@ func.func @mixed(%x: tensor<8x4xbf16>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>
 
 func.func @onto_itself(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   // expected-error @+1 {{it adds to an operand of its matmul}}
-  %0 = tx.fused_product (%x = %a) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = tx.fused_matmul (%x = %a) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
     %1 = tx.matmul_tn %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     %2 = tx.add %x, %1 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     tx.fused %2 : tensor<8x8xf32>
@@ -183,7 +183,7 @@ func.func @rounded_angles(%x: tensor<2x4xbf16>, %cos: tensor<2x4xbf16>, %sin: te
 
 func.func @gelu_of_sum(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %s: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
   // expected-error @+1 {{'tx.gelu_tanh' is nothing that a matmul's kernel does along with this matmul}}
-  %0:2 = tx.fused_product (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  %0:2 = tx.fused_matmul (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
     %2 = tx.add %d, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
     %3 = tx.gelu_tanh %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -196,7 +196,7 @@ func.func @gelu_of_sum(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf3
 
 func.func @added_gelu(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %s: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
   // expected-error @+1 {{'tx.add' is nothing that a matmul's kernel does along with this matmul}}
-  %0:2 = tx.fused_product (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  %0:2 = tx.fused_matmul (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
     %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
     %3 = tx.add %d, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -209,7 +209,7 @@ func.func @added_gelu(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32
 
 func.func @wide_sum(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %s: tensor<8x6xf32>) -> tensor<8x6xf32> {
   // expected-error @+1 {{'tx.cast' is nothing that a matmul's kernel does along with this matmul}}
-  %0 = tx.fused_product (%a = %x, %b = %w, %c = %s) : (tensor<8x4xbf16>, tensor<4x6xbf16>, tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %0 = tx.fused_matmul (%a = %x, %b = %w, %c = %s) : (tensor<8x4xbf16>, tensor<4x6xbf16>, tensor<8x6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul %a, %b : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
     %2 = tx.cast %1 : tensor<8x6xbf16> -> tensor<8x6xf32>
     %3 = tx.add %c, %2 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>

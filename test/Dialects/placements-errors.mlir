@@ -102,7 +102,7 @@ func.func @axis_twice(%x: tensor<4x2xf32, #par.place<[8 @dp, 4 @dp]>>)
 // -----
 
 // A gather of a value that every rank has whole.
-func.func @gather_whole(%x: tensor<4xf32>) {
+func.func @gather_full(%x: tensor<4xf32>) {
   // expected-error@+1 {{over "tp" expects a shard that is split along dimension 0 in 1 blocks, it is 'tensor<4xf32>'}}
   %y = par.all_gather %x over "tp" along 0 : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [tp]>>
   return
@@ -134,7 +134,7 @@ func.func @no_sum(%x: tensor<4xf32>) {
 
 // Its piece of a partial sum, of which a rank has its own share alone.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
-func.func @piece_of_a_share(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
+func.func @shard_of_a_share(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
   // expected-error@+1 {{over "tp" expects a full value that is invariant, it is partial}}
   %y = par.narrow %x over "tp" along 0 : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<2xf32, #par.place<[4 @tp]>>
   return
@@ -176,7 +176,7 @@ func.func @unequal(%x: tensor<4xf32, #par.place<[4 + 2 + 2 @dp @tp]>>) {
 // A role is one of those that passes know.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @role(%x: tensor<4xf32>) {
-  // expected-error@+2 {{expected ::partita::par::Role to be one of: sum, max, share, parameter, whole, piece, block, moved, update, kept, saved, held, norm, report}}
+  // expected-error@+2 {{expected ::partita::par::Role to be one of: sum, max, share, parameter, full, shard, block, moved, update, kept, saved, held, norm, report}}
   // expected-error@+1 {{failed to parse Par_CauseAttr parameter 'role'}}
   %y = par.f %x over "tp" {par.causes = [#par.cause<gradient "k" in "" of "" "" layer 0 of 1>]} : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [tp]>>
   return

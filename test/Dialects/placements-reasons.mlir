@@ -69,12 +69,12 @@ func.func @dropped_by_update(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>, %g: te
 // A piece is used as if it were whole: both sides of the contradiction.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @up : tensor<4x16xf32>
-train.parameter @whole : tensor<16x4xf32>
-func.func @as_if_whole(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>) {
+train.parameter @full : tensor<16x4xf32>
+func.func @as_if_full(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>) {
   // expected-note@+1 {{there operand 1 is sharded(1) over tp: 'train.read' of 'up' gives it so}}
   %up = train.read @up : tensor<4x8xf32, #par.place<[4, 16 @tp]>>
-  // expected-note@+1 {{operand 1 is invariant over tp: 'train.read' of 'whole' gives it so}}
-  %w = train.read @whole : tensor<16x4xf32>
+  // expected-note@+1 {{operand 1 is invariant over tp: 'train.read' of 'full' gives it so}}
+  %w = train.read @full : tensor<16x4xf32>
   // expected-note@+1 {{there operand 0 is sharded(1) over tp: tp splits letter n of 'tx.matmul' (rule '~* k+, ~k+ n -> * n')}}
   %h = tx.matmul %x, %up : (tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>, tensor<4x8xf32, #par.place<[4, 16 @tp]>>) -> tensor<8x8xf32, #par.place<[8, 16 @tp]>>
   // expected-note@+1 {{operand 0 is sharded(1) over tp: tp splits letter *1 of 'tx.relu' (rule '* -> *')}}

@@ -28,8 +28,8 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @sums(%x: tensor<3x8x4xf32>, %y: tensor<3x8x6xf32>) -> (tensor<8x4xf32>, tensor<4x6xf32>) {
     // CHECK: %{{.*}}:2 = train.accumulate (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}) : {{.*}} -> (tensor<8x4xf32>, tensor<4x6xf32>) onto (%[[S:.*]] = 1) {
     %0:2 = train.accumulate (%a = %x, %b = %y) : (tensor<3x8x4xf32>, tensor<3x8x6xf32>) -> (tensor<8x4xf32>, tensor<4x6xf32>) onto (%so_far = 1) {
-      // CHECK: tx.fused_product (%[[P:.*]] = %[[A]], %[[Q:.*]] = %[[B]], %[[R:.*]] = %[[S]]) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
-      %1 = tx.fused_product (%p = %a, %q = %b, %r = %so_far) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
+      // CHECK: tx.fused_matmul (%[[P:.*]] = %[[A]], %[[Q:.*]] = %[[B]], %[[R:.*]] = %[[S]]) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
+      %1 = tx.fused_matmul (%p = %a, %q = %b, %r = %so_far) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
         %2 = tx.matmul_tn %p, %q : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
         %3 = tx.add %r, %2 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
         // CHECK: tx.fused
@@ -46,8 +46,8 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %y = tx.slice %x [0, 2] by [1, 1] : tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>> -> tensor<4x1xf32, #par.place<[4, 2 @dp]>>
     return %y : tensor<4x1xf32, #par.place<[4, 2 @dp]>>
   }
-  // CHECK-LABEL: func @pieces
-  func.func @pieces(%x: tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>>, %p: tensor<4xf32, #par.place<[4], partial [dp]>>, %w: tensor<4xf32>) {
+  // CHECK-LABEL: func @shards
+  func.func @shards(%x: tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>>, %p: tensor<4xf32, #par.place<[4], partial [dp]>>, %w: tensor<4xf32>) {
     // CHECK: par.all_gather %{{.*}} over "dp" along 1 in 3 blocks again because "h.0.attn" : tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>> -> tensor<4x12xf32>
     %g = par.all_gather %x over "dp" along 1 in 3 blocks again because "h.0.attn" : tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>> -> tensor<4x12xf32>
     // CHECK: par.reduce_scatter %{{.*}} over "dp" along 0 because "gradient" : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<2xf32, #par.place<[4 @dp]>>

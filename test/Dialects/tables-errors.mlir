@@ -39,7 +39,7 @@ module attributes {train.files = [#train.file<name = "m.onnx", bytes = -1, finge
 // -----
 
 // expected-error@+1 {{layer 0 has -1.000000e+00 : f64 FLOPs, expected an f64 from 0}}
-module attributes {train.work = [#train.work<place = 0, products = -1.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+module attributes {train.work = [#train.work<place = 0, matmuls = -1.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
 
 // -----
 

@@ -2,22 +2,22 @@
 // RUN: partita-opt %s | partita-opt | FileCheck %s --check-prefix=TRIP
 
 // The piece of a sum is a reduce-scatter.
-// CHECK-LABEL: func @piece_of_sum
+// CHECK-LABEL: func @shard_of_sum
 // CHECK-NEXT: %[[P:.*]] = zero.reduce_scatter %{{.*}} over "dp" because "gradient"
 // CHECK-NEXT: return %[[P]]
 // TRIP: zero.shard %{{.*}} over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2, fsdp = 2>} {
-  func.func @piece_of_sum(%x: tensor<3x5xf32, #par.place<[3, 5], partial [dp]>>) -> tensor<8xf32, #par.place<[3, 5], flat [dp]>> {
+  func.func @shard_of_sum(%x: tensor<3x5xf32, #par.place<[3, 5], partial [dp]>>) -> tensor<8xf32, #par.place<[3, 5], flat [dp]>> {
     %s = par.all_reduce %x over "dp" because "gradient" : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<3x5xf32>
     %p = zero.shard %s over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
     return %p : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
   }
 
   // The whole is wanted too: the sum stays.
-  // CHECK-LABEL: func @whole_wanted
+  // CHECK-LABEL: func @full_wanted
   // CHECK: par.all_reduce
   // CHECK: zero.shard
-  func.func @whole_wanted(%x: tensor<4xf32, #par.place<[4], partial [dp]>>) -> (tensor<2xf32, #par.place<[4], flat [dp]>>, tensor<4xf32>) {
+  func.func @full_wanted(%x: tensor<4xf32, #par.place<[4], partial [dp]>>) -> (tensor<2xf32, #par.place<[4], flat [dp]>>, tensor<4xf32>) {
     %s = par.all_reduce %x over "dp" : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<4xf32>
     %p = zero.shard %s over "dp" : tensor<4xf32> -> tensor<2xf32, #par.place<[4], flat [dp]>>
     return %p, %s : tensor<2xf32, #par.place<[4], flat [dp]>>, tensor<4xf32>

@@ -39,7 +39,7 @@ func.func @f() {
   // CHECK: verbatim "repeat({}, {}, {}, 1, 2, 3, IndicesAt{{[{][{]}}{}, 4}, 5);" args %[[S]],
   rt.repeat %x, %x, %number {outer = 1 : i64, indices = 2 : i64, times = 3 : i64, count = 4 : i64, inner = 5 : i64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>
   // CHECK: verbatim "dropout({}, {}, {}, Shape{{[{][{]}}8}, Shape{{[{][{]}}8}, {{[{][{]}}0.5, 3, {}}, ElementAt{{[{][{]}}{}, 8});" args %[[S]],
-  rt.dropout %x, %x, %number, %number {shape = array<i64: 8>, whole = array<i64: 8>, ratio = 0.5 : f64, id = 3 : i64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<i64>
+  rt.dropout %x, %x, %number, %number {shape = array<i64: 8>, fullShape = array<i64: 8>, ratio = 0.5 : f64, id = 3 : i64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<i64>
   // CHECK: call_opaque "clipScale"(%[[S]], %{{.*}}) {args = [0{{.*}} : index, 1 : index, 2 : index, #emitc.opaque<"&rank.device->control->hyper.gradientClip">]}
   rt.clip %x, %x : !rt.buffer<f32>, !rt.buffer<f32>
   // What a step tells the host.

@@ -9,12 +9,12 @@
 module attributes {rt.target = "cuda"} {
   // CHECK-LABEL: func.func @batches
   // CHECK: %[[SUM:.*]] = train.accumulate (%{{.*}} = %arg0, %{{.*}} = %arg1) : {{.*}} -> tensor<4x6xf32> onto (%[[FAR:.*]] = 0) {
-  // CHECK-NEXT: %[[P:.*]] = tx.fused_product (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}, %[[C:.*]] = %[[FAR]]) : {{.*}} {
+  // CHECK-NEXT: %[[P:.*]] = tx.fused_matmul (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}, %[[C:.*]] = %[[FAR]]) : {{.*}} {
   // CHECK-NEXT:   %[[DW:.*]] = tx.matmul_tn %[[A]], %[[B]]
   // CHECK-NEXT:   %[[S:.*]] = tx.add %[[C]], %[[DW]]
   // CHECK-NEXT:   tx.fused %[[S]]
   // CHECK: train.yield %[[P]]
-  // CHECK: %[[L:.*]] = tx.fused_product (%{{.*}} = %arg2, %{{.*}} = %arg3, %{{.*}} = %[[SUM]])
+  // CHECK: %[[L:.*]] = tx.fused_matmul (%{{.*}} = %arg2, %{{.*}} = %arg3, %{{.*}} = %[[SUM]])
   // CHECK: return %[[L]]
   // RT-LABEL: func.func @batches
   // RT: %[[S:.*]] = rt.arena
@@ -39,18 +39,18 @@ module attributes {rt.target = "cuda"} {
   // Sums of 32 bits take products of 16-bit numbers; the gradient of a bias, which was put beside its weight's, comes along.
   // CHECK-LABEL: func.func @half
   // CHECK: onto (%[[W:.*]] = 1, %[[B:.*]] = 0) {
-  // CHECK: %[[P:.*]]:2 = tx.fused_product
+  // CHECK: %[[P:.*]]:2 = tx.fused_matmul
   // CHECK:   %[[DW:.*]] = tx.matmul_tn
   // CHECK:   %[[DB:.*]] = tx.reduce_sum
   // CHECK:   %[[WIDE:.*]] = tx.cast %[[DW]]
   // CHECK:   tx.add %{{.*}}, %[[WIDE]]
   // CHECK:   tx.cast %[[DB]]
   // CHECK: train.yield %[[P]]#1, %[[P]]#0
-  // CHECK: tx.fused_product
-  // CHECK-NOT: tx.fused_product
+  // CHECK: tx.fused_matmul
+  // CHECK-NOT: tx.fused_matmul
   func.func @half(%xs: tensor<3x8x4xbf16>, %dys: tensor<3x8x6xbf16>, %x3: tensor<8x4xbf16>, %dy3: tensor<8x6xbf16>) -> (tensor<6xf32>, tensor<4x6xf32>) {
     %sum:2 = train.accumulate (%x = %xs, %dy = %dys) : (tensor<3x8x4xbf16>, tensor<3x8x6xbf16>) -> (tensor<6xf32>, tensor<4x6xf32>) {
-      %0:2 = tx.fused_product (%a = %x, %b = %dy) : (tensor<8x4xbf16>, tensor<8x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>) {
+      %0:2 = tx.fused_matmul (%a = %x, %b = %dy) : (tensor<8x4xbf16>, tensor<8x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>) {
         %dw = tx.matmul_tn %a, %b : (tensor<8x4xbf16>, tensor<8x6xbf16>) -> tensor<4x6xbf16>
         %db = tx.reduce_sum %b [0] : tensor<8x6xbf16> -> tensor<6xbf16>
         tx.fused %dw, %db : tensor<4x6xbf16>, tensor<6xbf16>
@@ -66,7 +66,7 @@ module attributes {rt.target = "cuda"} {
   // A weight that is used twice: the second product adds to the first.
   // CHECK-LABEL: func.func @reused
   // CHECK: %[[FIRST:.*]] = tx.matmul_tn %arg0, %arg1
-  // CHECK: tx.fused_product (%{{.*}} = %arg2, %{{.*}} = %arg3, %{{.*}} = %[[FIRST]])
+  // CHECK: tx.fused_matmul (%{{.*}} = %arg2, %{{.*}} = %arg3, %{{.*}} = %[[FIRST]])
   // RT-LABEL: func.func @reused
   // RT: rt.gemm %[[S:[0-9]+]], {{.*}}beta = 0.0
   // RT: rt.gemm %[[S]], {{.*}}beta = 1.0
@@ -81,7 +81,7 @@ module attributes {rt.target = "cuda"} {
   // arithmetic follows, which is one loop with the addition; what is yielded is made of the product in between.
   // CHECK-LABEL: func.func @kept
   // CHECK-NOT: onto
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @kept(%xs: tensor<3x8x4xf32>, %dys: tensor<3x8x6xf32>, %x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %w: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<8x4xf32>, tensor<4x6xbf16>) {
     %sum:3 = train.accumulate (%a = %xs, %b = %dys) : (tensor<3x8x4xf32>, tensor<3x8x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
       %0 = tx.matmul_tn %a, %b : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>

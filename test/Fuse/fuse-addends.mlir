@@ -3,16 +3,16 @@
 // RUN: bash %S/equal.sh %s %t.mlir residual chain waited cotangent weight needed others narrow
 // RUN: partita-opt %s --fuse-addends --canonicalize --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's products have no second matrix to add.
-// RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-addends | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_product
+// RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-addends | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_matmul
 // CPU: func.func @residual
 // RUN: sed '/^module/s/cuda/cpu/' %t.mlir | not partita-opt --plan-memory --lower-to-rt 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: 'tx.fused_product' op has no kernel on the target 'cpu'
+// NONE: error: 'tx.fused_matmul' op has no kernel on the target 'cpu'
 
 module attributes {rt.target = "cuda"} {
   // A bias in between, in another shape than the product's: as GPT-2 is exported. The residual lives on.
   // CHECK-LABEL: func.func @residual(
   // CHECK: %[[R:.*]] = tx.reshape %arg3 : tensor<2x4x6xf32> -> tensor<8x6xf32>
-  // CHECK: %[[F:.*]] = tx.fused_product (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2, %[[X:.*]] = %[[R]]) : {{.*}} {
+  // CHECK: %[[F:.*]] = tx.fused_matmul (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2, %[[X:.*]] = %[[R]]) : {{.*}} {
   // CHECK-NEXT:   %[[Y:.*]] = tx.matmul_bias %[[A]], %[[W]] plus %[[B]]
   // CHECK-NEXT:   %[[SUM:.*]] = tx.add %[[X]], %[[Y]]
   // CHECK-NEXT:   tx.fused %[[SUM]]
@@ -31,9 +31,9 @@ module attributes {rt.target = "cuda"} {
 
   // One residual behind the other: the second sum is arithmetic behind the first until it is part of a product itself.
   // CHECK-LABEL: func.func @chain(
-  // CHECK: %[[FIRST:.*]] = tx.fused_product ({{.*}} = %arg1)
+  // CHECK: %[[FIRST:.*]] = tx.fused_matmul ({{.*}} = %arg1)
   // CHECK: %[[MEAN:.*]] = tx.softmax %[[FIRST]]
-  // CHECK: %[[SECOND:.*]] = tx.fused_product (%{{.*}} = %[[MEAN]], %{{.*}} = %arg0, %{{.*}} = %[[FIRST]])
+  // CHECK: %[[SECOND:.*]] = tx.fused_matmul (%{{.*}} = %[[MEAN]], %{{.*}} = %arg0, %{{.*}} = %[[FIRST]])
   // CHECK: return %[[SECOND]]
   // RT-LABEL: func.func @chain(
   // The first sum stands where the second one does: it dies there.
@@ -52,7 +52,7 @@ module attributes {rt.target = "cuda"} {
   // The addend is made behind the product: it is waited for.
   // CHECK-LABEL: func.func @waited(
   // CHECK: tx.softmax
-  // CHECK-NEXT: tx.fused_product
+  // CHECK-NEXT: tx.fused_matmul
   // CHECK-NEXT: tx.matmul_nt
   func.func @waited(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %y: tensor<8x6xf32>) -> tensor<8x6xf32> {
     %0 = tx.matmul_nt %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
@@ -64,8 +64,8 @@ module attributes {rt.target = "cuda"} {
   // The cotangent of what three products have read.
   // CHECK-LABEL: func.func @cotangent(
   // CHECK: %[[Q:.*]] = tx.matmul_nt %arg0, %arg3
-  // CHECK: %[[QK:.*]] = tx.fused_product (%{{.*}} = %arg1, %{{.*}} = %arg4, %{{.*}} = %[[Q]])
-  // CHECK: %[[QKV:.*]] = tx.fused_product (%{{.*}} = %arg2, %{{.*}} = %arg5, %{{.*}} = %[[QK]])
+  // CHECK: %[[QK:.*]] = tx.fused_matmul (%{{.*}} = %arg1, %{{.*}} = %arg4, %{{.*}} = %[[Q]])
+  // CHECK: %[[QKV:.*]] = tx.fused_matmul (%{{.*}} = %arg2, %{{.*}} = %arg5, %{{.*}} = %[[QK]])
   // CHECK: return %[[QKV]]
   func.func @cotangent(%q: tensor<8x6xf32>, %k: tensor<8x2xf32>, %v: tensor<8x2xf32>, %wq: tensor<4x6xf32>, %wk: tensor<4x2xf32>, %wv: tensor<4x2xf32>) -> tensor<8x4xf32> {
     %0 = tx.matmul_nt %q, %wq : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32>
@@ -78,7 +78,7 @@ module attributes {rt.target = "cuda"} {
 
   // A weight's gradient is for fuse-accumulation, and a bias for fuse-bias.
   // CHECK-LABEL: func.func @weight(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @weight(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %sum: tensor<4x6xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<8x6xf32>) {
     %0 = tx.matmul_tn %x, %dy : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
     %1 = tx.add %sum, %0 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
@@ -90,7 +90,7 @@ module attributes {rt.target = "cuda"} {
 
   // What is added is the product's operand; the product to itself.
   // CHECK-LABEL: func.func @needed(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @needed(%x: tensor<8x6xf32>, %w: tensor<6x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %0 = tx.matmul %x, %w : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
     %1 = tx.add %x, %0 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -101,7 +101,7 @@ module attributes {rt.target = "cuda"} {
 
   // Others read the product, or more arithmetic follows.
   // CHECK-LABEL: func.func @others(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @others(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %y: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %1 = tx.add %y, %0 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -113,7 +113,7 @@ module attributes {rt.target = "cuda"} {
 
   // In 16 bits too: the sum is rounded once.
   // CHECK-LABEL: func.func @narrow(
-  // CHECK: tx.fused_product
+  // CHECK: tx.fused_matmul
   func.func @narrow(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %y: tensor<8x6xbf16>) -> tensor<8x6xbf16> {
     %0 = tx.matmul %x, %w : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
     %1 = tx.add %0, %y : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>

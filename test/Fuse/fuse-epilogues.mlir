@@ -3,14 +3,14 @@
 // RUN: bash %S/equal.sh %s %t.mlir gelu flat slope slope_bias slope_wide bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
 // RUN: partita-opt %s --fuse-epilogues --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's runtime has no such kernels.
-// RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_product
+// RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_matmul
 // CPU: func.func @gelu
 // RUN: sed '/^module/s/cuda/cpu/' %t.mlir | not partita-opt --plan-memory --lower-to-rt 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: 'tx.fused_product' op has no kernel on the target 'cpu'
+// NONE: error: 'tx.fused_matmul' op has no kernel on the target 'cpu'
 
 module attributes {rt.target = "cuda"} {
   // CHECK-LABEL: func.func @gelu(
-  // CHECK: %[[F:.*]]:2 = tx.fused_product (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2) : {{.*}} {
+  // CHECK: %[[F:.*]]:2 = tx.fused_matmul (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2) : {{.*}} {
   // CHECK-NEXT:   %[[PRE:.*]] = tx.matmul_bias %[[A]], %[[W]] plus %[[B]]
   // CHECK-NEXT:   %[[Y:.*]] = tx.gelu_tanh %[[PRE]]
   // CHECK-NEXT:   tx.fused %[[Y]], %[[PRE]]
@@ -27,7 +27,7 @@ module attributes {rt.target = "cuda"} {
 
   // In another shape than the product's, of a weight that is stored transposed.
   // CHECK-LABEL: func.func @flat(
-  // CHECK: %[[F:.*]]:2 = tx.fused_product
+  // CHECK: %[[F:.*]]:2 = tx.fused_matmul
   // CHECK-NEXT: tx.matmul_nt_bias
   // CHECK: tx.reshape %[[F]]#0 : tensor<8x6xf16> -> tensor<2x4x6xf16>
   func.func @flat(%x: tensor<8x4xf16>, %w: tensor<6x4xf16>, %b: tensor<6xf16>) -> (tensor<2x4x6xf16>, tensor<8x6xf16>) {
@@ -40,7 +40,7 @@ module attributes {rt.target = "cuda"} {
   }
 
   // CHECK-LABEL: func.func @slope(
-  // CHECK: tx.fused_product (%[[G:.*]] = %arg0, %[[W:.*]] = %arg1, %[[PRE:.*]] = %arg2) : {{.*}} {
+  // CHECK: tx.fused_matmul (%[[G:.*]] = %arg0, %[[W:.*]] = %arg1, %[[PRE:.*]] = %arg2) : {{.*}} {
   // CHECK-NEXT:   %[[DY:.*]] = tx.matmul_nt %[[G]], %[[W]]
   // CHECK-NEXT:   %[[DX:.*]] = tx.gelu_tanh_grad %[[PRE]], %[[DY]]
   // CHECK-NEXT:   tx.fused %[[DX]]
@@ -54,7 +54,7 @@ module attributes {rt.target = "cuda"} {
 
   // The gradient of the bias in front of the GELU: with the slope, not with the gradient of the weight.
   // CHECK-LABEL: func.func @slope_bias(
-  // CHECK: %[[F:.*]]:2 = tx.fused_product (%[[G:.*]] = %arg0, %[[W:.*]] = %arg1, %[[PRE:.*]] = %arg2) : {{.*}} {
+  // CHECK: %[[F:.*]]:2 = tx.fused_matmul (%[[G:.*]] = %arg0, %[[W:.*]] = %arg1, %[[PRE:.*]] = %arg2) : {{.*}} {
   // CHECK-NEXT:   %[[DY:.*]] = tx.matmul_nt %[[G]], %[[W]]
   // CHECK-NEXT:   %[[DX:.*]] = tx.gelu_tanh_grad %[[PRE]], %[[DY]]
   // CHECK-NEXT:   %[[DB:.*]] = tx.reduce_sum %[[DX]] [0, 1]
@@ -92,7 +92,7 @@ module attributes {rt.target = "cuda"} {
   // Where the first of the two stood; what is summed up is the product's operand, in the shape that the product has it in.
   // CHECK-LABEL: func.func @bias_gradient(
   // CHECK: %[[DY:.*]] = tx.reshape %arg1
-  // CHECK-NEXT: %[[F:.*]]:2 = tx.fused_product (%[[X:.*]] = %arg0, %[[B:.*]] = %[[DY]]) : {{.*}} {
+  // CHECK-NEXT: %[[F:.*]]:2 = tx.fused_matmul (%[[X:.*]] = %arg0, %[[B:.*]] = %[[DY]]) : {{.*}} {
   // CHECK-NEXT:   %[[DW:.*]] = tx.matmul_tn %[[X]], %[[B]]
   // CHECK-NEXT:   %[[DB:.*]] = tx.reduce_sum %[[B]] [0]
   // CHECK-NEXT:   tx.fused %[[DW]], %[[DB]]
@@ -109,7 +109,7 @@ module attributes {rt.target = "cuda"} {
 
   // A weight that is stored transposed: the cotangent is the first operand.
   // CHECK-LABEL: func.func @first_operand(
-  // CHECK: tx.fused_product
+  // CHECK: tx.fused_matmul
   // RT-LABEL: func.func @first_operand(
   // RT: rt.gemm_bias_grad {{.*}} {add = false, cotangentIsA = true,
   func.func @first_operand(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>) -> (tensor<6x4xf32>, tensor<6xf32>) {
@@ -121,7 +121,7 @@ module attributes {rt.target = "cuda"} {
   // Nobody wants the GELU's argument (one loop behind the product writes less), the product is used by others too, or what is
   // added is no row.
   // CHECK-LABEL: func.func @alone(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @alone(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %c: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
@@ -137,7 +137,7 @@ module attributes {rt.target = "cuda"} {
 
   // Another GELU.
   // CHECK-LABEL: func.func @erf(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @erf(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %dy: tensor<8x4xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
@@ -150,7 +150,7 @@ module attributes {rt.target = "cuda"} {
 
   // More arithmetic follows, here a gate's: all of it is one loop. A cotangent that others read too stays as well.
   // CHECK-LABEL: func.func @arithmetic(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @arithmetic(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %gate: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
@@ -167,7 +167,7 @@ module attributes {rt.target = "cuda"} {
 
   // The sum of another cotangent, of columns, or of a part of the rows.
   // CHECK-LABEL: func.func @other_cotangent(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @other_cotangent(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>, %dz: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<2x8xf32>) {
     %0 = tx.matmul_tn %x, %dy : (tensor<8x4xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     %1 = tx.reduce_sum %dz [0] : tensor<8x8xf32> -> tensor<8xf32>
@@ -179,7 +179,7 @@ module attributes {rt.target = "cuda"} {
 
   // A kernel has one type of gradients.
   // CHECK-LABEL: func.func @wide(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @wide(%x: tensor<8x4xbf16>, %dy: tensor<8x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xf32>) {
     %0 = tx.cast %dy : tensor<8x6xbf16> -> tensor<8x6xf32>
     %1 = tx.reduce_sum %0 [0] : tensor<8x6xf32> -> tensor<6xf32>
@@ -189,7 +189,7 @@ module attributes {rt.target = "cuda"} {
 
   // The product can only be made of what becomes of the sum.
   // CHECK-LABEL: func.func @needed(
-  // CHECK-NOT: tx.fused_product
+  // CHECK-NOT: tx.fused_matmul
   func.func @needed(%dy: tensor<8x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
     %0 = tx.reduce_sum %dy [0] : tensor<8x6xf32> -> tensor<6xf32>
     %1 = tx.broadcast %0 : tensor<6xf32> -> tensor<8x6xf32>

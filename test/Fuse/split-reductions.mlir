@@ -30,10 +30,10 @@ func.func @placed(%x: tensor<2x3x4xf32, #par.place<[4 @dp, 3, 8 @tp]>>) -> tenso
 }
 
 // Neighbours stay together.
-// CHECK-LABEL: @whole(
+// CHECK-LABEL: @full(
 // CHECK-NEXT:    tx.reduce_sum %arg0 [0, 1]
 // CHECK-NEXT:    return
-func.func @whole(%x: tensor<2x3x4xf32>) -> tensor<4xf32> {
+func.func @full(%x: tensor<2x3x4xf32>) -> tensor<4xf32> {
   %0 = tx.reduce_sum %x [0, 1] : tensor<2x3x4xf32> -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -108,8 +108,8 @@ for test in sorted(os.listdir(tests)):
 with zipfile.ZipFile(os.path.join(tests, "Nodes", "models.zip")) as models:
     models.extractall(folder)
 for model in glob.glob(os.path.join(here, "..", "Data", "**", "*.onnx"), recursive=True):
-    with open(model, "rb") as whole, open(os.path.join(folder, os.path.basename(model)), "wb") as short:
-        short.write(shortened(whole.read()))
+    with open(model, "rb") as full, open(os.path.join(folder, os.path.basename(model)), "wb") as short:
+        short.write(shortened(full.read()))
 # What the fuzzer found once: an unknown field of a type claims 300 KB of a file of 115 bytes.
 with open(os.path.join(folder, "claimed-length"), "wb") as found:
     found.write(bytes.fromhex(

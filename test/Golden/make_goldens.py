@@ -184,9 +184,9 @@ def tiny_golden():
     with torch.no_grad():
         golden["logits_float64"] = model(torch.from_numpy(ids)).logits.tolist()
     for key, target in (("unmasked", labels), ("masked", masked)):
-        whole = [(ids, target)]
+        full = [(ids, target)]
         halves = [(ids[:2], target[:2]), (ids[2:], target[2:])]
-        one, gradients = compare_kinds(TINY, "torchscript", values, [whole] * 3, "adamw")
+        one, gradients = compare_kinds(TINY, "torchscript", values, [full] * 3, "adamw")
         two, _ = compare_kinds(TINY, "torchscript", values, [halves] * 3, "adamw")
         assert numpy.allclose(one["loss_float64"], two["loss_float64"], rtol=1e-12, atol=0)
         golden[key] = {"adamw": one, "gradients": gradients}

@@ -33,11 +33,11 @@ def many_slices(count=200, size=256, batch=1, ends=()):
 
 def part_of_zeros(rows=60000, width=64):
     """A part that differs from each place of the whole in its last row alone."""
-    whole, part = bytearray(4 * rows * width), bytearray(2 * rows * width)
-    whole[-3:], part[-1:] = b"\x01\x02\x03", b"\x7f"
+    full, part = bytearray(4 * rows * width), bytearray(2 * rows * width)
+    full[-3:], part[-1:] = b"\x01\x02\x03", b"\x7f"
     nodes = [node("Gather", ["w", "x"], ["a"]), node("Gather", ["slice_1", "x"], ["b"]), node("Add", ["a", "b"], ["y"])]
     g = graph(nodes, [value("x", INT64, [2])], [value("y", FLOAT, [2, width])],
-              [tensor("w", FLOAT, [rows, width], bytes(whole)), tensor("slice_1", FLOAT, [rows // 2, width], bytes(part))])
+              [tensor("w", FLOAT, [rows, width], bytes(full)), tensor("slice_1", FLOAT, [rows // 2, width], bytes(part))])
     return model(exported(g, [("PARAMETER", "w")], {"slice_1": ["w"]}))
 
 

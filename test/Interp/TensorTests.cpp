@@ -11,9 +11,9 @@ using namespace partita::interp;
 
 namespace {
 
-class Pieces : public testing::Test {
+class Shards : public testing::Test {
 protected:
-  Pieces() {
+  Shards() {
     context.loadDialect<par::ParDialect>();
     dp = StringAttr::get(&context, "dp");
     tp = StringAttr::get(&context, "tp");
@@ -27,24 +27,24 @@ protected:
   }
 
   Tensor numbers() {
-    Tensor whole({12, 6}, true);
-    for (int64_t i = 0; i < whole.size(); ++i)
-      whole.reals[i] = i;
-    return whole;
+    Tensor full({12, 6}, true);
+    for (int64_t i = 0; i < full.size(); ++i)
+      full.reals[i] = i;
+    return full;
   }
 
   /// Cuts a value, checks the number of distinct shards, and assembles it again.
   void roundTrip(size_t distinct, double tolerance = 0) {
-    Tensor whole = numbers();
-    auto pieces = cut(whole, type(), mesh, 7, fail);
-    ASSERT_TRUE(succeeded(pieces)) << message;
-    ASSERT_EQ(pieces->size(), 6u);
-    EXPECT_EQ(std::set<std::shared_ptr<const Tensor>>(pieces->begin(), pieces->end()).size(),
+    Tensor full = numbers();
+    auto shards = cut(full, type(), mesh, 7, fail);
+    ASSERT_TRUE(succeeded(shards)) << message;
+    ASSERT_EQ(shards->size(), 6u);
+    EXPECT_EQ(std::set<std::shared_ptr<const Tensor>>(shards->begin(), shards->end()).size(),
               distinct);
-    auto again = assemble(*pieces, type(), mesh, fail);
+    auto again = assemble(*shards, type(), mesh, fail);
     ASSERT_TRUE(succeeded(again)) << message;
-    for (int64_t i = 0; i < whole.size(); ++i)
-      EXPECT_NEAR(again->reals[i], whole.reals[i], tolerance);
+    for (int64_t i = 0; i < full.size(); ++i)
+      EXPECT_NEAR(again->reals[i], full.reals[i], tolerance);
   }
 
   MLIRContext context;
@@ -55,53 +55,53 @@ protected:
   std::function<void(const Twine &)> fail = [this](const Twine &text) { message = text.str(); };
 };
 
-TEST_F(Pieces, InvariantIsShared) { roundTrip(1); }
+TEST_F(Shards, InvariantIsShared) { roundTrip(1); }
 
-TEST_F(Pieces, Sharded) {
+TEST_F(Shards, Sharded) {
   layout.shard(dp, 0);
   layout.shard(tp, 1);
   roundTrip(6);
 }
 
-TEST_F(Pieces, TwoAxesOnOneDimensionOutermostFirst) {
+TEST_F(Shards, TwoAxesOnOneDimensionOutermostFirst) {
   layout.shard(tp, 0);
   layout.shard(dp, 0);
   roundTrip(6);
-  auto pieces = cut(numbers(), type(), mesh, 7, fail);
+  auto shards = cut(numbers(), type(), mesh, 7, fail);
   // Rank 1 is dp 0, tp 1: the first half of the second third, rows 4 and 5.
-  EXPECT_EQ((*pieces)[1]->reals.front(), 4 * 6);
+  EXPECT_EQ((*shards)[1]->reals.front(), 4 * 6);
 }
 
-TEST_F(Pieces, ShardedAndReplicated) {
+TEST_F(Shards, ShardedAndReplicated) {
   layout.shard(dp, 1);
   layout.set(tp, par::Kind::Replicated);
   roundTrip(2);
 }
 
-TEST_F(Pieces, PartialSharesDifferAndAddUp) {
+TEST_F(Shards, PartialSharesDifferAndAddUp) {
   layout.set(dp, par::Kind::Partial);
   layout.shard(tp, 0);
   roundTrip(6, 1e-12);
-  auto pieces = cut(numbers(), type(), mesh, 7, fail);
-  double share = (*pieces)[0]->reals[5] / 5, other = (*pieces)[0]->reals[7] / 7;
+  auto shards = cut(numbers(), type(), mesh, 7, fail);
+  double share = (*shards)[0]->reals[5] / 5, other = (*shards)[0]->reals[7] / 7;
   EXPECT_GT(std::abs(share - other), 1e-3) << "shares in proportion would hide a wrong linear rule";
 }
 
-TEST_F(Pieces, RanksThatShouldAgree) {
+TEST_F(Shards, RanksThatShouldAgree) {
   layout.shard(tp, 0);
-  auto pieces = cut(numbers(), type(), mesh, 7, fail);
-  Tensor changed = *(*pieces)[4];
+  auto shards = cut(numbers(), type(), mesh, 7, fail);
+  Tensor changed = *(*shards)[4];
   changed.reals[3] += 1e-15 * changed.reals[3];
-  (*pieces)[4] = std::make_shared<Tensor>(changed);
-  EXPECT_TRUE(failed(checkAgreement(*pieces, type(), mesh, fail)));
+  (*shards)[4] = std::make_shared<Tensor>(changed);
+  EXPECT_TRUE(failed(checkAgreement(*shards, type(), mesh, fail)));
   EXPECT_NE(message.find("is invariant over dp, but element [0, 3]"), std::string::npos) << message;
   EXPECT_NE(message.find("on rank 1 and"), std::string::npos) << message;
-  EXPECT_TRUE(failed(assemble(*pieces, type(), mesh, fail)));
+  EXPECT_TRUE(failed(assemble(*shards, type(), mesh, fail)));
   layout.set(dp, par::Kind::Partial);
-  EXPECT_TRUE(succeeded(checkAgreement(*pieces, type(), mesh, fail)));
+  EXPECT_TRUE(succeeded(checkAgreement(*shards, type(), mesh, fail)));
 }
 
-TEST_F(Pieces, WrongShapes) {
+TEST_F(Shards, WrongShapes) {
   layout.shard(dp, 0);
   EXPECT_TRUE(failed(cut(Tensor({12, 7}, true), type(), mesh, 7, fail)));
   EXPECT_EQ(message, "a value of shape [12x7] is given for one of shape [12x6]");

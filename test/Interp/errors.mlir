@@ -37,14 +37,14 @@ func.func @f(%x: tensor<1x2xf32>) -> tensor<1xf32> {
 // RUN: not partita-interp %t/label.mlir 2>&1 | FileCheck %s --check-prefix=LABEL --implicit-check-not=error:
 // LABEL: label.mlir:3:{{.*}}: error: token -1 at position 0 is outside the vocabulary of 2
 
-//--- piece.mlir
+//--- shard.mlir
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @f(%x: tensor<3x2xf32, #par.place<[8 @dp, 2]>>) -> tensor<3x2xf32, #par.place<[8 @dp, 2]>> {
   return %x : tensor<3x2xf32, #par.place<[8 @dp, 2]>>
 }
 }
-// RUN: not partita-interp %t/piece.mlir 2>&1 | FileCheck %s --check-prefix=PIECE --implicit-check-not=error:
-// PIECE: error: argument 0: one rank's shard should be tensor<4x2xf32, #par.place<[8 @dp, 2]>>, the program says tensor<3x2xf32
+// RUN: not partita-interp %t/shard.mlir 2>&1 | FileCheck %s --check-prefix=SHARD --implicit-check-not=error:
+// SHARD: error: argument 0: one rank's shard should be tensor<4x2xf32, #par.place<[8 @dp, 2]>>, the program says tensor<3x2xf32
 
 //--- division.mlir
 func.func @f() -> tensor<i64> {

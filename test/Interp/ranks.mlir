@@ -46,9 +46,9 @@ func.func @spellings() -> (tensor<f32>, tensor<f32>, tensor<f32>) attributes {pa
 func.func @completed(%x: tensor<1x4xf32, #par.place<[2 @dp, 4]>>) -> (tensor<4xf32>, !shard, tensor<4xf32>) attributes {par.no_cotangents} {
   %s = tx.reduce_sum %x [0] : tensor<1x4xf32, #par.place<[2 @dp, 4]>> -> !partial
   %token = par.all_reduce_start %s over "dp" : !partial -> i64
-  %scattering, %piece = zero.reduce_scatter_start %s over "dp" : !partial -> i64, !shard
+  %scattering, %shard = zero.reduce_scatter_start %s over "dp" : !partial -> i64, !shard
   %summed = par.wait %token, %s : i64, !partial -> tensor<4xf32>
-  %scattered = par.wait %scattering, %piece : i64, !shard -> !shard
+  %scattered = par.wait %scattering, %shard : i64, !shard -> !shard
   %gathering, %full = zero.gather_start %scattered over "dp" : !shard -> i64, tensor<4xf32>
   %gathered = par.wait %gathering, %full : i64, tensor<4xf32> -> tensor<4xf32>
   return %summed, %scattered, %gathered : tensor<4xf32>, !shard, tensor<4xf32>

@@ -190,7 +190,7 @@ module attributes {pipe.stage = 1} {
     return
   }
 }
-//--- whole.mlir
+//--- full.mlir
 func.func @f(%x: tensor<2xf32> {train.name = "x", train.role = "data"}) -> tensor<2xf32> {
   %0 = tx.mul %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
@@ -211,15 +211,15 @@ func.func @g(%x: tensor<2xf32> {train.name = "x", train.role = "data"}) -> tenso
   return %0 : tensor<2xf32>
 }
 train.parameter @w : tensor<2xf32> fill(<0.0, normal 1.0>)
-// RUN: partita-interp %t/one.mlir --entry f --whole %t/more.mlir | FileCheck %s --check-prefix=SAME
+// RUN: partita-interp %t/one.mlir --entry f --full %t/more.mlir | FileCheck %s --check-prefix=SAME
 // SAME: equal: 2 stages, 2 values; largest error 0.0e+00
-// RUN: not partita-interp %t/one.mlir --entry f --whole %t/whole.mlir 2>&1 | FileCheck %s --check-prefix=RESULT
+// RUN: not partita-interp %t/one.mlir --entry f --full %t/full.mlir 2>&1 | FileCheck %s --check-prefix=RESULT
 // RESULT: error: result 0 of stage 0 differs by {{.*}}, more than 1.0e-12
-// RUN: not partita-interp %t/one.mlir --entry g --whole %t/whole.mlir 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not partita-interp %t/one.mlir --entry g --full %t/full.mlir 2>&1 | FileCheck %s --check-prefix=VALUE
 // VALUE: error: 'w' of stage 0 differs by {{.*}}, more than 1.0e-12
-// RUN: not partita-interp %t/one.mlir --entry g --whole %t/more.mlir 2>&1 | FileCheck %s --check-prefix=NORESULT
+// RUN: not partita-interp %t/one.mlir --entry g --full %t/more.mlir 2>&1 | FileCheck %s --check-prefix=NORESULT
 // NORESULT: error: no stage has result 0
 // RUN: not partita-interp %t/one.mlir --entry f --log %t/log 2>&1 | FileCheck %s --check-prefix=LOG
 // LOG: partita-interp: error: a program of stages takes none of --inputs, --log
 // RUN: not partita-interp %t/more.mlir --entry f --blocking-sends 2>&1 | FileCheck %s --check-prefix=BLOCKING
-// BLOCKING: partita-interp: error: --blocking-sends and --whole need a program of stages
+// BLOCKING: partita-interp: error: --blocking-sends and --full need a program of stages

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --note-flops --split-input-file | FileCheck %s
 // RUN: partita-opt %s --mark-layers --note-flops --split-input-file | FileCheck %s --check-prefix=LAYERS
 
-// CHECK: module attributes {train.work = [#train.work<place = -1, products = 9.600000e+01 : f64, elementwise = 0.000000e+00 : f64, backward = 0.000000e+00 : f64, parameters = 24>]}
+// CHECK: module attributes {train.work = [#train.work<place = -1, matmuls = 9.600000e+01 : f64, elementwise = 0.000000e+00 : f64, backward = 0.000000e+00 : f64, parameters = 24>]}
 train.parameter @w : tensor<4x6xf32>
 func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
   %0 = train.read @w : tensor<4x6xf32>
@@ -13,12 +13,12 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
 
 // Two layers in a loop of three micro-batches: each 3 * 2 * (2 * 4 * 4), and elementwise what relu, additions and the sum
 // read. A parameter counts where it is read first. The data's gradient nobody needs.
-// LAYERS: module attributes {train.work = [#train.work<place = -1, products = 9.600000e+01 : f64, elementwise = 0.0
+// LAYERS: module attributes {train.work = [#train.work<place = -1, matmuls = 9.600000e+01 : f64, elementwise = 0.0
 // LAYERS: module attributes {train.work = [
-// LAYERS-SAME: #train.work<place = -1, products = 0.000000e+00 : f64, elementwise = 2.400000e+01 : f64, backward = 0.000000e+00 : f64, parameters = 0>,
-// LAYERS-SAME: #train.work<place = 0, products = 1.920000e+02 : f64, elementwise = 2.400000e+01 : f64, backward = 1.920000e+02 : f64, parameters = 16>,
-// LAYERS-SAME: #train.work<place = 1, products = 1.920000e+02 : f64, elementwise = 2.400000e+01 : f64, backward = 3.840000e+02 : f64, parameters = 16>,
-// LAYERS-SAME: #train.work<place = -2, products = 0.000000e+00 : f64, elementwise = 5.100000e+01 : f64, backward = 0.000000e+00 : f64, parameters = 0>]}
+// LAYERS-SAME: #train.work<place = -1, matmuls = 0.000000e+00 : f64, elementwise = 2.400000e+01 : f64, backward = 0.000000e+00 : f64, parameters = 0>,
+// LAYERS-SAME: #train.work<place = 0, matmuls = 1.920000e+02 : f64, elementwise = 2.400000e+01 : f64, backward = 1.920000e+02 : f64, parameters = 16>,
+// LAYERS-SAME: #train.work<place = 1, matmuls = 1.920000e+02 : f64, elementwise = 2.400000e+01 : f64, backward = 3.840000e+02 : f64, parameters = 16>,
+// LAYERS-SAME: #train.work<place = -2, matmuls = 0.000000e+00 : f64, elementwise = 5.100000e+01 : f64, backward = 0.000000e+00 : f64, parameters = 0>]}
 train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>
 func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
@@ -43,7 +43,7 @@ func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
 // -----
 
 // Attention: 2 * (1 batch * 3 queries * 4 heads * 5 keys) * (8 + 2), whatever mask it has.
-// CHECK: products = 1.200000e+03 : f64
+// CHECK: matmuls = 1.200000e+03 : f64
 func.func @forward(%q: tensor<1x3x4x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x2x2xf32>) -> tensor<1x3x4x2xf32> {
   %out, %lse = tx.attention %q, %k, %v scale 1.0 causal : (tensor<1x3x4x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x2x2xf32>) -> (tensor<1x3x4x2xf32>, tensor<1x4x3xf32>)
   return %out : tensor<1x3x4x2xf32>
@@ -59,7 +59,7 @@ train.parameter @alone : tensor<4xf32>
 
 // Of two layers the first is frozen: nothing in front of the second one needs a gradient, nor does attention of what is frozen.
 // LAYERS: module attributes {train.work = [#train.work<place = {{.*}}
-// CHECK: train.work = [#train.work<{{.*}}products = 1.760000e+02 : f64, {{.*}}backward = 4.800000e+01 : f64, {{.*}}>]
+// CHECK: train.work = [#train.work<{{.*}}matmuls = 1.760000e+02 : f64, {{.*}}backward = 4.800000e+01 : f64, {{.*}}>]
 train.parameter @first : tensor<4x4xf32> frozen
 train.parameter @second : tensor<4x3xf32>
 func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f32> {
@@ -76,7 +76,7 @@ func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f3
 // -----
 
 // Attention is two matmuls, of which each says over which letter it does not go: 2 * 2 heads * 3 queries * 5 keys * (4 + 6).
-// CHECK: module attributes {train.work = [#train.work<place = -1, products = 6.000000e+02 : f64, elementwise = 0.000000e+00 : f64
+// CHECK: module attributes {train.work = [#train.work<place = -1, matmuls = 6.000000e+02 : f64, elementwise = 0.000000e+00 : f64
 func.func @forward(%q: tensor<1x3x2x4xf32>, %k: tensor<1x5x1x4xf32>, %v: tensor<1x5x1x6xf32>) -> tensor<1x3x2x6xf32> {
   %out, %lse = tx.attention %q, %k, %v scale 5.000000e-01 : (tensor<1x3x2x4xf32>, tensor<1x5x1x4xf32>, tensor<1x5x1x6xf32>) -> (tensor<1x3x2x6xf32>, tensor<1x2x3xf32>)
   return %out : tensor<1x3x2x6xf32>

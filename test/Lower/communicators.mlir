@@ -12,7 +12,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2, fsdp = 2>} {
     // CHECK: rt.all_reduce "{{.*}}" %{{.*}} [4] over "dp" because "gradients"
     %sum = par.all_reduce_start %x over "dp" because "gradients" : !summed -> i64
     // CHECK: rt.all_gather "{{.+}}" %{{.*}} to %{{.*}} [1] blocks of [2] of [0] over "dp ahead"
-    %gather, %whole = zero.gather_start %w over "dp" : !flat -> i64, tensor<4xf32>
+    %gather, %full = zero.gather_start %w over "dp" : !flat -> i64, tensor<4xf32>
     // Those that are waited for soonest first; nothing of tp is under way beside the computation.
     // CHECK: rt.poll over ["dp ahead", "dp"] bytes 64
     par.poll over "dp" bytes 64
@@ -22,7 +22,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2, fsdp = 2>} {
     %loss = par.all_reduce %y over "tp" because "loss" : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<4xf32>
     // CHECK: rt.take_part %{{.*}} to %{{.*}} 1 blocks of 2 of 0 over "fsdp" of 2
     %own = par.narrow %loss over "fsdp" along 0 : tensor<4xf32> -> tensor<2xf32, #par.place<[4 @fsdp]>>
-    %whole_1 = par.wait %gather, %whole : i64, tensor<4xf32> -> tensor<4xf32>
+    %full_1 = par.wait %gather, %full : i64, tensor<4xf32> -> tensor<4xf32>
     %sum_1 = par.wait %sum, %x : i64, !summed -> tensor<4xf32>
     return %own : tensor<2xf32, #par.place<[4 @fsdp]>>
   }

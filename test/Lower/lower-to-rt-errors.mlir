@@ -59,7 +59,7 @@ func.func @init() {
 
 // -----
 
-func.func @whole_numbers(%x: tensor<2x3xi64>) -> tensor<2xi64> {
+func.func @integers(%x: tensor<2x3xi64>) -> tensor<2xi64> {
   // CHECK: error: 'tx.reduce_sum' op has no kernel on this target for 'tensor<2x3xi64>'
   %0 = tx.reduce_sum %x [1] : tensor<2x3xi64> -> tensor<2xi64>
   return %0 : tensor<2xi64>

@@ -11,8 +11,8 @@
 // CHECK-DAG: rt.kernel @map_sub loops 1 {{.*}} computes ["$a + 0.5f"]
 // CHECK-DAG: rt.kernel @map_add_{{[0-9]+}} loops 1 {{.*}} computes ["$a - 0.5f"]
 
-// CHECK-LABEL: func.func @products
-func.func @products(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>, %sq: tensor<6x6xf32>) -> tensor<2x4x6xf32> {
+// CHECK-LABEL: func.func @matmuls
+func.func @matmuls(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>, %sq: tensor<6x6xf32>) -> tensor<2x4x6xf32> {
   // CHECK: %[[Y:.*]] = rt.arena {{[0-9]+}} [2, 4, 6]
   // CHECK: rt.gemm %[[Y]], %{{.*}}, %{{.*}} {beta = 0.000000e+00 : f64, k = 8 : i64, lda = 8 : i64, ldb = 6 : i64, ldc = 6 : i64, m = 8 : i64, n = 6 : i64, transA = false, transB = false}
   %0 = tx.matmul %x, %w : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>

@@ -49,20 +49,20 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   }
 
   // A piece is updated on the device: the value goes there for it, and what is gathered goes back.
-  // CHECK-LABEL: func @pieces
+  // CHECK-LABEL: func @shards
   // CHECK: %[[H:.*]] = train.read @table
   // CHECK: %[[U:.*]] = offload.to_device %[[H]] for "update"
   // CHECK-NEXT: zero.shard %[[U]] over "dp"
   // CHECK: %[[NEW:.*]] = zero.gather
   // CHECK-NEXT: %[[BACK:.*]] = offload.to_host %[[NEW]]
   // CHECK-NEXT: train.write @table, %[[BACK]]
-  func.func @pieces(%g: tensor<15xf32, #par.place<[5, 6], flat [dp]>>) attributes {par.no_cotangents} {
+  func.func @shards(%g: tensor<15xf32, #par.place<[5, 6], flat [dp]>>) attributes {par.no_cotangents} {
     %w = train.read @table : tensor<5x6xf32>
     %rate = train.learning_rate : tensor<f32>
-    %piece = zero.shard %w over "dp" : tensor<5x6xf32> -> tensor<15xf32, #par.place<[5, 6], flat [dp]>>
-    %new = train.sgd %piece, %g, %rate {decay = 0.0} : (tensor<15xf32, #par.place<[5, 6], flat [dp]>>, tensor<15xf32, #par.place<[5, 6], flat [dp]>>, tensor<f32>) -> tensor<15xf32, #par.place<[5, 6], flat [dp]>>
-    %whole = zero.gather %new over "dp" : tensor<15xf32, #par.place<[5, 6], flat [dp]>> -> tensor<5x6xf32>
-    train.write @table, %whole : tensor<5x6xf32>
+    %shard = zero.shard %w over "dp" : tensor<5x6xf32> -> tensor<15xf32, #par.place<[5, 6], flat [dp]>>
+    %new = train.sgd %shard, %g, %rate {decay = 0.0} : (tensor<15xf32, #par.place<[5, 6], flat [dp]>>, tensor<15xf32, #par.place<[5, 6], flat [dp]>>, tensor<f32>) -> tensor<15xf32, #par.place<[5, 6], flat [dp]>>
+    %full = zero.gather %new over "dp" : tensor<15xf32, #par.place<[5, 6], flat [dp]>> -> tensor<5x6xf32>
+    train.write @table, %full : tensor<5x6xf32>
     return
   }
 }

@@ -2,10 +2,10 @@
 // RUN: partita-opt %s --zero-shard-states --canonicalize --expand-norms --cse | FileCheck %s --check-prefix=ZERO
 
 // One sum of squares per value. What tp splits is added up over tp, what all ranks have is counted once.
-// CHECK: %[[WHOLE:.*]] = train.square_sum %arg0 : (tensor<3x5xf32>) -> tensor<1xf64>
+// CHECK: %[[FULL:.*]] = train.square_sum %arg0 : (tensor<3x5xf32>) -> tensor<1xf64>
 // CHECK: %[[SPLIT:.*]] = train.square_sum %arg1, %arg2 : (tensor<3x4xf32, #par.place<[3, 8 @tp]>>, tensor<4xf32, #par.place<[8 @tp]>>) -> tensor<2xf64, #par.place<[2], partial [tp]>>
 // CHECK: %[[SUM:.*]] = par.all_reduce %[[SPLIT]] over "tp" because "norm of the gradients"
-// CHECK: train.norm %[[WHOLE]], %[[SUM]] of [@w, @u, @c] :
+// CHECK: train.norm %[[FULL]], %[[SUM]] of [@w, @u, @c] :
 // CHECK-NOT: global_norm
 
 // A rank that updates a piece looks at that piece alone; what it does not update is its own.

@@ -190,11 +190,11 @@ func.func @train_step() {
 // CHECK: ^bb0(%[[M:.*]]: !rt.buffer<f32> loc("mask")):
 // CHECK: rt.accumulate %{{.*}}, %[[M]]
 // CHECK-LABEL: func.func @train_step
-// CHECK: %[[WHOLE:.*]] = rt.arena 4096
+// CHECK: %[[FULL:.*]] = rt.arena 4096
 // CHECK-NEXT: rt.for 2
-// CHECK: %[[PIECE:.*]] = rt.advance %[[WHOLE]]
-// CHECK-NEXT: rt.call @h_forward 0 times 2(%[[PIECE]]{{.*}} : 
-// CHECK: %[[LAST:.*]] = rt.advance %[[WHOLE]]
+// CHECK: %[[SHARD:.*]] = rt.advance %[[FULL]]
+// CHECK-NEXT: rt.call @h_forward 0 times 2(%[[SHARD]]{{.*}} : 
+// CHECK: %[[LAST:.*]] = rt.advance %[[FULL]]
 // CHECK-NEXT: rt.call @h_forward 2 times 2(%[[LAST]]{{.*}} : 
 // CHECK-LABEL: rt.layer @h_eval of ["h.0", "h.1", "h.2", "h.0", "h.1", "h.2"]
 // CHECK-LABEL: func.func @eval_step

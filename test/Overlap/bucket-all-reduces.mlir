@@ -95,21 +95,21 @@ func.func @twice(%x: !t, %y: !t, %z: !d) -> (tensor<2xf32>, tensor<2xf32>, tenso
 // CHECK-DAG: tx.add %{{.*}}, %[[P]]#1
 // CHECK-DAG: tx.add %{{.*}}, %[[Q]]
 // CHECK-NEXT: return
-!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+!flat_shard = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
-func.func @sums_of_micro_batches(%x: !p, %s: !piece, %t: !piece, %u: !piece) -> (!piece, !piece, !piece) attributes {par.no_cotangents} {
+func.func @sums_of_micro_batches(%x: !p, %s: !flat_shard, %t: !flat_shard, %u: !flat_shard) -> (!flat_shard, !flat_shard, !flat_shard) attributes {par.no_cotangents} {
   %a = "tx.neg"(%x) : (!p) -> !p
-  %a1 = zero.reduce_scatter %a over "dp" because "gradient" : !p -> !piece
-  %as = tx.add %s, %a1 : (!piece, !piece) -> !piece
+  %a1 = zero.reduce_scatter %a over "dp" because "gradient" : !p -> !flat_shard
+  %as = tx.add %s, %a1 : (!flat_shard, !flat_shard) -> !flat_shard
   %b = "tx.neg"(%a) : (!p) -> !p
-  %b1 = zero.reduce_scatter %b over "dp" because "gradient" : !p -> !piece
-  %bs = tx.add %t, %b1 : (!piece, !piece) -> !piece
+  %b1 = zero.reduce_scatter %b over "dp" because "gradient" : !p -> !flat_shard
+  %bs = tx.add %t, %b1 : (!flat_shard, !flat_shard) -> !flat_shard
   %g = par.g %b over "dp" : !p -> tensor<4xf32>
   %e = tx.tanh %g : (tensor<4xf32>) -> tensor<4xf32>
   %c = tx.mul %b, %e : (!p, tensor<4xf32>) -> !p
-  %c1 = zero.reduce_scatter %c over "dp" because "gradient" : !p -> !piece
-  %cs = tx.add %u, %c1 : (!piece, !piece) -> !piece
-  return %as, %bs, %cs : !piece, !piece, !piece
+  %c1 = zero.reduce_scatter %c over "dp" because "gradient" : !p -> !flat_shard
+  %cs = tx.add %u, %c1 : (!flat_shard, !flat_shard) -> !flat_shard
+  return %as, %bs, %cs : !flat_shard, !flat_shard, !flat_shard
 }
 }
 

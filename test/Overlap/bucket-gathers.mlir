@@ -3,7 +3,7 @@
 // BYTES: error: bucket of -1 bytes, expected at least 1, or 0 for a share of all
 
 // 16 bytes each: two fill a bucket, which stands behind its last update; what is gathered for its use stays.
-!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+!shard = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @p : tensor<4xf32>
   // CHECK-LABEL: func.func @example
@@ -13,15 +13,15 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-NEXT: %[[UV:.*]]:2 = zero.gather %[[U]], %[[V]] over "dp" because "updated parameter"
   // CHECK-NEXT: %[[W:.*]] = train.sgd
   // CHECK-NEXT: zero.gather %[[W]] over
-  func.func @example(%a: !piece, %b: !piece, %c: !piece, %g: !piece, %rate: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
-    %p = train.read @p : !piece
-    %0 = zero.gather %p over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %u = train.sgd %a, %g, %rate {decay = 0.0} : (!piece, !piece, tensor<f32>) -> !piece
-    %1 = zero.gather %u over "dp" because "updated parameter" : !piece -> tensor<4xf32>
-    %v = train.sgd %b, %g, %rate {decay = 0.0} : (!piece, !piece, tensor<f32>) -> !piece
-    %2 = zero.gather %v over "dp" because "updated parameter" : !piece -> tensor<4xf32>
-    %w = train.sgd %c, %g, %rate {decay = 0.0} : (!piece, !piece, tensor<f32>) -> !piece
-    %3 = zero.gather %w over "dp" because "updated parameter" : !piece -> tensor<4xf32>
+  func.func @example(%a: !shard, %b: !shard, %c: !shard, %g: !shard, %rate: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
+    %p = train.read @p : !shard
+    %0 = zero.gather %p over "dp" because "parameter" : !shard -> tensor<4xf32>
+    %u = train.sgd %a, %g, %rate {decay = 0.0} : (!shard, !shard, tensor<f32>) -> !shard
+    %1 = zero.gather %u over "dp" because "updated parameter" : !shard -> tensor<4xf32>
+    %v = train.sgd %b, %g, %rate {decay = 0.0} : (!shard, !shard, tensor<f32>) -> !shard
+    %2 = zero.gather %v over "dp" because "updated parameter" : !shard -> tensor<4xf32>
+    %w = train.sgd %c, %g, %rate {decay = 0.0} : (!shard, !shard, tensor<f32>) -> !shard
+    %3 = zero.gather %w over "dp" because "updated parameter" : !shard -> tensor<4xf32>
     return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }

@@ -46,7 +46,7 @@ func.func @used(%a: !p, %b: !p, %rate: tensor<f32>) -> tensor<4xf32> attributes 
 }
 
 // A piece that is taken for an update, and the gather of what it makes, move with it; gathered values are written last.
-// CHECK-LABEL: func.func @pieces
+// CHECK-LABEL: func.func @shards
 // CHECK: %[[PW:.*]] = zero.shard
 // CHECK-NEXT: %[[Y:.*]] = train.sgd %[[PW]], %{{.*}}
 // CHECK-NEXT: %[[GW:.*]] = zero.gather %[[Y]]
@@ -56,22 +56,22 @@ func.func @used(%a: !p, %b: !p, %rate: tensor<f32>) -> tensor<4xf32> attributes 
 // CHECK-NEXT: train.write @w, %[[GW]]
 // CHECK-NEXT: train.write @v, %[[GV]]
 // CHECK-NEXT: return
-!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+!shard = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @v : tensor<4xf32>
   train.parameter @w : tensor<4xf32>
-  func.func @pieces(%a: !p, %b: !p, %rate: tensor<f32>) attributes {par.no_cotangents} {
+  func.func @shards(%a: !p, %b: !p, %rate: tensor<f32>) attributes {par.no_cotangents} {
     %v = train.read @v : tensor<4xf32>
     %w = train.read @w : tensor<4xf32>
-    %pv = zero.shard %v over "dp" : tensor<4xf32> -> !piece
-    %pw = zero.shard %w over "dp" : tensor<4xf32> -> !piece
-    %r = zero.reduce_scatter %a over "dp" : !p -> !piece
-    %s = zero.reduce_scatter %b over "dp" : !p -> !piece
-    %x = train.sgd %pv, %s, %rate {decay = 0.0} : (!piece, !piece, tensor<f32>) -> !piece
-    %gv = zero.gather %x over "dp" : !piece -> tensor<4xf32>
+    %pv = zero.shard %v over "dp" : tensor<4xf32> -> !shard
+    %pw = zero.shard %w over "dp" : tensor<4xf32> -> !shard
+    %r = zero.reduce_scatter %a over "dp" : !p -> !shard
+    %s = zero.reduce_scatter %b over "dp" : !p -> !shard
+    %x = train.sgd %pv, %s, %rate {decay = 0.0} : (!shard, !shard, tensor<f32>) -> !shard
+    %gv = zero.gather %x over "dp" : !shard -> tensor<4xf32>
     train.write @v, %gv : tensor<4xf32>
-    %y = train.sgd %pw, %r, %rate {decay = 0.0} : (!piece, !piece, tensor<f32>) -> !piece
-    %gw = zero.gather %y over "dp" : !piece -> tensor<4xf32>
+    %y = train.sgd %pw, %r, %rate {decay = 0.0} : (!shard, !shard, tensor<f32>) -> !shard
+    %gw = zero.gather %y over "dp" : !shard -> tensor<4xf32>
     train.write @w, %gw : tensor<4xf32>
     return
   }

@@ -25,7 +25,7 @@ func.func @at_once(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
 }
 
 // What a gather or a reduce-scatter fills is its start's result.
-// CHECK-LABEL: func.func @pieces
+// CHECK-LABEL: func.func @shards
 // CHECK: %[[T:.*]], %[[B:.*]] = zero.gather_start %arg0 over "dp" because "parameter"
 // CHECK-NEXT: tx.exp
 // CHECK-NEXT: %[[W:.*]] = par.wait %[[T]], %[[B]]
@@ -34,15 +34,15 @@ func.func @at_once(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
 // CHECK-NEXT: tx.exp
 // CHECK-NEXT: %[[P:.*]] = par.wait %[[U]], %[[C]]
 // CHECK-NEXT: return %{{.*}}, %[[P]]
-!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+!shard = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
-  func.func @pieces(%x: !piece, %y: tensor<4xf32>, %z: !p) -> (tensor<4xf32>, !piece) attributes {par.no_cotangents} {
-    %w = zero.gather %x over "dp" because "parameter" : !piece -> tensor<4xf32>
+  func.func @shards(%x: !shard, %y: tensor<4xf32>, %z: !p) -> (tensor<4xf32>, !shard) attributes {par.no_cotangents} {
+    %w = zero.gather %x over "dp" because "parameter" : !shard -> tensor<4xf32>
     %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
     %s = tx.add %w, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %g = zero.reduce_scatter %z over "dp" because "gradient" : !p -> !piece
+    %g = zero.reduce_scatter %z over "dp" because "gradient" : !p -> !shard
     %f = tx.exp %s : (tensor<4xf32>) -> tensor<4xf32>
-    return %f, %g : tensor<4xf32>, !piece
+    return %f, %g : tensor<4xf32>, !shard
   }
 
   // One after the other: the first one's wholes are free when the second begins.
@@ -54,17 +54,17 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-NEXT: tx.exp
   // CHECK-NEXT: %[[Q:.*]] = par.wait %[[U]], %[[C]]
   // CHECK-NEXT: return
-  func.func @in_turn(%a: !p, %b: !p, %y: tensor<4xf32>) -> (!piece, !piece, tensor<4xf32>) attributes {par.no_cotangents} {
-    %g = zero.reduce_scatter %a over "dp" : !p -> !piece
+  func.func @in_turn(%a: !p, %b: !p, %y: tensor<4xf32>) -> (!shard, !shard, tensor<4xf32>) attributes {par.no_cotangents} {
+    %g = zero.reduce_scatter %a over "dp" : !p -> !shard
     %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
-    %h = zero.reduce_scatter %b over "dp" : !p -> !piece
+    %h = zero.reduce_scatter %b over "dp" : !p -> !shard
     %f = tx.exp %e : (tensor<4xf32>) -> tensor<4xf32>
-    return %g, %h, %f : !piece, !piece, tensor<4xf32>
+    return %g, %h, %f : !shard, !shard, tensor<4xf32>
   }
 }
 
 // What begins in a pass's last slot is waited for behind the loop: that of a sum in its memory, that of pieces in what it fills.
-!piece1 = tensor<2xf32, #par.place<[4], flat [dp]>>
+!shard1 = tensor<2xf32, #par.place<[4], flat [dp]>>
 !ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-LABEL: func.func @behind_the_loop
@@ -77,19 +77,19 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-NEXT: %[[E:.*]] = tx.add %[[R]], %{{.*}}
   // CHECK-NEXT: %[[P:.*]] = par.wait %[[L]]#2, %[[L]]#3
   // CHECK-NEXT: return %[[E]], %[[P]]
-  func.func @behind_the_loop(%xs: !ps, %y: tensor<4xf32>) -> (tensor<4xf32>, !piece1) attributes {par.no_cotangents} {
-    %da, %db, %ra, %rb = train.accumulate (%x = %xs) : (!ps) -> (!p, !p, tensor<4xf32>, !piece1) {
+  func.func @behind_the_loop(%xs: !ps, %y: tensor<4xf32>) -> (tensor<4xf32>, !shard1) attributes {par.no_cotangents} {
+    %da, %db, %ra, %rb = train.accumulate (%x = %xs) : (!ps) -> (!p, !p, tensor<4xf32>, !shard1) {
       train.yield
     } backward (%d) onto (%sa = 0, %sb = 1) {
       %a = tx.add %sa, %d : (!p, !p) -> !p
       %r = par.all_reduce %a over "dp" {train.last} : !p -> tensor<4xf32>
       %b = tx.add %sb, %d : (!p, !p) -> !p
-      %q = zero.reduce_scatter %b over "dp" {train.last} : !p -> !piece1
-      train.yield %a, %b : !p, !p last %r, %q : tensor<4xf32>, !piece1
+      %q = zero.reduce_scatter %b over "dp" {train.last} : !p -> !shard1
+      train.yield %a, %b : !p, !p last %r, %q : tensor<4xf32>, !shard1
     } {order = #train.order<2 x (forward 0, backward 0)>}
     %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
     %s = tx.add %ra, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    return %s, %rb : tensor<4xf32>, !piece1
+    return %s, %rb : tensor<4xf32>, !shard1
   }
 }
 
@@ -100,9 +100,9 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 // CHECK: par.wait %[[T]], %arg0 : i64
 // CHECK: par.wait %[[U]], %[[B]] : i64
 module attributes {par.mesh = #par.mesh<dp = 2>} {
-  func.func @foreign(%x: !p, %s: !piece, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
+  func.func @foreign(%x: !p, %s: !shard, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
     %r = par.all_reduce %x over "dp" {experiment.bits = 4 : i64} : !p -> tensor<4xf32>
-    %w = zero.gather %s over "dp" {experiment.bits = 8 : i64} : !piece -> tensor<4xf32>
+    %w = zero.gather %s over "dp" {experiment.bits = 8 : i64} : !shard -> tensor<4xf32>
     %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
     return %r, %w, %e : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }

@@ -97,9 +97,9 @@ func.func @capped(%x: tensor<2x4xf32>, %n: tensor<f32>) -> tensor<2x7xf32> {
 // Of a constant with a value per head every rank has all, and takes its piece, axis by axis; of a splat it has a smaller one.
 // CHECK-LABEL: func.func @slopes
 // CHECK: %[[ALL:.*]] = tx.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00{{\]}}, {{.*}}> : tensor<8x2xf32> : tensor<8x2xf32>
-// CHECK-NEXT: %[[PIECE:.*]] = par.narrow %[[ALL]] over "dp" along 0 {par.causes = [#par.cause<piece "*0" in "~*, ~* -> *" of "tx.mul" "" layer -1 of 0 seed <"batch" "" of []>>]} : tensor<8x2xf32> -> tensor<4x2xf32, #par.place<[8 @dp, 2]>>
+// CHECK-NEXT: %[[SHARD:.*]] = par.narrow %[[ALL]] over "dp" along 0 {par.causes = [#par.cause<shard "*0" in "~*, ~* -> *" of "tx.mul" "" layer -1 of 0 seed <"batch" "" of []>>]} : tensor<8x2xf32> -> tensor<4x2xf32, #par.place<[8 @dp, 2]>>
 // CHECK-NEXT: %[[SPLAT:.*]] = tx.constant dense<2.000000e+00> : tensor<4x2xf32> : tensor<4x2xf32, #par.place<[8 @dp, 2]>>
-// CHECK-NEXT: tx.mul %[[PIECE]], %[[SPLAT]]
+// CHECK-NEXT: tx.mul %[[SHARD]], %[[SPLAT]]
 func.func @slopes(%x: tensor<8x2xf32> {par.split = #par.place<[8 @dp, 2]>}) -> tensor<8x2xf32> {
   %c = tx.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [1.5, 2.5], [3.5, 4.5], [5.5, 6.5], [7.5, 8.5]]> : tensor<8x2xf32> : tensor<8x2xf32>
   %t = tx.constant dense<2.0> : tensor<8x2xf32> : tensor<8x2xf32>
@@ -112,7 +112,7 @@ func.func @slopes(%x: tensor<8x2xf32> {par.split = #par.place<[8 @dp, 2]>}) -> t
 train.parameter @rows : tensor<6x4xf32> {par.split = #par.place<[6 @dp, 4]>}
 train.parameter @square : tensor<4x4xf32>
 train.parameter @narrow : tensor<4x1xf32>
-// CHECK-LABEL: func.func @products
+// CHECK-LABEL: func.func @matmuls
 // CHECK: %[[SQUARE:.*]] = train.read @square
 // CHECK: %[[NARROW:.*]] = train.read @narrow
 // CHECK-NEXT: %[[P:.*]] = tx.matmul {{.*}} partial [dp]
@@ -120,7 +120,7 @@ train.parameter @narrow : tensor<4x1xf32>
 // CHECK-NEXT: tx.matmul %[[G]], %[[SQUARE]] : {{.*}} -> tensor<5x4xf32>
 // CHECK-NEXT: %[[L:.*]] = tx.matmul %[[P]], %[[NARROW]]
 // CHECK-NEXT: par.g %[[L]]
-func.func @products(%x: tensor<5x6xf32> {par.split = #par.place<[5, 6 @dp]>}) -> (tensor<5x4xf32>, tensor<5x1xf32>) {
+func.func @matmuls(%x: tensor<5x6xf32> {par.split = #par.place<[5, 6 @dp]>}) -> (tensor<5x4xf32>, tensor<5x1xf32>) {
   %w = train.read @rows : tensor<6x4xf32>
   %q = train.read @square : tensor<4x4xf32>
   %n = train.read @narrow : tensor<4x1xf32>

@@ -56,12 +56,12 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 
 // Two annotations that contradict each other; and the command line.
 #up = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
-#whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
+#full = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
 // expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'up' cannot be split: it would split 'down', which 'a, node m' keeps full}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#up]}
-  train.parameter @down : tensor<16x4xf32> {train.shardings = [#whole]}
+  train.parameter @down : tensor<16x4xf32> {train.shardings = [#full]}
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
     %up = train.read @up : tensor<4x16xf32>
     %down = train.read @down : tensor<16x4xf32>
@@ -74,11 +74,11 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 
 // -----
 
-#whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
+#full = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
 // expected-error @+2 {{device configuration 'a': node 'm' keeps 'up' full, and the user splits it over "tp" along dimension 1; one of the two must go}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
-  train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, train.shardings = [#whole]}
+  train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, train.shardings = [#full]}
 }
 
 // -----

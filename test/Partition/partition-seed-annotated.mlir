@@ -30,22 +30,22 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {pair = 
 // its blocks, a parameter on all devices stays whole, and a result takes its parameter with it.
 // CHECK-LABEL: module
 // CHECK: train.parameter @qkv : tensor<4x24xf32> {{{.*}}par.split = #par.place<[4, 3 x 8 @tp]>}
-// CHECK: train.parameter @whole : tensor<4x16xf32> {par.whole = "whole, node n2"}
+// CHECK: train.parameter @full : tensor<4x16xf32> {par.full = "whole, node n2"}
 // CHECK: train.parameter @by_result : tensor<4x16xf32> {{{.*}}par.split = #par.place<[4, 16 @tp]>}
 #qkv = #train.sharding<"whole" by "n1", dims = [1], blocks = [3], shards = [2], devices = [array<i64: 0, 2>, array<i64: 1, 3>]>
 #all = #train.sharding<"whole" by "n2", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1, 2, 3>]>
 #result = #train.sharding<"whole" by "n3", dims = [0, 1], blocks = [1, 1], shards = [2, 2], devices = [array<i64: 0>, array<i64: 1>, array<i64: 2>, array<i64: 3>]>
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = {other = {devices = 8, stages = 0, tensors = 1}, whole = {devices = 4, stages = 1, tensors = 3}}} {
   train.parameter @qkv : tensor<4x24xf32> {train.shardings = [#qkv]}
-  train.parameter @whole : tensor<4x16xf32> {train.shardings = [#all]}
+  train.parameter @full : tensor<4x16xf32> {train.shardings = [#all]}
   train.parameter @by_result : tensor<4x16xf32>
   func.func @forward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> (tensor<8x8xf32>, tensor<8x16xf32>, tensor<8x16xf32>) {
     %qkv = train.read @qkv : tensor<4x24xf32>
-    %whole = train.read @whole : tensor<4x16xf32>
+    %full = train.read @full : tensor<4x16xf32>
     %by = train.read @by_result : tensor<4x16xf32>
     %0 = tx.matmul %x, %qkv : (tensor<8x4xf32>, tensor<4x24xf32>) -> tensor<8x24xf32>
     %1 = tx.slice %0 [0, 8] by [1, 1] : tensor<8x24xf32> -> tensor<8x8xf32>
-    %2 = tx.matmul %x, %whole : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    %2 = tx.matmul %x, %full : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
     %3 = tx.matmul %x, %by {train.shardings = [#result]} : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
     return %1, %2, %3 : tensor<8x8xf32>, tensor<8x16xf32>, tensor<8x16xf32>
   }

@@ -132,9 +132,9 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
 // CHECK-DAG: %[[KEY:.*]] = tx.slice %[[W]] [8, 0] by [1, 1] : tensor<12x8xf32> -> tensor<2x8xf32>
 // CHECK-DAG: %[[VALUE:.*]] = tx.slice %[[W]] [10, 0] by [1, 1] : tensor<12x8xf32> -> tensor<2x8xf32>
 // CHECK-DAG: %[[QUERIES:.*]] = tx.slice %[[W]] [0, 0] by [1, 1] : tensor<12x8xf32> -> tensor<8x8xf32>
-// CHECK-DAG: %[[PIECE:.*]] = par.narrow %[[QUERIES]] over "tp" along 0 : tensor<8x8xf32> -> tensor<8x8xf32>
+// CHECK-DAG: %[[SHARD:.*]] = par.narrow %[[QUERIES]] over "tp" along 0 : tensor<8x8xf32> -> tensor<8x8xf32>
 // CHECK-NOT: par.undecided
-// CHECK-DAG: tx.matmul_nt %{{.*}}, %[[PIECE]]
+// CHECK-DAG: tx.matmul_nt %{{.*}}, %[[SHARD]]
 // CHECK-DAG: tx.matmul_nt %{{.*}}, %[[KEY]]
 // CHECK-DAG: tx.matmul_nt %{{.*}}, %[[VALUE]]
 // CHECK-NOT: tx.embedding

@@ -4,7 +4,7 @@
 // CHECK: train.parameter @up : tensor<4x16xf32> {{{.*}}par.split = #par.place<[4, 16 @tp]>}
 // CHECK: train.parameter @down : tensor<16x4xf32> {{{.*}}par.split = #par.place<[16 @tp, 4]>}
 // CHECK: train.parameter @qkv : tensor<4x24xf32> {{{.*}}par.split = #par.place<[4, 3 x 8 @tp]>}
-// CHECK: train.parameter @key_up : tensor<4x16xf32> {par.whole = "k?y*=replicated"}
+// CHECK: train.parameter @key_up : tensor<4x16xf32> {par.full = "k?y*=replicated"}
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @up : tensor<4x16xf32>
   train.parameter @down : tensor<16x4xf32>

@@ -29,9 +29,9 @@ func.func @norms(%x: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>}, %w:
 }
 
 // A whole vocabulary needs none.
-// CHECK-LABEL: @whole
+// CHECK-LABEL: @full
 // CHECK: tx.cross_entropy
-func.func @whole(%logits: tensor<8x16xf32>, %labels: tensor<8xi64>) -> tensor<8xf32> {
+func.func @full(%logits: tensor<8x16xf32>, %labels: tensor<8xi64>) -> tensor<8xf32> {
   %loss, %lse = tx.cross_entropy %logits, %labels ignore -100 : (tensor<8x16xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
   return %loss : tensor<8xf32>
 }

@@ -22,7 +22,7 @@ func.func @replicated(%x: tensor<f32, #par.place<[], replicated [tp]>>) {
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 // expected-error@+1 {{one rank's shard is 'tensor<4xf32, #par.place<[8 @dp]>>', the type says 'tensor<8xf32, #par.place<[8 @dp]>>'}}
-func.func @piece(%x: tensor<8xf32, #par.place<[8 @dp]>>) {
+func.func @shard(%x: tensor<8xf32, #par.place<[8 @dp]>>) {
   return
 }
 }

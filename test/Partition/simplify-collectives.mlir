@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --simplify-collectives --cse | FileCheck %s
 // RUN: partita-opt %s --simplify-collectives --cse -o %t.mlir
-// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both stream onpieces there sums branches less several
+// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both stream onshards there sums branches less several
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 
@@ -47,13 +47,13 @@ func.func @stream(%p: tensor<4xf64, #par.place<[4], partial [tp]>>) -> (tensor<4
 }
 
 // The piece of a sum over ranks and something else, element by element: pieces of both.
-// CHECK-LABEL: func.func @onpieces
+// CHECK-LABEL: func.func @onshards
 // CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[Y:[a-z0-9]+]]: tensor<4xf64>
 // CHECK-DAG: %[[S:.*]] = par.reduce_scatter %[[P]]
 // CHECK-DAG: %[[N:.*]] = par.narrow %[[Y]]
 // CHECK: %[[A:.*]] = tx.add %[[S]], %[[N]]
 // CHECK-NEXT: return %[[A]]
-func.func @onpieces(%p: tensor<4xf64, #par.place<[4], partial [tp]>>, %y: tensor<4xf64>) -> tensor<2xf64, #par.place<[4 @tp]>> {
+func.func @onshards(%p: tensor<4xf64, #par.place<[4], partial [tp]>>, %y: tensor<4xf64>) -> tensor<2xf64, #par.place<[4 @tp]>> {
   %s = par.g %p over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
   %a = tx.add %s, %y : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
   %n = par.narrow %a over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>

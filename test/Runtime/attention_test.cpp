@@ -81,7 +81,7 @@ template <typename T> HeadsOf<T> plain(T *data, int64_t sequence, int64_t heads,
 
 class Attention : public testing::TestWithParam<AttentionShape> {};
 
-TEST_P(Attention, EqualsTheWholeMatrix) {
+TEST_P(Attention, EqualsTheFullMatrix) {
   AttentionShape a = GetParam();
   int64_t kv = a.heads / a.groups;
   int64_t nq = a.batch * a.sequence * a.heads, nk = a.batch * a.keySequence * kv;
@@ -140,7 +140,7 @@ struct BiasCase {
 
 class BiasedAttention : public testing::TestWithParam<BiasCase> {};
 
-TEST_P(BiasedAttention, EqualsTheWholeMatrix) {
+TEST_P(BiasedAttention, EqualsTheFullMatrix) {
   const BiasCase &c = GetParam();
   const AttentionShape &a = c.shape;
   int64_t kv = a.heads / a.groups, size = 1;
@@ -295,7 +295,7 @@ TEST(Rotary, TurnsPairsByTheirAngles) {
     }
 }
 
-TEST(Repeat, RepeatsWhatAPieceHolds) {
+TEST(Repeat, RepeatsWhatAShardHolds) {
   Floats x{1, 2, 3, 4, 5, 6, 7, 8}, y(8); // [2, 2, 2], each index 3 times: a shard of 2 of 6
   repeat(y.data(), x.data(), 2, 2, 3, Indices{2, 2}, 2);
   EXPECT_EQ(y, (Floats{1, 2, 3, 4, 5, 6, 7, 8}));

@@ -126,8 +126,8 @@ for row in rows:
         for kind in KINDS:
             same(row, kind + "_seconds", event, "elapsed_time_ms_" + ("step" if kind == "update" else kind), 1e3)
         # Rounded to microseconds, and to integer tokens per second.
-        whole = options.tokens / max(float(row["tokens_per_second"]) - 0.5, 0.5)
-        check(0 < sum(times) <= whole + 6e-6, row["step"], times, whole)
+        duration = options.tokens / max(float(row["tokens_per_second"]) - 0.5, 0.5)
+        check(0 < sum(times) <= duration + 6e-6, row["step"], times, duration)
         check(min(times) >= 0, times)
 if options.breakdown:
     for kind in KINDS[:5]:

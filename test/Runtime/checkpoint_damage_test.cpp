@@ -5,7 +5,7 @@
 namespace partita_rt {
 namespace {
 
-TEST_F(Checkpoints, PiecesOfTwoSavesAreNoCheckpoint) {
+TEST_F(Checkpoints, ShardsOfTwoSavesAreNoCheckpoint) {
   const Plan plan = plans()[5];
   ASSERT_EQ(write(plan, 1), "");
   std::string second = textOf(folder + "/" + shards()[1]);
@@ -89,8 +89,8 @@ TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
 
 TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
   ASSERT_EQ(write(plans()[0], 1), "");
-  edit(wholePath(folder), "partita checkpoint 2", "partita checkpoint 3");
-  EXPECT_EQ(read(plans()[0], 1), wholePath(folder) +
+  edit(unshardedPath(folder), "partita checkpoint 2", "partita checkpoint 3");
+  EXPECT_EQ(read(plans()[0], 1), unshardedPath(folder) +
                                      ": its format is 'partita checkpoint 3', this program reads "
                                      "'partita checkpoint 2' and 'partita sharded checkpoint 3', "
                                      "and older versions of either");
@@ -137,11 +137,11 @@ TEST_F(Checkpoints, ADamagedIndexRemovesNothing) {
 
 TEST_F(Checkpoints, DamageIsSaidWithFileTensorAndBothChecksums) {
   ASSERT_EQ(write(plans()[0], 1), "");
-  std::string bytes = textOf(wholePath(folder));
+  std::string bytes = textOf(unshardedPath(folder));
   bytes[bytes.size() - 8] ^= 1; // "count" is the last tensor
-  put(wholePath(folder), bytes);
+  put(unshardedPath(folder), bytes);
   std::string error = read(plans()[0], 1),
-              begin = "safetensors file " + wholePath(folder) +
+              begin = "safetensors file " + unshardedPath(folder) +
                       ", tensor 'count': its bytes 0 .. 8 have CRC-32C ";
   EXPECT_EQ(error.substr(0, begin.size()), begin);
   const std::string end = " was recorded: the file is damaged";
@@ -232,7 +232,7 @@ TEST_F(Checkpoints, WhatIsWrongWithFilesIsOneMessage) {
       << lost;
   for (const std::string &shard : shards())
     fs::remove(folder + "/" + shard);
-  EXPECT_EQ(read(plan, 1), "no checkpoint in " + folder + ": neither " + wholePath(folder) +
+  EXPECT_EQ(read(plan, 1), "no checkpoint in " + folder + ": neither " + unshardedPath(folder) +
                                " nor " + indexPath(folder) + " is there");
 }
 

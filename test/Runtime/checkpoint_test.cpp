@@ -147,14 +147,14 @@ TEST_F(Checkpoints, AFailedSaveLeavesTheEarlierOne) {
 
 TEST_F(Checkpoints, OfBothFormsTheOneWrittenLastIsRead) {
   ASSERT_EQ(write(plans()[0], 1), "");
-  std::string whole = textOf(wholePath(folder));
+  std::string unsharded = textOf(unshardedPath(folder));
   ASSERT_EQ(write(plans()[2], 2), "");
-  put(wholePath(folder), whole);
+  put(unshardedPath(folder), unsharded);
   auto now = fs::file_time_type::clock::now();
   fs::last_write_time(indexPath(folder), now);
-  fs::last_write_time(wholePath(folder), now - std::chrono::hours(1));
+  fs::last_write_time(unshardedPath(folder), now - std::chrono::hours(1));
   EXPECT_EQ(read(plans()[2], 2), "");
-  fs::last_write_time(wholePath(folder), now + std::chrono::hours(1));
+  fs::last_write_time(unshardedPath(folder), now + std::chrono::hours(1));
   EXPECT_EQ(read(plans()[2], 1), "");
 }
 

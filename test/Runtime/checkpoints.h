@@ -47,9 +47,9 @@ inline Shape localOf(const Plan &plan, Shape shape, const Splits &splits) {
     if (split.dim == kFlat)
       parts *= size;
     else
-      shape.dims[split.dim] = pieceSize(shape[split.dim], size);
+      shape.dims[split.dim] = shardSize(shape[split.dim], size);
   }
-  return parts == 1 ? shape : Shape{pieceSize(shape.elements(), parts)};
+  return parts == 1 ? shape : Shape{shardSize(shape.elements(), parts)};
 }
 
 template <typename T> Table<T> tableOf(const std::vector<T> &values) {
@@ -112,12 +112,12 @@ inline std::vector<Splits> andFlat(std::vector<Splits> splits, int axis) {
 }
 
 inline std::vector<Plan> plans() {
-  std::vector<Splits> whole = repeated({}), flat = repeated({{kFlat, 0}}), tp = tensorParallel(0);
-  return {{{}, whole, whole},
-          {{{"dp", 2}}, whole, whole},
-          {{{"dp", 2}}, whole, flat},
+  std::vector<Splits> full = repeated({}), flat = repeated({{kFlat, 0}}), tp = tensorParallel(0);
+  return {{{}, full, full},
+          {{{"dp", 2}}, full, full},
+          {{{"dp", 2}}, full, flat},
           {{{"dp", 3}}, flat, flat},
-          {{{"dp", 16}}, whole, flat}, // more ranks than the bias has elements
+          {{{"dp", 16}}, full, flat}, // more ranks than the bias has elements
           {{{"tp", 2}}, tp, tp},
           {{{"tp", 4}}, tp, tp}, // the table's rows: 2, 2, 2, 1
           {{{"dp", 2}, {"tp", 2}}, tensorParallel(1), andFlat(tensorParallel(1), 0)},
@@ -128,8 +128,8 @@ inline std::vector<Plan> plans() {
            {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}},
           // Stages: outermost, with the table on the first and the last; alone, where rank 0 has
           // only the scalar; innermost.
-          {{{"pp", 3}, {"dp", 2}}, whole, repeated({{kFlat, 1}}), 0, {{0, 2}, {0}, {1}, {2}}},
-          {{{"pp", 2}}, whole, whole, 0, {{1}, {1}, {1}, {1}}},
+          {{{"pp", 3}, {"dp", 2}}, full, repeated({{kFlat, 1}}), 0, {{0, 2}, {0}, {1}, {2}}},
+          {{{"pp", 2}}, full, full, 0, {{1}, {1}, {1}, {1}}},
           {{{"dp", 2}, {"tp", 2}, {"pp", 2}},
            andFlat(tensorParallel(1), 0),
            andFlat(tensorParallel(1), 0),
@@ -150,18 +150,18 @@ protected:
     World world(tables.program);
     FolderClaim claim;
     return world.run(tables.program, nullptr, [&](Rank &rank) {
-      std::vector<TensorPiece> pieces = persistentPieces(rank);
-      for (size_t i = 0; i < pieces.size(); ++i) {
-        const TensorPiece &piece = pieces[i];
-        if (!piece.data) // on another stage
+      std::vector<TensorShard> shards = persistentShards(rank);
+      for (size_t i = 0; i < shards.size(); ++i) {
+        const TensorShard &shard = shards[i];
+        if (!shard.data) // on another stage
           continue;
-        if (piece.dtype == DType::Int64) {
-          *static_cast<int64_t *>(piece.data) = save;
+        if (shard.dtype == DType::Int64) {
+          *static_cast<int64_t *>(shard.data) = save;
           continue;
         }
-        auto *data = static_cast<float *>(piece.data);
-        std::fill_n(data, piece.local.elements(), NAN);
-        forRuns(tables.program, rank.coordinates, piece.global, piece.splits,
+        auto *data = static_cast<float *>(shard.data);
+        std::fill_n(data, shard.local.elements(), NAN);
+        forRuns(tables.program, rank.coordinates, shard.global, shard.splits,
                 [&](int64_t global, int64_t local, int64_t n) {
                   for (int64_t k = 0; k < n; ++k)
                     data[local + k] = valueOf(i, global + k, save);
@@ -183,27 +183,27 @@ protected:
     if (!error.empty())
       return error;
     return world.run(tables.program, nullptr, [&](Rank &rank) {
-      std::vector<TensorPiece> pieces = persistentPieces(rank);
-      for (const TensorPiece &piece : heldPieces(rank))
-        std::memset(piece.data, 0x55, size_t(piece.local.elements() * sizeOf(piece.dtype)));
+      std::vector<TensorShard> shards = persistentShards(rank);
+      for (const TensorShard &shard : heldShards(rank))
+        std::memset(shard.data, 0x55, size_t(shard.local.elements() * sizeOf(shard.dtype)));
       readCheckpoint(rank, folder, save);
-      for (size_t i = 0; i < pieces.size(); ++i) {
-        const TensorPiece &piece = pieces[i];
-        if (!piece.data) // on another stage
+      for (size_t i = 0; i < shards.size(); ++i) {
+        const TensorShard &shard = shards[i];
+        if (!shard.data) // on another stage
           continue;
-        if (piece.dtype == DType::Int64) {
-          if (*static_cast<int64_t *>(piece.data) != save)
-            fail("%s is of another save", piece.name);
+        if (shard.dtype == DType::Int64) {
+          if (*static_cast<int64_t *>(shard.data) != save)
+            fail("%s is of another save", shard.name);
           continue;
         }
-        std::vector<float> expected(size_t(piece.local.elements()), 0.0f);
-        forRuns(tables.program, rank.coordinates, piece.global, piece.splits,
+        std::vector<float> expected(size_t(shard.local.elements()), 0.0f);
+        forRuns(tables.program, rank.coordinates, shard.global, shard.splits,
                 [&](int64_t global, int64_t local, int64_t n) {
                   for (int64_t k = 0; k < n; ++k)
                     expected[size_t(local + k)] = valueOf(i, global + k, save);
                 });
-        if (std::memcmp(expected.data(), piece.data, expected.size() * 4) != 0)
-          fail("%s is not what was written", piece.name);
+        if (std::memcmp(expected.data(), shard.data, expected.size() * 4) != 0)
+          fail("%s is not what was written", shard.name);
       }
     });
   }

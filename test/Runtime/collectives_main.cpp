@@ -49,14 +49,14 @@ uint64_t exercise(Rank &rank, bool polls) {
     for (int64_t i = 0; i < 5; ++i)
       b[size_t(i)] = value(rank.rank, n + i);
     std::vector<float> largest = b, part(static_cast<size_t>(n)),
-                       whole(size_t(n) * size_t(rank.ranks)), scattered(static_cast<size_t>(n));
+                       full(size_t(n) * size_t(rank.ranks)), scattered(static_cast<size_t>(n));
     for (int64_t i = 0; i < n * rank.ranks; ++i)
-      whole[size_t(i)] = value(rank.rank, 3 * i);
-    std::vector<float> gathered(whole.size());
+      full[size_t(i)] = value(rank.rank, 3 * i);
+    std::vector<float> gathered(full.size());
     int64_t count = rank.rank + n;
     double precise = 1.0 / (rank.rank + 3);
 
-    Pending scatter = reduceScatterStart(group, {{whole.data(), scattered.data(), n}}, "scatter");
+    Pending scatter = reduceScatterStart(group, {{full.data(), scattered.data(), n}}, "scatter");
     Pending sum = allReduceStart(group, {{a.data(), n}, {b.data(), 5}}, "sum");
     Pending max = allReduceStart(group, {{largest.data(), 5}}, "max", Reduce::Max);
     for (int i = 0; polls && i < 5; ++i)
@@ -67,16 +67,16 @@ uint64_t exercise(Rank &rank, bool polls) {
     wait(scatter);
     wait(max);
     allGather(group, {{scattered.data(), gathered.data(), n}}, "gather");
-    float *mine = whole.data() + rank.rank * n; // in place: the shard is a block of the full tensor
+    float *mine = full.data() + rank.rank * n; // in place: the shard is a block of the full tensor
     std::memcpy(mine, a.data(), size_t(n) * 4);
-    allGather(group, {{mine, whole.data(), n}}, "gather in place");
+    allGather(group, {{mine, full.data(), n}}, "gather in place");
     broadcast(group, {{b.data(), 5}, {part.data(), n}}, rank.ranks - 1, "broadcast");
     barrier(group, "barrier");
     hash = hashOf(hash, a.data(), a.size() * 4);
     hash = hashOf(hash, b.data(), b.size() * 4);
     hash = hashOf(hash, largest.data(), largest.size() * 4);
     hash = hashOf(hash, gathered.data(), gathered.size() * 4);
-    hash = hashOf(hash, whole.data(), whole.size() * 4);
+    hash = hashOf(hash, full.data(), full.size() * 4);
     hash = hashOf(hash, &count, 8);
     hash = hashOf(hash, &precise, 8);
   }
@@ -89,12 +89,12 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
   for (int64_t blocks : {1, 3, 29})
     for (int64_t n : {1, 33, 9001}) {
-      size_t part = size_t(n * blocks), whole = part * size_t(rank.ranks);
-      std::vector<float> sum(whole), from(whole), gathered(whole), scattered(part), taken(part),
-          other(part), others(whole);
-      for (size_t i = 0; i < whole; ++i)
+      size_t part = size_t(n * blocks), full = part * size_t(rank.ranks);
+      std::vector<float> sum(full), from(full), gathered(full), scattered(part), taken(part),
+          other(part), others(full);
+      for (size_t i = 0; i < full; ++i)
         sum[i] = from[i] = value(rank.rank, int64_t(i));
-      allReduce(group, {{sum.data(), int64_t(whole)}}, "sum");
+      allReduce(group, {{sum.data(), int64_t(full)}}, "sum");
       reduceScatter(group, {{from.data(), scattered.data(), n, blocks}}, "scatter");
       takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, blocks);
       other = taken;
@@ -104,8 +104,8 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
                 "gather");
       if (scattered != taken || gathered != sum)
         fail("parts of %lld blocks of %lld elements are wrong", (long long)blocks, (long long)n);
-      hash = hashOf(hash, gathered.data(), whole * 4);
-      hash = hashOf(hash, others.data(), whole * 4);
+      hash = hashOf(hash, gathered.data(), full * 4);
+      hash = hashOf(hash, others.data(), full * 4);
     }
   return hash;
 }
@@ -115,27 +115,27 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
 /// shard has previous contents.
 uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
-  for (int64_t whole : {1, 2, 3, 61, 30011, 1500007}) {
-    int64_t n = (whole + rank.ranks - 1) / rank.ranks;
-    std::vector<float> sum(static_cast<size_t>(whole)), from(size_t(whole) + 1, NAN),
-        gathered(size_t(whole) + 1, -3), scattered(size_t(n), 7), taken(size_t(n), 8);
-    for (size_t i = 0; i < size_t(whole); ++i)
+  for (int64_t full : {1, 2, 3, 61, 30011, 1500007}) {
+    int64_t n = (full + rank.ranks - 1) / rank.ranks;
+    std::vector<float> sum(static_cast<size_t>(full)), from(size_t(full) + 1, NAN),
+        gathered(size_t(full) + 1, -3), scattered(size_t(n), 7), taken(size_t(n), 8);
+    for (size_t i = 0; i < size_t(full); ++i)
       sum[i] = from[i] = value(rank.rank, int64_t(i));
-    allReduce(group, {{sum.data(), whole}}, "sum");
-    std::vector<float> other = sum, others(static_cast<size_t>(whole));
-    takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, 1, whole);
-    reduceScatter(group, {{from.data(), scattered.data(), n, 1, whole}}, "scatter");
+    allReduce(group, {{sum.data(), full}}, "sum");
+    std::vector<float> other = sum, others(static_cast<size_t>(full));
+    takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, 1, full);
+    reduceScatter(group, {{from.data(), scattered.data(), n, 1, full}}, "scatter");
     allGather(group,
-              {{scattered.data(), gathered.data(), n, 1, whole},
-               {taken.data(), others.data(), n, 1, whole}},
+              {{scattered.data(), gathered.data(), n, 1, full},
+               {taken.data(), others.data(), n, 1, full}},
               "gather");
     bool guarded = gathered.back() == -3;
     gathered.pop_back();
     if (scattered != taken || gathered != sum || others != sum || !guarded)
-      fail("parts of a whole of %lld elements are wrong", (long long)whole);
-    for (int64_t i = std::max<int64_t>(0, whole - rank.rank * n); i < n; ++i)
+      fail("parts of a whole of %lld elements are wrong", (long long)full);
+    for (int64_t i = std::max<int64_t>(0, full - rank.rank * n); i < n; ++i)
       if (scattered[size_t(i)] != 0)
-        fail("the padding of a part of %lld elements is not zero", (long long)whole);
+        fail("the padding of a part of %lld elements is not zero", (long long)full);
     hash = hashOf(hash, gathered.data(), gathered.size() * 4);
   }
   return hash;
@@ -149,10 +149,10 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
   auto element = [](int r, int64_t i) { return T(value(r, i) * (i % 2 ? 1e-4f : -3e-8f)); };
   auto bytesOf = [&](CollectiveKind kind) { return group.count(kind).bytes; };
   for (int64_t n : {1, 17, 1001, 300003}) {
-    size_t whole = size_t(n) * size_t(ranks);
-    std::vector<T> sum(whole), from(whole), largest(whole), part(static_cast<size_t>(n)),
-        gathered(whole), taken(part), sent(part);
-    for (size_t i = 0; i < whole; ++i)
+    size_t full = size_t(n) * size_t(ranks);
+    std::vector<T> sum(full), from(full), largest(full), part(static_cast<size_t>(n)),
+        gathered(full), taken(part), sent(part);
+    for (size_t i = 0; i < full; ++i)
       sum[i] = from[i] = largest[i] = element(rank.rank, int64_t(i));
     if (rank.rank == ranks - 1)
       largest[0] = T(NAN);
@@ -160,24 +160,24 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
                          bytesOf(CollectiveKind::AllGather)};
     Pending scatter = reduceScatterStart(group, {{from.data(), part.data(), n}}, "scatter");
     Pending add =
-        allReduceStart(group, {{sum.data(), n}, {sum.data() + n, int64_t(whole) - n}}, "sum");
+        allReduceStart(group, {{sum.data(), n}, {sum.data() + n, int64_t(full) - n}}, "sum");
     for (int i = 0; polls && i < 5; ++i)
       poll(group, 1 << (16 + i));
     wait(add);
-    allReduce(group, {{largest.data(), int64_t(whole)}}, "max", Reduce::Max);
+    allReduce(group, {{largest.data(), int64_t(full)}}, "max", Reduce::Max);
     wait(scatter);
     allGather(group, {{part.data(), gathered.data(), n}}, "gather");
     takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, 1);
     if (rank.rank == 0)
       sent = taken;
     broadcast(group, {{sent.data(), n}}, 0, "broadcast");
-    int64_t bytes = int64_t(whole) * 2;
+    int64_t bytes = int64_t(full) * 2;
     if (ranks > 1 && // a group of one rank counts nothing
         (bytesOf(CollectiveKind::AllReduce) - before[0] != 2 * bytes ||
          bytesOf(CollectiveKind::ReduceScatter) - before[1] != bytes ||
          bytesOf(CollectiveKind::AllGather) - before[2] != bytes))
       fail("16-bit elements are not counted as two bytes");
-    for (size_t i = 0; i < whole; ++i) {
+    for (size_t i = 0; i < full; ++i) {
       float expected = element(0, int64_t(i)), most = element(0, int64_t(i));
       for (int r = 1; r < ranks; ++r) {
         expected += float(element(r, int64_t(i)));
@@ -188,7 +188,7 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
           (i < size_t(n) && sent[i].bits != sum[i].bits))
         fail("16-bit sums or moves of %lld elements are wrong at %zu", (long long)n, i);
     }
-    hash = hashOf(hash, gathered.data(), whole * 2);
+    hash = hashOf(hash, gathered.data(), full * 2);
   }
   return hash;
 }
@@ -197,20 +197,20 @@ template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool po
 template <typename T> uint64_t exerciseNarrowParts(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
   for (int64_t blocks : {1, 3})
-    for (int64_t whole : {5, 4099}) {
-      int64_t n = (whole + rank.ranks - 1) / rank.ranks, all = blocks == 1 ? whole : n * rank.ranks;
+    for (int64_t full : {5, 4099}) {
+      int64_t n = (full + rank.ranks - 1) / rank.ranks, all = blocks == 1 ? full : n * rank.ranks;
       std::vector<T> from(size_t(all * blocks)), sum(from), gathered(from),
           part(size_t(n * blocks), T(7)), taken(part);
       for (size_t i = 0; i < from.size(); ++i)
         sum[i] = from[i] = T(value(rank.rank, int64_t(i)) * 1e-4f);
-      int64_t length = blocks == 1 ? whole : 0; // 0: as many as all shards
+      int64_t length = blocks == 1 ? full : 0; // 0: as many as all shards
       allReduce(group, {{sum.data(), int64_t(sum.size())}}, "sum");
       reduceScatter(group, {{from.data(), part.data(), n, blocks, length}}, "scatter");
       takeShard({group.rank(), group.size()}, sum.data(), taken.data(), n, blocks, length);
       allGather(group, {{part.data(), gathered.data(), n, blocks, length}}, "gather");
       if (std::memcmp(part.data(), taken.data(), part.size() * 2) != 0 ||
           std::memcmp(gathered.data(), sum.data(), sum.size() * 2) != 0)
-        fail("16-bit parts of a whole of %lld elements are wrong", (long long)whole);
+        fail("16-bit parts of a whole of %lld elements are wrong", (long long)full);
       hash = hashOf(hash, gathered.data(), gathered.size() * 2);
     }
   return hash;
@@ -235,9 +235,9 @@ void onlyPoll(Rank &rank) {
 /// A gather that starts after a sum of the same ranks completes before it, since nothing has worked
 /// on the sum. Then polls of the axis complete both.
 uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
-  const size_t n = 300001, whole = n * size_t(rank.ranks);
-  std::vector<float> from(whole), scattered(n), part(n), gathered(whole);
-  for (size_t i = 0; i < whole; ++i)
+  const size_t n = 300001, full = n * size_t(rank.ranks);
+  std::vector<float> from(full), scattered(n), part(n), gathered(full);
+  for (size_t i = 0; i < full; ++i)
     from[i] = value(rank.rank, int64_t(i));
   for (size_t i = 0; i < n; ++i)
     part[i] = value(rank.rank, int64_t(5 * i));
@@ -249,12 +249,12 @@ uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
   wait(gather);
   if (!polls && rank.ranks > 1 && sums.isComplete(scatter.number))
     fail("the wait for a gather completed the sum before it");
-  for (size_t i = 0; i < whole; ++i)
+  for (size_t i = 0; i < full; ++i)
     if (gathered[i] != value(int(i / n), int64_t(5 * (i % n))))
       fail("the gather ahead is wrong at element %zu", i);
   wait(scatter);
   allGather(sums, {{scattered.data(), gathered.data(), int64_t(n)}}, "sums");
-  return hashOf(hash, gathered.data(), whole * 4);
+  return hashOf(hash, gathered.data(), full * 4);
 }
 
 /// More collectives are pending than a group remembers: a start completes the oldest first, while

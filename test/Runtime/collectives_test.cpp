@@ -9,7 +9,7 @@ using namespace partita_rt;
 
 namespace {
 
-TEST(Collectives, BytesAreThoseOfTheWhole) {
+TEST(Collectives, BytesAreThoseOfTheFullTensor) {
   EXPECT_EQ(wireBytes(CollectiveKind::AllReduce, 100, 4), 100);
   EXPECT_EQ(wireBytes(CollectiveKind::ReduceScatter, 100, 4), 400);
   EXPECT_EQ(wireBytes(CollectiveKind::AllGather, 100, 4), 400);

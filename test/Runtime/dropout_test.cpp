@@ -11,18 +11,18 @@ TEST(Dropout, DropsWhatTheInterpreterDrops) { // test/Interp/dropout.mlir has th
   EXPECT_EQ(y, (Floats{2, 2, 2, 0, 2, 2, 2, 0, 0, 0, 2, 0, 0, 0, 0, 2}));
 }
 
-TEST(Dropout, APieceIsCutFromTheWhole) {
-  Floats x = randomFloats(4 * 6 * 8, "x"), whole(x.size());
-  dropout(whole.data(), x.data(), Shape{4, 6, 8}, Shape{4, 6, 8}, {0.3, 1, 7}, 0);
+TEST(Dropout, AShardIsCutFromTheFullTensor) {
+  Floats x = randomFloats(4 * 6 * 8, "x"), full(x.size());
+  dropout(full.data(), x.data(), Shape{4, 6, 8}, Shape{4, 6, 8}, {0.3, 1, 7}, 0);
   // Rows 2 and 3 of the first dimension; then columns 4 to 7 of the last, in all rows.
-  Floats half(whole.begin() + 2 * 48, whole.end()), y(half.size());
+  Floats half(full.begin() + 2 * 48, full.end()), y(half.size());
   dropout(y.data(), x.data() + 2 * 48, Shape{2, 6, 8}, Shape{4, 6, 8}, {0.3, 1, 7}, 2 * 48);
   EXPECT_EQ(y, half);
   Floats columns, expected;
   for (size_t i = 0; i < x.size(); ++i)
     if (i % 8 >= 4) {
       columns.push_back(x[i]);
-      expected.push_back(whole[i]);
+      expected.push_back(full[i]);
     }
   dropout(columns.data(), columns.data(), Shape{4, 6, 4}, Shape{4, 6, 8}, {0.3, 1, 7}, 4);
   EXPECT_EQ(columns, expected) << "in place";

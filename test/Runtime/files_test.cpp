@@ -45,7 +45,7 @@ TEST(Init, IsWhatTheDocumentationSays) {
   EXPECT_NEAR(fourth / double(n), 2.9, 0.06); // 3 - 6/5/12
 }
 
-TEST(Layout, RunsCoverThePieceInOrder) {
+TEST(Layout, RunsCoverTheShardInOrder) {
   const Axis mesh[] = {{"a", 2}, {"b", 3}};
   Program program;
   program.mesh = mesh;
@@ -86,22 +86,22 @@ TEST(Layout, RunsCoverThePieceInOrder) {
   // "b".
   Splits unequal{{1, 0, 3, {4, 2, 2}}}, flat{{1, 0, 3, {4, 2, 2}}, {kFlat, 1}};
   int second[kMaxAxes] = {1, 1};
-  std::map<int64_t, int64_t> whole, third;
+  std::map<int64_t, int64_t> full, third;
   auto noteIn = [](std::map<int64_t, int64_t> &map) {
     return [&map](int64_t g, int64_t l, int64_t n) {
       for (int64_t i = 0; i < n; ++i)
         EXPECT_TRUE(map.insert({l + i, g + i}).second);
     };
   };
-  forRuns(program, second, Shape{2, 8, 3}, unequal, noteIn(whole));
+  forRuns(program, second, Shape{2, 8, 3}, unequal, noteIn(full));
   forRuns(program, second, Shape{2, 8, 3}, flat, noteIn(third));
   std::vector<int64_t> rows = {2, 3, 5, 7};
-  ASSERT_EQ(whole.size(), 24u);
+  ASSERT_EQ(full.size(), 24u);
   ASSERT_EQ(third.size(), 8u);
   for (int64_t i = 0; i < 24; ++i) {
-    EXPECT_EQ(whole[i], i / 12 * 24 + rows[size_t(i / 3 % 4)] * 3 + i % 3);
+    EXPECT_EQ(full[i], i / 12 * 24 + rows[size_t(i / 3 % 4)] * 3 + i % 3);
     if (i >= 8 && i < 16) {
-      EXPECT_EQ(third[i - 8], whole[i]);
+      EXPECT_EQ(third[i - 8], full[i]);
     }
   }
   int calls = 0;

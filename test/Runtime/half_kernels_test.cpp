@@ -179,12 +179,12 @@ TYPED_TEST(HalfKernels, CrossEntropy) {
     crossEntropyBackward(inPlace.data(), dloss.data(), 1, inPlace.data(), lse.data(), labels.data(),
                          rows, vocabulary, stride, -100);
     EXPECT_ROUNDED(inPlace, d);
-    TokenRows piece(vocabulary + 10, 2, stride);
-    logSumExp(lse.data(), logits.data(), rows, piece);
-    logSumExp(lse2.data(), narrow.data(), rows, piece);
+    TokenRows shard(vocabulary + 10, 2, stride);
+    logSumExp(lse.data(), logits.data(), rows, shard);
+    logSumExp(lse2.data(), narrow.data(), rows, shard);
     EXPECT_EQ(lse2, lse);
-    tokenLoss(loss.data(), logits.data(), lse.data(), labels.data(), rows, piece, -100);
-    tokenLoss(loss2.data(), narrow.data(), lse.data(), labels.data(), rows, piece, -100);
+    tokenLoss(loss.data(), logits.data(), lse.data(), labels.data(), rows, shard, -100);
+    tokenLoss(loss2.data(), narrow.data(), lse.data(), labels.data(), rows, shard, -100);
     EXPECT_EQ(loss2, loss);
   }
 }
@@ -278,17 +278,17 @@ TYPED_TEST(HalfKernels, CopiesAndCasts) {
 
 TEST(ConvertStochastically, DependsOnTheElementsNumberAlone) {
   Floats x = randomFloats(1000, "x");
-  Narrow<BFloat16> whole(1000), piece(100);
-  convertStochastically(whole.data(), x.data(), 1000, 42, 0);
-  convertStochastically(piece.data(), x.data() + 300, 100, 42, 300);
+  Narrow<BFloat16> full(1000), shard(100);
+  convertStochastically(full.data(), x.data(), 1000, 42, 0);
+  convertStochastically(shard.data(), x.data() + 300, 100, 42, 300);
   double error = 0, nearest = 0;
   for (int64_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(whole[i].bits,
+    EXPECT_EQ(full[i].bits,
               roundStochastically(x[i], uint16_t(mix64(42 + uint64_t(i)) >> 48)).bits);
     if (i >= 300 && i < 400) {
-      EXPECT_EQ(piece[i - 300].bits, whole[i].bits);
+      EXPECT_EQ(shard[i - 300].bits, full[i].bits);
     }
-    error += double(whole[i]) - x[i];
+    error += double(full[i]) - x[i];
     nearest += std::fabs(double(BFloat16(x[i])) - x[i]);
   }
   EXPECT_LT(std::fabs(error), 0.2 * nearest);

@@ -30,13 +30,13 @@ template <typename T> struct Tables {
 
   explicit Tables(int ranks) : mesh{{"dp", ranks}} {
     int64_t rows = (kRows + ranks - 1) / ranks, flat = (kRows * kColumns + ranks - 1) / ranks;
-    Shape whole{kRows, kColumns}, piece{rows, kColumns}, part{flat};
+    Shape full{kRows, kColumns}, shard{rows, kColumns}, part{flat};
     if (ranks == 1)
-      part = whole;
+      part = full;
     constexpr int64_t place = (kRows * kColumns * 2 + 63) / 64 * 64;
     DType dtype = kDTypeOf<T>;
-    parameters[0] = {"w", whole, piece, {{0, 0}}, 0, true, true, Home::Device, dtype};
-    parameters[1] = {"b", whole, part, {{kFlat, 0}}, place, true, true, Home::Device, dtype};
+    parameters[0] = {"w", full, shard, {{0, 0}}, 0, true, true, Home::Device, dtype};
+    parameters[1] = {"b", full, part, {{kFlat, 0}}, place, true, true, Home::Device, dtype};
     states[0] = {"w.m", 0, part, {{kFlat, 0}}, 2 * place, Home::Device, dtype};
     program.name = "narrow";
     program.mesh = mesh;

@@ -117,7 +117,7 @@ TEST_P(Overlap, PollsCompleteACollectiveBeforeItsWait) {
     wait(p);
 }
 
-TEST_P(Overlap, APollDoesABoundedPiece) {
+TEST_P(Overlap, APollDoesABoundedStep) {
   constexpr int64_t n = 4000000;
   Ranks ranks(GetParam());
   Gradients gradients(n);

@@ -146,7 +146,7 @@ struct Passes {
         ++its;
       if (makes(rank, "missing", 0))
         return {};
-      if (makes(rank, "pieces", 0))
+      if (makes(rank, "buffers", 0))
         return sendStart(rank, channel, {{data, kEdge}, {data + kEdge, kWidth}}, why, its);
     }
     if (sends)

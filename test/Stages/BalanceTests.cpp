@@ -89,11 +89,11 @@ TEST(Balance, IsTheBestOfAllWays) {
 /// Work before and after the layers counts with the first and the last one; work once per step with
 /// none.
 TEST(Balance, EndsCountWithTheLayersBesideThem) {
-  auto work = [](int64_t place, double products, int64_t parameters) {
+  auto work = [](int64_t place, double matmuls, int64_t parameters) {
     partita::LayerWork each;
     each.place = place;
-    each.forward.products = products;
-    each.backward = 2 * products;
+    each.forward.matmuls = matmuls;
+    each.backward = 2 * matmuls;
     each.parameters = parameters;
     return each;
   };

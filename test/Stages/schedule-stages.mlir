@@ -3,8 +3,8 @@
 // RUN: echo '{"slots": [["F0", "F1", "F2", "B0", "F3", "B1", "B2", "B3"], ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"]]}' > %t.json
 // RUN: partita-opt %s --schedule-stages=schedule=%t.json | FileCheck %s --check-prefix=FILE
 // RUN: partita-opt %s --split-backward=schedule=zb-h1 --schedule-stages=schedule=zb-h1 | FileCheck %s --check-prefix=WEIGHTS --implicit-check-not=warning
-// RUN: not partita-opt %s --schedule-stages=schedule=zb-h1 2>&1 | FileCheck %s --check-prefix=WHOLE
-// WHOLE: error: has no weights region for the schedule's slots of stage 0; split-backward makes it
+// RUN: not partita-opt %s --schedule-stages=schedule=zb-h1 2>&1 | FileCheck %s --check-prefix=FULL
+// FULL: error: has no weights region for the schedule's slots of stage 0; split-backward makes it
 // RUN: not partita-opt %s --split-backward=schedule=zb-h1 --schedule-stages=schedule=1f1b 2>&1 | FileCheck %s --check-prefix=SPLIT
 // SPLIT: error: has a weights region, and the schedule no slots for it on stage 0
 

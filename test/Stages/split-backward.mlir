@@ -1,10 +1,10 @@
 // RUN: partita-opt %s --split-backward=schedule=zb-h1 --mlir-print-unique-ssa-ids | FileCheck %s
-// RUN: partita-opt %s --split-backward=schedule=1f1b | FileCheck %s --check-prefix=WHOLE
+// RUN: partita-opt %s --split-backward=schedule=1f1b | FileCheck %s --check-prefix=FULL
 // RUN: echo '{"slots": [["F0", "F1", "B0", "W0", "F2", "B1", "W1", "F3", "B2", "W2", "B3", "W3"], ["F0", "B0", "W0", "F1", "B1", "W1", "F2", "B2", "W2", "F3", "B3", "W3"]]}' > %t.json
 // RUN: partita-opt %s --split-backward=schedule=%t.json | FileCheck %s
 // RUN: partita-opt %s --split-backward=schedule=zb-h1 --split-backward=schedule=zb-h1 | FileCheck %s
 
-// WHOLE-NOT: weights
+// FULL-NOT: weights
 
 // What the input's cotangent does not need is weights'; what both need is saved.
 module {

@@ -5,7 +5,7 @@
 // RUN: not partita-opt %s --zero-prefetch-parameters=ahead-bytes=-1 2>&1 | FileCheck %s --check-prefix=WRONG
 // WRONG: error: bucket-bytes=25000000 ahead-bytes=-1, expected none below 0
 
-!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+!shard = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @a : tensor<4xf32>
   train.parameter @b : tensor<4xf32>
@@ -34,17 +34,17 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // SMALL-LABEL: func @example
   // SMALL-NOT: zero.gather %{{.*}}, %
   func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> attributes {par.no_cotangents} {
-    %a = train.read @a : !piece
-    %b = train.read @b : !piece
-    %c = train.read @c : !piece
-    %1 = zero.gather %a over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %a = train.read @a : !shard
+    %b = train.read @b : !shard
+    %c = train.read @c : !shard
+    %1 = zero.gather %a over "dp" because "parameter" : !shard -> tensor<4xf32>
     %y = tx.mul %x, %1 {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %2 = zero.gather %b over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %2 = zero.gather %b over "dp" because "parameter" : !shard -> tensor<4xf32>
     %z = tx.mul %y, %2 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %3 = zero.gather %c over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %3 = zero.gather %c over "dp" because "parameter" : !shard -> tensor<4xf32>
     %u = tx.mul %z, %3 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %d = train.read @d : !piece
-    %4 = zero.gather %d over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %d = train.read @d : !shard
+    %4 = zero.gather %d over "dp" because "parameter" : !shard -> tensor<4xf32>
     %v = tx.mul %u, %4 {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %v : tensor<4xf32>
   }
@@ -59,19 +59,19 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // ALWAYS-LABEL: func @alive
   // ALWAYS-COUNT-2: zero.gather %{{.*}} over "dp" again
   func.func @alive(%x: tensor<4xf32>) -> tensor<4xf32> attributes {par.no_cotangents} {
-    %a = train.read @a : !piece
-    %b = train.read @b : !piece
-    %c = train.read @c : !piece
-    %1 = zero.gather %a over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %a = train.read @a : !shard
+    %b = train.read @b : !shard
+    %c = train.read @c : !shard
+    %1 = zero.gather %a over "dp" because "parameter" : !shard -> tensor<4xf32>
     %y = tx.mul %x, %1 {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %2 = zero.gather %b over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %2 = zero.gather %b over "dp" because "parameter" : !shard -> tensor<4xf32>
     %z = tx.mul %y, %2 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %3 = zero.gather %c over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %3 = zero.gather %c over "dp" because "parameter" : !shard -> tensor<4xf32>
     %u = tx.mul %z, %3 {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %v = tx.mul %u, %2 {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %4 = zero.gather %b over "dp" again because "parameter" : !piece -> tensor<4xf32>
+    %4 = zero.gather %b over "dp" again because "parameter" : !shard -> tensor<4xf32>
     %w = tx.mul %v, %4 {train.backward, train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %5 = zero.gather %a over "dp" again because "parameter" : !piece -> tensor<4xf32>
+    %5 = zero.gather %a over "dp" again because "parameter" : !shard -> tensor<4xf32>
     %r = tx.mul %w, %5 {train.backward, train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %r : tensor<4xf32>
   }

@@ -6,14 +6,14 @@
 // CHECK-LABEL: func @train_step
 // CHECK: train.read @w.m : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 // RAW: par.all_reduce
-// RAW: %[[PIECE:.*]] = zero.shard %{{.*}} over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+// RAW: %[[SHARD:.*]] = zero.shard %{{.*}} over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 // RAW: %[[GRAD:.*]] = zero.shard
 // DONE-NOT: all_reduce
-// DONE-DAG: %[[PIECE:.*]] = zero.shard %{{.*}} over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+// DONE-DAG: %[[SHARD:.*]] = zero.shard %{{.*}} over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 // DONE-DAG: %[[GRAD:.*]] = zero.reduce_scatter %{{.*}} over "dp" because "gradient" : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
-// CHECK: %[[NEW:.*]], %{{.*}} = train.adamw %[[PIECE]], %[[GRAD]], {{.*}} -> (tensor<8xf32, #par.place<[3, 5], flat [dp]>>,
-// CHECK: %[[WHOLE:.*]] = zero.gather %[[NEW]] over "dp" because "updated parameter" : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
-// CHECK: train.write @w, %[[WHOLE]] : tensor<3x5xf32>
+// CHECK: %[[NEW:.*]], %{{.*}} = train.adamw %[[SHARD]], %[[GRAD]], {{.*}} -> (tensor<8xf32, #par.place<[3, 5], flat [dp]>>,
+// CHECK: %[[FULL:.*]] = zero.gather %[[NEW]] over "dp" because "updated parameter" : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
+// CHECK: train.write @w, %[[FULL]] : tensor<3x5xf32>
 // The sum over tp is of pieces then.
 // DONE: %[[PARTIAL:.*]] = zero.reduce_scatter %{{.*}} over "dp" {{.*}} -> tensor<6xf32, #par.place<[3, 8 @tp], flat [dp]>>
 // CHECK: zero.gather {{.*}} -> tensor<3x4xf32, #par.place<[3, 8 @tp]>>

@@ -64,7 +64,7 @@ def digest(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_whole(path, text):
+def write_atomically(path, text):
     """A file that whoever reads it, or ends this process, finds as it was or as it will be."""
     part = pathlib.Path(f"{path}.part")
     part.write_text(text)

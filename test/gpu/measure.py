@@ -14,20 +14,20 @@ WARMUP = 5  # steps
 TIMED = 4  # the step whose kernels are timed: among those of the warm-up
 
 
-def products_of(pack, name):
+def matmuls_of(pack, name):
     """What --tune writes, beside the program; and where it is kept, which goes into the results."""
-    return pack.folder / "programs" / name / "products.json", pack.build / "products" / f"{name}.json"
+    return pack.folder / "programs" / name / "matmuls.json", pack.build / "matmuls" / f"{name}.json"
 
 
-def restore_products(pack):
+def restore_matmuls(pack):
     """What was tuned before, on this GPU: programs begin with it."""
-    for kept in (pack.build / "products").glob("*.json"):
+    for kept in (pack.build / "matmuls").glob("*.json"):
         if (pack.folder / "programs" / kept.stem).is_dir():
-            shutil.copy(kept, products_of(pack, kept.stem)[0])
+            shutil.copy(kept, matmuls_of(pack, kept.stem)[0])
 
 
-def forget_products(pack):
-    shutil.rmtree(pack.build / "products", ignore_errors=True)
+def forget_matmuls(pack):
+    shutil.rmtree(pack.build / "matmuls", ignore_errors=True)
 
 
 def run_steps(pack, program, label):
@@ -56,7 +56,7 @@ def step(pack, table, program):
     name = f"step: {program['name']}, untuned"
     if table.has_passed(name) or not pack.has_time(table, name):
         return
-    beside, _ = products_of(pack, program["name"])
+    beside, _ = matmuls_of(pack, program["name"])
     beside.unlink(missing_ok=True)
     done, numbers = run_steps(pack, program, "untuned")
     table.add(name, done.problem, numbers, done.seconds)
@@ -66,7 +66,7 @@ def tuned(pack, table, program):
     name = f"step: {program['name']}, tuned"
     if table.has_passed(name) or not pack.has_time(table, name, 30):
         return
-    beside, kept = products_of(pack, program["name"])
+    beside, kept = matmuls_of(pack, program["name"])
     seconds, said = 0.0, "choices of an earlier run"
     if not kept.exists():
         done = gpu.run([executable(pack, program["name"]), "--tune"], pack.limit("tune"))
@@ -161,8 +161,8 @@ def bench(pack, table, quick, options):
     done = gpu.run(words, limit)
     pack.write_log("compare.log", done)
     print(done.output, flush=True)
-    for program in (pack.folder / "programs").glob("*/products.json"):
-        kept = pack.build / "products" / f"{program.parent.name}.json"
+    for program in (pack.folder / "programs").glob("*/matmuls.json"):
+        kept = pack.build / "matmuls" / f"{program.parent.name}.json"
         kept.parent.mkdir(exist_ok=True)
         shutil.copy(program, kept)
     table.add("bench: compare", done.problem, f"{done.seconds:.0f} s, compare.md", done.seconds)

@@ -15,11 +15,11 @@ MOST_BYTES = 8 << 20  # of one file in it: more is no log
 
 
 def pack_results(build, out):
-    """OUT/gpu-results.tar.gz: all that the build folder has of results, with products/, as one file."""
+    """OUT/gpu-results.tar.gz: all that the build folder has of results, with matmuls/, as one file."""
     path = pathlib.Path(out) / ARCHIVE
     part = path.with_suffix(".part")
     with tarfile.open(part, "w:gz") as archive:
-        for folder in (build, build / "products"):
+        for folder in (build, build / "matmuls"):
             for file in sorted(folder.glob("*")):
                 if file.is_file() and file.suffix in KEPT and file.stat().st_size <= MOST_BYTES:
                     archive.add(file, file.relative_to(build))
@@ -80,7 +80,7 @@ class Table:
         """With the rows of earlier runs that this one does not come to: the next may."""
         names = {row["name"] for row in self.rows}
         rows = self.rows + [row for name, row in self.before.items() if name not in names]
-        gpu.write_whole(self.path, json.dumps({
+        gpu.write_atomically(self.path, json.dumps({
             "date": datetime.datetime.now().isoformat(timespec="seconds"), "revision": self.revision,
             "finished": self.finished, "device": self.device, "rows": rows}, indent=1))
         pack_results(self.build, self.out)

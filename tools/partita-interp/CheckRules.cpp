@@ -128,7 +128,7 @@ private:
   }
 
   LogicalResult checkOn(const Choice &choice) {
-    Case placed = trial.getWhole();
+    Case placed = trial.getFull();
     place(placed, rule, sizes, choice, x);
     return trial.check(placed, mesh({x}, {2}));
   }
@@ -163,7 +163,7 @@ private:
     for (const Choice &first : firsts) {
       bool one = first.letter >= 0 && first.letter == second.letter;
       for (bool swapped : {false, true}) {
-        Case placed = pairs.getWhole();
+        Case placed = pairs.getFull();
         // On one letter the axis that is placed first is the outer one.
         place(placed, rule, placedSizes, swapped && one ? second : first, swapped && one ? y : x);
         place(placed, rule, placedSizes, swapped && one ? first : second, swapped && one ? x : y);
@@ -214,7 +214,7 @@ private:
       RuleTrial other(function, op, tried, /*isOwnRule=*/false, run);
       if (failed(other.prepare()))
         return false;
-      Case placed = other.getWhole();
+      Case placed = other.getFull();
       place(placed, tried, sizes, choice, x);
       return other.isRight(placed, mesh({x}, {2}));
     };

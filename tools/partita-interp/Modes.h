@@ -40,7 +40,7 @@ std::string writeSafetensors(llvm::StringRef path, const std::map<std::string, T
 mlir::LogicalResult runFunction(mlir::ModuleOp module, const Run &run);
 /// Calls a function of every stage at the same time, and prints the results of each. With the program of all
 /// stages, calls its function too: results, parameters and states must agree.
-mlir::LogicalResult runStages(mlir::ModuleOp module, mlir::ModuleOp whole, const Run &run);
+mlir::LogicalResult runStages(mlir::ModuleOp module, mlir::ModuleOp full, const Run &run);
 /// Calls two functions ("a,b") on the same random arguments; their results must agree.
 mlir::LogicalResult compareFunctions(mlir::ModuleOp module, const Run &run);
 /// Every function, differentiated op by op from the op table, against numeric derivatives.

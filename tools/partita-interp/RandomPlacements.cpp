@@ -32,8 +32,8 @@ constexpr const char *kMeshes[] = {"tp=2",      "tp=3",      "tp=4",      "dp=2"
 /// One way to partition a module that is past phase `objective`.
 class Trial {
 public:
-  Trial(ModuleOp whole, uint64_t number) : random(number), module(whole.clone()) {
-    plan.fromAttribute(whole->getAttr(TrainDialect::kPlan));
+  Trial(ModuleOp full, uint64_t number) : random(number), module(full.clone()) {
+    plan.fromAttribute(full->getAttr(TrainDialect::kPlan));
     StringRef mesh = kMeshes[below(std::size(kMeshes))];
     plan.set("mesh", mesh);
     plan.set("sequence-parallel", below(3) == 0 ? "true" : "false");
@@ -173,7 +173,7 @@ struct Outcomes {
 } // namespace
 
 /// Failure, after a message, when a trial is neither equal nor refused as it should be.
-static LogicalResult tryOne(ModuleOp whole, ModuleOp source, const VerifyOptions &options,
+static LogicalResult tryOne(ModuleOp full, ModuleOp source, const VerifyOptions &options,
                             uint64_t number, Outcomes &outcomes) {
   Trial trial(source, number);
   std::string text = llvm::formatv("placement {0}: {1}", number, trial.text());
@@ -181,7 +181,7 @@ static LogicalResult tryOne(ModuleOp whole, ModuleOp source, const VerifyOptions
   std::string reason;
   bool located = false;
   {
-    ScopedDiagnosticHandler collect(whole.getContext(), [&](Diagnostic &diagnostic) {
+    ScopedDiagnosticHandler collect(full.getContext(), [&](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error && reason.empty()) {
         reason = diagnostic.str();
         located = !isa<UnknownLoc>(diagnostic.getLocation());
@@ -199,7 +199,7 @@ static LogicalResult tryOne(ModuleOp whole, ModuleOp source, const VerifyOptions
       return success();
     }
   }
-  FailureOr<VerifyReport> report = comparePrograms(whole, trial.get(), options);
+  FailureOr<VerifyReport> report = comparePrograms(full, trial.get(), options);
   if (failed(report))
     return llvm::errs() << text << ": cannot be run\n", failure();
   if (!(report->worst() <= options.tolerance)) {
@@ -215,12 +215,12 @@ static LogicalResult tryOne(ModuleOp whole, ModuleOp source, const VerifyOptions
 LogicalResult partita::interp::tryPlacements(ModuleOp module, const Run &run, unsigned count) {
   if (nextPhase(module) != phaseIndex("precision"))
     return module.emitError() << "must be just past phase 'objective'";
-  OwningOpRef<ModuleOp> whole = module.clone();
+  OwningOpRef<ModuleOp> full = module.clone();
   Plan plan;
   if (std::string problem = plan.fromAttribute(module->getAttr(TrainDialect::kPlan));
       !problem.empty())
     return module.emitError() << problem;
-  if (failed(runPhases(*whole, phaseIndex("precision"), phaseIndex("optimize"), plan)))
+  if (failed(runPhases(*full, phaseIndex("precision"), phaseIndex("optimize"), plan)))
     return failure();
   VerifyOptions options;
   options.values = run.values;
@@ -228,7 +228,7 @@ LogicalResult partita::interp::tryPlacements(ModuleOp module, const Run &run, un
   options.tolerance = run.tolerance;
   Outcomes outcomes;
   for (uint64_t number = run.seed; number < run.seed + count; ++number)
-    if (failed(tryOne(*whole, module, options, number, outcomes)))
+    if (failed(tryOne(*full, module, options, number, outcomes)))
       return failure();
   llvm::outs() << llvm::formatv(
       "{0} placements: {1} equal the unpartitioned program, within {2:e1}; {3} "

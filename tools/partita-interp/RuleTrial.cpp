@@ -19,10 +19,10 @@ LogicalResult RuleTrial::prepare() {
     if (!argument)
       return op->emitError() << "its operands must be the function's arguments";
     inputs.push_back((*drawn)[argument.getArgNumber()]);
-    whole.operands.emplace_back(par::Layout::of(operand.getType()));
+    full.operands.emplace_back(par::Layout::of(operand.getType()));
   }
   for (auto [i, type] : llvm::enumerate(op->getResultTypes())) {
-    whole.results.push_back(par::Layout::of(type));
+    full.results.push_back(par::Layout::of(type));
     if (!par::isDifferentiable(type))
       continue;
     Tensor &cotangent = cotangents.emplace_back(cast<RankedTensorType>(type));
@@ -30,7 +30,7 @@ LogicalResult RuleTrial::prepare() {
       cotangent.reals[e] = standardNormal(randomKey(run.seed, "cotangent" + std::to_string(i)), e);
   }
   auto none = par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
-  auto outcome = evaluate(whole, none);
+  auto outcome = evaluate(full, none);
   if (failed(outcome))
     return failure();
   expected = std::move(*outcome);
@@ -54,11 +54,11 @@ LogicalResult RuleTrial::compare(ArrayRef<Tensor> found, const std::string &how)
 LogicalResult RuleTrial::localTypes(TypeRange types, ArrayRef<par::Layout> layouts,
                                     par::MeshAttr on, SmallVectorImpl<Type> &local) {
   for (auto [type, layout] : llvm::zip(types, layouts)) {
-    auto piece = layout.localType(cast<RankedTensorType>(type).getElementType(), on,
+    auto shard = layout.localType(cast<RankedTensorType>(type).getElementType(), on,
                                   [&](const Twine &text) { op->emitError() << text; });
-    if (failed(piece))
+    if (failed(shard))
       return failure();
-    local.push_back(*piece);
+    local.push_back(*shard);
   }
   return success();
 }
@@ -151,7 +151,7 @@ SmallVector<Value> RuleTrial::cotangentsOf(OpBuilder &builder, Block &block, Val
 LogicalResult RuleTrial::checkForm(const RuleLetter &letter) {
   formParts = 2;
   auto none = par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
-  auto found = evaluate(whole, none);
+  auto found = evaluate(full, none);
   formParts = 1;
   if (failed(found))
     return op->emitError() << "the form that splits letter " << letter.name << " does not run";

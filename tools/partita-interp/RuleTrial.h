@@ -36,7 +36,7 @@ public:
   /// The same without errors.
   bool isRight(Case placed, par::MeshAttr mesh);
 
-  const Case &getWhole() const { return whole; }
+  const Case &getFull() const { return full; }
   ShardRule rule;
   bool isOwnRule;
 
@@ -54,7 +54,7 @@ private:
   mlir::Operation *op;
   const Run &run;
   int64_t formParts = 1; // more: build the op's split form
-  Case whole;
+  Case full;
   llvm::SmallVector<Tensor> inputs, cotangents, expected;
 };
 

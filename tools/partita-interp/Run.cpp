@@ -62,7 +62,7 @@ static FailureOr<SmallVector<Tensor>> takeInputs(func::FuncOp function,
                                                  ArrayRef<StringRef> &numbers) {
   SmallVector<Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    Tensor &input = inputs.emplace_back(par::wholeType(type));
+    Tensor &input = inputs.emplace_back(par::fullType(type));
     if (static_cast<int64_t>(numbers.size()) < input.size())
       return function.emitError() << "argument " << i << " needs " << input.size() << " numbers, "
                                   << numbers.size() << " are left";

@@ -23,18 +23,18 @@ static FailureOr<func::FuncOp> functionOf(ModuleOp module, const Run &run) {
 
 /// Of the last call. Arguments are new in each call, as runFunction does it; a stage shows less of what they mean
 /// (the size of a vocabulary) than the program of all stages.
-static FailureOr<StageResults> callOften(StageInterpreter &interpreter, ModuleOp whole,
+static FailureOr<StageResults> callOften(StageInterpreter &interpreter, ModuleOp full,
                                          const Run &run) {
   StageResults results;
   for (unsigned i = 0; i < run.times; ++i) {
     StageResults inputs;
     for (Interpreter &stage : interpreter.stages) {
       stage.options.stepNumber = i + 1;
-      auto function = functionOf(whole ? whole : stage.module(), run);
+      auto function = functionOf(full ? full : stage.module(), run);
       if (failed(function))
         return failure();
       auto own =
-          whole ? modelInputs(*function, run.seed + i) : randomInputs(*function, run.seed + i);
+          full ? modelInputs(*function, run.seed + i) : randomInputs(*function, run.seed + i);
       if (failed(own))
         return failure();
       inputs.push_back(std::move(*own));
@@ -52,10 +52,10 @@ namespace {
 /// What the stages have, against the program of all stages.
 class Comparison {
 public:
-  Comparison(ModuleOp whole, const Run &run) : interpreter(whole, run.options), run(run) {}
+  Comparison(ModuleOp full, const Run &run) : interpreter(full, run.options), run(run) {}
 
   LogicalResult compare(StageInterpreter &stages, const StageResults &results) {
-    auto expected = callWhole();
+    auto expected = callFull();
     auto values = valuesOf(interpreter);
     if (failed(expected) || failed(values))
       return failure();
@@ -84,7 +84,7 @@ public:
   }
 
 private:
-  FailureOr<SmallVector<Tensor>> callWhole() {
+  FailureOr<SmallVector<Tensor>> callFull() {
     auto function = functionOf(interpreter.module(), run);
     if (failed(function) || failed(initialize(interpreter, run.values)))
       return failure();
@@ -147,18 +147,18 @@ private:
 
 } // namespace
 
-LogicalResult partita::interp::runStages(ModuleOp module, ModuleOp whole, const Run &run) {
+LogicalResult partita::interp::runStages(ModuleOp module, ModuleOp full, const Run &run) {
   auto interpreter = StageInterpreter::create(module, run.options, run.blockingSends);
   if (failed(interpreter))
     return failure();
   for (Interpreter &stage : interpreter->stages)
     if (failed(initialize(stage, run.values)))
       return failure();
-  auto results = callOften(*interpreter, whole, run);
+  auto results = callOften(*interpreter, full, run);
   if (failed(results))
     return failure();
-  if (whole)
-    return Comparison(whole, run).compare(*interpreter, *results);
+  if (full)
+    return Comparison(full, run).compare(*interpreter, *results);
   for (auto [stage, own] : llvm::enumerate(*results))
     for (auto [i, result] : llvm::enumerate(own)) {
       llvm::outs() << "stage " << stage << ", result " << i << ": ";

@@ -80,8 +80,8 @@ static cl::opt<bool> blockingSends("blocking-sends",
                                    cl::desc("of stages: a send ends when its value is received"),
                                    cl::cat(ours));
 static cl::opt<std::string>
-    wholeFile("whole", cl::desc("of stages: the program of all stages, which must do the same"),
-              cl::cat(ours));
+    fullFile("full", cl::desc("of stages: the program of all stages, which must do the same"),
+             cl::cat(ours));
 static cl::opt<From>
     init("init", cl::desc("parameters' values"), cl::init(From::Seed),
          cl::values(clEnumValN(From::File, "file", "from the model's file"),
@@ -135,20 +135,20 @@ int main(int argc, char **argv) {
   bool writes =
       !logFile.empty() || !gradientsFile.empty() || !parametersFile.empty() || !resultsFile.empty();
   if (hasStages ? writes || !inputs.empty() || !pairOfFunctions.empty()
-                : blockingSends || !wholeFile.empty()) {
+                : blockingSends || !fullFile.empty()) {
     errs()
         << "partita-interp: error: "
         << (hasStages
                 ? "a program of stages takes none of --inputs, --log, --gradients, --parameters, "
                   "--results, --equal\n"
-                : "--blocking-sends and --whole need a program of stages\n");
+                : "--blocking-sends and --full need a program of stages\n");
     return 1;
   }
   if (hasStages) {
-    mlir::OwningOpRef<mlir::ModuleOp> whole;
-    if (!wholeFile.empty() && !(whole = mlir::parseSourceFile<mlir::ModuleOp>(wholeFile, &context)))
+    mlir::OwningOpRef<mlir::ModuleOp> full;
+    if (!fullFile.empty() && !(full = mlir::parseSourceFile<mlir::ModuleOp>(fullFile, &context)))
       return 1;
-    return failed(runStages(*module, whole ? *whole : mlir::ModuleOp(), run));
+    return failed(runStages(*module, full ? *full : mlir::ModuleOp(), run));
   }
   if (pairOfFunctions.empty())
     return failed(runFunction(*module, run));

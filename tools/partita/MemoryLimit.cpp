@@ -273,7 +273,7 @@ std::string partita::tool::checkMemory(ModuleOp program, const Request &request,
   std::optional<Ledger> held = Ledger::of(module, hungriest(module, arena));
   llvm::json::Object sizes = memory::deviceSizes(module);
   // No change of the plan shrinks these.
-  int64_t floor = sizes.getInteger("products_workspace").value_or(0);
+  int64_t floor = sizes.getInteger("matmul_workspace").value_or(0);
   return "a rank" + ofStage(needed->stage) + " needs " + formatBytes(needed->bytes) + " (" +
          grouped(needed->bytes) + " bytes: " + partsText(sizes, ", ") + "), the limit is " +
          formatBytes(limit) + " (" + grouped(limit) + " bytes)" +

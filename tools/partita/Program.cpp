@@ -53,7 +53,7 @@ std::string partita::tool::checkNotProgram(StringRef output, StringRef folder,
                                            const json::Object &manifest, StringRef option) {
   std::vector<std::string> files;
   for (StringRef name : {StringRef("manifest.json"), StringRef("model.cpp"), StringRef("model.cu"),
-                         StringRef("products.json"), StringRef("Makefile"),
+                         StringRef("matmuls.json"), StringRef("Makefile"),
                          manifest.getString("program").value_or("")})
     files.push_back(inFolder(folder, name));
   StringRef model = manifest.getString("model").value_or("");

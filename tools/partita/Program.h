@@ -8,7 +8,7 @@
 //     "plan":        object, plan option -> value as text
 //     "mesh":        [{"axis": "dp", "size": 2}], outermost first; "ranks": their product
 //     "accumulate":  micro-batches per step
-//     "parameters":  [{"name", "shape": whole, "local": one rank's, "placement": text, "bytes"}]
+//     "parameters":  [{"name", "shape": full, "local": one rank's, "placement": text, "bytes"}]
 //     "communicators": [{"name", "axes": [over which its groups extend], "ranks": of a group, "stages":
 //                      where only some of a pipeline take part, "streams": of collectives that begin here}]
 //     "channels":    of a pipeline: [{"name", "axis", "from", "to", "number"}]
@@ -18,7 +18,7 @@
 //     "explained":   the same one by one, with their reasons: see
 //     partita/Analysis/Collectives.h, Collective::toJson
 //     "work":        [{"place": layer, -1 in front of them, -2 behind, -3 beside the micro-batches,
-//                      "products", "elementwise": FLOPs of a step's forward pass, "backward":
+//                      "matmuls", "elementwise": FLOPs of a step's forward pass, "backward":
 //                      products of its backward pass, "parameters"}]
 //     "stages":      of a pipeline, one by one: [{"stage", "chunks": [{"first_layer", "layers"}],
 //                     "messages": [{"function", "from", "to", "number", "direction", "messages",
@@ -29,7 +29,7 @@
 //                     their stages; "memory" below is that of "memory_stage", the fullest
 //     "limited":     if the memory limit decided the cuts: {"limit", "cuts": those that balance work,
 //                     "stage", "bytes": what it would need, "tried": number of others compiled}
-//     "memory":      {"persistent", "arena", "inputs", on GPUs "scratch" and "products_workspace":
+//     "memory":      {"persistent", "arena", "inputs", on GPUs "scratch" and "matmul_workspace":
 //                     a rank's total; "parameters", "optimizer_states", "kinds",
 //                     "functions", "ledger_of", "ledger"}; sums round each buffer up to
 //                     64 bytes; "forward_arena" if a run with --forward has a larger arena

@@ -74,7 +74,7 @@ def norms():
                [ids, None, tables[0], tables[1], None, w, b], ["y", ""])
 
 
-def products():
+def matmuls():
     a, b = random(B, H, 3, 5), random(B, H, 5, 7)
     yield case("fused_matmul", "FusedMatMul", [a, b], alpha=0.125)
     yield case("fused_matmul_right", "FusedMatMul", [a, b.swapaxes(2, 3).copy()], transB=1, alpha=0.5)
@@ -145,5 +145,5 @@ def activated():
 
 
 def all_cases():
-    for family in (elementwise, norms, products, attentions, grouped, rotary, activated):
+    for family in (elementwise, norms, matmuls, attentions, grouped, rotary, activated):
         yield from family()

@@ -32,13 +32,13 @@ public:
   StringRef getDefaultArchitecture() const override { return "sm_90"; }
   bool ranksAreProcesses() const override { return true; }
 
-  bool fusesProducts() const override { return true; }
+  bool fusesMatmuls() const override { return true; }
   bool pollsCollectives() const override { return false; } // the GPU makes progress by itself
   bool queuesWork() const override { return true; }
-  bool tunesProducts() const override { return true; }
+  bool tunesMatmuls() const override { return true; }
 
   bool takesScratch() const override { return true; }
-  int64_t getProductsWorkspace() const override { return partita_rt::cuda::kProductsWorkspace; }
+  int64_t getMatmulWorkspace() const override { return partita_rt::cuda::kMatmulWorkspace; }
 
   ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
     return {block(sizes, rowsOfAllTokens(sizes, 1))};

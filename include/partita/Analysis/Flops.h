@@ -22,7 +22,7 @@ namespace partita {
 
 /// Floating-point operations.
 struct Flops {
-  double products = 0;    ///< of contractions: a multiplication and an addition per point
+  double matmuls = 0;     ///< of contractions: a multiplication and an addition per point
   double elementwise = 0; ///< one per element that elementwise ops and reductions read
 };
 

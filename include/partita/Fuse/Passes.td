@@ -145,7 +145,7 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
     %3 = tx.gelu_tanh %2
     return %3, %2
     // becomes, because %2 is used elsewhere too
-    %3, %2 = tx.fused_product (%a = %x, %c = %w, %d = %b) : ... {
+    %3, %2 = tx.fused_matmul (%a = %x, %c = %w, %d = %b) : ... {
       %4 = tx.matmul_bias %a, %c plus %d
       %5 = tx.gelu_tanh %4
       tx.fused %5, %4
@@ -178,7 +178,7 @@ def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
     %4 = tx.add %residual, %3
     // becomes
     %5 = tx.reshape %residual : tensor<2x4x6xf32> -> tensor<8x6xf32>
-    %6 = tx.fused_product (%a = %x, %c = %w, %d = %b, %e = %5) : ... {
+    %6 = tx.fused_matmul (%a = %x, %c = %w, %d = %b, %e = %5) : ... {
       %7 = tx.matmul_bias %a, %c plus %d
       %8 = tx.add %e, %7
       tx.fused %8
@@ -211,14 +211,14 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
     %2 = tx.add %sum, %1
     // becomes
     %sum = train.accumulate (%x = %xs, %dy = %dys) : ... -> tensor<4x6xf32> onto (%so_far = 0) {
-      %0 = tx.fused_product (%a = %x, %b = %dy, %c = %so_far) : ... {
+      %0 = tx.fused_matmul (%a = %x, %b = %dy, %c = %so_far) : ... {
         %3 = tx.matmul_tn %a, %b
         %4 = tx.add %c, %3
         tx.fused %4
       }
       train.yield %0
     }
-    %2 = tx.fused_product (%a = %x3, %b = %dy3, %c = %sum) : ... {
+    %2 = tx.fused_matmul (%a = %x3, %b = %dy3, %c = %sum) : ... {
     ```
 
     The gradient of a bias that `fuse-epilogues` has fused with that of its weight is added, too. Runs after that pass and before

@@ -43,7 +43,7 @@ struct Options {
 /// A parameter or state on all ranks, with the type that describes what each rank holds.
 struct Stored {
   mlir::Type type;
-  RankTensors pieces;
+  RankTensors shards;
 };
 
 class Interpreter {

@@ -81,14 +81,14 @@ using ErrorFn = llvm::function_ref<void(const llvm::Twine &)>;
 /// one rank's shard for this mesh. Else calls error.
 mlir::LogicalResult checkType(mlir::Type type, par::MeshAttr mesh, ErrorFn error);
 
-/// Returns what each rank of `mesh` holds of `whole` by the placement in `type`: its shard, the
+/// Returns what each rank of `mesh` holds of `full` by the placement in `type`: its shard, the
 /// full value, or, for a partial sum, a random term (by `seed`); the terms add up.
-mlir::FailureOr<RankTensors> cut(const Tensor &whole, mlir::Type type, par::MeshAttr mesh,
+mlir::FailureOr<RankTensors> cut(const Tensor &full, mlir::Type type, par::MeshAttr mesh,
                                  uint64_t seed, ErrorFn error);
 
 /// Returns the full value: partial sums are added in rank order, shards are put in place. A value
 /// that should be equal on two ranks and is not is an error that names both.
-mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
+mlir::FailureOr<Tensor> assemble(const RankTensors &shards, mlir::Type type, par::MeshAttr mesh,
                                  ErrorFn error);
 
 /// Return the sums (the max) over each group of ranks that differ along `axis`, in the order of the
@@ -98,7 +98,7 @@ RankTensors maxOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTe
 
 /// Checks that values are equal on all ranks if the placement in `type` requires it. Else calls
 /// error.
-mlir::LogicalResult checkAgreement(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
+mlir::LogicalResult checkAgreement(const RankTensors &shards, mlir::Type type, par::MeshAttr mesh,
                                    ErrorFn error);
 
 } // namespace partita::interp

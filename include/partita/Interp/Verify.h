@@ -45,7 +45,7 @@ struct VerifyReport {
 /// Calls @forward and @eval_step, if both modules have them, and @train_step, which both must have
 /// or, as programs for inference, neither (then both must have @forward); an error is located in
 /// one of them. Agreement is the report's worst() against the tolerance.
-mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
+mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp full, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 
 /// Returns full arguments for a function of a model by their `train.role`: tokens below the

@@ -40,7 +40,7 @@ def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
       %0 = train.read @w : tensor<4x6xf32>
       %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
     // becomes
-    module attributes {train.work = [#train.work<place = -1, products = 96.0, elementwise = 0.0, backward = 0.0, parameters = 24>]} {
+    module attributes {train.work = [#train.work<place = -1, matmuls = 96.0, elementwise = 0.0, backward = 0.0, parameters = 24>]} {
       ...
     ```
   }];

@@ -151,7 +151,7 @@ void registerKernelModels(mlir::DialectRegistry &registry);
 
 /// Attach the kernels of one theme each.
 void attachGemmKernels(mlir::MLIRContext *context);
-void attachFusedProducts(mlir::MLIRContext *context);
+void attachFusedMatmuls(mlir::MLIRContext *context);
 void attachElementwiseKernels(mlir::MLIRContext *context);
 void attachRowKernels(mlir::MLIRContext *context);
 void attachAttentionKernels(mlir::MLIRContext *context);

@@ -83,7 +83,7 @@ private:
   bool readFile() {
     for (auto [path, size] : {std::pair(kTrain, &train), {kMicro, &micro}, {kSteps, &steps}})
       if (r.has(path) && !r.isAuto(path))
-        size->value = r.whole(path);
+        size->value = r.integer(path);
     return true;
   }
 
@@ -107,7 +107,7 @@ private:
     bool isModels; ///< else --dim's
   };
   /// Returns the batch of all ranks: as --dim sets it, or as in the model file.
-  std::optional<Batch> wholeBatch() const {
+  std::optional<Batch> globalBatch() const {
     const auto &model = r.facts.model;
     for (const auto &[name, size] : r.facts.dims)
       if (model ? is_contained(model->batchNames, name) || name == model->batchAxis
@@ -119,7 +119,7 @@ private:
   }
 
   bool readModel() {
-    std::optional<Batch> batch = wholeBatch();
+    std::optional<Batch> batch = globalBatch();
     if (!batch)
       return true;
     StringRef what = batch->isModels ? "the model's batch," : "the batch of --dim,";
@@ -222,7 +222,7 @@ private:
     for (auto [path, size] : {std::pair(kTrain, &train), {kMicro, &micro}, {kSteps, &steps}})
       if (!size->from.empty())
         r.value(path, std::to_string(*size->value), size->from);
-    if (r.facts.model && !wholeBatch())
+    if (r.facts.model && !globalBatch())
       for (const std::string &name : r.facts.model->batchNames)
         r.out.dims.push_back({name, *micro.value * dp});
     return r.set(kSteps, "accumulate", std::to_string(*steps.value));

@@ -129,7 +129,7 @@ static bool resolveCsv(Resolver &r) {
 
 bool partita::config::resolveMonitors(Resolver &r) {
   if (r.has("steps_per_print"))
-    r.setRun("steps_per_print", "print-every", std::to_string(r.whole("steps_per_print")));
+    r.setRun("steps_per_print", "print-every", std::to_string(r.integer("steps_per_print")));
   if (r.flag("wall_clock_breakdown"))
     r.setRun("wall_clock_breakdown", "breakdown", "true");
   return resolveTensorboard(r) && resolveCsv(r);

@@ -97,7 +97,7 @@ static bool setPartition(Resolver &r) {
 /// Sets recomputation: --recompute block keeps every layer's input; larger intervals are not
 /// supported.
 static bool setInterval(Resolver &r) {
-  int64_t interval = r.whole(kInterval);
+  int64_t interval = r.integer(kInterval);
   if (interval == 0)
     return true;
   if (interval == 1)

@@ -159,7 +159,7 @@ static bool resolveScaling(Resolver &r) {
     return r.fail("fp16.min_loss_scale",
                   r.name("fp16.min_loss_scale") + " " + numberText(least) +
                       " is above the first scale, 2 to the power of initial_scale_power " +
-                      Twine(r.whole("fp16.initial_scale_power")) + " = " + numberText(first));
+                      Twine(r.integer("fp16.initial_scale_power")) + " = " + numberText(first));
   return true;
 }
 

@@ -161,9 +161,9 @@ static bool checkSteps(Resolver &r, const Schedule *schedule, StringRef name, St
     return r.fail(kType, option + " has no effect: " +
                              (schedule ? schedule->name + " has no " + name
                                        : "there is no scheduler with " + name));
-  if (!r.isGiven(path) || r.isAuto(path) || r.whole(path) == *given)
+  if (!r.isGiven(path) || r.isAuto(path) || r.integer(path) == *given)
     return true;
-  return r.fail(path, r.name(path) + " is " + Twine(r.whole(path)) +
+  return r.fail(path, r.name(path) + " is " + Twine(r.integer(path)) +
                           ", but the command line says " + option + " " + Twine(*given) +
                           "; leave one of them out");
 }
@@ -177,7 +177,7 @@ static std::string textOf(const Value &value) {
 /// Returns the block as the plan option's text; empty if an "auto" has no value.
 static std::string scheduleText(Resolver &r, const Schedule &schedule) {
   std::string text = schedule.name.str();
-  bool isWhole = true;
+  bool isComplete = true;
   SmallVector<StringRef> names = wordsOf(schedule.params);
   for (StringRef name : ArrayRef(names).drop_back()) {
     std::string path = paramPath(name);
@@ -187,7 +187,7 @@ static std::string scheduleText(Resolver &r, const Schedule &schedule) {
       auto found = automatic(r, name);
       if (!found) {
         r.lacks(path, "--total-steps N");
-        isWhole = false;
+        isComplete = false;
         continue;
       }
       r.value(path, found->first, found->second);
@@ -196,7 +196,7 @@ static std::string scheduleText(Resolver &r, const Schedule &schedule) {
       text += ("," + name + "=" + textOf(*given->value)).str();
     }
   }
-  return isWhole ? text : "";
+  return isComplete ? text : "";
 }
 
 static bool checkOneCycle(Resolver &r) {

@@ -59,7 +59,7 @@ static bool checkAxis(Resolver &r, StringRef path, int64_t size, StringRef axis,
 
 /// Checks the size; 0 and 1 request nothing.
 static bool checkTensor(Resolver &r, StringRef path) {
-  int64_t size = r.whole(path);
+  int64_t size = r.integer(path);
   return !r.has(path) || size <= 1 ||
          checkAxis(r, path, size, "tp", "dp=N,tp=" + std::to_string(size));
 }

@@ -133,17 +133,17 @@ static bool setStage(Resolver &r, StringRef path) {
 }
 
 static bool resolveStage(Resolver &r) {
-  const Given *whole = r.find("zero_optimization");
-  if (whole && whole->value->kind == Value::Boolean) {
-    r.stage = whole->value->boolean;
+  const Given *block = r.find("zero_optimization");
+  if (block && block->value->kind == Value::Boolean) {
+    r.stage = block->value->boolean;
     return !r.stage || setStage(r, "zero_optimization");
   }
   const std::string *said = r.commandLine("zero-stage");
   const std::string *strategy = r.commandLine("fsdp-strategy");
   if (r.has(kStage) && !r.isAuto(kStage)) {
-    r.stage = r.whole(kStage);
-    bool isWhole = strategy && (*strategy == "full-shard" || *strategy == "shard-grad-op");
-    if (isWhole && !said && r.stage != 3)
+    r.stage = r.integer(kStage);
+    bool isFull = strategy && (*strategy == "full-shard" || *strategy == "shard-grad-op");
+    if (isFull && !said && r.stage != 3)
       return r.fail(kStage, r.name(kStage) + " is " + Twine(r.stage) +
                                 ", but the command line says --fsdp-strategy " + *strategy +
                                 ", which is stage 3; leave one of them out");
@@ -212,7 +212,7 @@ static bool resolveBuckets(Resolver &r) {
 }
 
 static bool checkShardSize(Resolver &r) {
-  int64_t size = r.whole(kShard), fsdp = r.size("fsdp");
+  int64_t size = r.integer(kShard), fsdp = r.size("fsdp");
   if (!r.has(kShard) || size == -1 || size == fsdp)
     return true;
   int64_t ranks = r.dataParallel();

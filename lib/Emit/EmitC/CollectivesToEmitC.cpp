@@ -11,10 +11,10 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-/// Returns the arguments ", blocks, whole" of a transfer, without trailing defaults.
-static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
-  if (whole)
-    return ", " + std::to_string(blocks) + ", " + std::to_string(whole);
+/// Returns the arguments ", blocks, full" of a transfer, without trailing defaults.
+static std::string usuallyLeftOut(int64_t blocks, int64_t full) {
+  if (full)
+    return ", " + std::to_string(blocks) + ", " + std::to_string(full);
   return blocks == 1 ? "" : ", " + std::to_string(blocks);
 }
 
@@ -34,7 +34,8 @@ void Converter::convertExchange(ExchangeInterface op) {
       line += "{}, ";
       operands.push_back(mapped(to));
     }
-    line += std::to_string(op.getCounts()[i]) + usuallyLeftOut(op.blocksOf(i), op.wholeOf(i)) + "}";
+    line +=
+        std::to_string(op.getCounts()[i]) + usuallyLeftOut(op.blocksOf(i), op.fullSizeOf(i)) + "}";
   }
   line += "}, " + textOf(op, "reason");
   if (!op.getReduction().empty())
@@ -43,10 +44,10 @@ void Converter::convertExchange(ExchangeInterface op) {
 }
 
 void Converter::emit(TakePartOp op) {
-  std::string whole = op.getWhole() ? ", " + std::to_string(op.getWhole()) : "";
+  std::string full = op.getFullSize() ? ", " + std::to_string(op.getFullSize()) : "";
   std::string line =
       llvm::formatv("takeShard({{{{rank.coordinates[{0}], {1}}, {{}, {{}, {2}, {3}{4});",
-                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks(), whole);
+                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks(), full);
   kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
 }
 

@@ -311,5 +311,5 @@ void Converter::emit(rt::FirstIndexOp op) {
                  : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
   }
   setNumber(op.getLoc(), op.getFirst(),
-            number + " * int64_t(" + std::to_string(op.getPiece()) + ")");
+            number + " * int64_t(" + std::to_string(op.getShard()) + ")");
 }

@@ -97,7 +97,7 @@ public:
   }
   bool owns(StringRef path) const override {
     StringRef name = llvm::sys::path::filename(path);
-    return TargetEmitter::owns(path) || name == "products.json" ||
+    return TargetEmitter::owns(path) || name == "matmuls.json" ||
            (name == "runtime" && llvm::sys::fs::exists(path + "/cuda/nvcc.mk"));
   }
 

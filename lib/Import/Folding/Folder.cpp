@@ -191,7 +191,7 @@ MaybeHost Folder::reduce(const HostTensor &x, ArrayRef<int64_t> axes, Reduction 
   HostTensor corners = x.slice(Shape(x.rank(), 0), kept, ones);
   forEachElement(kept, {&corners}, [&](ArrayRef<int64_t> corner) {
     double real = ofNothing(kind);
-    uint64_t whole = kind == Reduction::prod ? 1 : 0;
+    uint64_t integer = kind == Reduction::prod ? 1 : 0;
     bool first = true;
     HostTensor window = corners.slice(Shape(x.rank(), 0), reduced, ones);
     int64_t shift = corner[0] - corners.origin();
@@ -201,30 +201,30 @@ MaybeHost Folder::reduce(const HostTensor &x, ArrayRef<int64_t> axes, Reduction 
       switch (kind) {
       case Reduction::sum:
       case Reduction::mean:
-        real += r, whole += static_cast<uint64_t>(w);
+        real += r, integer += static_cast<uint64_t>(w);
         break;
       case Reduction::prod:
-        real *= r, whole *= static_cast<uint64_t>(w);
+        real *= r, integer *= static_cast<uint64_t>(w);
         break;
       case Reduction::max:
         real = first ? r : std::fmax(real, r);
-        whole = first ? w : std::max(static_cast<int64_t>(whole), w);
+        integer = first ? w : std::max(static_cast<int64_t>(integer), w);
         break;
       case Reduction::min:
         real = first ? r : std::fmin(real, r);
-        whole = first ? w : std::min(static_cast<int64_t>(whole), w);
+        integer = first ? w : std::min(static_cast<int64_t>(integer), w);
         break;
       }
       first = false;
     });
     if (kind == Reduction::mean) {
       real /= static_cast<double>(each);
-      whole = each == 0 ? 0 : static_cast<uint64_t>(static_cast<int64_t>(whole) / each);
+      integer = each == 0 ? 0 : static_cast<uint64_t>(static_cast<int64_t>(integer) / each);
     }
     if (isReal)
       buffer.putDouble(next++, real);
     else
-      buffer.putInt(next++, static_cast<int64_t>(whole));
+      buffer.putInt(next++, static_cast<int64_t>(integer));
   });
   return buffer.finish();
 }

@@ -162,17 +162,17 @@ MaybeHost Folder::cumSum(const HostTensor &x, int64_t axis, bool exclusive, bool
   for (int64_t line = 0; line < outer * inner; ++line) {
     int64_t base = line / inner * length * inner + line % inner;
     double real = 0;
-    uint64_t whole = 0;
+    uint64_t integer = 0;
     for (int64_t step = 0; step < length; ++step) {
       int64_t at = base + (reverse ? length - 1 - step : step) * inner;
       double realBefore = real;
-      uint64_t wholeBefore = whole;
+      uint64_t integerBefore = integer;
       if (isReal) {
         real += flat->toDouble(flat->origin() + at);
         buffer.putDouble(at, exclusive ? realBefore : real);
       } else {
-        whole += static_cast<uint64_t>(flat->toInt(flat->origin() + at));
-        buffer.putInt(at, static_cast<int64_t>(exclusive ? wholeBefore : whole));
+        integer += static_cast<uint64_t>(flat->toInt(flat->origin() + at));
+        buffer.putInt(at, static_cast<int64_t>(exclusive ? integerBefore : integer));
       }
     }
   }

@@ -252,14 +252,14 @@ private:
 /// A box whose dimensions have these strides, the largest first and 1 the last.
 std::optional<Box> boxOf(const Grid &grid, int64_t count, llvm::ArrayRef<int64_t> strides) {
   Box box;
-  int64_t left = grid.offset, whole = count;
+  int64_t left = grid.offset, full = count;
   for (int64_t stride : strides) {
-    if (whole % stride != 0)
+    if (full % stride != 0)
       return std::nullopt;
-    box.sizes.push_back(whole / stride);
+    box.sizes.push_back(full / stride);
     box.offsets.push_back(left / stride);
     left %= stride;
-    whole = stride;
+    full = stride;
     box.extents.push_back(1);
     box.steps.push_back(1);
     box.gridDims.push_back(-1);

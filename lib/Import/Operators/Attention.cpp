@@ -70,8 +70,8 @@ Value attend(Node &node, const AttentionParts &parts, AttentionScores *scores) {
   int64_t times = shapeOf(parts.q)[1] / shapeOf(parts.k)[1];
   Value k = repeatHeads(node, parts.k, times), v = repeatHeads(node, parts.v, times);
   AttentionScores steps;
-  Value product = node.emit<tx::BatchMatMulOp>({parts.q, node.transpose(k, {0, 1, 3, 2})});
-  Value score = steps.product = m.mul(product, parts.scale);
+  Value matmul = node.emit<tx::BatchMatMulOp>({parts.q, node.transpose(k, {0, 1, 3, 2})});
+  Value score = steps.matmul = m.mul(matmul, parts.scale);
   if (parts.softcap > 0) // before the mask: a cap of -inf would be a score that counts
     score = m.mul(m.apply<tx::TanhOp>(m.div(score, parts.softcap)), parts.softcap);
   steps.capped = score;
@@ -286,7 +286,7 @@ LogicalResult attention(Node &node) {
       failed(node.set(2, parts.v)))
     return failure();
   // Mode 1 has been defined as the scores with bias, and since onnx 1.23 as the capped ones.
-  Value modes[] = {scores.product, softcap > 0 ? scores.capped : scores.biased, scores.biased,
+  Value modes[] = {scores.matmul, softcap > 0 ? scores.capped : scores.biased, scores.biased,
                    scores.weights};
   if (mode < 0 || mode > 3)
     return node.error() << "attribute 'qk_matmul_output_mode' is " << mode << ", expected 0 to 3";

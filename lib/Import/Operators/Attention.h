@@ -23,7 +23,7 @@ struct AttentionParts {
 
 /// The scores after each step, for operators that yield them.
 struct AttentionScores {
-  mlir::Value product, capped, biased, weights;
+  mlir::Value matmul, capped, biased, weights;
 };
 
 /// softmax(scale q k^T + bias) v, [b, h, s, e]. The shapes have been checked.

@@ -145,24 +145,23 @@ LogicalResult conv(Node &node) {
   Value value = node.value(x);
   Value patches = isPatches ? reshapedPatches(node, value, w) : slicedPatches(node, value, w);
   int64_t width = channels * *positions;
-  Value product;
+  Value matmul;
   if (groups == 1) {
     Value flat = node.reshape(patches, {batch, *places, width});
-    product =
-        node.emit<tx::MatMulNTOp>({flat, node.reshape(node.value(weight), {features, width})});
+    matmul = node.emit<tx::MatMulNTOp>({flat, node.reshape(node.value(weight), {features, width})});
   } else { // one matmul for every group: [n, places, g, width] x [g, features / g, width]
     int64_t each = features / groups;
     Value rows = node.transpose(node.reshape(patches, {batch * *places, groups, width}), {1, 0, 2});
     Value table =
         node.transpose(node.reshape(node.value(weight), {groups, each, width}), {0, 2, 1});
     Value out = node.emit<tx::BatchMatMulOp>({rows, table}); // [g, n places, each]
-    product = node.reshape(node.transpose(out, {1, 0, 2}), {batch, *places, features});
+    matmul = node.reshape(node.transpose(out, {1, 0, 2}), {batch, *places, features});
   }
   if (bias)
-    product = Math(node).add(product, node.value(bias));
+    matmul = Math(node).add(matmul, node.value(bias));
   Shape result{batch, features};
   result.append(w.out);
-  return node.set(0, node.reshape(node.transpose(product, {0, 2, 1}), result));
+  return node.set(0, node.reshape(node.transpose(matmul, {0, 2, 1}), result));
 }
 
 const OpRow convRows[] = {

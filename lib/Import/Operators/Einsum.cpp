@@ -118,9 +118,9 @@ Term join(Node &node, Term a, Term b, llvm::StringRef needed) {
   std::string result = batch + rows + columns;
   if (inner.empty() || repeats || !isReal(a.value)) {
     std::string all = result + inner;
-    Term whole{m.mul(arranged(node, a, all), arranged(node, b, all)), all};
-    sumAway(node, whole, result);
-    return whole;
+    Term full{m.mul(arranged(node, a, all), arranged(node, b, all)), all};
+    sumAway(node, full, result);
+    return full;
   }
   auto matrix = [&](const Term &term, llvm::StringRef outer, llvm::StringRef first,
                     llvm::StringRef second) {

@@ -19,24 +19,25 @@ FailureOr<HostTensor> readTensor(Node &node, const onnx::TensorProto &proto) {
 /// Exactly one of the value attributes.
 LogicalResult constant(Node &node) {
   const onnx::TensorProto *tensor = nullptr;
-  int64_t whole = 0;
+  int64_t integer = 0;
   float real = 0;
-  Shape wholes;
+  Shape integers;
   llvm::SmallVector<float> reals;
   if (failed(node.arity(0, 0)) || failed(node.attribute("value", tensor)) ||
-      failed(node.attribute("value_int", whole)) || failed(node.attribute("value_float", real)) ||
-      failed(node.attribute("value_ints", wholes)) || failed(node.attribute("value_floats", reals)))
+      failed(node.attribute("value_int", integer)) || failed(node.attribute("value_float", real)) ||
+      failed(node.attribute("value_ints", integers)) ||
+      failed(node.attribute("value_floats", reals)))
     return failure();
   if (tensor) {
     FailureOr<HostTensor> host = readTensor(node, *tensor);
     return failed(host) ? failure() : node.set(0, *host);
   }
   if (node.has("value_int"))
-    return node.set(0, HostTensor::scalarInt(DType::i64, whole));
+    return node.set(0, HostTensor::scalarInt(DType::i64, integer));
   if (node.has("value_float"))
     return node.set(0, HostTensor::scalar(DType::f32, real));
   if (node.has("value_ints"))
-    return node.set(0, HostTensor::vector(wholes));
+    return node.set(0, HostTensor::vector(integers));
   if (node.has("value_floats")) {
     HostBuffer buffer(DType::f32, {static_cast<int64_t>(reals.size())});
     for (auto [i, value] : llvm::enumerate(reals))

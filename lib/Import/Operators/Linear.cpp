@@ -28,7 +28,7 @@ Value scaled(Node &node, Value x, float factor) {
 
 /// A weight (two dimensions) multiplies the last dimension of anything; two batches of matrices
 /// are broadcast to one batch shape. A vector counts as a matrix with one row or column.
-LogicalResult product(Node &node, Tensor *a, Tensor *b, float alpha) {
+LogicalResult matmul(Node &node, Tensor *a, Tensor *b, float alpha) {
   if (failed(checkFloats(node, {a, b})))
     return failure();
   if (a->shape.empty() || b->shape.empty())
@@ -65,12 +65,12 @@ LogicalResult product(Node &node, Tensor *a, Tensor *b, float alpha) {
     full.append(matrix.end() - 2, matrix.end());
     return node.broadcast(x, full);
   };
-  Value product = node.emit<tx::BatchMatMulOp>({batched(left, aShape), batched(right, bShape)});
-  return node.set(0, node.reshape(scaled(node, product, alpha), shape));
+  Value matmul = node.emit<tx::BatchMatMulOp>({batched(left, aShape), batched(right, bShape)});
+  return node.set(0, node.reshape(scaled(node, matmul, alpha), shape));
 }
 
 LogicalResult matMul(Node &node) {
-  return failed(node.arity(2, 2)) ? failure() : product(node, node.input(0), node.input(1), 1);
+  return failed(node.arity(2, 2)) ? failure() : matmul(node, node.input(0), node.input(1), 1);
 }
 
 /// onnxruntime's: alpha A' B', the last two dimensions of either transposed.
@@ -95,7 +95,7 @@ LogicalResult fusedMatMul(Node &node) {
     std::swap(permutation[rank - 1], permutation[rank - 2]);
     operands[i] = node.importer.create(node.transpose(node.value(operands[i]), permutation));
   }
-  return product(node, operands[0], operands[1], alpha);
+  return matmul(node, operands[0], operands[1], alpha);
 }
 
 /// alpha A' B' + beta C
@@ -132,13 +132,13 @@ FailureOr<Value> gemmValue(Node &node) {
   Value left = node.value(a), right = node.value(b);
   if (transA)
     left = node.transpose(left, {1, 0});
-  Value product =
+  Value matmul =
       transB ? node.emit<tx::MatMulNTOp>({left, right}) : node.emit<tx::MatMulOp>({left, right});
-  product = scaled(node, product, alpha);
+  matmul = scaled(node, matmul, alpha);
   if (!c || beta == 0)
-    return product;
+    return matmul;
   Value bias = node.broadcast(scaled(node, node.value(c), beta), shape);
-  return node.emit<tx::AddOp>({product, bias});
+  return node.emit<tx::AddOp>({matmul, bias});
 }
 
 LogicalResult gemm(Node &node) {
@@ -155,7 +155,7 @@ LogicalResult fusedGemm(Node &node) {
   onnx::NodeProto proto;
   proto.set_name(node.name);
   proto.set_op_type(name);
-  proto.add_input("product");
+  proto.add_input("matmul");
   proto.add_output("result");
   for (const char *attribute : {"alpha", "beta", "gamma"}) {
     float value = 0;
@@ -169,11 +169,11 @@ LogicalResult fusedGemm(Node &node) {
     copy.set_type(1); // a float
     copy.set_f(value);
   }
-  FailureOr<Value> product = gemmValue(node);
-  if (failed(product))
+  FailureOr<Value> matmul = gemmValue(node);
+  if (failed(matmul))
     return failure();
   if (name.empty())
-    return node.set(0, *product);
+    return node.set(0, *matmul);
   auto opset = node.frame.opsets->find("");
   int64_t version = opset == node.frame.opsets->end() ? 0 : opset->second;
   const OpRow *row = findOp("", name, version);
@@ -182,7 +182,7 @@ LogicalResult fusedGemm(Node &node) {
                         << ", which is not supported in opset " << version;
   Frame frame;
   frame.opsets = node.frame.opsets;
-  frame.scope.values["product"] = node.importer.create(*product);
+  frame.scope.values["matmul"] = node.importer.create(*matmul);
   Node activation(node.importer, proto, frame, version);
   if (failed(row->handler(activation)) || failed(activation.checkAllRead()))
     return failure();

@@ -426,14 +426,14 @@ Value writeGrid(Node &node, Value data, int64_t count, const Grid &grid, Value u
     updates = node.transpose(updates, order);
   }
   Value update = node.reshape(updates, inFront(box->extents));
-  Value whole = node.reshape(data, inFront(box->sizes));
+  Value full = node.reshape(data, inFront(box->sizes));
   if (kind != Scatter::replace) {
-    Shape offsets(box->offsets), ones(shapeOf(whole).size(), 1);
+    Shape offsets(box->offsets), ones(shapeOf(full).size(), 1);
     offsets.resize(ones.size(), 0);
-    Value old = node.slice(whole, offsets, shapeOf(update), ones);
+    Value old = node.slice(full, offsets, shapeOf(update), ones);
     update = combined(node, old, update, kind);
   }
-  return node.reshape(replaceBox(node, whole, *box, 0, update), dims);
+  return node.reshape(replaceBox(node, full, *box, 0, update), dims);
 }
 
 } // namespace partita::importer

@@ -315,11 +315,11 @@ FailureOr<Value> resizeAxis(Node &node, Value x, DType type, const Axis &axis, c
     Shape shape(shapeOf(last));
     if (shape.size() == 1)
       last = node.reshape(last, {1, axis.size});
-    Shape product(shapeOf(last));
-    product.back() = shape.back() = axis.newSize;
+    Shape matmul(shapeOf(last));
+    matmul.back() = shape.back() = axis.newSize;
     Value matrix = node.value(node.importer.create(shares.finish()));
-    resized = tx::MatMulOp::create(node.builder(), node.loc,
-                                   RankedTensorType::get(product, element), last, matrix);
+    resized = tx::MatMulOp::create(node.builder(), node.loc, RankedTensorType::get(matmul, element),
+                                   last, matrix);
     resized = m.lastToAxis(node.reshape(resized, shape), axis.axis);
   }
   if (!extrapolates)

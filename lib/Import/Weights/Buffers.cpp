@@ -24,7 +24,7 @@ struct Uses {
   bool multiplied = true;  ///< they end in elementwise multiplications
   bool elementwise = true; ///< they end in arithmetic, element by element, or as masks of attention
   bool scored = true;      ///< they end in scores of attention, by sums and products with numbers
-  bool whole = true;       ///< the same, and no rows are looked up
+  bool direct = true;      ///< the same, and no rows are looked up
 
   Uses &operator&=(const Uses &other) {
     angles &= other.angles;
@@ -33,7 +33,7 @@ struct Uses {
     multiplied &= other.multiplied;
     elementwise &= other.elementwise;
     scored &= other.scored;
-    whole &= other.whole;
+    direct &= other.direct;
     return *this;
   }
 };
@@ -226,10 +226,10 @@ private:
       here.angles = handsAngles && after.angles;
       here.fixed = reshapes(effect) ? after.fixed : here.angles;
       here.scored = handsScoresOn(effect) && after.scored;
-      here.whole = handsScoresOn(effect) && effect != OpEffect::LooksUp && after.whole;
+      here.direct = handsScoresOn(effect) && effect != OpEffect::LooksUp && after.direct;
       if (selects(effect))
         here = {here.angles,       here.fixed,   after.constant, after.multiplied,
-                after.elementwise, after.scored, here.whole};
+                after.elementwise, after.scored, here.direct};
     }
     if (handsWeightsOn(effect) && weighs(node))
       weights.insert_range(node.input());
@@ -246,7 +246,7 @@ private:
       bool isMask = facts.maskOperand == i;
       operand.elementwise |= isMask;
       operand.scored |= isMask;
-      operand.whole |= isMask;
+      operand.direct |= isMask;
       use(node.input(i), operand);
     }
     useInBranches(node);
@@ -377,7 +377,7 @@ std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph,
   for (const onnx::TensorProto &proto : graph.initializer()) {
     int rank = proto.dims_size();
     bool isOfPairs = rank >= 2 && proto.dims(rank - 2) > 1 && proto.dims(rank - 1) > 1;
-    if (isOfPairs && isFloatType(proto.data_type()) && finder.of(proto.name()).whole &&
+    if (isOfPairs && isFloatType(proto.data_type()) && finder.of(proto.name()).direct &&
         !buffers.contains(proto.name()))
       found.push_back(proto.name());
   }

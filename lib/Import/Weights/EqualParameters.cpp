@@ -26,7 +26,7 @@ EqualParameterFinder::EqualParameterFinder(
   for (const std::string &name : weights.order) {
     const WeightTable::Tensor &tensor = *weights.known(name);
     const TensorData &data = tensor.data;
-    if (!isWhole(name) || !data.isRaw() || data.place == TensorData::declared)
+    if (!isFull(name) || !data.isRaw() || data.place == TensorData::declared)
       continue;
     Parameter parameter{name, &data, isSearched(tensor)};
     byParameter.try_emplace(parameterOf(name).str(), parameter);
@@ -36,7 +36,7 @@ EqualParameterFinder::EqualParameterFinder(
 }
 
 /// Does it hold one parameter, under whatever name and in whatever order of its elements?
-bool EqualParameterFinder::isWhole(llvm::StringRef name) const {
+bool EqualParameterFinder::isFull(llvm::StringRef name) const {
   const Origin &origin = weights.origins.of(name);
   return origin.kind == Origin::Parameter ||
          (origin.kind == Origin::Derived && origin.parameters.size() == 1 &&

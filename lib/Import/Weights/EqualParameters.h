@@ -43,7 +43,7 @@ private:
   using Module = std::map<llvm::StringRef, Parameter>;
   using Groups = std::vector<std::vector<EqualMatrix>>;
 
-  bool isWhole(llvm::StringRef tensor) const;
+  bool isFull(llvm::StringRef tensor) const;
   llvm::StringRef parameterOf(llvm::StringRef tensor) const;
   Module moduleOf(llvm::StringRef path) const;
   bool areCopies(llvm::StringRef tensor, llvm::StringRef other);

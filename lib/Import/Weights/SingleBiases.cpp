@@ -49,13 +49,13 @@ private:
         columns.insert(node.output(0));
     } else if (facts.isSum() && node.input_size() == 2) {
       for (int i : {0, 1})
-        if (products.contains(node.input(1 - i)))
+        if (matmuls.contains(node.input(1 - i)))
           take(node.input(i));
     } else if (hasOneOutput(node, facts)) {
       if (facts.biasOperand >= 0 && facts.biasOperand < node.input_size())
         take(node.input(facts.biasOperand));
       else
-        products.insert(node.output(0));
+        matmuls.insert(node.output(0));
     }
   }
 
@@ -89,7 +89,7 @@ private:
   const onnx::GraphProto &graph;
   llvm::StringMap<const onnx::TensorProto *> tensors;
   llvm::StringSet<> columns;             ///< matrices of one row, in another shape
-  llvm::StringSet<> products;            ///< of one output, without a bias
+  llvm::StringSet<> matmuls;             ///< of one output, without a bias
   llvm::StringMap<int64_t> uses, biases; ///< how often each name is read, and as a bias
 };
 

@@ -45,8 +45,8 @@ void WeightDecider::addDerivedCopies() {
     const std::string &parameter = entry.first;
     std::vector<std::string> &members = entry.second;
     partita::stableSort(members, [&](const std::string &a, const std::string &b) {
-      bool isWhole = a == parameter, isOther = b == parameter;
-      return isWhole != isOther ? isWhole : known(a)->data.count > known(b)->data.count;
+      bool isFull = a == parameter, isOther = b == parameter;
+      return isFull != isOther ? isFull : known(a)->data.count > known(b)->data.count;
     });
     WeightTable::Group &group = weights.groups[parameter];
     for (const std::string &name : members) {
@@ -72,18 +72,18 @@ void WeightDecider::addFoldedCopies() {
         !tensor.isDecided && (isFoldedName(name) || isModelName(name)))
       (isFoldedName(name) ? folded : named).push_back(&name);
   }
-  auto mayHold = [](const TensorData &table, const TensorData &copy, bool isWhole) {
-    return isWhole ? table.count == copy.count
-                   : table.count > copy.count && table.shape.size() == copy.shape.size() &&
-                         llvm::any_of(copy.shape, [&](int64_t size) {
-                           return size > 1 && llvm::is_contained(table.shape, size);
-                         });
+  auto mayHold = [](const TensorData &table, const TensorData &copy, bool isFull) {
+    return isFull ? table.count == copy.count
+                  : table.count > copy.count && table.shape.size() == copy.shape.size() &&
+                        llvm::any_of(copy.shape, [&](int64_t size) {
+                          return size > 1 && llvm::is_contained(table.shape, size);
+                        });
   };
-  for (bool isWhole : {true, false})
+  for (bool isFull : {true, false})
     for (const std::string *copy : folded)
       for (const std::string *table : named)
         if (const TensorData &data = known(*table)->data, &part = known(*copy)->data;
-            !known(*copy)->isCopy && mayHold(data, part, isWhole))
+            !known(*copy)->isCopy && mayHold(data, part, isFull))
           if (std::optional<WeightCopy> found = findCopyIn(file, data, part, budget))
             addCopy(*found, *copy, *table);
 }

@@ -199,12 +199,12 @@ void NoteFinder::noteOverlapping() {
     if (group.size() < 2)
       continue;
     // If a group has the full parameter, every other member shares elements with it.
-    bool hasWhole = llvm::is_contained(group, parameter);
+    bool hasFull = llvm::is_contained(group, parameter);
     std::vector<const TensorData *> members;
     for (const std::string &name : group)
       members.push_back(&tensorOf(name).data);
     std::vector<bool> overlap(group.size(), true), rearranged(group.size(), false);
-    if (!hasWhole) {
+    if (!hasFull) {
       overlap = findOverlaps(file, members);
       rearranged = findRearranged(file, members);
     }
@@ -219,7 +219,7 @@ void NoteFinder::noteOverlapping() {
     }
     if (apart.size() < 2)
       continue;
-    llvm::StringRef cause = hasWhole    ? " all hold elements of "
+    llvm::StringRef cause = hasFull     ? " all hold elements of "
                             : areSlices ? " are overlapping slices of "
                                         : " hold the same elements of ";
     Overlap &all = byCause[cause];

@@ -64,18 +64,17 @@ std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shap
 /// may have no dimension left.
 std::optional<WeightCopy> findPart(const HostTensor &table, llvm::ArrayRef<int64_t> shape,
                                    const char *part, SearchBudget &budget) {
-  llvm::ArrayRef<int64_t> whole = table.shape();
-  for (int64_t dim = 0; dim < static_cast<int64_t>(whole.size()); ++dim) {
-    Shape expected(whole.begin(), whole.end()), dropped = expected;
+  llvm::ArrayRef<int64_t> full = table.shape();
+  for (int64_t dim = 0; dim < static_cast<int64_t>(full.size()); ++dim) {
+    Shape expected(full.begin(), full.end()), dropped = expected;
     dropped.erase(dropped.begin() + dim);
     bool isDropped = llvm::ArrayRef<int64_t>(dropped) == shape;
-    int64_t size = isDropped ? 1 : shape.size() == whole.size() ? shape[dim] : 0;
+    int64_t size = isDropped ? 1 : shape.size() == full.size() ? shape[dim] : 0;
     expected[dim] = size;
-    if (size < 1 || size >= whole[dim] ||
-        (!isDropped && llvm::ArrayRef<int64_t>(expected) != shape))
+    if (size < 1 || size >= full[dim] || (!isDropped && llvm::ArrayRef<int64_t>(expected) != shape))
       continue;
     if (std::optional<int64_t> begin =
-            findSlice(table.bytes(0), whole, dim, part, size, byteSize(table.type()), budget))
+            findSlice(table.bytes(0), full, dim, part, size, byteSize(table.type()), budget))
       return WeightCopy{"", "", false, dim, *begin, size};
   }
   return std::nullopt;
@@ -140,17 +139,17 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
   if (table.count > maxSearched || copy.count > table.count ||
       !budget.spend((table.count + copy.count) * byteSize(table.type)))
     return std::nullopt;
-  std::optional<HostTensor> whole = file.tryRead(table), part = file.tryRead(copy);
+  std::optional<HostTensor> full = file.tryRead(table), part = file.tryRead(copy);
   int64_t size = byteSize(table.type);
-  if (!whole || !part || !varies(part->bytes(0), copy.count, size))
+  if (!full || !part || !varies(part->bytes(0), copy.count, size))
     return std::nullopt;
-  if (std::optional<WeightCopy> found = findPart(*whole, copy.shape, part->bytes(0), budget))
+  if (std::optional<WeightCopy> found = findPart(*full, copy.shape, part->bytes(0), budget))
     return found;
   if (!areMatrices)
     return std::nullopt;
   std::string turned = transposedBytes(part->bytes(0), copy.shape[0], copy.shape[1], size);
   std::optional<WeightCopy> found =
-      findPart(*whole, {copy.shape[1], copy.shape[0]}, turned.data(), budget);
+      findPart(*full, {copy.shape[1], copy.shape[0]}, turned.data(), budget);
   if (found)
     found->transposed = true;
   return found;

@@ -21,7 +21,7 @@ struct Dropout : KernelInterface::ExternalModel<Dropout, tx::DropoutOp> {
     l.create<rt::DropoutOp>(
         l.result(0), l.operand(0), l.buffer(dropout.getKey()), l.buffer(dropout.getMicro()),
         dropout.getFirst() ? l.buffer(dropout.getFirst()) : Value(), shape,
-        dropout.getWhole().value_or(shape), dropout.getRatio(), dropout.getId());
+        dropout.getFullShape().value_or(shape), dropout.getRatio(), dropout.getId());
     return success();
   }
 };

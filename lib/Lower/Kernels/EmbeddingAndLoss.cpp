@@ -12,8 +12,8 @@ using namespace partita::rt;
 namespace {
 
 /// The full value's size along a dimension.
-int64_t wholeSize(Value tensor, unsigned dim) {
-  return par::wholeType(tensor.getType()).getDimSize(dim);
+int64_t fullSize(Value tensor, unsigned dim) {
+  return par::fullType(tensor.getType()).getDimSize(dim);
 }
 
 /// The buffer of an operand that says where a rank's shard begins; null where there is none.
@@ -29,7 +29,7 @@ struct Embedding : KernelInterface::ExternalModel<Embedding, tx::EmbeddingOp> {
                                << op->getOperand(0).getType();
     l.create<EmbeddingForwardOp>(l.result(0), l.operand(1), l.operand(0), firstIndex(l, 2),
                                  l.elements(op->getOperand(1)), table[1],
-                                 wholeSize(op->getOperand(0), 0), table[0]);
+                                 fullSize(op->getOperand(0), 0), table[0]);
     return success();
   }
 };
@@ -40,7 +40,7 @@ struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::Embeddi
     auto table = l.type(op->getResult(0)).getShape();
     l.create<EmbeddingBackwardOp>(l.result(0), l.operand(1), l.operand(0), firstIndex(l, 2),
                                   l.elements(op->getOperand(0)), table[1],
-                                  wholeSize(op->getResult(0), 0), table[0], false,
+                                  fullSize(op->getResult(0), 0), table[0], false,
                                   cast<tx::EmbeddingGradOp>(op).getPaddingAttr());
     return success();
   }
@@ -77,7 +77,7 @@ struct LogSumExp : KernelInterface::ExternalModel<LogSumExp, tx::LogSumExpOp> {
       return op->emitOpError() << "has no kernel on this target for a shard of several parts";
     l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), first,
                               l.elements(op->getOperand(0)) / width,
-                              first ? wholeSize(op->getOperand(0), x.size() - 1) : width, width);
+                              first ? fullSize(op->getOperand(0), x.size() - 1) : width, width);
     return success();
   }
 };
@@ -89,7 +89,7 @@ struct TokenLoss : KernelInterface::ExternalModel<TokenLoss, tx::TokenLossOp> {
     int64_t width = logits.back();
     l.create<rt::TokenLossOp>(l.result(0), l.operand(0), l.operand(2), l.operand(1),
                               firstIndex(l, 3), l.elements(op->getOperand(0)) / width,
-                              wholeSize(op->getOperand(0), logits.size() - 1), width,
+                              fullSize(op->getOperand(0), logits.size() - 1), width,
                               cast<tx::TokenLossOp>(op).getIgnoreIndex());
     return success();
   }
@@ -120,7 +120,7 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
     unsigned last = l.type(op->getOperand(0)).getRank() - 1;
     l.create<CrossEntropyBackwardOp>(l.result(0), l.operand(3), l.operand(0), l.operand(2),
                                      l.operand(1), firstIndex(l, 4), scalar ? 0 : 1, rows,
-                                     wholeSize(op->getOperand(0), last), width,
+                                     fullSize(op->getOperand(0), last), width,
                                      cast<tx::CrossEntropyGradOp>(op).getIgnoreIndex());
     return success();
   }

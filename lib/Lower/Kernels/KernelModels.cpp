@@ -18,7 +18,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachAttentionKernels(context);
         attachCollectives(context);
         attachElementwiseKernels(context);
-        attachFusedProducts(context);
+        attachFusedMatmuls(context);
         attachGemmKernels(context);
         attachInitialValues(context);
         attachMovementKernels(context);

@@ -102,7 +102,7 @@ struct Pad : KernelInterface::ExternalModel<Pad, tx::PadOp> {
 
 struct Concat : KernelInterface::ExternalModel<Concat, tx::ConcatOp> {
   bool acceptsOperand(Operation *, unsigned, const View &) const { return true; }
-  std::optional<View> pieceOfResult(Operation *op, unsigned operand, const View &result) const {
+  std::optional<View> sliceOfResult(Operation *op, unsigned operand, const View &result) const {
     auto concat = cast<tx::ConcatOp>(op);
     SmallVector<int64_t> offsets(result.shape.size(), 0), steps(result.shape.size(), 1);
     for (Value before : concat.getInputs().take_front(operand))
@@ -112,15 +112,15 @@ struct Concat : KernelInterface::ExternalModel<Concat, tx::ConcatOp> {
                         cast<RankedTensorType>(concat.getInputs()[operand].getType()).getShape());
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    View whole = l.view(op->getResult(0));
+    View full = l.view(op->getResult(0));
     for (auto [i, input] : llvm::enumerate(op->getOperands())) {
-      View piece = *pieceOfResult(op, i, whole);
-      if (l.at(input).getSpace() == l.at(op->getResult(0)).getSpace() && l.view(input) == piece)
+      View slice = *sliceOfResult(op, i, full);
+      if (l.at(input).getSpace() == l.at(op->getResult(0)).getSpace() && l.view(input) == slice)
         continue; // computed into place
       Value base = l.result(0);
-      if (int64_t shift = piece.offset - whole.offset)
+      if (int64_t shift = slice.offset - full.offset)
         base = l.create<OffsetOp>(base.getType(), base, shift);
-      l.copy(base, piece, input);
+      l.copy(base, slice, input);
     }
     return success();
   }

@@ -31,12 +31,12 @@ Value inheriting(Lowering &l, unsigned result, unsigned operand) {
 
 /// The mesh axes that split the gradient's elements flat, and not the parameter's.
 SmallVector<int64_t> flatOver(Operation *parameter, Value gradient) {
-  par::Layout piece = par::Layout::of(gradient.getType());
+  par::Layout shard = par::Layout::of(gradient.getType());
   auto local = parameter->getAttrOfType<TypeAttr>(RtDialect::kLocal);
   par::Layout own = local ? par::Layout::of(local.getValue()) : par::Layout();
   SmallVector<int64_t> numbers;
   for (auto [number, axis] : llvm::enumerate(par::MeshAttr::of(parameter).getAxes()))
-    if (llvm::is_contained(piece.flat, axis) && !llvm::is_contained(own.flat, axis))
+    if (llvm::is_contained(shard.flat, axis) && !llvm::is_contained(own.flat, axis))
       numbers.push_back(pipe::axisNumber(parameter, static_cast<int64_t>(number)));
   return numbers;
 }
@@ -190,9 +190,9 @@ LogicalResult checkFloats(Operation *op, ValueRange gradients) {
 
 /// The number of a shard's first element, as C++: those of a rank's whole share are numbered on, so
 /// that it does not matter how data-parallel ranks divide it.
-std::string firstElementText(Type piece, Operation *op) {
+std::string firstElementText(Type shard, Operation *op) {
   par::MeshAttr mesh = par::MeshAttr::of(op);
-  par::Layout layout = par::Layout::of(piece), share = layout.withoutFlat();
+  par::Layout layout = par::Layout::of(shard), share = layout.withoutFlat();
   auto number = [&](StringAttr axis) {
     return "rank.coordinates[" +
            std::to_string(
@@ -203,7 +203,7 @@ std::string firstElementText(Type piece, Operation *op) {
     return " + " + text + " * " + std::to_string(stride) + ".0";
   };
   std::string text = "0.0";
-  int64_t elements = 1, stride = cast<RankedTensorType>(piece).getNumElements();
+  int64_t elements = 1, stride = cast<RankedTensorType>(shard).getNumElements();
   for (int64_t size : share.shape)
     elements *= size;
   for (StringAttr axis : llvm::reverse(layout.flat)) {

@@ -19,19 +19,19 @@ namespace {
 /// it where the first result is a token.
 struct Transfers {
   SmallVector<Value> from, to;
-  SmallVector<int64_t> blocks, counts, wholes;
+  SmallVector<int64_t> blocks, counts, fullSizes;
 
   LogicalResult add(Lowering &l, Value source, Value target, int64_t ranks) {
     Type element = l.type(source).getElementType();
     if (!isa<FloatType>(element))
       return l.op->emitOpError() << "moves floats on this target, not " << element;
-    int64_t piece = std::min(l.elements(source), l.elements(target)),
-            whole = std::max(l.elements(source), l.elements(target));
+    int64_t shard = std::min(l.elements(source), l.elements(target)),
+            full = std::max(l.elements(source), l.elements(target));
     from.push_back(l.buffer(source));
     to.push_back(l.buffer(target));
     blocks.push_back(1);
-    counts.push_back(piece);
-    wholes.push_back(piece * ranks == whole ? 0 : whole);
+    counts.push_back(shard);
+    fullSizes.push_back(shard * ranks == full ? 0 : full);
     return success();
   }
 };
@@ -45,8 +45,8 @@ template <typename Call, typename Op> LogicalResult lowerBucket(Op op, Lowering 
   for (auto [source, target] : llvm::zip(op->getOperands(), op->getResults().drop_front(token)))
     if (failed(transfers.add(l, source, target, op.getRankCount())))
       return failure();
-  l.create<Call>(transfers.from, transfers.to, transfers.blocks, transfers.counts, transfers.wholes,
-                 *communicator, analysis::nameOf(op), l.pendingOf(op));
+  l.create<Call>(transfers.from, transfers.to, transfers.blocks, transfers.counts,
+                 transfers.fullSizes, *communicator, analysis::nameOf(op), l.pendingOf(op));
   return success();
 }
 
@@ -60,7 +60,7 @@ struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
         failed(transfers.add(l, shard.getValue(), shard.getResult(), ranks)))
       return failure();
     l.create<TakePartOp>(transfers.from[0], transfers.to[0], transfers.blocks[0],
-                         transfers.counts[0], transfers.wholes[0], shard.getAxis(), ranks);
+                         transfers.counts[0], transfers.fullSizes[0], shard.getAxis(), ranks);
     return success();
   }
 };

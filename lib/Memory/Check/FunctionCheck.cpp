@@ -138,8 +138,8 @@ static bool mayLieOver(KernelInterface kernel, OpResult result, const Spot &to, 
   if (llvm::is_contained(kernel.inPlaceOperands(result.getResultNumber()), operand) &&
       isSameLayout(from, to))
     return true;
-  std::optional<rt::View> piece = kernel.pieceOfResult(operand, to.view);
-  return piece && *piece == from.view;
+  std::optional<rt::View> slice = kernel.sliceOfResult(operand, to.view);
+  return slice && *slice == from.view;
 }
 
 LogicalResult FunctionCheck::checkResult(KernelInterface kernel, OpResult result) {

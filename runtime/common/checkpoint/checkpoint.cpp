@@ -3,8 +3,8 @@
 #include "common/checkpoint/checkpoint.h"
 
 #include "common/checkpoint/checkpoint_files.h"
+#include "common/checkpoint/full_tensor.h"
 #include "common/checkpoint/shards.h"
-#include "common/checkpoint/whole_tensor.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
@@ -23,20 +23,20 @@ namespace partita_rt {
 
 namespace {
 
-void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPiece> &pieces,
-                 const std::map<std::string, std::string> &metadata) {
+void writeTensors(Rank &rank, const std::string &path, const std::vector<TensorShard> &shards,
+                  const std::map<std::string, std::string> &metadata) {
   std::unique_ptr<SafetensorsWriter> writer;
   if (rank.rank == 0) {
     std::vector<SafetensorsWriter::Entry> entries;
-    for (const TensorPiece &piece : pieces)
-      entries.push_back({piece.name, piece.dtype, piece.global});
+    for (const TensorShard &shard : shards)
+      entries.push_back({shard.name, shard.dtype, shard.global});
     writer = std::make_unique<SafetensorsWriter>(path, entries, metadata);
   }
-  WholeTensor tensor;
-  for (const TensorPiece &piece : pieces) {
-    const void *whole = tensor.gather(rank, piece);
+  FullTensor tensor;
+  for (const TensorShard &shard : shards) {
+    const void *full = tensor.gather(rank, shard);
     if (writer)
-      writer->write(whole, piece.global.elements() * sizeOf(piece.dtype));
+      writer->write(full, shard.global.elements() * sizeOf(shard.dtype));
   }
   if (writer)
     writer->commit();
@@ -99,7 +99,7 @@ std::string otherParameter(const Program &program, const CheckpointFiles &file) 
 } // namespace
 
 std::string checkpointPath(const Program &program, const std::string &folder) {
-  return isSharded(program) ? indexPath(folder) : wholePath(folder);
+  return isSharded(program) ? indexPath(folder) : unshardedPath(folder);
 }
 
 CheckpointInfo readCheckpointInfo(const std::string &folder) {
@@ -111,9 +111,9 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
     fail("%s is not a checkpoint: its step is not within 0 to 2^63 - 1", file.path().c_str());
   auto format = file.metadata().find("format");
   std::string found = format == file.metadata().end() ? "" : format->second;
-  if (!isWholeFormat(found) && !isShardedFormat(found))
+  if (!isUnshardedFormat(found) && !isShardedFormat(found))
     fail("%s: its format is '%s', this program reads '%s' and '%s', and older versions of either",
-         file.path().c_str(), found.c_str(), kWholeFormat, kShardedFormat);
+         file.path().c_str(), found.c_str(), kUnshardedFormat, kShardedFormat);
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;
   if (auto order = file.metadata().find("order"); order != file.metadata().end())
@@ -217,20 +217,20 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
     fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "
          "with its folder starts anew from its parameters",
          optimizer->second.c_str(), rank.program->optimizer);
-  std::vector<TensorPiece> pieces = heldPieces(rank);
+  std::vector<TensorShard> shards = heldShards(rank);
   std::vector<std::vector<Run>> runs;
-  for (const TensorPiece &piece :
-       pieces) { // all errors but damage are found before anything changes
-    file.get(piece.name, piece.dtype, piece.global);
-    runs.push_back(runsOf(rank, piece.global, piece.splits));
-    file.openParts(piece.name, runs.back());
+  for (const TensorShard &shard :
+       shards) { // all errors but damage are found before anything changes
+    file.get(shard.name, shard.dtype, shard.global);
+    runs.push_back(runsOf(rank, shard.global, shard.splits));
+    file.openParts(shard.name, runs.back());
   }
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const TensorPiece &piece = pieces[i];
-    int64_t width = sizeOf(piece.dtype), size = piece.local.elements() * width;
-    HostEdit values(rank, piece.data, size);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const TensorShard &shard = shards[i];
+    int64_t width = sizeOf(shard.dtype), size = shard.local.elements() * width;
+    HostEdit values(rank, shard.data, size);
     std::memset(values.data(), 0, size_t(size)); // padding is zero
-    file.forParts(piece.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
+    file.forParts(shard.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
       std::memcpy(values.data() + run.local * width, bytes, size_t(run.count * width));
     });
     values.send();
@@ -285,8 +285,8 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
   if (isSharded(*rank.program)) {
     writeShards(rank, folder, metadata);
   } else {
-    metadata["format"] = kWholeFormat;
-    writePieces(rank, wholePath(folder), persistentPieces(rank), metadata);
+    metadata["format"] = kUnshardedFormat;
+    writeTensors(rank, unshardedPath(folder), persistentShards(rank), metadata);
     if (rank.rank == 0) {
       unlink(indexPath(folder).c_str()); // from an earlier save
       removeOtherShards(folder, {});
@@ -297,24 +297,24 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
 }
 
 void writeParameters(Rank &rank, const std::string &path) {
-  writePieces(rank, path, parameterPieces(rank),
-              {{"program", rank.program->name}, {kHolds, "parameters"}});
+  writeTensors(rank, path, parameterShards(rank),
+               {{"program", rank.program->name}, {kHolds, "parameters"}});
 }
 
 void writeOutputs(Rank &rank, const std::string &path) {
   const Program &program = *rank.program;
-  std::vector<TensorPiece> pieces;
+  std::vector<TensorShard> shards;
   for (const Output &o : program.outputs) {
     bool held = o.stages.contains(rank.stageNumber);
-    pieces.push_back({o.name, o.dtype, o.globalShape, o.localShape, o.splits,
+    shards.push_back({o.name, o.dtype, o.globalShape, o.localShape, o.splits,
                       held ? rank.at<char>(o.offset) : nullptr, o.stages});
   }
   for (int64_t i = 0; i < program.inputs.size(); ++i) {
     const Input &in = program.inputs[i];
-    pieces.push_back(
+    shards.push_back(
         {in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i], {}});
   }
-  writePieces(rank, path, pieces, {{"program", program.name}});
+  writeTensors(rank, path, shards, {{"program", program.name}});
 }
 
 } // namespace partita_rt

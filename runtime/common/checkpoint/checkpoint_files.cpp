@@ -15,8 +15,8 @@ namespace partita_rt {
 
 //===-- Names -------------------------------------------------------------------------------===//
 
-std::string wholePath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
-std::string indexPath(const std::string &folder) { return wholePath(folder) + ".index.json"; }
+std::string unshardedPath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
+std::string indexPath(const std::string &folder) { return unshardedPath(folder) + ".index.json"; }
 
 /// Is this the name of a shard, or (`temporary`) of a checkpoint's file that is still being
 /// written?
@@ -72,24 +72,24 @@ static std::string otherWeights(const std::string &folder) {
 }
 
 std::string findCheckpoint(const std::string &folder) {
-  struct stat whole, index;
-  bool hasWhole = stat(wholePath(folder).c_str(), &whole) == 0;
+  struct stat unsharded, index;
+  bool hasUnsharded = stat(unshardedPath(folder).c_str(), &unsharded) == 0;
   if (stat(indexPath(folder).c_str(), &index) != 0) {
-    if (!hasWhole) {
+    if (!hasUnsharded) {
       checkNoIndexIsLost(folder);
       fail("no checkpoint in %s: neither %s nor %s is there%s", folder.c_str(),
-           wholePath(folder).c_str(), indexPath(folder).c_str(), otherWeights(folder).c_str());
+           unshardedPath(folder).c_str(), indexPath(folder).c_str(), otherWeights(folder).c_str());
     }
-    return wholePath(folder);
+    return unshardedPath(folder);
   }
   auto time = [](const struct stat &status) {
     return std::make_pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   };
-  return hasWhole && time(whole) > time(index) ? wholePath(folder) : indexPath(folder);
+  return hasUnsharded && time(unsharded) > time(index) ? unshardedPath(folder) : indexPath(folder);
 }
 
 bool hasCheckpoint(const std::string &folder) {
-  for (const std::string &path : {wholePath(folder), indexPath(folder)}) {
+  for (const std::string &path : {unshardedPath(folder), indexPath(folder)}) {
     struct stat status; // lstat: a dangling link does not mean that there is no checkpoint
     if (lstat(path.c_str(), &status) == 0)
       return true;
@@ -143,27 +143,27 @@ Slices parseSlices(const Json &entry) {
   return slices;
 }
 
-LogicalTensor::Piece parsePiece(const Json &entry, const std::vector<int64_t> &shape,
+LogicalTensor::Shard parseShard(const Json &entry, const std::vector<int64_t> &shape,
                                 size_t files) {
-  LogicalTensor::Piece piece{0, parseSlices(entry)};
+  LogicalTensor::Shard shard{0, parseSlices(entry)};
   int64_t file = member(entry, "file", Json::Integer).integer;
   if (file < 1 || file > int64_t(files))
     fail("a shard is in file %lld of %zu", (long long)file, files);
-  piece.file = size_t(file - 1);
-  Slices all = piece.slices; // check the ranges before counting their elements
+  shard.file = size_t(file - 1);
+  Slices all = shard.slices; // check the ranges before counting their elements
   all.last = 1;
   if (std::string problem = problemOf(shape, all); !problem.empty())
     fail("%s", problem.c_str());
-  piece.slices.last = piece.slices.boxElements();
+  shard.slices.last = shard.slices.boxElements();
   if (const Json *elements = entry.find("elements")) {
     if (elements->kind != Json::Array || elements->items.size() != 2)
       fail("its elements are not two integers");
-    piece.slices.first = integer(elements->items[0], "elements");
-    piece.slices.last = integer(elements->items[1], "elements");
+    shard.slices.first = integer(elements->items[0], "elements");
+    shard.slices.last = integer(elements->items[1], "elements");
   }
-  if (std::string problem = problemOf(shape, piece.slices); !problem.empty())
+  if (std::string problem = problemOf(shape, shard.slices); !problem.empty())
     fail("%s", problem.c_str());
-  return piece;
+  return shard;
 }
 
 LogicalTensor parseTensor(const Json &entry, size_t files) {
@@ -180,13 +180,13 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   }
   std::vector<Slices> all;
   std::vector<bool> seen(files);
-  for (const Json &piece : member(entry, "pieces", Json::Array).items) {
-    LogicalTensor::Piece next = parsePiece(piece, sizesOf(tensor.shape), files);
+  for (const Json &shard : member(entry, "shards", Json::Array).items) {
+    LogicalTensor::Shard next = parseShard(shard, sizesOf(tensor.shape), files);
     if (seen[next.file]) // a file has one shard per name
       fail("two of its shards are in file %zu", next.file + 1);
     seen[next.file] = true;
-    tensor.pieces.push_back(std::move(next));
-    all.push_back(tensor.pieces.back().slices);
+    tensor.shards.push_back(std::move(next));
+    all.push_back(tensor.shards.back().slices);
   }
   if (std::string problem = problemOfAll(sizesOf(tensor.shape), all); !problem.empty())
     fail("%s", problem.c_str());
@@ -295,15 +295,15 @@ std::string indexText(std::map<std::string, std::string> metadata,
   text += "],\n \"tensors\": {", separator = "\n";
   for (const auto &[tensor, logical] : tensors) {
     text += separator + "  " + quoteJson(tensor) + ": {\"dtype\": \"" + typeName(logical.dtype) +
-            "\", \"shape\": " + listed(sizesOf(logical.shape)) + ", \"pieces\": [";
+            "\", \"shape\": " + listed(sizesOf(logical.shape)) + ", \"shards\": [";
     separator = "\n";
-    for (const LogicalTensor::Piece &piece : logical.pieces) {
-      text += separator + "   {\"file\": " + std::to_string(piece.file + 1) + ", \"slices\": [";
-      for (size_t d = 0; d < piece.slices.dims.size(); ++d)
-        text += (d ? ", " : "") + listed(piece.slices.dims[d]);
+    for (const LogicalTensor::Shard &shard : logical.shards) {
+      text += separator + "   {\"file\": " + std::to_string(shard.file + 1) + ", \"slices\": [";
+      for (size_t d = 0; d < shard.slices.dims.size(); ++d)
+        text += (d ? ", " : "") + listed(shard.slices.dims[d]);
       text += "]";
-      if (piece.slices.elements() != piece.slices.boxElements())
-        text += ", \"elements\": " + listed({piece.slices.first, piece.slices.last});
+      if (shard.slices.elements() != shard.slices.boxElements())
+        text += ", \"elements\": " + listed({shard.slices.first, shard.slices.last});
       text += "}";
       separator = ",\n";
     }
@@ -333,18 +333,18 @@ CheckpointFiles::CheckpointFiles(const std::string &path) : name(path) {
   if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0)
     readIndex();
   else
-    readWhole();
+    readUnsharded();
 }
 
-void CheckpointFiles::readWhole() {
+void CheckpointFiles::readUnsharded() {
   files.push_back({name, "", std::make_unique<SafetensorsFile>(name)});
   meta = files[0].opened->metadata();
   said = formatNote(meta, files[0].opened->hasChecksums(), name);
   for (const auto &[tensor, stored] : files[0].opened->tensors()) {
     LogicalTensor logical{stored.dtype, stored.shape, {{0, {}}}};
     for (int64_t size : sizesOf(stored.shape))
-      logical.pieces[0].slices.dims.push_back({0, size});
-    logical.pieces[0].slices.last = stored.shape.elements();
+      logical.shards[0].slices.dims.push_back({0, size});
+    logical.shards[0].slices.last = stored.shape.elements();
     table.emplace(tensor, std::move(logical));
   }
 }
@@ -388,8 +388,8 @@ void CheckpointFiles::checkFile(const File &file, const SafetensorsFile &opened)
 
 /// Returns a shard in its file, if the file's header agrees with the index.
 const StoredTensor &CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
-                                          const LogicalTensor::Piece &piece) const {
-  File &file = files[piece.file];
+                                          const LogicalTensor::Shard &shard) const {
+  File &file = files[shard.file];
   if (!file.opened) {
     auto opened = std::make_unique<SafetensorsFile>(file.path);
     checkFile(file, *opened);
@@ -399,7 +399,7 @@ const StoredTensor &CheckpointFiles::open(const std::string &tensor, const Logic
   if (!stored)
     fail("checkpoint index %s: tensor '%s' is not in %s", name.c_str(), tensor.c_str(),
          file.path.c_str());
-  std::vector<int64_t> shape = piece.slices.shapeInFile();
+  std::vector<int64_t> shape = shard.slices.shapeInFile();
   if (stored->dtype != logical.dtype || sizesOf(stored->shape) != shape)
     fail("checkpoint index %s: the shard of tensor '%s' in %s is %s %s, it should be %s %s",
          name.c_str(), tensor.c_str(), file.path.c_str(), nameOf(stored->dtype),
@@ -413,19 +413,19 @@ template <typename VisitPart>
 void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &runs,
                            VisitPart visit) const {
   const LogicalTensor &logical = table.at(tensor);
-  for (const LogicalTensor::Piece &piece : logical.pieces) {
+  for (const LogicalTensor::Shard &shard : logical.shards) {
     const StoredTensor *stored = nullptr;
     int64_t before = 0, width = sizeOf(logical.dtype);
     size_t run = 0;
     // Both ascend, so one pass over the two finds the overlaps.
-    forSlices(sizesOf(logical.shape), piece.slices, [&](int64_t index, int64_t n) {
+    forSlices(sizesOf(logical.shape), shard.slices, [&](int64_t index, int64_t n) {
       while (run < runs.size() && runs[run].global + runs[run].count <= index)
         ++run;
       for (size_t r = run; r < runs.size() && runs[r].global < index + n; ++r) {
         int64_t begin = std::max(index, runs[r].global);
         int64_t end = std::min(index + n, runs[r].global + runs[r].count);
         if (!stored)
-          stored = &open(tensor, logical, piece);
+          stored = &open(tensor, logical, shard);
         visit(*stored, (before + begin - index) * width,
               Run{begin, runs[r].local + begin - runs[r].global, end - begin});
       }

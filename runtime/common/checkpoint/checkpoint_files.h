@@ -7,7 +7,7 @@
 //      "files": [{"name": "checkpoint-5b0c-00001-of-00002.safetensors", "bytes": 8312,
 //                 "header_crc32c": "91ab..."}, ...],
 //      "tensors": {
-//       "wte": {"dtype": "F32", "shape": [256, 64], "pieces": [
+//       "wte": {"dtype": "F32", "shape": [256, 64], "shards": [
 //        {"file": 1, "slices": [[0, 256], [0, 32]], "elements": [0, 4096]}, ...]}, ...}}
 //
 // maps a tensor's elements to files (numbered from 1), under the tensor's name: ranges [begin, end,
@@ -24,8 +24,8 @@
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FILES_H
 #define PARTITA_RT_COMMON_CHECKPOINT_FILES_H
 
-#include "common/tensors/pieces.h"
 #include "common/tensors/safetensors.h"
+#include "common/tensors/tensor_shards.h"
 #include "partita_rt/checkpoint_format.h"
 
 #include <functional>
@@ -42,17 +42,17 @@ std::string formatNote(const std::map<std::string, std::string> &metadata, bool 
                        const std::string &path);
 
 struct LogicalTensor {
-  struct Piece {
+  struct Shard {
     size_t file;
     Slices slices;
   };
   DType dtype;
   Shape shape;
-  std::vector<Piece> pieces;
+  std::vector<Shard> shards;
 };
 
-std::string wholePath(const std::string &folder); ///< DIR/checkpoint.safetensors
-std::string indexPath(const std::string &folder); ///< DIR/checkpoint.safetensors.index.json
+std::string unshardedPath(const std::string &folder); ///< DIR/checkpoint.safetensors
+std::string indexPath(const std::string &folder);     ///< DIR/checkpoint.safetensors.index.json
 /// Returns whichever of the two exists. If both do, because a save was interrupted or files were
 /// copied, returns the one written last.
 std::string findCheckpoint(const std::string &folder);
@@ -88,9 +88,9 @@ public:
 
 private:
   void readIndex();
-  void readWhole();
+  void readUnsharded();
   const StoredTensor &open(const std::string &tensor, const LogicalTensor &logical,
-                           const LogicalTensor::Piece &piece) const;
+                           const LogicalTensor::Shard &shard) const;
   template <typename VisitPart>
   void walk(const std::string &tensor, const std::vector<Run> &runs, VisitPart visit) const;
   struct File {

@@ -2,7 +2,7 @@
 
 #include "common/checkpoint/gradients.h"
 
-#include "common/checkpoint/whole_tensor.h"
+#include "common/checkpoint/full_tensor.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
 #include "common/tensors/layout.h"
@@ -34,23 +34,23 @@ void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
 }
 
 /// Describes a rank's shard of a gradient: like its parameter's, or a flat shard of that over axes.
-static TensorPiece gradientPiece(const Rank &rank, const Parameter &parameter, DType dtype,
+static TensorShard gradientShard(const Rank &rank, const Parameter &parameter, DType dtype,
                                  const std::vector<int> &flatOver) {
-  TensorPiece piece{parameter.name,   dtype,   parameter.globalShape, parameter.localShape,
+  TensorShard shard{parameter.name,   dtype,   parameter.globalShape, parameter.localShape,
                     parameter.splits, nullptr, parameter.stages};
   for (int axis : flatOver)
-    piece.splits.list[piece.splits.count++] = {kFlat, axis};
+    shard.splits.list[shard.splits.count++] = {kFlat, axis};
   if (!flatOver.empty())
-    piece.local = {pieceSize(parameter.localShape.elements(),
-                             flatPiece(*rank.program, rank.coordinates, piece.splits).parts)};
-  return piece;
+    shard.local = {shardSize(parameter.localShape.elements(),
+                             flatShard(*rank.program, rank.coordinates, shard.splits).parts)};
+  return shard;
 }
 
 void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dtype,
                        std::initializer_list<int> flatOver) {
-  TensorPiece piece =
-      gradientPiece(rank, rank.program->parameters[parameter], dtype, std::vector<int>(flatOver));
-  int64_t bytes = piece.local.elements() * sizeOf(dtype);
+  TensorShard shard =
+      gradientShard(rank, rank.program->parameters[parameter], dtype, std::vector<int>(flatOver));
+  int64_t bytes = shard.local.elements() * sizeOf(dtype);
   HostView view(rank, gradient, bytes);
   exposed[parameter] = {dtype, flatOver, std::vector<char>(view.data(), view.data() + bytes)};
 }
@@ -136,23 +136,23 @@ void GradientSink::write(Rank &rank, const std::string &path) const {
     writer = std::make_unique<SafetensorsWriter>(
         path, entries, std::map<std::string, std::string>{{"program", program.name}});
   }
-  WholeTensor tensor;
+  FullTensor tensor;
   for (size_t i = 0; i < formats.size(); ++i) {
     if (formats[i] == 0)
       continue;
     DType dtype = typeIn(formats[i]);
     auto own = exposed.find(int(i));
-    const void *whole = tensor.gather(
-        rank, gradientPiece(rank, program.parameters[int64_t(i)], dtype, axesIn(formats[i])),
+    const void *full = tensor.gather(
+        rank, gradientShard(rank, program.parameters[int64_t(i)], dtype, axesIn(formats[i])),
         own == exposed.end() ? nullptr : own->second.bytes.data());
     if (!writer)
       continue;
     int64_t elements = program.parameters[int64_t(i)].globalShape.elements();
     if (!scaled) {
-      writer->write(whole, elements * sizeOf(dtype));
+      writer->write(full, elements * sizeOf(dtype));
       continue;
     }
-    std::vector<float> values = unscaled(whole, elements, dtype, rank.report.lossScale);
+    std::vector<float> values = unscaled(full, elements, dtype, rank.report.lossScale);
     writer->write(values.data(), 4 * elements);
   }
   if (writer)

@@ -28,21 +28,21 @@ namespace {
 
 /// The data of one shard that a rank writes.
 struct Part {
-  const TensorPiece *piece;
+  const TensorShard *shard;
   Slices slices;
   std::vector<Run> runs; ///< set only if it has padding; else it is written as it is in memory
 };
 
-std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
+std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorShard> &shards) {
   std::vector<Part> parts;
-  for (const TensorPiece &piece : pieces) {
-    if (!isFirstOwner(*rank.program, rank.coordinates, piece.splits, piece.stages))
+  for (const TensorShard &shard : shards) {
+    if (!isFirstOwner(*rank.program, rank.coordinates, shard.splits, shard.stages))
       continue;
-    Part part{&piece, slicesOf(*rank.program, rank.coordinates, piece.global, piece.splits), {}};
+    Part part{&shard, slicesOf(*rank.program, rank.coordinates, shard.global, shard.splits), {}};
     if (part.slices.elements() == 0)
       continue;
-    if (part.slices.elements() != piece.local.elements())
-      part.runs = runsOf(rank, piece.global, piece.splits);
+    if (part.slices.elements() != shard.local.elements())
+      part.runs = runsOf(rank, shard.global, shard.splits);
     parts.push_back(std::move(part));
   }
   return parts;
@@ -50,9 +50,9 @@ std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &piec
 
 /// Calls visit(bytes, count) with the part's elements in order.
 template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visit visit) {
-  int64_t width = sizeOf(part.piece->dtype);
-  HostView piece(rank, part.piece->data, part.piece->local.elements() * width);
-  const char *data = piece.data();
+  int64_t width = sizeOf(part.shard->dtype);
+  HostView shard(rank, part.shard->data, part.shard->local.elements() * width);
+  const char *data = shard.data();
   if (part.runs.empty())
     return visit(data, part.slices.elements() * width);
   std::vector<char> packed;
@@ -74,7 +74,7 @@ std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
     Shape shape;
     for (int64_t size : part.slices.shapeInFile())
       shape.dims[shape.rank++] = size;
-    entries.push_back({part.piece->name, part.piece->dtype, shape});
+    entries.push_back({part.shard->name, part.shard->dtype, shape});
   }
   return std::make_unique<SafetensorsWriter>(path, entries, metadata);
 }
@@ -83,7 +83,7 @@ std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
 uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, SafetensorsWriter *writer) {
   uint64_t hash = 0;
   for (const Part &part : parts) {
-    hash = mixText(hash, part.piece->name);
+    hash = mixText(hash, part.shard->name);
     forBytes(rank, part, [&](const char *bytes, int64_t count) {
       auto *data = reinterpret_cast<const unsigned char *>(bytes);
       hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
@@ -111,21 +111,21 @@ struct Contents {
   std::vector<std::pair<std::string, LogicalTensor>> tensors;
 };
 
-Contents contentsOf(const Program &program, const std::vector<TensorPiece> &pieces, int ranks) {
+Contents contentsOf(const Program &program, const std::vector<TensorShard> &shards, int ranks) {
   Contents contents;
-  for (const TensorPiece &piece : pieces)
-    contents.tensors.push_back({piece.name, {piece.dtype, piece.global, {}}});
+  for (const TensorShard &shard : shards)
+    contents.tensors.push_back({shard.name, {shard.dtype, shard.global, {}}});
   for (int r = 0; r < ranks; ++r) {
     Rank other;
     placeOnMesh(other, program, r);
     bool writes = false;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      if (!isFirstOwner(program, other.coordinates, pieces[i].splits, pieces[i].stages))
+    for (size_t i = 0; i < shards.size(); ++i) {
+      if (!isFirstOwner(program, other.coordinates, shards[i].splits, shards[i].stages))
         continue;
-      Slices slices = slicesOf(program, other.coordinates, pieces[i].global, pieces[i].splits);
+      Slices slices = slicesOf(program, other.coordinates, shards[i].global, shards[i].splits);
       if (slices.elements() == 0)
         continue;
-      contents.tensors[i].second.pieces.push_back({contents.writers.size(), std::move(slices)});
+      contents.tensors[i].second.shards.push_back({contents.writers.size(), std::move(slices)});
       writes = true;
     }
     if (writes)
@@ -160,9 +160,9 @@ void writeIndex(const std::string &folder, const std::vector<std::string> &names
 
 void writeShards(Rank &rank, const std::string &folder,
                  const std::map<std::string, std::string> &metadata) {
-  std::vector<TensorPiece> pieces = persistentPieces(rank);
-  std::vector<Part> parts = partsOf(rank, pieces);
-  Contents contents = contentsOf(*rank.program, pieces, rank.ranks);
+  std::vector<TensorShard> shards = persistentShards(rank);
+  std::vector<Part> parts = partsOf(rank, shards);
+  Contents contents = contentsOf(*rank.program, shards, rank.ranks);
   int files = int(contents.writers.size());
   auto own = std::find(contents.writers.begin(), contents.writers.end(), rank.rank);
   int number = int(own - contents.writers.begin()) + 1;
@@ -192,7 +192,7 @@ void writeShards(Rank &rank, const std::string &folder,
     throw;
   }
   if (rank.rank == 0) {
-    unlink(wholePath(folder).c_str()); // from an earlier save
+    unlink(unshardedPath(folder).c_str()); // from an earlier save
     removeOtherShards(folder, names);
   }
   barrier(*rank.world, "the end of a checkpoint");

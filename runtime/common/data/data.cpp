@@ -196,7 +196,7 @@ template <typename T> static void fillConstant(T *out, const Input &input, const
 
 void Batches::fillInput(char *out, const Rank &rank, const Input &input,
                         int64_t firstSample) const {
-  Shape start = pieceStart(*rank.program, rank.coordinates, input.globalShape, input.splits);
+  Shape start = shardStart(*rank.program, rank.coordinates, input.globalShape, input.splits);
   if (!samples.provides(input)) {
     switch (input.dtype) {
     case DType::Int64:

@@ -51,7 +51,7 @@ private:
 namespace {
 
 /// Calls forRuns on this rank's shard of a parameter.
-template <typename Visit> void forPiece(const Rank &rank, const Parameter &parameter, Visit visit) {
+template <typename Visit> void forShard(const Rank &rank, const Parameter &parameter, Visit visit) {
   forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }
 
@@ -78,7 +78,7 @@ template <typename T> struct Values {
 /// Does this rank's shard have padding? Padding is zero, and remains so.
 bool hasPadding(const Rank &rank, const Parameter &parameter) {
   int64_t inside = 0;
-  forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
+  forShard(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
   return inside != parameter.localShape.elements();
 }
 
@@ -93,7 +93,7 @@ void fillFromRule(const Rank &rank, const Parameter &parameter, T *values, Fill 
     zeros.send();
   }
   uint64_t key = randomKey(seed, parameter.name);
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+  forShard(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
     drawNormal(rank, values + local, count, key, uint64_t(global), rule.mean, rule.std);
   });
 }
@@ -101,7 +101,7 @@ void fillFromRule(const Rank &rank, const Parameter &parameter, T *values, Fill 
 template <typename T>
 void fillFromBytes(const Rank &rank, const Parameter &parameter, Values<T> values,
                    const unsigned char *bytes, DType dtype) {
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+  forShard(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
     values.put(local, count, [&](float *to, int64_t first, int64_t n) {
       convertToFloat(to, bytes + (global + first) * sizeOf(dtype), dtype, n);
     });
@@ -139,7 +139,7 @@ template <typename T>
 void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> values,
                     const unsigned char *bytes, DType dtype) {
   int64_t rows = parameter.globalShape[0], columns = parameter.globalShape[1];
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+  forShard(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
     values.put(local, count, [&](float *to, int64_t first, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         int64_t at = global + first + i, from = at % columns * rows + at / columns;
@@ -244,11 +244,11 @@ void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource
 
 void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source) {
   const OptimizerState &master = rank.program->optimizerStates[state];
-  Parameter piece = rank.program->parameters[master.parameter];
-  piece.localShape = master.localShape;
-  piece.splits = master.splits;
-  piece.dtype = master.dtype;
-  setInitialValue(rank, piece, master.parameter, values, fill, source);
+  Parameter shard = rank.program->parameters[master.parameter];
+  shard.localShape = master.localShape;
+  shard.splits = master.splits;
+  shard.dtype = master.dtype;
+  setInitialValue(rank, shard, master.parameter, values, fill, source);
 }
 
 /// Each process has looked into the folder by itself, so they must agree.

@@ -27,7 +27,8 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
   said = formatNote(file->metadata(), file->hasChecksums(), path);
   for (const auto &[key, value] : file->metadata())
-    ofProgram |= key == kHolds ? value == "parameters" : key == "format" && isWholeFormat(value);
+    ofProgram |=
+        key == kHolds ? value == "parameters" : key == "format" && isUnshardedFormat(value);
   table = file->tensors();
 }
 

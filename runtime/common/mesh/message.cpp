@@ -13,8 +13,8 @@ namespace partita_rt {
 
 std::string MessageSignature::text() const {
   std::string text = "#" + std::to_string(messages) + " (" + nameOf(DType(dtype)) + ", " +
-                     std::to_string(bytes) + " bytes in " + std::to_string(pieces) +
-                     (pieces == 1 ? " buffer" : " buffers");
+                     std::to_string(bytes) + " bytes in " + std::to_string(buffers) +
+                     (buffers == 1 ? " buffer" : " buffers");
   if (microBatch >= 0)
     text += ", micro-batch " + std::to_string(microBatch);
   return text + ") for " + why;
@@ -54,27 +54,27 @@ ChannelEnd &endOf(const Rank &rank, int channel, bool sends, const char *why) {
   return *end;
 }
 
-PendingMessage startMessage(ChannelEnd &end, Bucket pieces, const char *why, int64_t microBatch) {
+PendingMessage startMessage(ChannelEnd &end, Bucket buffers, const char *why, int64_t microBatch) {
   WorkScope scope(end.clock(), Work::Collectives);
   end.delay();
   ChannelEnd::Message message;
   MessageSignature &signature = message.signature;
   std::vector<int64_t> sizes;
-  for (const Piece &piece : pieces) {
-    if (piece.dtype != pieces.begin()->dtype)
+  for (const Buffer &buffer : buffers) {
+    if (buffer.dtype != buffers.begin()->dtype)
       fail("a message over channel %s for %s: all its tensors have one type, found %s and %s",
-           end.name(), why, nameOf(pieces.begin()->dtype), nameOf(piece.dtype));
-    if (piece.count < 0)
+           end.name(), why, nameOf(buffers.begin()->dtype), nameOf(buffer.dtype));
+    if (buffer.count < 0)
       fail("a message over channel %s for %s: a tensor has %lld elements", end.name(), why,
-           (long long)piece.count);
-    int64_t bytes = piece.count * sizeOf(piece.dtype);
-    message.pieces.push_back({static_cast<char *>(piece.data), bytes});
+           (long long)buffer.count);
+    int64_t bytes = buffer.count * sizeOf(buffer.dtype);
+    message.buffers.push_back({static_cast<char *>(buffer.data), bytes});
     sizes.push_back(bytes);
     signature.bytes += bytes;
-    signature.dtype = uint8_t(piece.dtype);
+    signature.dtype = uint8_t(buffer.dtype);
   }
-  signature.pieces = int64_t(sizes.size());
-  int64_t length = signature.pieces * int64_t(sizeof(int64_t));
+  signature.buffers = int64_t(sizes.size());
+  int64_t length = signature.buffers * int64_t(sizeof(int64_t));
   signature.sizes =
       fingerprint(reinterpret_cast<const unsigned char *>(sizes.data()), length, length);
   signature.microBatch = microBatch;
@@ -92,14 +92,14 @@ void ChannelEnd::note(const Message &message) {
   seen = fingerprint(reinterpret_cast<const unsigned char *>(words), sizeof(words), sizeof(words));
 }
 
-PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
+PendingMessage sendStart(Rank &rank, int channel, Bucket buffers, const char *why,
                          int64_t microBatch) {
-  return startMessage(endOf(rank, channel, true, why), pieces, why, microBatch);
+  return startMessage(endOf(rank, channel, true, why), buffers, why, microBatch);
 }
 
-PendingMessage receiveStart(Rank &rank, int channel, Bucket pieces, const char *why,
+PendingMessage receiveStart(Rank &rank, int channel, Bucket buffers, const char *why,
                             int64_t microBatch) {
-  return startMessage(endOf(rank, channel, false, why), pieces, why, microBatch);
+  return startMessage(endOf(rank, channel, false, why), buffers, why, microBatch);
 }
 
 PendingMessage markEnd(ChannelEnd &end, const char *why) {
@@ -117,8 +117,8 @@ void wait(PendingMessage message) {
   message.end->finish(message.number);
 }
 
-void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch) {
-  PendingMessage message = sendStart(rank, channel, pieces, why, microBatch);
+void sendLater(Rank &rank, int channel, Bucket buffers, const char *why, int64_t microBatch) {
+  PendingMessage message = sendStart(rank, channel, buffers, why, microBatch);
   message.end->later.push_back(message);
 }
 

@@ -16,7 +16,7 @@ struct MessageSignature {
   uint64_t number = 0;  ///< within its channel, from 1, marks included
   int64_t messages = 0; ///< started so far, including this one: its number in reports
   int64_t bytes = 0;
-  int64_t pieces = 0;
+  int64_t buffers = 0;
   uint64_t sizes = 0; ///< a fingerprint of the buffers' sizes
   int64_t microBatch = -1;
   uint8_t dtype = 0;
@@ -24,7 +24,7 @@ struct MessageSignature {
   char why[96] = {};
 
   bool matches(const MessageSignature &other) const {
-    return number == other.number && bytes == other.bytes && pieces == other.pieces &&
+    return number == other.number && bytes == other.bytes && buffers == other.buffers &&
            sizes == other.sizes && microBatch == other.microBatch && dtype == other.dtype &&
            isMark == other.isMark;
   }
@@ -38,7 +38,7 @@ struct ChannelEnd::Message {
     int64_t bytes;
   };
   MessageSignature signature; ///< the transport sets the number
-  std::vector<Buffer> pieces;
+  std::vector<Buffer> buffers;
 };
 
 /// Returns "messages over channel onward differ: rank 0 of stage 0 sends #3 (...), rank 2 of stage

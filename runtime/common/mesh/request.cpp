@@ -21,7 +21,7 @@ std::string Signature::text() const {
   std::string text = std::string(nameOf(CollectiveKind(kind))) + " #" + std::to_string(number);
   if (CollectiveKind(kind) != CollectiveKind::Barrier)
     text += std::string(" (") + nameOf(DType(dtype)) + ", " + std::to_string(bytes) + " bytes in " +
-            std::to_string(pieces) + (pieces == 1 ? " buffer)" : " buffers)");
+            std::to_string(buffers) + (buffers == 1 ? " buffer)" : " buffers)");
   return text + " for " + why;
 }
 
@@ -29,7 +29,7 @@ Signature signatureOf(const Communicator::Request &request, uint64_t number, int
   Signature signature;
   signature.number = number;
   signature.bytes = request.bytes(groupSize);
-  signature.pieces = int64_t(request.items.size());
+  signature.buffers = int64_t(request.items.size());
   signature.kind = uint8_t(request.kind);
   signature.dtype = uint8_t(request.dtype);
   signature.reduce = uint8_t(request.reduce);
@@ -49,35 +49,35 @@ std::string mismatchText(const std::string &axis, int rankA, const Signature &a,
 
 namespace {
 
-void addItems(std::vector<Item> &items, const Piece &piece, CollectiveKind, int) {
+void addItems(std::vector<Item> &items, const Buffer &buffer, CollectiveKind, int) {
   items.push_back(
-      {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count});
+      {static_cast<const char *>(buffer.data), static_cast<char *>(buffer.data), buffer.count});
 }
 
 /// Adds one item per block.
 void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind kind, int ranks) {
-  int64_t part = transfer.count * sizeOf(transfer.dtype), whole = part * ranks;
-  int64_t fromStep = rowOf(kind).from == Extent::Full ? whole : part,
-          toStep = rowOf(kind).to == Extent::Full ? whole : part;
+  int64_t part = transfer.count * sizeOf(transfer.dtype), full = part * ranks;
+  int64_t fromStep = rowOf(kind).from == Extent::Full ? full : part,
+          toStep = rowOf(kind).to == Extent::Full ? full : part;
   for (int64_t block = 0; block < transfer.blocks; ++block)
     items.push_back({static_cast<const char *>(transfer.from) + block * fromStep,
                      static_cast<char *>(transfer.to) + block * toStep, transfer.count,
-                     transfer.whole ? transfer.whole : INT64_MAX});
+                     transfer.fullCount ? transfer.fullCount : INT64_MAX});
 }
 
-/// `pieces`: a Bucket or Transfers.
-template <typename Pieces>
-Communicator::Request requestFor(const Communicator &group, CollectiveKind kind, Pieces pieces,
+/// `buffers`: a Bucket or Transfers.
+template <typename Buffers>
+Communicator::Request requestFor(const Communicator &group, CollectiveKind kind, Buffers buffers,
                                  const char *why) {
   Communicator::Request request;
   request.kind = kind;
   request.why = why;
-  for (const auto &piece : pieces) {
-    if (piece.dtype != pieces.begin()->dtype)
+  for (const auto &buffer : buffers) {
+    if (buffer.dtype != buffers.begin()->dtype)
       fail("%s for %s: all tensors of a bucket have one type, found %s and %s", nameOf(kind), why,
-           nameOf(pieces.begin()->dtype), nameOf(piece.dtype));
-    request.dtype = piece.dtype;
-    addItems(request.items, piece, kind, group.size());
+           nameOf(buffers.begin()->dtype), nameOf(buffer.dtype));
+    request.dtype = buffer.dtype;
+    addItems(request.items, buffer, kind, group.size());
   }
   return request;
 }

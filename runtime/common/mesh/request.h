@@ -34,12 +34,12 @@ struct Item {
   const char *from;
   char *to;
   int64_t count;
-  int64_t whole = INT64_MAX; ///< elements of the full tensor at `from` or `to`
+  int64_t fullCount = INT64_MAX; ///< elements of the full tensor at `from` or `to`
 
   /// Returns how many of n elements from `offset` of rank `part`'s shard are inside the full
   /// tensor.
   int64_t inside(int part, int64_t offset, int64_t n) const {
-    return std::clamp<int64_t>(whole - (part * count + offset), 0, n);
+    return std::clamp<int64_t>(fullCount - (part * count + offset), 0, n);
   }
 };
 
@@ -76,7 +76,7 @@ void forItems(const std::vector<Item> &items, int64_t begin, int64_t count, Visi
 struct Signature {
   uint64_t number = 0;
   int64_t bytes = 0;
-  int64_t pieces = 0;
+  int64_t buffers = 0;
   uint8_t kind = 0;
   uint8_t dtype = 0;
   uint8_t reduce = 0;
@@ -84,7 +84,7 @@ struct Signature {
   char why[96] = {};
 
   bool matches(const Signature &other) const {
-    return number == other.number && bytes == other.bytes && pieces == other.pieces &&
+    return number == other.number && bytes == other.bytes && buffers == other.buffers &&
            kind == other.kind && dtype == other.dtype && reduce == other.reduce &&
            root == other.root;
   }

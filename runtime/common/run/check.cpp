@@ -12,7 +12,7 @@ namespace partita_rt {
 
 namespace {
 
-void checkPiece(const Program &program, const std::string &what, const Shape &global,
+void checkShard(const Program &program, const std::string &what, const Shape &global,
                 const Shape &local, const Splits &splits) {
   Shape expected = global;
   int64_t factors = global.rank;
@@ -64,16 +64,16 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
       bool alone = split.blocks == 1 &&
                    1 == std::count_if(splits.begin(), splits.end(),
                                       [&](const Split &other) { return other.dim == dim; });
-      int64_t piece = alone ? pieceSize(left, size) : left / size;
-      if (alone ? piece * (size - 1) >= left && left % size != 0 : left % size != 0)
+      int64_t shard = alone ? shardSize(left, size) : left / size;
+      if (alone ? shard * (size - 1) >= left && left % size != 0 : left % size != 0)
         fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),
              dim, toString(global).c_str(), size, program.mesh[split.axis].name);
-      expected.dims[dim] = alone ? piece : expected[dim] / size;
-      left = piece;
+      expected.dims[dim] = alone ? shard : expected[dim] / size;
+      left = shard;
     }
   static constexpr int kNowhere[kMaxAxes] = {};
-  if (int64_t parts = flatPiece(program, kNowhere, splits).parts; parts > 1)
-    expected = {pieceSize(expected.elements(), parts)};
+  if (int64_t parts = flatShard(program, kNowhere, splits).parts; parts > 1)
+    expected = {shardSize(expected.elements(), parts)};
   if (expected != local)
     fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),
          toString(global).c_str(), toString(expected).c_str(), toString(local).c_str());
@@ -189,7 +189,7 @@ void checkChannels(const Program &program) {
 
 void checkInput(const Program &program, const Input &input) {
   std::string what = std::string("input ") + input.name;
-  checkPiece(program, what, input.globalShape, input.localShape, input.splits);
+  checkShard(program, what, input.globalShape, input.localShape, input.splits);
   bool integers = input.dtype == DType::Int64 || input.dtype == DType::Int32;
   if (!integers && input.dtype != DType::Float32 && input.dtype != DType::Bool)
     fail("%s: its role cannot be filled as %s", what.c_str(), nameOf(input.dtype));
@@ -235,7 +235,7 @@ void checkProgram(const Program &program) {
   for (const Parameter &parameter : program.parameters) {
     std::string what = std::string("parameter ") + parameter.name;
     unique(parameter.name);
-    checkPiece(program, what, parameter.globalShape, parameter.localShape, parameter.splits);
+    checkShard(program, what, parameter.globalShape, parameter.localShape, parameter.splits);
     checkHome(program, what, parameter, parameter.stages);
   }
   for (const OptimizerState &state : program.optimizerStates) {
@@ -244,7 +244,7 @@ void checkProgram(const Program &program) {
       fail("optimizer state %s belongs to parameter %d of %lld", state.name, state.parameter,
            (long long)program.parameters.size());
     std::string what = std::string("optimizer state ") + state.name;
-    checkPiece(program, what, program.parameters[state.parameter].globalShape, state.localShape,
+    checkShard(program, what, program.parameters[state.parameter].globalShape, state.localShape,
                state.splits);
     checkHome(program, what, state, program.parameters[state.parameter].stages);
   }
@@ -260,7 +260,7 @@ void checkProgram(const Program &program) {
   }
   for (const Output &output : program.outputs) {
     std::string what = std::string("output ") + output.name;
-    checkPiece(program, what, output.globalShape, output.localShape, output.splits);
+    checkShard(program, what, output.globalShape, output.localShape, output.splits);
     forStages(program, what, output.stages, [&](const Stage &stage) {
       checkOffset(what, output.offset, output.localShape.elements() * sizeOf(output.dtype),
                   std::max(stage.arenaBytes, stage.forwardArenaBytes), "the arena");

@@ -11,7 +11,7 @@ namespace {
 /// An option that sets a member of the schedule, as keys do.
 struct MemberOption {
   const char *name;
-  int64_t LrSchedule::*whole;
+  int64_t LrSchedule::*integer;
   double LrSchedule::*real;
 };
 constexpr MemberOption kMemberOptions[] = {{"--warmup-steps", &LrSchedule::warmupSteps, nullptr},
@@ -21,7 +21,7 @@ constexpr MemberOption kMemberOptions[] = {{"--warmup-steps", &LrSchedule::warmu
 /// The key that sets the same in schedules of this kind, or null.
 const LrScheduleKey *keyFor(const MemberOption &option, LrScheduleKind kind) {
   for (const LrScheduleKey &key : lrScheduleKeys())
-    if (key.kind == kind && key.whole == option.whole && key.real == option.real)
+    if (key.kind == kind && key.integer == option.integer && key.real == option.real)
       return &key;
   return nullptr;
 }

@@ -192,7 +192,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   checkWritable("--dump-parameters", options.dumpParameters);
   checkWritable("--forward", options.forward);
   if (options.tune)
-    checkWritable("--tune", productsPath(options));
+    checkWritable("--tune", matmulsPath(options));
   if (world.speaks() && !options.checkpoint.empty() && (!options.resume || options.steps))
     checkCheckpoints(program, options.checkpoint);
   if (world.speaks() && !options.tensorboard.empty())

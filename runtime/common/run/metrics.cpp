@@ -33,10 +33,10 @@ static std::string format(const char *pattern, double value) {
 std::string duration(double seconds) {
   if (seconds < 59.95)
     return format("%.1f s", seconds);
-  int64_t whole = int64_t(std::llround(seconds));
-  if (whole < 3600)
-    return std::to_string(whole / 60) + " min " + format("%02.0f s", double(whole % 60));
-  return std::to_string(whole / 3600) + " h " + format("%02.0f min", double(whole % 3600 / 60));
+  int64_t rounded = int64_t(std::llround(seconds));
+  if (rounded < 3600)
+    return std::to_string(rounded / 60) + " min " + format("%02.0f s", double(rounded % 60));
+  return std::to_string(rounded / 3600) + " h " + format("%02.0f min", double(rounded % 3600 / 60));
 }
 
 std::string breakdownText(const WorkTimes &times, int64_t steps) {
@@ -157,9 +157,9 @@ void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
   bool replaced = goesOn && lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
   removeAbandonedFiles(path);
   if (replaced) {
-    TemporaryFile whole(path);
-    whole.write(text.data(), int64_t(text.size()));
-    whole.commit();
+    TemporaryFile file(path);
+    file.write(text.data(), int64_t(text.size()));
+    file.commit();
     claim();
   } else if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
              ftruncate(descriptor, 0) != 0) {

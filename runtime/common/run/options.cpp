@@ -199,7 +199,7 @@ Options otherOptions() {
   return {
       {"--tune", nullptr,
        "try the algorithms for every matmul of a step on this GPU, write the fastest to "
-       "products.json beside the program, where later runs find them, and end",
+       "matmuls.json beside the program, where later runs find them, and end",
        FLAG(tune)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
       {"--help", nullptr, "print this text", FLAG(help)},
@@ -281,7 +281,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume || o.resumeIfThere ||
                  !o.dumpParameters.empty() || !o.forward.empty()))
     fail("--tune cannot be combined with data, steps or outputs: it computes on made-up data and "
-         "writes products.json only");
+         "writes matmuls.json only");
   needs(program.has(&Stage::trainStep) || program.has(&Stage::forward), o.tune, "--tune",
         "a program with a train_step or a forward");
   bool something = !o.data.empty() || o.tune || !o.evalData.empty() || o.census || o.steps ||

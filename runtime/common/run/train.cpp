@@ -397,7 +397,7 @@ int runRankProgram(Rank &rank, const Session &session) {
   initialize(rank, session.startStep);
   if (options.tune) {
     const Stage &stage = *rank.stage;
-    tune(rank, stage.trainStep ? stage.trainStep : stage.forward, productsPath(options));
+    tune(rank, stage.trainStep ? stage.trainStep : stage.forward, matmulsPath(options));
     return 0;
   }
   Loop loop{rank, session};

@@ -1,5 +1,4 @@
-// Locates a rank's shard in the full tensor. In names here, a "piece" is a shard and the "whole"
-// the full tensor.
+// Locates a rank's shard in the full tensor.
 
 #ifndef PARTITA_RT_COMMON_LAYOUT_H
 #define PARTITA_RT_COMMON_LAYOUT_H
@@ -41,15 +40,15 @@ inline FactoredShape factored(const Shape &global, const Splits &splits) {
 
 /// Returns the size of each of `parts` shards of `size` elements: rounded up, so the last one may
 /// extend beyond the full tensor.
-inline int64_t pieceSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
+inline int64_t shardSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
 
 /// Returns the first index of the shard along each dimension of a factored shape.
-inline Shape pieceStart(const Program &program, const int *coordinates, const Shape &global,
+inline Shape shardStart(const Program &program, const int *coordinates, const Shape &global,
                         const Splits &splits) {
   Shape start, size = global;
   start.rank = global.rank;
   for (const Split &split : splits) {
-    size.dims[split.dim] = pieceSize(size[split.dim], program.mesh[split.axis].size);
+    size.dims[split.dim] = shardSize(size[split.dim], program.mesh[split.axis].size);
     start.dims[split.dim] += coordinates[split.axis] * size.dims[split.dim];
   }
   return start;
@@ -79,7 +78,7 @@ void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit 
   }
   int64_t runs = inside.elements() / run;
   for (int64_t r = 0; r < runs; ++r) {
-    int64_t rest = r, stride = 1, index = 0, piece = 0, pieceStride = 1;
+    int64_t rest = r, stride = 1, index = 0, shard = 0, shardStride = 1;
     for (int d = global.rank - 1; d >= 0; --d) {
       int64_t at = 0;
       if (d < last) {
@@ -87,27 +86,27 @@ void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit 
         rest /= inside[d];
       }
       index += (start[d] + at) * stride;
-      piece += at * pieceStride;
+      shard += at * shardStride;
       stride *= global[d];
-      pieceStride *= local[d];
+      shardStride *= local[d];
     }
-    visit(index, piece, run);
+    visit(index, shard, run);
   }
 }
 
 /// A flat split of what the other splits leave.
-struct FlatPiece {
+struct FlatShard {
   int64_t parts = 1;  ///< shards
   int64_t number = 0; ///< of this rank's shard
 };
-inline FlatPiece flatPiece(const Program &program, const int *coordinates, const Splits &splits) {
-  FlatPiece piece;
+inline FlatShard flatShard(const Program &program, const int *coordinates, const Splits &splits) {
+  FlatShard shard;
   for (const Split &split : splits)
     if (split.dim == kFlat) {
-      piece.parts *= program.mesh[split.axis].size;
-      piece.number = piece.number * program.mesh[split.axis].size + coordinates[split.axis];
+      shard.parts *= program.mesh[split.axis].size;
+      shard.number = shard.number * program.mesh[split.axis].size + coordinates[split.axis];
     }
-  return piece;
+  return shard;
 }
 
 /// Treats unequal blocks as one block: a rank's share has the same size.
@@ -131,12 +130,12 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   auto [shape, plain] = factored(global, alike(splits));
   Shape local = shape;
   for (const Split &split : plain)
-    local.dims[split.dim] = pieceSize(local[split.dim], program.mesh[split.axis].size);
-  Shape start = pieceStart(program, coordinates, shape, plain);
-  auto [parts, number] = flatPiece(program, coordinates, splits);
+    local.dims[split.dim] = shardSize(local[split.dim], program.mesh[split.axis].size);
+  Shape start = shardStart(program, coordinates, shape, plain);
+  auto [parts, number] = flatShard(program, coordinates, splits);
   if (parts == 1 && unequal == splits.end())
     return forRuns(shape, local, start, visit);
-  int64_t count = pieceSize(local.elements(), parts), first = number * count;
+  int64_t count = shardSize(local.elements(), parts), first = number * count;
   auto inFlat = [&](int64_t globalIndex, int64_t localIndex, int64_t n) {
     int64_t begin = std::max(localIndex, first), end = std::min(localIndex + n, first + count);
     if (begin < end)
@@ -151,16 +150,16 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
 /// block, but those of the next block may begin before them.
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit) {
-  int64_t parts = program.mesh[unequal.axis].size, before = 0, inner = 1, innerPiece = 1;
+  int64_t parts = program.mesh[unequal.axis].size, before = 0, inner = 1, innerShard = 1;
   Shape local = global;
   Splits equal; // without the flat ones
   for (const Split &split : splits)
     if (split.dim != kFlat) {
-      local.dims[split.dim] = pieceSize(local[split.dim], program.mesh[split.axis].size);
+      local.dims[split.dim] = shardSize(local[split.dim], program.mesh[split.axis].size);
       equal.list[equal.count++] = &split == &unequal ? Split{split.dim, split.axis} : split;
     }
   for (int d = unequal.dim + 1; d < global.rank; ++d)
-    inner *= global[d], innerPiece *= local[d];
+    inner *= global[d], innerShard *= local[d];
   auto moved = [](int64_t index, int64_t inner, int64_t block, int64_t size, int64_t begin) {
     int64_t row = index / inner;
     return (row / block * size + begin + row % block) * inner + index % inner;
@@ -169,12 +168,12 @@ inline void forRunsInBlocks(const Program &program, const int *coordinates, cons
     int64_t block = unequal.sizes[b], size = global[unequal.dim];
     Shape part = global;
     part.dims[unequal.dim] = block;
-    VisitRun inBlock = [&](int64_t whole, int64_t piece, int64_t count) {
+    VisitRun inBlock = [&](int64_t full, int64_t shard, int64_t count) {
       for (int64_t done = 0; done < count;) { // a run ends at the end of its block
-        int64_t row = inner * block, left = row - (whole + done) % row;
+        int64_t row = inner * block, left = row - (full + done) % row;
         int64_t n = std::min(count - done, left);
-        visit(moved(whole + done, inner, block, size, before),
-              moved(piece + done, innerPiece, block / parts, size / parts, before / parts), n);
+        visit(moved(full + done, inner, block, size, before),
+              moved(shard + done, innerShard, block / parts, size / parts, before / parts), n);
         done += n;
       }
     };

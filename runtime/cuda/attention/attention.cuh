@@ -85,17 +85,17 @@ __device__ void loadTile(float *tile, const HeadRows<const T> &head, int64_t fir
 }
 
 /// products[i] = row kRowsOfWarp * warp + i of tile a times row `lane` of tile b.
-__device__ inline void multiplyTiles(float (&products)[kRowsOfWarp], const float *a, const float *b,
+__device__ inline void multiplyTiles(float (&dots)[kRowsOfWarp], const float *a, const float *b,
                                      int64_t width) {
   int pitch = pitchOf(width), lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   const float *rows = a + warp * kRowsOfWarp * pitch, *column = b + lane * pitch;
 #pragma unroll
-  for (float &each : products)
+  for (float &each : dots)
     each = 0.0f;
   for (int d = 0; d < int(width); ++d)
 #pragma unroll
     for (int i = 0; i < kRowsOfWarp; ++i)
-      products[i] += rows[i * pitch + d] * column[d];
+      dots[i] += rows[i * pitch + d] * column[d];
 }
 
 /// sums[i][c] += the products of weights[row, j] and rows j of a tile, at element lane + 32 c, for

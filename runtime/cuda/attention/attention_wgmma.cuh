@@ -95,7 +95,7 @@ __device__ inline void copyPanels(T *tile, const HeadRows<const T> &head, int fi
 
 /// c = A times the transposed tile b: A is 64 rows of a tile of kRowsA.
 template <typename T, int kRowsA, int D, int kColumns>
-__device__ inline void productByRows(float (&c)[kColumns][4], uint32_t a, uint32_t b) {
+__device__ inline void matmulByRows(float (&c)[kColumns][4], uint32_t a, uint32_t b) {
   uint64_t left = operandAt(a), right = operandAt(b);
 #pragma unroll
   for (int d = 0; d < D; d += 16) {
@@ -106,8 +106,8 @@ __device__ inline void productByRows(float (&c)[kColumns][4], uint32_t a, uint32
 }
 /// c += W times the tile b of kRows rows: W has as many columns, in registers.
 template <typename T, int kRows, int kColumns>
-__device__ inline void addProduct(float (&c)[kColumns][4], const uint32_t (&w)[kRows / 16][4],
-                                  uint32_t b) {
+__device__ inline void addMatmul(float (&c)[kColumns][4], const uint32_t (&w)[kRows / 16][4],
+                                 uint32_t b) {
   uint64_t right = operandAt(b, kRows * 128);
 #pragma unroll
   for (int row = 0; row < kRows; row += 16)

@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
   for (int i = 0, query = range.first; i < range.tiles; ++i) {
     waitForCopies<0>();
-    fenceForProducts();
+    fenceForMatmuls();
     __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
     if (i + 1 < range.tiles)
       copyQueries((i + 1) % 2);
@@ -108,30 +108,30 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     uint32_t passingDouts = sharedAddress(douts + i % 2 * kTile);
     float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
     uint32_t roundedP[kQueries / 16][4], roundedDs[kQueries / 16][4];
-    beginProducts();
-    productByRows<T, kKeys, D>(p[0], ownKeys, passing);
-    commitProducts();
-    productByRows<T, kKeys, D>(ds[0], ownValues, passingDouts);
-    commitProducts();
-    waitForProducts<1>();
+    beginMatmuls();
+    matmulByRows<T, kKeys, D>(p[0], ownKeys, passing);
+    commitMatmuls();
+    matmulByRows<T, kKeys, D>(ds[0], ownValues, passingDouts);
+    commitMatmuls();
+    waitForMatmuls<1>();
     pin(p[0]);
     if (hidesKeys(sight, at, last, first, first + 16))
       hideFromQueries<1, kQueries>(p, sight, at, first);
     weigh<1, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
     roundTo<T>(roundedP, p[0]);
     pin(dv[0]);
-    beginProducts();
-    addProduct<T, kQueries>(dv[0], roundedP, passingDouts);
-    commitProducts();
-    waitForProducts<1>();
+    beginMatmuls();
+    addMatmul<T, kQueries>(dv[0], roundedP, passingDouts);
+    commitMatmuls();
+    waitForMatmuls<1>();
     pin(ds[0]);
     differentiate<1, kQueries>(ds, p, numbers[i % 2][1]);
     roundTo<T>(roundedDs, ds[0]);
     pin(dk[0]);
-    beginProducts();
-    addProduct<T, kQueries>(dk[0], roundedDs, passing);
-    commitProducts();
-    waitForProducts<0>();
+    beginMatmuls();
+    addMatmul<T, kQueries>(dk[0], roundedDs, passing);
+    commitMatmuls();
+    waitForMatmuls<0>();
     pin(dv[0]);
     pin(dk[0]);
   }
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   prepareRows<D>(call, first, shift, delta);
   for (int i = 0, key = begin; key < end; ++i, key += kKeys) {
     waitForCopies<0>();
-    fenceForProducts();
+    fenceForMatmuls();
     __syncthreads(); // keys and values have arrived, and all threads are done with the last ones
     if (key + kKeys < end)
       copyKeys((i + 1) % 2);
@@ -229,12 +229,12 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     uint32_t passing = sharedAddress(keys + i % 2 * kTile);
     float p[1][kKeys / 8][4], ds[1][kKeys / 8][4];
     uint32_t rounded[kKeys / 16][4];
-    beginProducts();
-    productByRows<T, kQueries, D>(p[0], ownQueries, passing);
-    commitProducts();
-    productByRows<T, kQueries, D>(ds[0], ownDouts, sharedAddress(values + i % 2 * kTile));
-    commitProducts();
-    waitForProducts<1>();
+    beginMatmuls();
+    matmulByRows<T, kQueries, D>(p[0], ownQueries, passing);
+    commitMatmuls();
+    matmulByRows<T, kQueries, D>(ds[0], ownDouts, sharedAddress(values + i % 2 * kTile));
+    commitMatmuls();
+    waitForMatmuls<1>();
     pin(p[0]);
     if (hidesKeys(sight, first, last, key, key + kKeys))
       hideKeys<1, kKeys>(p, sight, first + lane / 4, key);
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         p[0][j][e] = powerOfTwo(fmaf(p[0][j][e], shape.scale * kLog2E, -shift[e / 2]));
-    waitForProducts<0>();
+    waitForMatmuls<0>();
     pin(ds[0]);
 #pragma unroll
     for (int j = 0; j < kKeys / 8; ++j)
@@ -252,10 +252,10 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
         ds[0][j][e] = p[0][j][e] * (ds[0][j][e] - delta[e / 2]);
     roundTo<T>(rounded, ds[0]);
     pin(dq[0]);
-    beginProducts();
-    addProduct<T, kKeys>(dq[0], rounded, passing);
-    commitProducts();
-    waitForProducts<0>();
+    beginMatmuls();
+    addMatmul<T, kKeys>(dq[0], rounded, passing);
+    commitMatmuls();
+    waitForMatmuls<0>();
     pin(dq[0]);
   }
 

@@ -43,7 +43,7 @@ public:
   /// that follow them.
   __device__ void next() {
     waitForCopies<0>();
-    fenceForProducts();
+    fenceForMatmuls();
     __syncthreads(); // all threads are done with the previous ones
     if (step + 1 < tiles)
       keyCopies.next(keys + (step + 1) % 2 * kTile);
@@ -88,12 +88,12 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   int first = query + row, last = min(first + 16, sight.queries) - 1; // of the warp
   uint32_t ownQueries = sharedAddress(queries + group * kGroupRows * kPanel);
   auto score = [&](int i) {
-    productByRows<T, kQueries, D>(scores[0], ownQueries, passing.keysOf(i));
-    commitProducts();
+    matmulByRows<T, kQueries, D>(scores[0], ownQueries, passing.keysOf(i));
+    commitMatmuls();
   };
   auto add = [&](int i) {
-    addProduct<T, kKeys>(out[0], weights, passing.valuesOf(i));
-    commitProducts();
+    addMatmul<T, kKeys>(out[0], weights, passing.valuesOf(i));
+    commitMatmuls();
   };
   auto weigh = [&](int i) {
     int key = begin + i * kKeys;
@@ -103,9 +103,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   };
   if (own > 0) {
     passing.next();
-    beginProducts();
+    beginMatmuls();
     score(0);
-    waitForProducts<0>();
+    waitForMatmuls<0>();
     pin(scores[0]);
     weigh(0);
     roundTo<T>(weights, scores[0]);
@@ -114,13 +114,13 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     passing.next();
     pin(scores[0]);
     pin(out[0]);
-    beginProducts();
+    beginMatmuls();
     score(i);
     add(i - 1);
-    waitForProducts<1>();
+    waitForMatmuls<1>();
     pin(scores[0]);
     weigh(i);
-    waitForProducts<0>();
+    waitForMatmuls<0>();
     pin(out[0]);
     correct(out, correction);
     roundTo<T>(weights, scores[0]);
@@ -128,9 +128,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   if (own > 0) {
     passing.next();
     pin(out[0]);
-    beginProducts();
+    beginMatmuls();
     add(own - 1);
-    waitForProducts<0>();
+    waitForMatmuls<0>();
     pin(out[0]);
   }
   passing.finish();

@@ -164,35 +164,34 @@ constexpr int64_t kPlanBytes = 4096;
 /// Returns the largest number of sequences, or of key heads of one sequence, that divides their
 /// number and starts the statistics of each call at 16-byte addresses, and for which the share of
 /// `bytes` is at most `most`. 0: none.
-static int64_t largestPiece(int64_t count, int64_t rows, int64_t bytes, int64_t most) {
-  for (int64_t piece = count; piece > 0; --piece)
-    if (count % piece == 0 && ceilDiv(bytes, count) * piece + kPlanBytes <= most &&
-        (piece == count || rows * piece % 4 == 0))
-      return piece;
+static int64_t largestChunk(int64_t count, int64_t rows, int64_t bytes, int64_t most) {
+  for (int64_t chunk = count; chunk > 0; --chunk)
+    if (count % chunk == 0 && ceilDiv(bytes, count) * chunk + kPlanBytes <= most &&
+        (chunk == count || rows * chunk % 4 == 0))
+      return chunk;
   return 0;
 }
 
-FusedAttention::Plan FusedAttention::plan(const FusedShape &whole) {
-  Plan made{nullptr, whole, ""};
+FusedAttention::Plan FusedAttention::plan(const FusedShape &full) {
+  Plan made{nullptr, full, ""};
   try {
-    made.plan = library->plan(whole);
+    made.plan = library->plan(full);
     int64_t bytes = made.plan->workspaceBytes;
     if (bytes <= workspaceBytes)
       return made;
-    FusedShape &piece = made.piece;
-    piece.batch = largestPiece(whole.batch, whole.rowsOfBatch, bytes, workspaceBytes);
-    if (piece.batch == 0) {
-      piece.batch = 1;
-      bool begins = whole.batch == 1 || whole.rowsOfBatch % 4 == 0; // at 16-byte addresses
-      int64_t groups = begins
-                           ? largestPiece(whole.heads / whole.groups, whole.groups * whole.sequence,
-                                          ceilDiv(bytes, whole.batch), workspaceBytes)
-                           : 0;
-      piece.heads = groups * whole.groups;
+    FusedShape &chunk = made.chunk;
+    chunk.batch = largestChunk(full.batch, full.rowsOfBatch, bytes, workspaceBytes);
+    if (chunk.batch == 0) {
+      chunk.batch = 1;
+      bool begins = full.batch == 1 || full.rowsOfBatch % 4 == 0; // at 16-byte addresses
+      int64_t groups = begins ? largestChunk(full.heads / full.groups, full.groups * full.sequence,
+                                             ceilDiv(bytes, full.batch), workspaceBytes)
+                              : 0;
+      chunk.heads = groups * full.groups;
     }
-    if (piece.heads > 0)
-      made.plan = library->plan(piece);
-    if (piece.heads > 0 && made.plan->workspaceBytes <= workspaceBytes)
+    if (chunk.heads > 0)
+      made.plan = library->plan(chunk);
+    if (chunk.heads > 0 && made.plan->workspaceBytes <= workspaceBytes)
       return made;
     made.why = library->name + " needs " + std::to_string(bytes) + " bytes of workspace, of " +
                std::to_string(workspaceBytes) + ", and no split of the call needs less";
@@ -213,9 +212,9 @@ void FusedAttention::launch(const Stream &stream, const Plan &plan, const FusedC
   const AttentionShape &a = call.shape;
   FusedPointers pointers;
   pointers.scale = a.scale;
-  std::string name = stream.times ? "cuDNN's attention " + plan.piece.text() : "";
-  for (int64_t b = 0; b < a.batch; b += plan.piece.batch)
-    for (int64_t h = 0; h < a.heads; h += plan.piece.heads) {
+  std::string name = stream.times ? "cuDNN's attention " + plan.chunk.text() : "";
+  for (int64_t b = 0; b < a.batch; b += plan.chunk.batch)
+    for (int64_t h = 0; h < a.heads; h += plan.chunk.heads) {
       int64_t keyHead = h / a.groups, rows = (b * a.heads + h) * a.sequence;
       void **data = pointers.data;
       data[kFusedQ] = at(call.q, b, h);

@@ -76,10 +76,10 @@ public:
 private:
   struct Plan {
     std::unique_ptr<FusedPlan> plan; ///< null: see `why`
-    FusedShape piece;                ///< the shape that the plan computes at a time
+    FusedShape chunk;                ///< the shape that the plan computes at a time
     std::string why;
   };
-  Plan plan(const FusedShape &whole);
+  Plan plan(const FusedShape &full);
   void launch(const Stream &stream, const Plan &plan, const FusedCall &call);
 
   AttentionBy by;

@@ -17,9 +17,9 @@
 //                                                    N / 64 panels; the next ones are 2,048 bytes
 //                                                    further
 //
-// The matmuls run asynchronously. Order: writes by copies or stores; fenceForProducts() in the
-// threads that made them; a barrier; beginProducts(); matmuls; commitProducts();
-// waitForProducts<kLeft>(), before which neither c nor the operands may be touched. Create an
+// The matmuls run asynchronously. Order: writes by copies or stores; fenceForMatmuls() in the
+// threads that made them; a barrier; beginMatmuls(); matmuls; commitMatmuls();
+// waitForMatmuls<kLeft>(), before which neither c nor the operands may be touched. Create an
 // operand `left` in registers for one matmul only: if one is kept for later matmuls, ptxas 13.0
 // reuses its registers for other values.
 
@@ -58,18 +58,18 @@ __device__ inline uint64_t behind(uint64_t operand, int bytes) {
 #if defined(__CUDACC__) && defined(PARTITA_RT_WGMMA)
 
 /// Makes this thread's writes to shared memory visible to matmuls after a barrier.
-__device__ inline void fenceForProducts() {
+__device__ inline void fenceForMatmuls() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /// Orders registers for matmuls. Call it before the first ones, and after other uses of the
 /// registers.
-__device__ inline void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void commitProducts() {
+__device__ inline void beginMatmuls() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void commitMatmuls() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 /// Waits for all groups except the last kLeft.
-template <int kLeft> __device__ inline void waitForProducts() {
+template <int kLeft> __device__ inline void waitForMatmuls() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 /// Keeps the compiler from moving uses of these registers past this point.
@@ -145,13 +145,13 @@ __device__ inline void multiplyGroup(float (&c)[kColumns][4], const uint32_t (&l
 
 #elif !defined(__CUDACC__)
 
-using without_nvcc::beginProducts;
-using without_nvcc::commitProducts;
-using without_nvcc::fenceForProducts;
+using without_nvcc::beginMatmuls;
+using without_nvcc::commitMatmuls;
+using without_nvcc::fenceForMatmuls;
 using without_nvcc::multiplyGroup;
 using without_nvcc::pin;
 using without_nvcc::sharedAddress;
-using without_nvcc::waitForProducts;
+using without_nvcc::waitForMatmuls;
 
 #endif
 

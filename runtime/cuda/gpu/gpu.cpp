@@ -50,7 +50,7 @@ Gpu::Gpu(Rank &rank)
       arena(arenaBytes(*rank.stage, rank.options), "arena"),
       inputs(inputBytes(*rank.program), "inputs"),
       scratchMemory(rank.stage->scratchBytes, "kernels' scratch memory"),
-      productsWorkspace(kProductsWorkspace, "workspace of matmuls"),
+      matmulWorkspace(kMatmulWorkspace, "workspace of matmuls"),
       attentionWorkspace(fusedWorkspaceBytes(), "workspace of cuDNN's attention"),
       control(sizeof(Control), "step's control values"),
       host(rank.stage->hostBytes, "host's parameters and states"),
@@ -61,14 +61,14 @@ Gpu::Gpu(Rank &rank)
   checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
   checkCuda(cudaEventCreateWithFlags(&computed, cudaEventDisableTiming), "cudaEventCreate");
   auto *seen = reinterpret_cast<Shared *>(shared.base);
-  products = std::make_unique<Products>(productsWorkspace.base, kProductsWorkspace);
+  theMatmuls = std::make_unique<Matmuls>(matmulWorkspace.base, kMatmulWorkspace);
   attention = fusedAttention(attentionWorkspace.base, ownAttention);
   transfers = std::make_unique<TransferEngine>(compute, hostUpdates(*rank.program));
   stream.handle = compute;
   stream.fault = &seen->fault;
   stream.scratch = scratchMemory.base;
   stream.scratchBytes = rank.stage->scratchBytes;
-  stream.products = products.get();
+  stream.matmuls = theMatmuls.get();
   stream.attention = attention.get();
   Device::control = reinterpret_cast<const Control *>(control.base);
   report = &seen->report;
@@ -87,7 +87,7 @@ Gpu::~Gpu() {
   dropGraphs();
   transfers.reset();
   attention.reset();
-  products.reset();
+  theMatmuls.reset();
   cudaEventDestroy(computed);
   cudaStreamDestroy(compute);
 }
@@ -217,11 +217,11 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   sendInputs(rank, rank.program->accumulate);
   rank.step = rank.update = 1;
   if (rank.rank == 0)
-    products->beginRecording();
+    theMatmuls->beginRecording();
   call(rank, function);
   if (rank.rank == 0) {
-    std::vector<Choice> choices = products->tuneRecorded(stream, kTuneRepetitions);
-    products->writeChoices(path);
+    std::vector<Choice> choices = theMatmuls->tuneRecorded(stream, kTuneRepetitions);
+    theMatmuls->writeChoices(path);
     int64_t before = 0, after = 0, apart = 0;
     for (const Choice &choice : choices) {
       before += choice.first;

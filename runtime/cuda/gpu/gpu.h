@@ -6,8 +6,8 @@
 #include "cuda/attention/fused_attention.h"
 #include "cuda/gpu/event_times.h"
 #include "cuda/gpu/transfer.h"
+#include "cuda/matmuls/matmuls.h"
 #include "cuda/memory/memory.h"
-#include "cuda/products/products.h"
 #include "partita_rt/cuda/device.h"
 
 #include <functional>
@@ -40,7 +40,7 @@ public:
   /// until no graph has collectives of theirs.
   void dropGraphs();
 
-  Products &matrixProducts() { return *products; }
+  Matmuls &matmuls() { return *theMatmuls; }
 
 private:
   /// A function of the program: called directly once, then captured, then launched.
@@ -63,7 +63,7 @@ private:
   void callTimed(Rank &rank, void (*function)(Rank &));
 
   int64_t freeBefore; ///< free GPU memory before this took any
-  DeviceMemory persistent, arena, inputs, scratchMemory, productsWorkspace, attentionWorkspace,
+  DeviceMemory persistent, arena, inputs, scratchMemory, matmulWorkspace, attentionWorkspace,
       control;
   PinnedMemory host, pinned, sent, shared;
   HostInputs hostInputs[2];
@@ -71,7 +71,7 @@ private:
   std::vector<void *> inputAt;
   cudaStream_t compute = nullptr;
   cudaEvent_t computed = nullptr; ///< after all that call() has started
-  std::unique_ptr<Products> products;
+  std::unique_ptr<Matmuls> theMatmuls;
   std::unique_ptr<FusedAttention> attention; ///< null: own kernels do it
   std::string ownAttention;                  ///< the reason, if cuDNN was asked for
   std::unique_ptr<TransferEngine> transfers;

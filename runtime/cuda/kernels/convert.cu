@@ -48,7 +48,7 @@ template <typename T> struct Fill {
   }
 };
 
-template <typename T> struct FillWhole {
+template <typename T> struct FillTyped {
   T *dst, value;
   __device__ void operator()(int64_t first, int) const { dst[first] = value; }
 };
@@ -93,7 +93,7 @@ void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src
 
 template <typename T> void fill(const Stream &stream, T *dst, FillValue<T> value, int64_t n) {
   if constexpr (std::is_same_v<FillValue<T>, T> && !std::is_same_v<T, float>)
-    launchElementwise<1>(stream, n, FillWhole<T>{dst, value});
+    launchElementwise<1>(stream, n, FillTyped<T>{dst, value});
   else
     launchElementwise<kPack>(stream, n, Fill<T>{dst, value});
 }
@@ -115,17 +115,17 @@ void accumulate(const Stream &stream, G *sum, const T *x, int64_t n) {
   template void fill(const Stream &, S *, float, int64_t);
 FOR_STORAGE(CONVERT)
 #undef CONVERT
-#define WHOLE(T)                                                                                   \
+#define TYPED(T)                                                                                   \
   template void fill(const Stream &, T *, T, int64_t);                                             \
   template void iota(const Stream &, T *, double, double, int64_t);
-WHOLE(int64_t)
-WHOLE(int32_t)
+TYPED(int64_t)
+TYPED(int32_t)
 template void fill(const Stream &, bool *, bool, int64_t);
 template void fill(const Stream &, double *, double, int64_t);
 #define IOTA(T) template void iota(const Stream &, T *, double, double, int64_t);
 FOR_STORAGE(IOTA)
 #undef IOTA
-#undef WHOLE
+#undef TYPED
 #define ACCUMULATE(G, T) template void accumulate(const Stream &, G *, const T *, int64_t);
 FOR_RESULTS(ACCUMULATE)
 #undef ACCUMULATE

@@ -165,24 +165,24 @@ template <typename T> struct Repeated {
   const T *x;
   int64_t indices;
   Divisor times, count;
-  IndicesAt piece;
+  IndicesAt shard;
   int64_t inner;
   __device__ const T *operator()(int64_t row) const {
     int64_t o = count.quotient(row), i = row - o * count;
-    return x + (o * indices + times.quotient(piece.first.read() + i)) * inner;
+    return x + (o * indices + times.quotient(shard.first.read() + i)) * inner;
   }
 };
 
 /// Sums into one pack of a row (o, index) of dx per thread.
 template <typename T>
 __global__ void sumRepeated(T *dx, const T *dy, int64_t rows, Divisor indices, int64_t times,
-                            IndicesAt piece, int64_t inner, Divisor packs) {
+                            IndicesAt shard, int64_t inner, Divisor packs) {
   int64_t number = globalThread(), row = packs.quotient(number);
   int64_t column = (number - row * packs) * kPack;
   int64_t o = indices.quotient(row), index = row - o * indices;
   if (row >= rows)
     return;
-  int64_t count = piece.count, begin = index * times - piece.first.read();
+  int64_t count = shard.count, begin = index * times - shard.first.read();
   int64_t end = least(begin + times, count);
   float sums[kPack] = {};
   for (int64_t i = begin > 0 ? begin : 0; i < end; ++i) {
@@ -227,18 +227,18 @@ void copyRows(const Stream &stream, T *dst, int64_t dstStride, const T *src, int
 
 template <typename T>
 void repeat(const Stream &stream, T *y, const T *x, int64_t outer, int64_t indices, int64_t times,
-            IndicesAt piece, int64_t inner) {
-  launchCopyRows(stream, y, inner, outer * piece.count, inner,
-                 Repeated<T>{x, indices, times, piece.count, piece, inner});
+            IndicesAt shard, int64_t inner) {
+  launchCopyRows(stream, y, inner, outer * shard.count, inner,
+                 Repeated<T>{x, indices, times, shard.count, shard, inner});
 }
 
 template <typename T>
 void repeatSum(const Stream &stream, T *dx, const T *dy, int64_t outer, int64_t indices,
-               int64_t times, IndicesAt piece, int64_t inner) {
+               int64_t times, IndicesAt shard, int64_t inner) {
   int64_t packs = ceilDiv(inner, kPack), threads = outer * indices * packs;
   if (threads > 0)
     PARTITA_RT_LAUNCH(sumRepeated<T>, gridOf(ceilDiv(threads, 128)), 128, 0, stream, dx, dy,
-                      outer * indices, indices, times, piece, inner, packs);
+                      outer * indices, indices, times, shard, inner, packs);
 }
 
 #define COPIES(T)                                                                                  \

@@ -30,7 +30,7 @@ namespace {
 
 /// Loads a full pack. Alignment is checked once per row, so the loops over packs have no branch;
 /// the elements are the same either way.
-template <bool kAligned, typename T> __device__ void loadWhole(float (&v)[kPack], const T *p) {
+template <bool kAligned, typename T> __device__ void loadPack(float (&v)[kPack], const T *p) {
   Pack<T, kPack> bits;
   if constexpr (kAligned)
     loadAligned(bits, p);
@@ -39,7 +39,7 @@ template <bool kAligned, typename T> __device__ void loadWhole(float (&v)[kPack]
   widen(v, bits);
 }
 
-template <bool kAligned, typename T> __device__ void storeWhole(T *p, const float (&v)[kPack]) {
+template <bool kAligned, typename T> __device__ void storePack(T *p, const float (&v)[kPack]) {
   Pack<T, kPack> bits;
 #pragma unroll
   for (int i = 0; i < kPack; ++i)
@@ -75,11 +75,11 @@ struct Exponentials {
 };
 
 template <bool kAligned, typename T>
-__device__ void addWholePacks(Exponentials &found, const T *x, int packs) {
+__device__ void addFullPacks(Exponentials &found, const T *x, int packs) {
 #pragma unroll 2
   for (int i = int(threadIdx.x); i < packs; i += int(blockDim.x)) {
     float v[kPack];
-    loadWhole<kAligned>(v, x + int64_t(i) * kPack);
+    loadPack<kAligned>(v, x + int64_t(i) * kPack);
     found.add(v);
   }
 }
@@ -103,9 +103,9 @@ template <typename T> __device__ float rowLogSumExp(const T *x, int64_t width, f
   Exponentials found;
   int packs = int(width / kPack);
   if (isAligned<kAccess<T, kPack>>(x))
-    addWholePacks<true>(found, x, packs);
+    addFullPacks<true>(found, x, packs);
   else
-    addWholePacks<false>(found, x, packs);
+    addFullPacks<false>(found, x, packs);
   return joined(found, x, width, space);
 }
 
@@ -127,13 +127,13 @@ struct Gradients {
 };
 
 template <bool kAligned, typename T>
-__device__ void wholePackGradients(T *dx, const T *x, const Gradients &gradients, int packs) {
+__device__ void fullPackGradients(T *dx, const T *x, const Gradients &gradients, int packs) {
 #pragma unroll 2
   for (int i = int(threadIdx.x); i < packs; i += int(blockDim.x)) {
     float v[kPack];
-    loadWhole<kAligned>(v, x + int64_t(i) * kPack);
+    loadPack<kAligned>(v, x + int64_t(i) * kPack);
     gradients.of(v, i);
-    storeWhole<kAligned>(dx + int64_t(i) * kPack, v);
+    storePack<kAligned>(dx + int64_t(i) * kPack, v);
   }
 }
 
@@ -164,20 +164,20 @@ __device__ void rowGradient(T *dx, const T *x, float seed, float logSumExp, int6
   Gradients gradients{seed, logSumExp, int(label)};
   int packs = ignored ? 0 : int(inside / kPack);
   if (isAligned<kBytes>(x) && isAligned<kBytes>(dx))
-    wholePackGradients<true>(dx, x, gradients, packs);
+    fullPackGradients<true>(dx, x, gradients, packs);
   else
-    wholePackGradients<false>(dx, x, gradients, packs);
+    fullPackGradients<false>(dx, x, gradients, packs);
   restOfGradient(dx, x, gradients, packs, ignored ? 0 : inside, stride);
 }
 
 /// Does this row have no loss? An invalid label is reported, and its row has none.
-__device__ bool ignores(int64_t label, int64_t row, int64_t whole, int64_t ignoreIndex,
+__device__ bool ignores(int64_t label, int64_t row, int64_t full, int64_t ignoreIndex,
                         Fault *fault) {
   if (label == ignoreIndex)
     return true;
-  bool wrong = label < 0 || label >= whole;
+  bool wrong = label < 0 || label >= full;
   if (wrong && threadIdx.x == 0)
-    report(fault, Fault::Label, label, row, 0, whole);
+    report(fault, Fault::Label, label, row, 0, full);
   return wrong;
 }
 
@@ -185,7 +185,7 @@ __device__ bool ignores(int64_t label, int64_t row, int64_t whole, int64_t ignor
 
 /// The full packs of a row in shared memory. Each thread reads only what it has copied itself, so
 /// no barrier is needed. All copies start at once, in kRuns groups; a thread has the packs of
-/// addWholePacks, in its order.
+/// addFullPacks, in its order.
 template <typename T> class HeldRow {
 public:
   static constexpr int kRuns = 4;
@@ -215,9 +215,9 @@ public:
 #pragma unroll 2
     for (int i = int(threadIdx.x); i < packs; i += int(blockDim.x)) {
       float v[kPack];
-      loadWhole<true>(v, held + i * kPack);
+      loadPack<true>(v, held + i * kPack);
       gradients.of(v, i);
-      storeWhole<true>(dx + int64_t(i) * kPack, v);
+      storePack<true>(dx + int64_t(i) * kPack, v);
     }
   }
 
@@ -238,7 +238,7 @@ private:
 #pragma unroll 2
     for (int i = begin(kNumber); i < end(kNumber); i += int(blockDim.x)) {
       float v[kPack];
-      loadWhole<true>(v, held + i * kPack);
+      loadPack<true>(v, held + i * kPack);
       found.add(v);
     }
   }
@@ -333,7 +333,7 @@ __global__ void crossEntropyGradients(T *dlogits, const float *dloss, int64_t dl
                                       int64_t ignoreIndex, Fault *fault) {
   TokenRows vocabulary = columns.read();
   int64_t row = int64_t(gridDim.x) - 1 - blockIdx.x, label = labels[row];
-  bool ignored = ignores(label, row, vocabulary.whole, ignoreIndex, fault);
+  bool ignored = ignores(label, row, vocabulary.full, ignoreIndex, fault);
   int64_t column = label - vocabulary.first;
   rowGradient(dlogits + row * stride, logits + row * stride, dloss[row * dlossStride],
               logSumExp[row], column >= 0 && column < vocabulary.count ? column : -1, ignored,
@@ -350,8 +350,8 @@ __global__ void tokenLosses(float *loss, const T *logits, const float *logSumExp
     return;
   int64_t label = labels[row], column = label - vocabulary.first;
   float value = 0.0f;
-  if (label != ignoreIndex && (label < 0 || label >= vocabulary.whole))
-    report(fault, Fault::Label, label, row, 0, vocabulary.whole);
+  if (label != ignoreIndex && (label < 0 || label >= vocabulary.full))
+    report(fault, Fault::Label, label, row, 0, vocabulary.full);
   else if (label != ignoreIndex && column >= 0 && column < vocabulary.count)
     value = logSumExp[row] - float(logits[row * vocabulary.count + column]);
   loss[row] = value;

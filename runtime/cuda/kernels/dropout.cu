@@ -31,19 +31,19 @@ struct Numbers {
   }
 };
 
-Numbers numbersOf(const Shape &shape, const Shape &whole, ElementAt first) {
+Numbers numbersOf(const Shape &shape, const Shape &full, ElementAt first) {
   Numbers numbers{first, 1, shape.rank, {}, {}};
   // Numbers are consecutive from the outermost of the trailing dimensions that may be cut.
   for (bool same = true; same && numbers.outer > 0;) {
     --numbers.outer;
     numbers.run = numbers.run * shape[numbers.outer];
-    same = shape[numbers.outer] == whole[numbers.outer];
+    same = shape[numbers.outer] == full[numbers.outer];
   }
   int64_t stride = 1;
   for (int d = shape.rank - 1; d >= 0; --d) {
     numbers.sizes[d] = shape[d];
     numbers.strides[d] = stride;
-    stride *= whole[d];
+    stride *= full[d];
   }
   return numbers;
 }
@@ -52,7 +52,7 @@ template <typename T> struct Drop {
   T *y;
   const T *x;
   Numbers numbers;
-  Whole stepKey;
+  Integer stepKey;
   int64_t id;
   uint64_t bound;
   float scale;
@@ -79,12 +79,12 @@ template <typename T> struct Drop {
 } // namespace
 
 template <typename T>
-void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
+void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &full,
              const DropoutAt &dropout, ElementAt first) {
   double bound = dropout.ratio * 4294967296.0;
   auto below = uint64_t(bound); // integers below the bound are those below its ceiling
   launchElementwise<kPack>(stream, shape.elements(),
-                           Drop<T>{y, x, numbersOf(shape, whole, first), dropout.key, dropout.id,
+                           Drop<T>{y, x, numbersOf(shape, full, first), dropout.key, dropout.id,
                                    below + (double(below) < bound),
                                    float(1.0 / (1.0 - dropout.ratio))});
 }

@@ -29,9 +29,9 @@ template <typename Id> struct TableRow {
   __device__ int64_t operator()(int64_t i) const {
     TokenRows here = rows.read();
     auto id = int64_t(ids[i]);
-    if (id < 0 || id >= here.whole)
-      report(fault, Fault::EmbeddingId, id, i, 0, here.whole);
-    return id >= 0 && id < here.whole && here.has(id) && id != padding ? id - here.first : -1;
+    if (id < 0 || id >= here.full)
+      report(fault, Fault::EmbeddingId, id, i, 0, here.full);
+    return id >= 0 && id < here.full && here.has(id) && id != padding ? id - here.first : -1;
   }
 };
 

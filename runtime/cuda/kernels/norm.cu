@@ -26,11 +26,11 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Loads a norm's weight or bias, if any. kWhole: packs are known to be full and aligned.
-template <bool kWhole, typename T>
+/// Loads a norm's weight or bias, if any. kFullPacks: packs are known to be full and aligned.
+template <bool kFullPacks, typename T>
 __device__ void loadParameter(float (&w)[kPack], const FloatOrArray<const T> &parameter,
                               int64_t first, int count) {
-  if constexpr (!kWhole)
+  if constexpr (!kFullPacks)
     return parameter.loadAt(w, first, count);
   if (parameter.isFloat) {
     Pack<float, kPack> bits;
@@ -43,7 +43,7 @@ __device__ void loadParameter(float (&w)[kPack], const FloatOrArray<const T> &pa
   }
 }
 
-template <typename T> __device__ void storeWhole(T *p, const float (&x)[kPack]) {
+template <typename T> __device__ void storePack(T *p, const float (&x)[kPack]) {
   Pack<T, kPack> bits;
 #pragma unroll
   for (int i = 0; i < kPack; ++i)
@@ -51,8 +51,8 @@ template <typename T> __device__ void storeWhole(T *p, const float (&x)[kPack]) 
   storeAligned(p, bits);
 }
 
-/// kWhole: rows are full packs, and all arrays aligned to them.
-template <typename T, int kHeld, bool kWhole, bool kCentered>
+/// kFullPacks: rows are full packs, and all arrays aligned to them.
+template <typename T, int kHeld, bool kFullPacks, bool kCentered>
 __global__ void __launch_bounds__(kMostRowThreads)
     normForward(T *y, float *mean, float *rstd, const T *x, FloatOrArray<const T> weight,
                 FloatOrArray<const T> bias, int64_t rows, int64_t width, float epsilon) {
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= rows) // full warps, in blocks of rows that need no barrier
     return;
-  Row<T, kHeld, kWhole> in(x + row * width, width);
+  Row<T, kHeld, kFullPacks> in(x + row * width, width);
   in.widen();
   float m = 0.0f;
   if constexpr (kCentered) {
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
     float (&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
-      if (kWhole || i < count)
+      if (kFullPacks || i < count)
         squares += (v[i] - m) * (v[i] - m);
   });
   float s = 1.0f / sqrtf(overRow<Sum>(squares, space) / float(width) + epsilon);
@@ -85,9 +85,9 @@ __global__ void __launch_bounds__(kMostRowThreads)
     float (&v)[kPack] = in.pack(k, first, count);
     float w[kPack], b[kPack] = {};
     if (weight)
-      loadParameter<kWhole>(w, weight, first, count);
+      loadParameter<kFullPacks>(w, weight, first, count);
     if (bias)
-      loadParameter<kWhole>(b, bias, first, count);
+      loadParameter<kFullPacks>(b, bias, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       float value = (v[i] - m) * s;
@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(kMostRowThreads)
         value *= w[i];
       v[i] = bias ? value + b[i] : value;
     }
-    if constexpr (kWhole)
-      storeWhole(y + row * width + first, v);
+    if constexpr (kFullPacks)
+      storePack(y + row * width + first, v);
     else
       store(y + row * width + first, v, count);
   });
@@ -115,18 +115,18 @@ void launchNormForward(const Stream &stream, T *y, float *mean, float *rstd, con
   if (rows == 0 || width == 0)
     return;
   RowShape shape = forwardShape(width);
-  bool whole = width % kPack == 0;
+  bool full = width % kPack == 0;
   for (const void *each :
        {static_cast<const void *>(y), static_cast<const void *>(x),
         static_cast<const void *>(weight.data), static_cast<const void *>(bias.data)})
-    whole = whole && reinterpret_cast<uintptr_t>(each) % 16 == 0;
+    full = full && reinterpret_cast<uintptr_t>(each) % 16 == 0;
   withHeld<kHeldPacks>(shape.held, [&](auto held) {
-    auto launch = [&](auto isWhole) {
-      PARTITA_RT_LAUNCH((normForward<T, held(), isWhole(), kCentered>),
+    auto launch = [&](auto areFull) {
+      PARTITA_RT_LAUNCH((normForward<T, held(), areFull(), kCentered>),
                         gridOf(ceilDiv(rows, shape.rows)), blockOf(shape), 0, stream, y, mean, rstd,
                         x, weight, bias, rows, width, epsilon);
     };
-    if (whole && held() > 0)
+    if (full && held() > 0)
       launch(std::bool_constant<(held() > 0)>());
     else
       launch(std::false_type());

@@ -43,11 +43,11 @@ template <int kHeld, typename Body> __device__ inline void forPacks(int64_t widt
 }
 
 /// Loads the thread's packs of a row, with zeros after the row. Checks once whether all are full
-/// and aligned, and uses none, so that all loads are in flight before the first arrives. kWhole:
+/// and aligned, and uses none, so that all loads are in flight before the first arrives. kFullPacks:
 /// the caller knows that they are full and aligned.
-template <bool kWhole, typename T, int kHeld>
+template <bool kFullPacks, typename T, int kHeld>
 __device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, int64_t width) {
-  if (kWhole || (width % kPack == 0 && isAligned<kAccess<T, kPack>>(data)))
+  if (kFullPacks || (width % kPack == 0 && isAligned<kAccess<T, kPack>>(data)))
     forPacks<kHeld>(width, [&](int k, int64_t first, int) { loadAligned(packs[k], data + first); });
   else
     forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
@@ -57,7 +57,7 @@ __device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, in
 
 /// A row's elements as floats: in registers, or read again in every sweep if kHeld is 0. The
 /// constructor issues the loads and widen() waits for them, so other rows can be loaded in between.
-template <typename T, int kHeld, bool kWhole = false> struct Row {
+template <typename T, int kHeld, bool kFullPacks = false> struct Row {
   const T *data;
   int64_t width;
   Pack<T, kPack> bits[kHeld > 0 ? kHeld : 1] = {};
@@ -65,7 +65,7 @@ template <typename T, int kHeld, bool kWhole = false> struct Row {
 
   __device__ Row(const T *data, int64_t width) : data(data), width(width) {
     if constexpr (kHeld > 0)
-      loadRow<kWhole>(bits, data, width);
+      loadRow<kFullPacks>(bits, data, width);
   }
   __device__ void widen() {
     if constexpr (kHeld > 0)

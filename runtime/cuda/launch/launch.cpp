@@ -144,11 +144,11 @@ void checkFits(const std::vector<MemoryPart> &needs) {
 /// All ranks use rank 0's choices for matmuls, so that equal matmuls have equal bits.
 void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
   cuda::Gpu &gpu = cuda::Gpu::of(rank);
-  std::string path = productsPath(*rank.options), text, error;
+  std::string path = matmulsPath(*rank.options), text, error;
   if (rank.rank == 0 && !rank.options->tune)
     try {
-      if (gpu.matrixProducts().readChoices(path))
-        text = gpu.matrixProducts().choicesText();
+      if (gpu.matmuls().readChoices(path))
+        text = gpu.matmuls().choicesText();
     } catch (const std::exception &exception) {
       error = exception.what();
     }
@@ -156,7 +156,7 @@ void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
     throw Error(error);
   text = rendezvous.broadcast(text, "the choices for matmuls");
   if (rank.rank != 0 && !text.empty())
-    gpu.matrixProducts().useChoices(text, "rank 0's " + path);
+    gpu.matmuls().useChoices(text, "rank 0's " + path);
 }
 
 /// Says goodbye on all communicators, so that a rank waiting in a surplus collective learns of it.

@@ -62,7 +62,7 @@ std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
                                    {"arena", arenaBytes(stage, options)},
                                    {"inputs", inputBytes(program)},
                                    {"scratch", stage.scratchBytes},
-                                   {"workspace of matmuls", cuda::kProductsWorkspace}};
+                                   {"workspace of matmuls", cuda::kMatmulWorkspace}};
   if (int64_t bytes = cuda::fusedWorkspaceBytes())
     parts.push_back({"workspace of cuDNN's attention", bytes});
   return parts;

@@ -21,10 +21,10 @@ void NcclChannel::issue(const Message &message) {
   const char *why = message.signature.why;
   checkNccl(ncclGroupStart(), comm, why);
   ncclResult_t result = ncclSuccess;
-  for (const Message::Buffer &piece : message.pieces)
-    if (size_t bytes = size_t(piece.bytes); bytes > 0 && result == ncclSuccess)
-      result = isSender ? ncclSend(piece.data, bytes, ncclUint8, 1, comm, stream)
-                        : ncclRecv(piece.data, bytes, ncclUint8, 0, comm, stream);
+  for (const Message::Buffer &buffer : message.buffers)
+    if (size_t bytes = size_t(buffer.bytes); bytes > 0 && result == ncclSuccess)
+      result = isSender ? ncclSend(buffer.data, bytes, ncclUint8, 1, comm, stream)
+                        : ncclRecv(buffer.data, bytes, ncclUint8, 0, comm, stream);
   ncclResult_t ended = ncclGroupEnd();
   checkNccl(result, comm, why);
   checkNccl(ended, comm, why);

@@ -59,8 +59,8 @@ void copyRows(cudaStream_t stream, char *to, int64_t toPitch, const char *from, 
 /// distance.
 size_t blocksFrom(const std::vector<Item> &items, size_t begin, int64_t fromStep, int64_t toStep) {
   size_t end = begin + 1;
-  while (end < items.size() && items[begin].whole == INT64_MAX && items[end].whole == INT64_MAX &&
-         items[end].count == items[begin].count &&
+  while (end < items.size() && items[begin].fullCount == INT64_MAX &&
+         items[end].fullCount == INT64_MAX && items[end].count == items[begin].count &&
          items[end].from == items[end - 1].from + fromStep &&
          items[end].to == items[end - 1].to + toStep)
     ++end;
@@ -97,13 +97,13 @@ void NcclGroup::issue(const Request &request) {
     checkNccl(ncclAllReduce(word.base, word.base, 1, ncclInt32, ncclMax, comm, stream), comm,
               request.why);
   for (size_t i = 0; i < items.size();) {
-    int64_t part = items[i].count * width, whole = part * groupSize;
+    int64_t part = items[i].count * width, full = part * groupSize;
     size_t blocks = 1;
     if (!row.inPlace)
-      blocks = blocksFrom(items, i, row.from == Extent::Full ? whole : part,
-                          row.to == Extent::Full ? whole : part);
+      blocks = blocksFrom(items, i, row.from == Extent::Full ? full : part,
+                          row.to == Extent::Full ? full : part);
     // Larger blocks are worth a call each.
-    if (blocks > kMostBlocks && whole <= kStagingBytes / 4 && row.from != row.to)
+    if (blocks > kMostBlocks && full <= kStagingBytes / 4 && row.from != row.to)
       packed.push_back({&items[i], blocks});
     else
       for (size_t block = 0; block < blocks; ++block)
@@ -121,7 +121,7 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
   int64_t width = sizeOf(request.dtype);
   size_t n = size_t(item.count);
   auto check = [&](ncclResult_t result) { checkNccl(result, comm, request.why); };
-  bool shorter = item.whole < item.count * groupSize;
+  bool shorter = item.fullCount < item.count * groupSize;
   if (n == 0)
     return;
   switch (request.kind) {
@@ -159,8 +159,8 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
 /// are contiguous, as in a shard.
 void NcclGroup::issuePacked(const Request &request, const Item *items, size_t blocks) {
   ncclDataType_t type = typeOf(request.dtype);
-  int64_t part = items[0].count * sizeOf(request.dtype), whole = part * groupSize;
-  int64_t most = kStagingBytes / whole;
+  int64_t part = items[0].count * sizeOf(request.dtype), full = part * groupSize;
+  int64_t most = kStagingBytes / full;
   char *memory = stagingMemory();
   for (int64_t begin = 0; begin < int64_t(blocks); begin += most) {
     int64_t n = std::min(most, int64_t(blocks) - begin);
@@ -169,10 +169,10 @@ void NcclGroup::issuePacked(const Request &request, const Item *items, size_t bl
     if (request.kind == CollectiveKind::AllGather) {
       checkNccl(ncclAllGather(first.from, memory, count, type, comm, stream), comm, request.why);
       for (int r = 0; r < groupSize; ++r)
-        copyRows(stream, first.to + r * part, whole, memory + r * n * part, part, part, n);
+        copyRows(stream, first.to + r * part, full, memory + r * n * part, part, part, n);
     } else if (request.kind == CollectiveKind::ReduceScatter) {
       for (int r = 0; r < groupSize; ++r)
-        copyRows(stream, memory + r * n * part, part, first.from + r * part, whole, part, n);
+        copyRows(stream, memory + r * n * part, part, first.from + r * part, full, part, n);
       checkNccl(ncclReduceScatter(memory, first.to, count, type, operationOf(request.reduce), comm,
                                   stream),
                 comm, request.why);
@@ -189,15 +189,15 @@ char *NcclGroup::stagingMemory() {
 }
 
 void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
-               int64_t blocks, int64_t whole, int64_t width) {
+               int64_t blocks, int64_t full, int64_t width) {
   auto *source = static_cast<const char *>(from);
   auto *target = static_cast<char *>(to);
   int64_t part = count * width, first = shard.rank * part;
   if (count == 0 || blocks == 0)
     return;
-  if (!whole)
+  if (!full)
     return copyRows(stream.handle, target, part, source + first, part * shard.ranks, part, blocks);
-  int64_t inside = std::clamp<int64_t>(whole * width - first, 0, part);
+  int64_t inside = std::clamp<int64_t>(full * width - first, 0, part);
   if (inside > 0)
     copyRows(stream.handle, target, part, source + first, part, inside, 1);
   if (inside < part)

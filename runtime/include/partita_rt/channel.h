@@ -43,25 +43,26 @@ struct PendingMessage {
   uint64_t number = 0;
 };
 
-/// Starts sending the buffers `pieces`, all of one type, over channel number `channel`, whose
+/// Starts sending the buffers `buffers`, all of one type, over channel number `channel`, whose
 /// `from` is the rank's stage. `why` names the message's layer or value in reports, and must
 /// outlive the call (a literal); `microBatch` is -1 if the message belongs to none. Throws Error if
 /// the rank is not at this end of the channel, or the other end has started another message.
-PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
+PendingMessage sendStart(Rank &rank, int channel, Bucket buffers, const char *why,
                          int64_t microBatch = -1);
 /// Starts receiving, at the other end.
-PendingMessage receiveStart(Rank &rank, int channel, Bucket pieces, const char *why,
+PendingMessage receiveStart(Rank &rank, int channel, Bucket buffers, const char *why,
                             int64_t microBatch = -1);
 /// Returns once the message is sent or received, so the buffers are the rank's again.
 void wait(PendingMessage message);
 
 /// Start and wait.
-inline void send(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch = -1) {
-  wait(sendStart(rank, channel, pieces, why, microBatch));
+inline void send(Rank &rank, int channel, Bucket buffers, const char *why,
+                 int64_t microBatch = -1) {
+  wait(sendStart(rank, channel, buffers, why, microBatch));
 }
-inline void receive(Rank &rank, int channel, Bucket pieces, const char *why,
+inline void receive(Rank &rank, int channel, Bucket buffers, const char *why,
                     int64_t microBatch = -1) {
-  wait(receiveStart(rank, channel, pieces, why, microBatch));
+  wait(receiveStart(rank, channel, buffers, why, microBatch));
 }
 
 /// Moves the rank's messages as far as possible without waiting, as starts, waits and polls of groups
@@ -86,7 +87,7 @@ struct Ring {
 void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what);
 
 /// Like sendStart, but awaitSent does the waiting.
-void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch);
+void sendLater(Rank &rank, int channel, Bucket buffers, const char *why, int64_t microBatch);
 /// Waits until everything that sendLater has started on the channel is sent.
 void awaitSent(Rank &rank, int channel);
 

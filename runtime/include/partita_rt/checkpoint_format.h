@@ -9,15 +9,15 @@
 namespace partita_rt {
 
 /// Formats that programs write: one file with all tensors, or an index of files with shards.
-constexpr char kWholeFormat[] = "partita checkpoint 2";
+constexpr char kUnshardedFormat[] = "partita checkpoint 2";
 constexpr char kShardedFormat[] = "partita sharded checkpoint 3";
 /// Older formats that programs still read.
-constexpr char kWholeFormat1[] = "partita checkpoint 1";
+constexpr char kUnshardedFormat1[] = "partita checkpoint 1";
 constexpr char kShardedFormat1[] = "partita sharded checkpoint 1";
 constexpr char kShardedFormat2[] = "partita sharded checkpoint 2";
 
-inline bool isWholeFormat(const std::string &format) {
-  return format == kWholeFormat || format == kWholeFormat1;
+inline bool isUnshardedFormat(const std::string &format) {
+  return format == kUnshardedFormat || format == kUnshardedFormat1;
 }
 
 inline bool isShardedFormat(const std::string &format) {
@@ -26,13 +26,13 @@ inline bool isShardedFormat(const std::string &format) {
 
 /// Returns true if a file of this format that lacks checksums is damaged.
 inline bool hasChecksumsAlways(const std::string &format) {
-  return format == kWholeFormat || format == kShardedFormat || format == kShardedFormat2;
+  return format == kUnshardedFormat || format == kShardedFormat || format == kShardedFormat2;
 }
 
 /// Describes the damage that this format cannot detect: "which has no checksums: ..."; "" for the
 /// formats written today.
 inline std::string weaknessOfFormat(const std::string &format) {
-  if (format == kWholeFormat1 || format == kShardedFormat1)
+  if (format == kUnshardedFormat1 || format == kShardedFormat1)
     return "which has no checksums: damage would go unnoticed";
   if (format == kShardedFormat2)
     return "whose index has no checksums of its files: shards that lie under each other's names would "

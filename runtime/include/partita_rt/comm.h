@@ -37,18 +37,18 @@ namespace partita_rt {
 enum class Reduce : uint8_t { Sum, Max };
 
 /// A buffer of `count` contiguous elements. All buffers of a bucket have one type.
-struct Piece {
+struct Buffer {
   void *data;
   int64_t count;
   DType dtype;
-  Piece(float *data, int64_t count) : data(data), count(count), dtype(DType::Float32) {}
-  Piece(Half *data, int64_t count) : data(data), count(count), dtype(DType::Float16) {}
-  Piece(BFloat16 *data, int64_t count) : data(data), count(count), dtype(DType::BFloat16) {}
-  Piece(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
-  Piece(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
-  Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
+  Buffer(float *data, int64_t count) : data(data), count(count), dtype(DType::Float32) {}
+  Buffer(Half *data, int64_t count) : data(data), count(count), dtype(DType::Float16) {}
+  Buffer(BFloat16 *data, int64_t count) : data(data), count(count), dtype(DType::BFloat16) {}
+  Buffer(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
+  Buffer(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
+  Buffer(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
   /// Only for messages (channel.h): booleans have no sum.
-  Piece(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
+  Buffer(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
 };
 
 /// A full tensor and a shard of it in different buffers. In each of `blocks` consecutive blocks,
@@ -58,7 +58,7 @@ struct Piece {
 /// are full, `count` and `blocks` describe both, and it cannot be in-place. With one block it may
 /// be in-place: the shard may be the r-th shard of the full tensor itself.
 ///
-/// A full tensor of one block may have fewer elements, `whole`, than all shards together. The rest
+/// A full tensor of one block may have fewer elements, `fullCount`, than all shards together. The rest
 /// of the last shards is padding: no full tensor is read or written for it, and a reduce_scatter
 /// sets it to zero.
 struct Transfer {
@@ -66,23 +66,33 @@ struct Transfer {
   void *to;
   int64_t count; ///< elements of a block of the shard
   int64_t blocks;
-  int64_t whole; ///< elements of the full tensor; 0: as many as all shards
+  int64_t fullCount; ///< elements of the full tensor; 0: as many as all shards
   DType dtype;
-  Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float32) {}
-  Transfer(const Half *from, Half *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float16) {}
-  Transfer(const BFloat16 *from, BFloat16 *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::BFloat16) {}
-  Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float64) {}
-  Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int64) {}
-  Transfer(const int32_t *from, int32_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int32) {}
+  Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
+        dtype(DType::Float32) {}
+  Transfer(const Half *from, Half *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
+        dtype(DType::Float16) {}
+  Transfer(const BFloat16 *from, BFloat16 *to, int64_t count, int64_t blocks = 1,
+           int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
+        dtype(DType::BFloat16) {}
+  Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
+        dtype(DType::Float64) {}
+  Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1,
+           int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
+        dtype(DType::Int64) {}
+  Transfer(const int32_t *from, int32_t *to, int64_t count, int64_t blocks = 1,
+           int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
+        dtype(DType::Int32) {}
   /// Only for gathers: booleans have no sum.
-  Transfer(const bool *from, bool *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
-      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Bool) {}
+  Transfer(const bool *from, bool *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount), dtype(DType::Bool) {
+  }
 };
 
 /// A pending collective. Default-constructed: nothing to wait for.
@@ -91,7 +101,7 @@ struct Pending {
   uint64_t number = 0;
 };
 
-using Bucket = std::initializer_list<Piece>;
+using Bucket = std::initializer_list<Buffer>;
 using Transfers = std::initializer_list<Transfer>;
 
 /// Starts a collective of a kind that works in a bucket, or makes transfers. `why` names the
@@ -147,9 +157,9 @@ struct ShardOf {
 /// The rank's shard of a full tensor that it has: a reduceScatter without the sum.
 template <typename T>
 void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks,
-               int64_t whole = 0) {
-  if (whole) {
-    int64_t first = std::min(whole, shard.rank * count), n = std::min(count, whole - first);
+               int64_t fullCount = 0) {
+  if (fullCount) {
+    int64_t first = std::min(fullCount, shard.rank * count), n = std::min(count, fullCount - first);
     std::copy_n(from + first, n, to);
     std::fill(to + n, to + count, T(0));
     return;

@@ -40,12 +40,12 @@ inline uint64_t fingerprint(const unsigned char *data, int64_t size, int64_t mos
     mixBytes(0, size);
     return hash;
   }
-  constexpr int64_t kPieces = 64;
-  int64_t piece = most / kPieces;
-  for (int64_t i = 0; i < kPieces; ++i)
-    mixBytes((size - piece) / (kPieces - 1) * i +
-                 (i == kPieces - 1 ? (size - piece) % (kPieces - 1) : 0),
-             piece);
+  constexpr int64_t kChunks = 64;
+  int64_t chunk = most / kChunks;
+  for (int64_t i = 0; i < kChunks; ++i)
+    mixBytes((size - chunk) / (kChunks - 1) * i +
+                 (i == kChunks - 1 ? (size - chunk) % (kChunks - 1) : 0),
+             chunk);
   return hash;
 }
 

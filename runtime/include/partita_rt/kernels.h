@@ -226,33 +226,33 @@ struct Dropout {
 
 /// y[i...] = 0 if the element is dropped, else x / (1 - ratio). Element number n is dropped when
 /// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32; its number is `first` plus its row-major
-/// index in a tensor of shape `whole`. In place is allowed.
+/// index in a tensor of shape `full`. In place is allowed.
 template <typename T>
-void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dropout &dropout,
+void dropout(T *y, const T *x, const Shape &shape, const Shape &full, const Dropout &dropout,
              int64_t first);
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 
-/// The tokens of a vocabulary of `whole` for which a rank has rows: first .. first + count - 1. A
+/// The tokens of a vocabulary of `full` for which a rank has rows: first .. first + count - 1. A
 /// plain number means all of them. Other ranks have the other tokens; tokens outside the vocabulary
 /// are errors.
 struct TokenRows {
-  int64_t whole, first, count;
+  int64_t full, first, count;
   PARTITA_RT_HOST_DEVICE TokenRows(int64_t vocabulary)
-      : whole(vocabulary), first(0), count(vocabulary) {}
-  PARTITA_RT_HOST_DEVICE TokenRows(int64_t whole, int64_t first, int64_t count)
-      : whole(whole), first(first), count(count) {}
+      : full(vocabulary), first(0), count(vocabulary) {}
+  PARTITA_RT_HOST_DEVICE TokenRows(int64_t full, int64_t first, int64_t count)
+      : full(full), first(first), count(count) {}
   PARTITA_RT_HOST_DEVICE bool has(int64_t token) const {
     return token >= first && token < first + count;
   }
   /// The number of rows that are tokens: the last rank's rows may go beyond the vocabulary.
   PARTITA_RT_HOST_DEVICE int64_t inside() const {
-    return whole - first < count ? whole - first : count;
+    return full - first < count ? full - first : count;
   }
 };
 
 /// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's
-/// id. Throws Error on an id outside 0 .. rows.whole-1. Negative ids do not count from the end. T:
+/// id. Throws Error on an id outside 0 .. rows.full-1. Negative ids do not count from the end. T:
 /// float, Half, BFloat16, int64_t, int32_t or bool; Id: int64_t or int32_t.
 template <typename T, typename Id>
 void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t width,
@@ -354,13 +354,13 @@ struct Indices {
   int64_t first, count;
 };
 
-/// y[outer, piece.count, inner] of x[outer, indices, inner]: index i is (piece.first + i) / times.
+/// y[outer, shard.count, inner] of x[outer, indices, inner]: index i is (shard.first + i) / times.
 template <typename T>
-void repeat(T *y, const T *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
+void repeat(T *y, const T *x, int64_t outer, int64_t indices, int64_t times, Indices shard,
             int64_t inner);
 /// Its transpose: dx[outer, indices, inner] gets the sums, in the order of the indices of dy.
 template <typename T>
-void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times, Indices piece,
+void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times, Indices shard,
                int64_t inner);
 
 void fill(float *dst, float value, int64_t n);

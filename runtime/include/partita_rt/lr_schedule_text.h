@@ -46,7 +46,7 @@ struct LrScheduleKey {
   LrScheduleKind kind;
   const char *name;
   double LrSchedule::*real;
-  int64_t LrSchedule::*whole;
+  int64_t LrSchedule::*integer;
   bool LrSchedule::*flag;
   double least, below; ///< of numbers: from `least` to below `below`
   bool required = false;
@@ -78,46 +78,46 @@ inline const std::vector<LrScheduleKey> &lrScheduleKeys() {
   auto real = [](K kind, const char *name, double S::*member, double below, bool required = false) {
     return LrScheduleKey{kind, name, member, nullptr, nullptr, 0, below, required};
   };
-  auto whole = [](K kind, const char *name, int64_t S::*member, double least,
-                  bool required = false) {
+  auto integer = [](K kind, const char *name, int64_t S::*member, double least,
+                    bool required = false) {
     return LrScheduleKey{kind, name, nullptr, member, nullptr, least, kSteps, required};
   };
   auto flag = [](K kind, const char *name, bool S::*member) {
     return LrScheduleKey{kind, name, nullptr, nullptr, member, 0, 0};
   };
   static const std::vector<LrScheduleKey> keys = {
-      whole(K::Constant, "warmup_steps", &S::warmupSteps, 0),
-      whole(K::Cosine, "warmup_steps", &S::warmupSteps, 0),
-      whole(K::Cosine, "schedule_steps", &S::totalSteps, 1),
+      integer(K::Constant, "warmup_steps", &S::warmupSteps, 0),
+      integer(K::Cosine, "warmup_steps", &S::warmupSteps, 0),
+      integer(K::Cosine, "schedule_steps", &S::totalSteps, 1),
       real(K::Cosine, "min_lr_ratio", &S::endRatio, 1.0001),
       real(K::WarmupLR, "warmup_min_lr", &S::minRate, kMost),
       real(K::WarmupLR, "warmup_max_lr", &S::maxRate, kMost),
-      whole(K::WarmupLR, "warmup_num_steps", &S::warmupSteps, 1),
+      integer(K::WarmupLR, "warmup_num_steps", &S::warmupSteps, 1),
       flag(K::WarmupLR, "warmup_type", &S::logarithmic),
-      whole(K::WarmupDecayLR, "total_num_steps", &S::totalSteps, 1, true),
+      integer(K::WarmupDecayLR, "total_num_steps", &S::totalSteps, 1, true),
       real(K::WarmupDecayLR, "warmup_min_lr", &S::minRate, kMost),
       real(K::WarmupDecayLR, "warmup_max_lr", &S::maxRate, kMost),
-      whole(K::WarmupDecayLR, "warmup_num_steps", &S::warmupSteps, 1),
+      integer(K::WarmupDecayLR, "warmup_num_steps", &S::warmupSteps, 1),
       flag(K::WarmupDecayLR, "warmup_type", &S::logarithmic),
-      whole(K::WarmupCosineLR, "total_num_steps", &S::totalSteps, 1, true),
+      integer(K::WarmupCosineLR, "total_num_steps", &S::totalSteps, 1, true),
       real(K::WarmupCosineLR, "warmup_min_ratio", &S::startRatio, kMost),
-      whole(K::WarmupCosineLR, "warmup_num_steps", &S::warmupSteps, 1),
+      integer(K::WarmupCosineLR, "warmup_num_steps", &S::warmupSteps, 1),
       real(K::WarmupCosineLR, "cos_min_ratio", &S::endRatio, kMost),
       flag(K::WarmupCosineLR, "warmup_type", &S::logarithmic),
       real(K::OneCycle, "cycle_min_lr", &S::minRate, kMost, true),
       real(K::OneCycle, "cycle_max_lr", &S::maxRate, kMost, true),
       real(K::OneCycle, "decay_lr_rate", &S::decayRate, kMost),
-      whole(K::OneCycle, "cycle_first_step_size", &S::firstSize, 1),
-      whole(K::OneCycle, "cycle_second_step_size", &S::secondSize, 1),
-      whole(K::OneCycle, "cycle_first_stair_count", &S::firstStairs, 0),
-      whole(K::OneCycle, "cycle_second_stair_count", &S::secondStairs, 0),
-      whole(K::OneCycle, "decay_step_size", &S::decaySize, 0),
+      integer(K::OneCycle, "cycle_first_step_size", &S::firstSize, 1),
+      integer(K::OneCycle, "cycle_second_step_size", &S::secondSize, 1),
+      integer(K::OneCycle, "cycle_first_stair_count", &S::firstStairs, 0),
+      integer(K::OneCycle, "cycle_second_stair_count", &S::secondStairs, 0),
+      integer(K::OneCycle, "decay_step_size", &S::decaySize, 0),
       flag(K::OneCycle, "cycle_momentum", &S::cycleMomentum),
       real(K::OneCycle, "cycle_min_mom", &S::minMomentum, 1),
       real(K::OneCycle, "cycle_max_mom", &S::maxMomentum, 1),
       real(K::OneCycle, "decay_mom_rate", &S::momentumDecayRate, kMost),
       real(K::LRRangeTest, "lr_range_test_min_lr", &S::minRate, kMost),
-      whole(K::LRRangeTest, "lr_range_test_step_size", &S::stepSize, 1),
+      integer(K::LRRangeTest, "lr_range_test_step_size", &S::stepSize, 1),
       real(K::LRRangeTest, "lr_range_test_step_rate", &S::stepRate, kMost),
       flag(K::LRRangeTest, "lr_range_test_staircase", &S::staircase),
   };
@@ -153,7 +153,7 @@ inline std::string setFlag(const LrScheduleKey &key, const std::string &value, L
 
 inline std::string setNumber(const LrScheduleKey &key, const std::string &value, LrSchedule &s) {
   std::string problem = numberProblem(value, key.least, key.below);
-  if (key.whole &&
+  if (key.integer &&
       (!problem.empty() || value.find_first_not_of("0123456789") != std::string::npos)) {
     char bounds[64];
     std::snprintf(bounds, sizeof(bounds), " of at least %g", key.least);
@@ -161,8 +161,8 @@ inline std::string setNumber(const LrScheduleKey &key, const std::string &value,
   }
   if (!problem.empty())
     return problem;
-  if (key.whole)
-    s.*key.whole = std::strtoll(value.c_str(), nullptr, 10);
+  if (key.integer)
+    s.*key.integer = std::strtoll(value.c_str(), nullptr, 10);
   else
     s.*key.real = std::strtod(value.c_str(), nullptr);
   return {};

@@ -129,22 +129,22 @@ inline bool meet(const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
 
 /// Returns why these slices, each valid by itself, do not cover every element exactly once; "" if
 /// they do. Those with the same ranges must follow one another; different ranges must not overlap.
-inline std::string problemOfAll(const std::vector<int64_t> &shape, std::vector<Slices> pieces) {
+inline std::string problemOfAll(const std::vector<int64_t> &shape, std::vector<Slices> shards) {
   int64_t elements = 1, total = 0;
   for (int64_t size : shape)
     elements *= size;
-  std::sort(pieces.begin(), pieces.end(), [](const Slices &a, const Slices &b) {
+  std::sort(shards.begin(), shards.end(), [](const Slices &a, const Slices &b) {
     return std::tie(a.dims, a.first) < std::tie(b.dims, b.first);
   });
   std::vector<const Slices *> boxes;
-  for (size_t i = 0; i < pieces.size();) {
-    boxes.push_back(&pieces[i]);
-    int64_t box = pieces[i].boxElements(), at = 0;
-    for (const auto &dims = boxes.back()->dims; i < pieces.size() && pieces[i].dims == dims; ++i) {
-      if (pieces[i].first != at)
-        return pieces[i].first < at ? "two of its shards hold the same elements"
+  for (size_t i = 0; i < shards.size();) {
+    boxes.push_back(&shards[i]);
+    int64_t box = shards[i].boxElements(), at = 0;
+    for (const auto &dims = boxes.back()->dims; i < shards.size() && shards[i].dims == dims; ++i) {
+      if (shards[i].first != at)
+        return shards[i].first < at ? "two of its shards hold the same elements"
                                     : "its shards lack some of its elements";
-      at = pieces[i].last;
+      at = shards[i].last;
     }
     if (at != box || box > elements - total)
       return at != box ? "its shards lack some of its elements"

@@ -45,9 +45,9 @@ def compile_and_write(plan):
 
 
 def write_uninterrupted(plan):
-    whole = f"{folder}/w_{name(plan)}"
-    call(program(plan), "--data", tokens, "--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01", "--checkpoint", whole)
-    return checkpoints.read(whole)
+    full = f"{folder}/w_{name(plan)}"
+    call(program(plan), "--data", tokens, "--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01", "--checkpoint", full)
+    return checkpoints.read(full)
 
 
 def read_by_all(writer):

@@ -55,17 +55,17 @@ def safetensors(path):
             for name, entry in header.items()}, metadata
 
 
-def gather(entry, pieces):
+def gather(entry, shards):
     """A tensor from its pieces, each element from one."""
-    whole, found = np.zeros(entry["shape"], TYPES[entry["dtype"]]), np.zeros(entry["shape"], int)
-    numbers = np.arange(whole.size).reshape(whole.shape)
-    for piece, values in zip(entry["pieces"], pieces):
-        indices = [np.concatenate([np.arange(begin, end) for begin, end in zip(dim[::2], dim[1::2])]) for dim in piece["slices"]]
-        chosen = (numbers[np.ix_(*indices)] if indices else numbers).reshape(-1)[slice(*piece.get("elements", [None]))]
-        whole.reshape(-1)[chosen] = values.reshape(-1)
+    full, found = np.zeros(entry["shape"], TYPES[entry["dtype"]]), np.zeros(entry["shape"], int)
+    numbers = np.arange(full.size).reshape(full.shape)
+    for shard, values in zip(entry["shards"], shards):
+        indices = [np.concatenate([np.arange(begin, end) for begin, end in zip(dim[::2], dim[1::2])]) for dim in shard["slices"]]
+        chosen = (numbers[np.ix_(*indices)] if indices else numbers).reshape(-1)[slice(*shard.get("elements", [None]))]
+        full.reshape(-1)[chosen] = values.reshape(-1)
         found.reshape(-1)[chosen] += 1
     assert (found == 1).all(), "an element is in no piece, or in two"
-    return whole
+    return full
 
 
 def read(path):
@@ -85,7 +85,7 @@ def read(path):
     files = [safetensors(os.path.join(os.path.dirname(path), file["name"])) for file in index["files"]]
     assert all(metadata["save"] == index["metadata"]["save"] for _, metadata in files)
     assert [file["header_crc32c"] for file in index["files"]] == [metadata["crc32c"] for _, metadata in files]
-    return {name: gather(entry, [files[piece["file"] - 1][0][name] for piece in entry["pieces"]])
+    return {name: gather(entry, [files[shard["file"] - 1][0][name] for shard in entry["shards"]])
             for name, entry in index["tensors"].items()}, index["metadata"]
 
 

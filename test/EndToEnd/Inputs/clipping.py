@@ -34,8 +34,8 @@ for number, layout in enumerate(LAYOUTS):
     call("partita", "compile", model, "--dim", "batch=" + batch, "--dim", "sequence=8", "--optimizer", "sgd", "--clip", "0.25",
          *momentum, *layout.split(), "-o", program)
     norm, gradients, clipped = run(program, 1, f"{number}.clip")
-    whole = np.sqrt(sum(np.sum(np.square(g, dtype=float)) for g in gradients.values()))
-    assert abs(norm - whole) < 1e-5 * whole, (layout, norm, whole)
+    full = np.sqrt(sum(np.sum(np.square(g, dtype=float)) for g in gradients.values()))
+    assert abs(norm - full) < 1e-5 * full, (layout, norm, full)
     assert norm > 0.5, norm  # else nothing is clipped
     _, _, free = run(program, 1, f"{number}.free", "--clip", "0")  # another limit, of the run
     worst = 0

@@ -69,11 +69,11 @@ def run(name, mesh, options, ranks, accumulate):
 
 count = 0
 for accumulate in (1, 2):
-    whole = run("whole", "", [], 1, accumulate)
+    full = run("whole", "", [], 1, accumulate)
     results = {}
     for name, mesh, options, ranks in PLANS:
         results[name] = run(name, mesh, options, ranks, accumulate)
-        assert error(results[name], whole) < 1e-5, (name, accumulate, error(results[name], whole))
+        assert error(results[name], full) < 1e-5, (name, accumulate, error(results[name], full))
         count += 1
     for name, like in (("stage 1", "stage 0"), ("stage 3", "stage 2"), ("stage 3, kept", "stage 3"), ("stage 3, small ones whole", "stage 3"),
                        ("stage 3, recomputed", "stage 3"), ("stage 0, cheap ones recomputed", "stage 0"), ("stage 0, host", "stage 0"),

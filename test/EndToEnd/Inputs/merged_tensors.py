@@ -65,9 +65,9 @@ def check(checkpoint, trained):
     stored = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
     onnx.checker.check_model(trained)
     for layer in LAYERS:
-        norm, product, bias = (next(node for node in graph.node if node.output[0] == layer + end) for end in "nmb")
+        norm, matmul, bias = (next(node for node in graph.node if node.output[0] == layer + end) for end in "nmb")
         assert list(norm.input[1:]) == [f"{layer}.norm.weight", f"{layer}.norm.bias"], norm.input
-        read_names = {"norm.weight": norm.input[1], "norm.bias": norm.input[2], "linear.weight": product.input[1], "linear.bias": bias.input[1]}
+        read_names = {"norm.weight": norm.input[1], "norm.bias": norm.input[2], "linear.weight": matmul.input[1], "linear.bias": bias.input[1]}
         for name, tensor_name in read_names.items():
             expected = weights[f"{layer}.{name}"]
             expected = expected.T if name == "linear.weight" else expected

@@ -42,8 +42,8 @@ def rounded(numbers, bits):
     numbers = numpy.asarray(numbers, numpy.float32)
     if bits is None:
         return numbers.astype(numpy.float16).astype(numpy.float32)
-    whole = numbers.view(numpy.uint32)
-    return ((whole + (1 << (bits - 1)) - 1 + (whole >> bits & 1)) >> bits << bits).astype(numpy.uint32).view(numpy.float32)
+    words = numbers.view(numpy.uint32)
+    return ((words + (1 << (bits - 1)) - 1 + (words >> bits & 1)) >> bits << bits).astype(numpy.uint32).view(numpy.float32)
 
 
 if sys.argv[1] == "make":

@@ -116,6 +116,6 @@ for options in ([], ["--mesh", "dp=3", "--zero-stage", "3"], ["--mesh", "tp=2"])
 name = "dynamic--mesh_dp3_--zero-stage_2"
 run(name, 6, "part", *INIT, "--checkpoint", f"{folder}/checkpoint")
 log, parameters, _ = run(name, 14, "rest", "--resume", "--checkpoint", f"{folder}/checkpoint")
-whole = results["--mesh dp=3 --zero-stage 2"]
-assert parameters == whole[1] and [row["loss_scale"] for row in log] == [row["loss_scale"] for row in whole[0]][6:]
+uninterrupted = results["--mesh dp=3 --zero-stage 2"]
+assert parameters == uninterrupted[1] and [row["loss_scale"] for row in log] == [row["loss_scale"] for row in uninterrupted[0]][6:]
 print("resumed: the scale and the steps that were skipped go on")

@@ -29,9 +29,9 @@ def memory(text):
     """A rank's bytes part by part, by stage (none: ""), as the compiler (of the fullest) and the run (of each) say them, but for what
     cuDNN has, of which only the run knows."""
     stages = {}
-    for whole, stage, told in re.findall(r"([\d,]+) bytes per rank(?: of (stage \d+)(?:, the fullest)?)?: (.*?)(?:;|\n|$)", text):
+    for total, stage, told in re.findall(r"([\d,]+) bytes per rank(?: of (stage \d+)(?:, the fullest)?)?: (.*?)(?:;|\n|$)", text):
         parts = {name: int(number.replace(",", "")) for number, name in re.findall(r"(\d[\d,]*) ([^,]+)", told)}
-        assert int(whole.replace(",", "")) == sum(parts.values()), text
+        assert int(total.replace(",", "")) == sum(parts.values()), text
         parts.pop("workspace of cuDNN's attention", None)
         stages[stage] = parts
     assert stages, text
@@ -66,8 +66,8 @@ def run(program, log, seed, *more, steps=steps, init=("--init", "seed:1")):
 
 os.makedirs(folder, exist_ok=True)
 np.random.default_rng(5).integers(0, 60, 4000).astype(np.uint16).tofile(folder + "/tokens.bin")
-whole = compiled("cpu")
-expected, _ = run(whole, "cpu", "1", steps=str(int(steps) + 1))
+on_cpu = compiled("cpu")
+expected, _ = run(on_cpu, "cpu", "1", steps=str(int(steps) + 1))
 expected, following = expected[:-1], expected[-1]
 program = built(compiled("cuda", "--no-build"))
 losses, bits = run(program, "cuda", "1", "--checkpoint", folder + "/checkpoint")
@@ -79,7 +79,7 @@ for seed in ("2", "3"):
     assert np.array_equal(again, losses), (seed, again, losses)
     assert others == bits, f"other parameters under seed {seed}"
 print("the same bits in every order of streams and warps")
-for target, resumed in ("cpu", whole), ("cuda", program):
+for target, resumed in ("cpu", on_cpu), ("cuda", program):
     after, _ = run(resumed, target + "_resumed", "1", "--resume", "--checkpoint", folder + "/checkpoint",
                    steps=str(int(steps) + 1), init=())
     assert abs(after[-1] - following) <= float(tolerance) * following, (target, after, following)

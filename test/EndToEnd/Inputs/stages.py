@@ -90,13 +90,13 @@ if tp == 1:
 
 # A checkpoint knows tensors, not pieces: any stage goes on from any other's.
 if accumulate == 1:
-    whole = set()
+    outcomes = set()
     for before in range(4):
         for after in range(4):
             call("cp", "-r", f"{folder}/c{before}", f"{folder}/x")
             call("partita", "run", programs[after], "-n", str(ranks), "--data", tokens, "--lr", "0.01", "--seed", "3",
                  "--steps", "5", "--resume", "--checkpoint", f"{folder}/x")
-            whole.add(tuple(tensors(f"{folder}/x").values()))
+            outcomes.add(tuple(tensors(f"{folder}/x").values()))
             call("rm", "-r", f"{folder}/x")
-    assert len(whole) == 1, "stages go on differently"
+    assert len(outcomes) == 1, "stages go on differently"
     print("resumed: every stage from every stage, the same bits")

@@ -19,14 +19,14 @@ sizes = [math.prod(int(d) for d in shape.split("x")) for shape in shapes]
 exact = sum(sizes)
 worst = 0
 for ranks in map(int, sys.argv[5:]):
-    def wholes(bytes):  # aligned to 16
+    def full(bytes):  # aligned to 16
         return sum(-(-bytes * size // 16) * 16 for size in sizes)
 
-    def pieces(bytes):  # of sizes padded to the ranks
+    def shards(bytes):  # of sizes padded to the ranks
         return sum(-(-bytes * -(-size // ranks) // 16) * 16 for size in sizes)
 
-    for stage, parameters, kept in ((0, wholes(width), wholes(4)), (1, wholes(width), pieces(4)), (2, wholes(width), pieces(4)),
-                                    (3, pieces(width), pieces(4))):
+    for stage, parameters, kept in ((0, full(width), full(4)), (1, full(width), shards(4)), (2, full(width), shards(4)),
+                                    (3, shards(width), shards(4))):
         if str(stage) not in stages or (ranks == 1 and stage > 0):
             continue
         memory = json.loads(run("explain", model, "--dim", f"batch={8 * ranks}", "--dim", "sequence=16", "--mesh", f"dp={ranks}",

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-model, ranks, whole, *options = sys.argv[1:]
+model, ranks, full, *options = sys.argv[1:]
 ranks = int(ranks)
 
 
@@ -30,7 +30,7 @@ def ledger(mesh):
 
 (parameters, states, gradients), (part, part_states, part_gradients) = ledger("dp=1"), ledger(f"tp={ranks}")
 assert parameters.keys() == part.keys() and states.keys() == part_states.keys()
-split = [name for name in parameters if not re.search(whole, name)]
+split = [name for name in parameters if not re.search(full, name)]
 assert split and len(split) < len(parameters)
 for name, size in parameters.items():
     share = ranks if name in split else 1

@@ -28,9 +28,9 @@ def train(optimizer, layout):
 
 
 for optimizer in ("lion", "adagrad"):
-    whole, keys = train(optimizer, "")
+    full, keys = train(optimizer, "")
     others = [train(optimizer, layout) for layout in LAYOUTS[1:]]
-    worst = max(np.abs(whole[name] - other[name]).max() for other, _ in others for name in whole)
+    worst = max(np.abs(full[name] - other[name]).max() for other, _ in others for name in full)
     rounding = max(np.abs(keys[name] - other[name]).max() for _, other in others for name in keys)
     print(f"{optimizer}: {worst:.1e} apart, biases of keys {rounding:.1e}", file=sys.stderr)
     assert worst < 2e-6, (optimizer, worst)

@@ -3,7 +3,7 @@
 module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
   train.parameter @rows : tensor<8x6xf32> fill(<0.0, normal 0.5>)
   train.parameter @columns : tensor<6x8xf32> fill(<1.0, normal 0.25>)
-  train.parameter @whole : tensor<5xf32> fill(<3.0>)
+  train.parameter @full : tensor<5xf32> fill(<3.0>)
   train.state @rows.m : tensor<8x6xf32> = 0.5 of @rows "m"
   train.state @scale : tensor<f32> = 65536.0
   train.state @count : tensor<i64> = -3.0
@@ -12,8 +12,8 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
     train.write @rows, %0 : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
     %1 = train.initial_value @columns : tensor<6x4xf32, #par.place<[6, 8 @dp]>>
     train.write @columns, %1 : tensor<6x4xf32, #par.place<[6, 8 @dp]>>
-    %2 = train.initial_value @whole : tensor<5xf32>
-    train.write @whole, %2 : tensor<5xf32>
+    %2 = train.initial_value @full : tensor<5xf32>
+    train.write @full, %2 : tensor<5xf32>
     %3 = train.initial_value @rows.m : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
     train.write @rows.m, %3 : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
     %4 = train.initial_value @scale : tensor<f32>

@@ -102,7 +102,7 @@ def split_checkpoint(folder):
     names = [f"checkpoint-0123456789abcdef-{i + 1:05}-of-00002.safetensors" for i in range(2)]
     files, entries = ({}, {}), {}
     for number, (name, array) in enumerate(read_safetensors(f"{folder}/checkpoint.safetensors").items()):
-        pieces = []
+        shards = []
         for rank in range(2):
             dims, chosen = [[0, size] for size in array.shape], array
             if array.ndim == 0:
@@ -114,16 +114,16 @@ def split_checkpoint(folder):
             elif number % 3 == 1 and array.ndim == 2 and array.shape[1] % 4 == 0:
                 part = array.shape[1] // 4
                 dims[1] = [rank * part, (rank + 1) * part, (rank + 2) * part, (rank + 3) * part]
-            piece = {"file": rank + 1, "slices": dims}
+            shard = {"file": rank + 1, "slices": dims}
             chosen = array[np.ix_(*(np.concatenate([np.arange(*dim[i : i + 2]) for i in range(0, len(dim), 2)]) for dim in dims))] if dims else array
             if array.ndim and chosen.size == array.size:
                 middle = array.size // 2 + 1
-                piece["elements"] = [0, middle] if rank == 0 else [middle, array.size]
-                chosen = array.reshape(-1)[slice(*piece["elements"])]
-            pieces.append(piece)
+                shard["elements"] = [0, middle] if rank == 0 else [middle, array.size]
+                chosen = array.reshape(-1)[slice(*shard["elements"])]
+            shards.append(shard)
             files[rank][name] = chosen
         dtype = next(key for key, value in TYPES.items() if array.dtype == value)
-        entries[name] = {"dtype": dtype, "shape": list(array.shape), "pieces": pieces}
+        entries[name] = {"dtype": dtype, "shape": list(array.shape), "shards": shards}
     for name, tensors in zip(names, files):
         write_safetensors(f"{folder}/{name}", tensors, {"save": "0123456789abcdef"})
     index = {

@@ -1,9 +1,9 @@
-"""check_alignment.py MODULE [whole]: where a tensor begins (not a view of another) is a multiple of 16 bytes in every memory space, so that
-kernels read and write it in whole packs. With `whole` views too, and rows: every stride between rows is a multiple of 16 bytes."""
+"""check_alignment.py MODULE [full]: where a tensor begins (not a view of another) is a multiple of 16 bytes in every memory space, so that
+kernels read and write it in whole packs. With `full` views too, and rows: every stride between rows is a multiple of 16 bytes."""
 import re
 import sys
 
-text, whole = open(sys.argv[1]).read(), "whole" in sys.argv[2:]
+text, full = open(sys.argv[1]).read(), "full" in sys.argv[2:]
 BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i1": 1, "i8": 1, "f64": 8}
 VIEWS = ("tx.slice", "tx.reshape", "tx.transpose", "tx.broadcast", "tx.concat", "par.", "zero.", "tx.split", "tx.expand")
 places = views = 0
@@ -17,9 +17,9 @@ for line in text.splitlines():
         is_view = bool(strides) or op.startswith(VIEWS)
         places += not is_view
         views += is_view
-        if (whole or not is_view) and int(offset) % 16:
+        if (full or not is_view) and int(offset) % 16:
             sys.exit(f"{space} {offset} is no multiple of 16: {line.strip()[:200]}")
-        for stride in map(int, filter(None, strides.split(","))) if whole else ():
+        for stride in map(int, filter(None, strides.split(","))) if full else ():
             if stride > 1 and stride * size % 16:
                 sys.exit(f"rows {stride} elements of {size} bytes apart: {line.strip()[:200]}")
 assert places > 50, "the module has places"

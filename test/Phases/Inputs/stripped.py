@@ -53,10 +53,10 @@ with open(at("lower.mlir")) as file:
 assert "loc(" not in module and 'train.phase = "lower"' in module
 run("partita", "compile", at("lower.mlir"), "--no-build", "-o", at("stripped/program"))
 
-whole, stripped = program(at("as-it-is/program")), program(at("stripped/program"))
-assert whole.keys() == stripped.keys() and len(whole) > 1, (whole.keys(), stripped.keys())
-for name, text in whole.items():
+original, stripped = program(at("as-it-is/program")), program(at("stripped/program"))
+assert original.keys() == stripped.keys() and len(original) > 1, (original.keys(), stripped.keys())
+for name, text in original.items():
     if text != stripped[name]:
         lines = zip(text.splitlines(), stripped[name].splitlines())
         sys.exit(f"{name} differs: " + next((f"{a!r}, stripped {b!r}" for a, b in lines if a != b), "in length"))
-print(f"{len(whole)} files after {len(passes)} passes: equal")
+print(f"{len(original)} files after {len(passes)} passes: equal")

@@ -78,7 +78,7 @@ TYPED_TEST(AttentionOnTensorCores, PackedProjections) {
 }
 
 /// One warp computes c = a b^T + c for a [16, 16], b [16, 16], and d = a b.
-template <typename T> __global__ void products(float *c, float *d, const T *a, const T *b) {
+template <typename T> __global__ void matmuls(float *c, float *d, const T *a, const T *b) {
   alignas(16) __shared__ T tiles[2][16][16];
   int lane = int(threadIdx.x);
   copyAsync(&tiles[0][lane / 2][lane % 2 * 8], a + lane * 8, 16);
@@ -116,7 +116,7 @@ TYPED_TEST(AttentionOnTensorCores, FragmentsAreMatrices) {
   inEveryOrder([&] {
     Tensor<float> c(256), d(256);
     SimulatedStream stream;
-    PARTITA_RT_LAUNCH(products<T>, 1, 32, 0, stream, c.data(), d.data(), a.in(), b.in());
+    PARTITA_RT_LAUNCH(matmuls<T>, 1, 32, 0, stream, c.data(), d.data(), a.in(), b.in());
     EXPECT_BITS(c, wantedC);
     EXPECT_BITS(d, wantedD);
   });

@@ -74,11 +74,11 @@ TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
 
 #if !defined(PARTITA_TEST_ON_GPU) // tests of the simulation itself
 
-enum class Mistake { None, NoWait, NoGroup, NoProductsWait, NoFence, NoBegin, Overwritten };
+enum class Mistake { None, NoWait, NoGroup, NoMatmulsWait, NoFence, NoBegin, Overwritten };
 
 /// One warp group computes c [64, 64] = a b^T + a b, of tiles [64, 64]; from registers if `held`.
 template <typename T>
-__global__ void products(float *c, const T *a, const T *b, bool held, Mistake mistake) {
+__global__ void matmuls(float *c, const T *a, const T *b, bool held, Mistake mistake) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   T *left = tilesIn<T>(dynamic), *right = left + 64 * 64;
   int row = int(threadIdx.x) / kWarp * 16, lane = int(threadIdx.x) % kWarp;
@@ -88,7 +88,7 @@ __global__ void products(float *c, const T *a, const T *b, bool held, Mistake mi
   if (mistake != Mistake::NoWait)
     waitForCopies<0>();
   if (mistake != Mistake::NoFence)
-    fenceForProducts();
+    fenceForMatmuls();
   __syncthreads();
   float sums[8][4];
   uint32_t registers[4][4];
@@ -96,31 +96,31 @@ __global__ void products(float *c, const T *a, const T *b, bool held, Mistake mi
     loadMatrices(registers[k], left + placeOf<64>(row + lane % 16, 2 * k + lane / 16));
   uint32_t at = sharedAddress(right);
   if (mistake != Mistake::NoBegin)
-    beginProducts();
+    beginMatmuls();
   if (held)
     for (int k = 0; k < 4; ++k)
       multiplyGroup<T, false>(sums, registers[k], behind(operandAt(at), 32 * k), k > 0);
   else
-    productByRows<T, 64, 64>(sums, sharedAddress(left), at);
-  addProduct<T, 64>(sums, registers, at);
+    matmulByRows<T, 64, 64>(sums, sharedAddress(left), at);
+  addMatmul<T, 64>(sums, registers, at);
   if (mistake != Mistake::NoGroup)
-    commitProducts();
+    commitMatmuls();
   if (mistake == Mistake::Overwritten)
     right[placeOf<64>(int(threadIdx.x) / 2, 0)] = T(9.0f);
-  if (mistake != Mistake::NoProductsWait)
-    waitForProducts<0>();
+  if (mistake != Mistake::NoMatmulsWait)
+    waitForMatmuls<0>();
   for (int j = 0; j < 8; ++j)
     for (int e = 0; e < 4; ++e)
       c[(row + lane / 4 + e / 2 * 8) * 64 + 8 * j + lane % 4 * 2 + e % 2] = sums[j][e];
   waitForCopies<0>();
 }
 
-template <typename T> struct Products {
+template <typename T> struct Matmuls {
   Tensor<T> a{integers(4096, "a")}, b{integers(4096, "b")};
   Tensor<float> c{4096};
   void run(bool held, Mistake mistake) {
     SimulatedStream stream;
-    PARTITA_RT_LAUNCH(products<T>, 1, 128, 2 * 64 * 64 * 2 + kBlockBytes, stream, c.data(), a.in(),
+    PARTITA_RT_LAUNCH(matmuls<T>, 1, 128, 2 * 64 * 64 * 2 + kBlockBytes, stream, c.data(), a.in(),
                       b.in(), held, mistake);
   }
   Floats wanted() const {
@@ -134,24 +134,24 @@ template <typename T> struct Products {
 };
 
 TYPED_TEST(AttentionByWarpGroups, FragmentsAreMatrices) {
-  Products<TypeParam> products;
-  Floats wanted = products.wanted();
+  Matmuls<TypeParam> matmuls;
+  Floats wanted = matmuls.wanted();
   inEveryOrder([&] {
     for (bool held : {false, true}) {
-      products.run(held, Mistake::None);
-      EXPECT_BITS(products.c, wanted);
+      matmuls.run(held, Mistake::None);
+      EXPECT_BITS(matmuls.c, wanted);
     }
   });
 }
 
 /// Returns the error; empty if the result is right.
 std::string said(Mistake mistake, simt::Order order) {
-  Products<BFloat16> products;
+  Matmuls<BFloat16> matmuls;
   simt::setOrder(order);
   std::string what;
   try {
-    products.run(false, mistake);
-    if (difference(products.c.values(), products.wanted()) != -1)
+    matmuls.run(false, mistake);
+    if (difference(matmuls.c.values(), matmuls.wanted()) != -1)
       what = "wrong";
   } catch (const simt::LaunchError &error) {
     what = error.what();
@@ -170,7 +170,7 @@ TEST(Simt, MistakesWithWarpGroupsShow) {
   has(said(Mistake::NoFence, simt::Order::Forward), "without fence.proxy.async");
   has(said(Mistake::NoBegin, simt::Order::Forward), "without wgmma.fence");
   has(said(Mistake::NoGroup, simt::Order::Forward), "has not waited for its wgmma");
-  has(said(Mistake::NoProductsWait, simt::Order::Forward), "has not waited for its wgmma");
+  has(said(Mistake::NoMatmulsWait, simt::Order::Forward), "has not waited for its wgmma");
   has(said(Mistake::Overwritten, simt::Order::Forward), "wrong");
 }
 #endif

@@ -1,6 +1,6 @@
 // The classifier's loss and gradients of runtime/cuda against the CPU's.
 
-#include "products_stream.h"
+#include "matmuls_stream.h"
 
 namespace partita_rt::cuda {
 namespace {
@@ -17,7 +17,7 @@ TYPED_TEST_SUITE(CudaClassifier, StorageTypes);
 TYPED_TEST(CudaClassifier, EqualsTheCpus) {
   using T = TypeParam;
   const int64_t rows = 21, width = 16, vocabulary = 51, atOnce = 8, columns = 16;
-  ProductsStream stream;
+  MatmulsStream stream;
   Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w", 0.3),
          seeds = randomFloats(rows, "dloss");
   std::vector<int64_t> labels(size_t(rows), 0);
@@ -62,7 +62,7 @@ void checkWeightGradient(int64_t vocabulary, int64_t atOnce, bool sumsUp,
   SCOPED_TRACE(testing::Message() << vocabulary << " " << atOnce);
   const int64_t rows = 150, width = 8, columns = classifierStride(vocabulary);
   const int64_t logits = atOnce * 2 * columns;
-  ProductsStream stream;
+  MatmulsStream stream;
   Tensor<T> x(randomExact<T>(rows * width, "x")), w(randomExact<T>(vocabulary * width, "w")),
       dx(rows * width), dw(vocabulary * width);
   Tensor<float> loss(rows), wide(vocabulary * width), alone(logits),

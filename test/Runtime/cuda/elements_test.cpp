@@ -48,7 +48,7 @@ TEST(Elements, StochasticRoundingIsTheCpus) {
 TYPED_TEST(ElementsOf, DropoutIsTheCpus) {
   using T = TypeParam;
   struct Case {
-    Shape shape, whole;
+    Shape shape, full;
     double ratio;
     int64_t first;
   };
@@ -60,11 +60,11 @@ TYPED_TEST(ElementsOf, DropoutIsTheCpus) {
                         {{3, 0, 2}, {3, 4, 2}, 0.5, 0}}) {
     SCOPED_TRACE(toString(c.shape));
     Floats x = randomExact<T>(c.shape.elements(), "x"), y(x.size());
-    partita_rt::dropout(y.data(), x.data(), c.shape, c.whole, {c.ratio, 3, 42}, c.first);
+    partita_rt::dropout(y.data(), x.data(), c.shape, c.full, {c.ratio, 3, 42}, c.first);
     Tensor<T> in(x, 1), out(int64_t(x.size()));
-    dropout(SimulatedStream(), out.data(), in.in(), c.shape, c.whole, {c.ratio, 3, 42}, c.first);
+    dropout(SimulatedStream(), out.data(), in.in(), c.shape, c.full, {c.ratio, 3, 42}, c.first);
     EXPECT_BITS(out, y);
-    dropout(SimulatedStream(), in.data(), in.in(), c.shape, c.whole, {c.ratio, 3, 42}, c.first);
+    dropout(SimulatedStream(), in.data(), in.in(), c.shape, c.full, {c.ratio, 3, 42}, c.first);
     EXPECT_BITS(in, y);
   }
 }

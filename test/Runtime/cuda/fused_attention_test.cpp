@@ -190,12 +190,12 @@ struct CountLaunches {
 };
 
 /// Splitting by sequences, then by heads of one, gives the same bits.
-TEST_F(FusedCalls, AreMadeInPieces) {
-  FusedStream whole;
+TEST_F(FusedCalls, AreMadeInChunks) {
+  FusedStream full;
   Call<BFloat16> call(shapeOf(4, 8, 20, 20, 32, true, 2));
-  call.forward(whole);
-  call.backward(whole);
-  whole.wait();
+  call.forward(full);
+  call.backward(full);
+  full.wait();
   // One head of one sequence keeps 128 x 128 gradients of scores, plus the memory for heads that
   // share keys.
   int64_t head = 2 * 128 * 128 + 4 * 20 * 32;

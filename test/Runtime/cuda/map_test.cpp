@@ -301,7 +301,7 @@ TEST(StepScalars, FirstNonfinite) {
   EXPECT_EQ(first, 5);
 }
 
-TEST(StepScalars, WholeNumbers) {
+TEST(StepScalars, Integers) {
   SimulatedStream stream;
   Tensor<int64_t> x(9);
   fill(stream, x.data(), (int64_t(1) << 53) + 1, 9);

@@ -3,7 +3,7 @@
 
 #if !defined(PARTITA_TEST_ON_GPU)
 
-#include "products_stream.h"
+#include "matmuls_stream.h"
 
 #include "../../gpu/unit/on_device.h"
 #include "partita_rt/cuda/shapes.h"
@@ -140,7 +140,7 @@ TEST(OnDevice, OperandsAreCopied) {
 }
 
 /// isDirect (shapes.h) sends exactly the types to cuBLASLt that NVIDIA documents.
-TEST(CudaProduct, TypesAreThoseOfTheDocumentation) {
+TEST(CudaMatmul, TypesAreThoseOfTheDocumentation) {
   auto cudaType = [](DType type) {
     return type == DType::Float32 ? CUDA_R_32F : type == DType::Float16 ? CUDA_R_16F : CUDA_R_16BF;
   };

@@ -69,12 +69,12 @@ TYPED_TEST(Reductions, ColumnSum) {
   EXPECT_BITS(out, y);
 }
 
-TYPED_TEST(Reductions, OfWholeArrays) {
+TYPED_TEST(Reductions, OfFullArrays) {
   using T = TypeParam;
   for (int64_t n : {0, 1, 100, 4096, 10007}) {
     SCOPED_TRACE(n);
     Floats x = randomExact<T>(n, "x");
-    SimulatedStream stream(wholeScratch(n));
+    SimulatedStream stream(squareSumScratch(n));
     double squares = NAN, again = NAN;
     inEveryOrder([&] {
       Tensor<T> in(x, 1);
@@ -88,7 +88,7 @@ TYPED_TEST(Reductions, OfWholeArrays) {
 
 TEST(Scalars, AreTheCpus) {
   Floats a = randomFloats(5000, "a"), b = randomFloats(3, "b");
-  SimulatedStream stream(wholeScratch(5000) + wholeScratch(3));
+  SimulatedStream stream(squareSumScratch(5000) + squareSumScratch(3));
   const float *none = nullptr;
   std::vector<Half> h(3);
   std::vector<BFloat16> c(3);

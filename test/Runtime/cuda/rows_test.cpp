@@ -106,24 +106,24 @@ TYPED_TEST(Rows, CrossEntropy) {
 
 TYPED_TEST(Rows, VocabParallelCrossEntropy) { // the last of three ranks: two columns of padding
   using T = TypeParam;
-  constexpr int64_t rows = 5, whole = 100;
-  TokenRows piece(whole, 68, 34);
+  constexpr int64_t rows = 5, full = 100;
+  TokenRows shard(full, 68, 34);
   std::vector<int64_t> labels = {68, 99, 3, -100, 80};
-  Floats logits = randomExact<T>(rows * piece.count, "logits", 6.0), y(rows), loss(rows),
+  Floats logits = randomExact<T>(rows * shard.count, "logits", 6.0), y(rows), loss(rows),
          expected(rows), d(logits.size()), dloss(1, 0.25f);
   SimulatedStream stream;
-  partita_rt::logSumExp(y.data(), logits.data(), rows, piece);
+  partita_rt::logSumExp(y.data(), logits.data(), rows, shard);
   Tensor<T> x(logits), dx(logits);
   Tensor<float> lse(rows), l(rows);
-  logSumExp(stream, lse.data(), x.in(), rows, piece);
+  logSumExp(stream, lse.data(), x.in(), rows, shard);
   EXPECT_NEAR_ALL(lse, y, 1e-6);
-  partita_rt::tokenLoss(expected.data(), logits.data(), lse.in(), labels.data(), rows, piece, -100);
-  tokenLoss(stream, l.data(), x.in(), lse.in(), labels.data(), rows, piece, -100);
+  partita_rt::tokenLoss(expected.data(), logits.data(), lse.in(), labels.data(), rows, shard, -100);
+  tokenLoss(stream, l.data(), x.in(), lse.in(), labels.data(), rows, shard, -100);
   EXPECT_BITS(l, expected);
   partita_rt::crossEntropyBackward(d.data(), dloss.data(), 0, logits.data(), lse.in(),
-                                   labels.data(), rows, piece, piece.count, -100);
+                                   labels.data(), rows, shard, shard.count, -100);
   crossEntropyBackward(stream, dx.data(), dloss.data(), 0, x.in(), lse.in(), labels.data(), rows,
-                       piece, piece.count, -100);
+                       shard, shard.count, -100);
   EXPECT_CLOSE(dx.floats(), widen(widened(rounded<T>(d))), 1e-2); // some are close to a tie
   EXPECT_TRUE(dx.marginsKept());
 }

@@ -2,7 +2,7 @@
 // these rows alone, bit for bit. On the simulated GPU the tensors are small, which only tests the
 // tests.
 
-#include "products_stream.h"
+#include "matmuls_stream.h"
 
 #include "partita_rt/partita_rt_cuda.h"
 
@@ -181,8 +181,8 @@ TEST(Scale, Attention) {
 }
 
 /// Integers, so that the order of sums does not matter.
-TEST(Scale, Product) {
-  ProductsStream stream;
+TEST(Scale, Matmul) {
+  MatmulsStream stream;
   const int64_t columns = (kVocabulary + 7) / 8 * 8, inner = 64, rows = kElements / columns + kTail;
   Floats a = integers(rows * inner, "a"), b = integers(columns * inner, "b");
   std::vector<BFloat16> left(a.begin(), a.end()), right(b.begin(), b.end());

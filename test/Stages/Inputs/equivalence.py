@@ -81,11 +81,11 @@ def model(families, folder, family, micro_batches):
 
 
 def compare(families, folder, family, micro_batches, place, schedule, plan):
-    whole, cut, done = (folder / f"{name}.mlir" for name in ("whole", "cut", "done"))
+    full, cut, done = (folder / f"{name}.mlir" for name in ("full", "cut", "done"))
     run("partita-opt", model(families, folder, family, micro_batches), f"--pipe-place={place} schedule={schedule}",
         *[f"--partita-{phase}=" + " ".join(word for word in plan.split() if word.split("=")[0] in reads)
-          for phase, reads in PHASES.items()], "-o", whole)
-    run("partita-opt", whole, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
+          for phase, reads in PHASES.items()], "-o", full)
+    run("partita-opt", full, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
     phases = ",".join(f"partita-{phase}" for phase in OF_STAGES)
     run("partita-opt", cut,
         f"--pass-pipeline=builtin.module(split-backward{{schedule={schedule}}},schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
@@ -93,7 +93,7 @@ def compare(families, folder, family, micro_batches, place, schedule, plan):
     if isinstance(family, int):
         runs.append((done, "forward", "--blocking-sends"))
     for program, entry, *options in runs:
-        equal = run("partita-interp", program, "--entry", entry, "--whole", whole, "--tolerance", "1e-10", *options)
+        equal = run("partita-interp", program, "--entry", entry, "--full", full, "--tolerance", "1e-10", *options)
     return equal
 
 

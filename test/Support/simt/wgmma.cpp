@@ -29,8 +29,8 @@ struct Sums {
   int coming;
 };
 
-struct Product {
-  GroupProduct given;
+struct Matmul {
+  GroupMatmul given;
   float rows[2][16]; ///< of a, if it is in registers
   int64_t group;
   bool done;
@@ -39,7 +39,7 @@ struct Product {
 struct Queue {
   int64_t block = -1, group = 0;
   bool begun = false;
-  std::deque<Product> products;
+  std::deque<Matmul> matmuls;
   std::deque<Sums> sums;
   std::vector<uint32_t> written; ///< since its last fence, in units of 16 bytes
 };
@@ -104,14 +104,14 @@ void readRow(float (&x)[16], Narrow type, const Operand &operand, uint32_t row) 
 }
 
 /// Computes this thread's rows and columns: `warp` of its group.
-void perform(Product &product, float *c) {
-  if (std::exchange(product.done, true))
+void perform(Matmul &matmul, float *c) {
+  if (std::exchange(matmul.done, true))
     return;
-  const GroupProduct &given = product.given;
+  const GroupMatmul &given = matmul.given;
   uint32_t warp = threadNumber() / 32 % 4, g = uint32_t(lane()) / 4, t = uint32_t(lane()) % 4;
   if (!given.registers)
     for (uint32_t i = 0; i < 2; ++i)
-      readRow(product.rows[i], given.type, Operand(given.left), 16 * warp + g + 8 * i);
+      readRow(matmul.rows[i], given.type, Operand(given.left), 16 * warp + g + 8 * i);
   Operand right(given.right);
   for (uint32_t j = 0; j < uint32_t(given.columns); ++j) {
     float columns[2][16];
@@ -128,7 +128,7 @@ void perform(Product &product, float *c) {
     for (int i = 0; i < 4; ++i) {
       float sum = given.sum ? c[4 * j + uint32_t(i)] : 0.0f;
       for (int k = 0; k < 16; ++k)
-        sum += product.rows[i / 2][k] * columns[i % 2][k];
+        sum += matmul.rows[i / 2][k] * columns[i % 2][k];
       c[4 * j + uint32_t(i)] = sum;
     }
   }
@@ -147,11 +147,11 @@ uint32_t sharedAddress(const void *p) {
   return uint32_t(static_cast<const unsigned char *>(p) - window());
 }
 
-void multiplyGroup(const GroupProduct &given, Where where) {
+void multiplyGroup(const GroupMatmul &given, Where where) {
   Queue &queue = queueOfThread();
   if (!queue.begun)
     throwInKernel("wgmma without wgmma.fence since its thread waited for the last one");
-  Product product{given, {}, queue.group, false};
+  Matmul matmul{given, {}, queue.group, false};
   // All lanes are here: they exchange the two rows of a that their fragments need.
   Given all = give(given.registers ? static_cast<const void *>(given.registers) : &given.columns,
                    given.registers ? 16 : sizeof(given.columns), where);
@@ -159,7 +159,7 @@ void multiplyGroup(const GroupProduct &given, Where where) {
     for (int from = 0; from < 4; ++from) {
       auto *pairs = static_cast<const uint16_t (*)[2]>(all.of(lane() / 4 * 4 + from));
       for (int i = 0; i < 8; ++i)
-        product.rows[i / 2 % 2][i / 4 * 8 + 2 * from + i % 2] =
+        matmul.rows[i / 2 % 2][i / 4 * 8 + 2 * from + i % 2] =
             widen(given.type, pairs[i / 2][i % 2]);
     }
   Sums &sums = sumsOf(queue, given.c);
@@ -168,24 +168,24 @@ void multiplyGroup(const GroupProduct &given, Where where) {
     sums.values.assign(given.c, given.c + count);
     std::fill_n(given.c, count, std::numeric_limits<float>::quiet_NaN());
   }
-  queue.products.push_back(product);
+  queue.matmuls.push_back(matmul);
   if (asynchronousNow())
-    for (Product &each : queue.products) // in order
+    for (Matmul &each : queue.matmuls) // in order
       perform(each, sumsOf(queue, each.given.c).values.data());
   onThreadEnd([] {
-    if (!queueOfThread().products.empty())
+    if (!queueOfThread().matmuls.empty())
       throwInKernel("a thread is done, but has not waited for its wgmma");
   });
 }
 
-void beginProducts() { queueOfThread().begun = true; }
-void commitProducts() { ++queueOfThread().group; }
+void beginMatmuls() { queueOfThread().begun = true; }
+void commitMatmuls() { ++queueOfThread().group; }
 
-void waitForProducts(int left) {
+void waitForMatmuls(int left) {
   Queue &queue = queueOfThread();
   queue.begun = false;
-  while (!queue.products.empty() && queue.products.front().group < queue.group - left) {
-    Product &first = queue.products.front();
+  while (!queue.matmuls.empty() && queue.matmuls.front().group < queue.group - left) {
+    Matmul &first = queue.matmuls.front();
     Sums &sums = sumsOf(queue, first.given.c);
     perform(first, sums.values.data());
     if (--sums.coming == 0) {
@@ -193,7 +193,7 @@ void waitForProducts(int left) {
       std::swap(sums, queue.sums.back());
       queue.sums.pop_back();
     }
-    queue.products.pop_front();
+    queue.matmuls.pop_front();
   }
 }
 
@@ -205,7 +205,7 @@ void noteWritten(const void *shared) {
   queueOfThread().written.push_back(uint32_t(at) / 16);
 }
 
-void fenceForProducts() {
+void fenceForMatmuls() {
   std::vector<uint32_t> &places = queueOfThread().written;
   for (uint32_t place : places)
     --unfenced()[place];

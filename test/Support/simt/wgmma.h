@@ -21,7 +21,7 @@ uint32_t sharedAddress(const void *p);
 
 enum class Narrow : uint8_t { Half, BFloat16 };
 /// One wgmma: c [4 * columns of 8] += a b.
-struct GroupProduct {
+struct GroupMatmul {
   float *c;
   int columns; ///< N / 8
   Narrow type;
@@ -29,13 +29,13 @@ struct GroupProduct {
   uint64_t left, right;
   bool transposed, sum;
 };
-void multiplyGroup(const GroupProduct &product, Where where);
-void beginProducts();
-void commitProducts();
-void waitForProducts(int left);
+void multiplyGroup(const GroupMatmul &matmul, Where where);
+void beginMatmuls();
+void commitMatmuls();
+void waitForMatmuls(int left);
 
 /// Covers this thread's writes.
-void fenceForProducts();
+void fenceForMatmuls();
 /// Notes that a copy has written here.
 void noteWritten(const void *shared);
 

@@ -1,10 +1,10 @@
 // A simulated cuBLASLt (cublasLt.h). The arguments are checked and copied at the call; the matmul
-// is an entry of the stream (matrix_product.h).
+// is an entry of the stream (matmul.h).
 
 #include <cublasLt.h>
 
 #include "simulated/cublaslt_types.h"
-#include "simulated/matrix_product.h"
+#include "simulated/matmul.h"
 #include "simulated/queue.h"
 #include "simulated/record.h"
 
@@ -43,7 +43,7 @@ constexpr Properties kProperties[kAlgorithms] = {
     {0, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 1},
 };
 std::atomic<int> delays[kAlgorithms];
-std::atomic<int64_t> products[kAlgorithms];
+std::atomic<int64_t> matmuls[kAlgorithms];
 
 __attribute__((format(printf, 2, 3))) cublasStatus_t refuse(cublasStatus_t status,
                                                             const char *format, ...) {
@@ -157,9 +157,9 @@ bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, 
   return true;
 }
 
-void run(const Product &p) {
+void run(const Matmul &p) {
   multiply(p, kProperties[p.algorithm].splits);
-  products[p.algorithm] += 1;
+  matmuls[p.algorithm] += 1;
   if (int delay = delays[p.algorithm])
     std::this_thread::sleep_for(std::chrono::microseconds(delay));
 }
@@ -170,7 +170,7 @@ size_t bytesOf(const Layout &layout) {
   return size_t(elements * sizeOf(layout.type));
 }
 
-void recordProduct(const Product &p) {
+void recordMatmul(const Matmul &p) {
   record("{\"matmul\": [" + std::to_string(p.m()) + ", " + std::to_string(p.n()) + ", " +
          std::to_string(p.k()) + "], \"batch\": " + std::to_string(p.d.batch) + ", \"bytes\": [" +
          std::to_string(sizeOf(p.a.type)) + ", " + std::to_string(sizeOf(p.b.type)) + ", " +
@@ -180,7 +180,7 @@ void recordProduct(const Product &p) {
 }
 
 /// Does everything that the matmul reads and writes belong to the device?
-cublasStatus_t checkMemory(const Product &p, const void *workspace, size_t workspaceBytes) {
+cublasStatus_t checkMemory(const Matmul &p, const void *workspace, size_t workspaceBytes) {
   struct Operand {
     const char *name;
     const void *data;
@@ -446,20 +446,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     if (!aligned(each, properties.alignment))
       return refuse(CUBLAS_STATUS_INVALID_VALUE, "algorithm %d wants %lld-byte aligned addresses",
                     int(algo->data[1]), (long long)properties.alignment);
-  Product product{*operation, *a, *b, *c, *d};
-  std::memcpy(&product.alpha, alpha, 4);
-  std::memcpy(&product.beta, beta, 4);
-  product.aData = A;
-  product.bData = B;
-  product.cData = C;
-  product.dData = D;
-  product.algorithm = int(algo->data[1]);
+  Matmul matmul{*operation, *a, *b, *c, *d};
+  std::memcpy(&matmul.alpha, alpha, 4);
+  std::memcpy(&matmul.beta, beta, 4);
+  matmul.aData = A;
+  matmul.bData = B;
+  matmul.cData = C;
+  matmul.dData = D;
+  matmul.algorithm = int(algo->data[1]);
   if (stream)
-    if (cublasStatus_t status = checkMemory(product, workspace, workspaceBytes))
+    if (cublasStatus_t status = checkMemory(matmul, workspace, workspaceBytes))
       return status;
   if (recording())
-    recordProduct(product);
-  return enqueue(stream, "cublasLtMatmul", [product] { run(product); }) == cudaSuccess
+    recordMatmul(matmul);
+  return enqueue(stream, "cublasLtMatmul", [matmul] { run(matmul); }) == cudaSuccess
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;
 }
@@ -470,4 +470,4 @@ void simulated::slowDown(Algorithm algorithm, int microseconds) {
   delays[algorithm] = microseconds;
 }
 
-int64_t simulated::productsBy(Algorithm algorithm) { return products[algorithm]; }
+int64_t simulated::matmulsBy(Algorithm algorithm) { return matmuls[algorithm]; }

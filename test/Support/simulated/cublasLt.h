@@ -157,7 +157,7 @@ enum Algorithm {
 /// Makes matmuls with this algorithm take this much longer from here on. For tests of tuning.
 void slowDown(Algorithm algorithm, int microseconds);
 /// Returns the number of matmuls so far with an algorithm.
-int64_t productsBy(Algorithm algorithm);
+int64_t matmulsBy(Algorithm algorithm);
 
 } // namespace simulated
 

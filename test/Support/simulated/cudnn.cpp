@@ -214,16 +214,16 @@ GraphOperation operationOf(Graph &graph, const Descriptor &from) {
   return made;
 }
 
-bool isProduct(const GraphOperation &operation) {
+bool isMatmul(const GraphOperation &operation) {
   return operation.kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
 }
 
 /// Does attention's engine, as far as it is simulated, have a kernel for the graph?
 bool isSupported(const Graph &graph) {
-  auto product = std::find_if(graph.operations.begin(), graph.operations.end(), isProduct);
-  if (product == graph.operations.end())
+  auto matmul = std::find_if(graph.operations.begin(), graph.operations.end(), isMatmul);
+  if (matmul == graph.operations.end())
     return false;
-  const GraphTensor &q = graph.tensors.at(product->x);
+  const GraphTensor &q = graph.tensors.at(matmul->x);
   if (q.sizes[3] % 8 != 0 || q.sizes[3] > 128)
     return false;
   for (const auto &[id, tensor] : graph.tensors)
@@ -236,14 +236,14 @@ bool isSupported(const Graph &graph) {
 /// Returns the workspace, like the real one's: a backward pass keeps the rounded gradients of all
 /// scores, and gradients of keys and values of all heads if these are shared.
 int64_t workspaceOf(const Graph &graph) {
-  std::vector<GraphOperation> products;
-  std::copy_if(graph.operations.begin(), graph.operations.end(), std::back_inserter(products),
-               isProduct);
-  if (products.size() < 5)
+  std::vector<GraphOperation> matmuls;
+  std::copy_if(graph.operations.begin(), graph.operations.end(), std::back_inserter(matmuls),
+               isMatmul);
+  if (matmuls.size() < 5)
     return 256;
   auto up = [](int64_t n) { return (n + 127) / 128 * 128; };
-  const GraphTensor &scores = graph.tensors.at(products[0].y);
-  const GraphTensor &keys = graph.tensors.at(products[0].b);
+  const GraphTensor &scores = graph.tensors.at(matmuls[0].y);
+  const GraphTensor &keys = graph.tensors.at(matmuls[0].b);
   int64_t heads = scores.sizes[0] * scores.sizes[1];
   int64_t shared = scores.sizes[1] == keys.sizes[1] ? 0 : 4 * scores.sizes[3] * keys.sizes[2];
   return 256 + heads * (2 * up(scores.sizes[2]) * up(scores.sizes[3]) + shared);

@@ -150,12 +150,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) {
         capture->thread != std::this_thread::get_id())
       return misuse(cudaErrorStreamCaptureWrongThread,
                     "the end of a capture that began on another thread");
-    bool invalid = capture->invalid, whole = !invalid && joined(*capture);
+    bool invalid = capture->invalid, complete = !invalid && joined(*capture);
     auto nodes = std::make_shared<const Nodes>(std::move(capture->nodes));
     release(*capture);
     if (invalid)
       return cudaErrorStreamCaptureInvalidated;
-    if (!whole)
+    if (!complete)
       return misuse(cudaErrorStreamCaptureUnjoined,
                     "the end of a capture while other streams have entries in it that its stream "
                     "does not wait for");

@@ -231,11 +231,11 @@ std::string describe(const void *address) {
       return std::string("before all ") + range->kind;
     const Allocation &allocation = at->second;
     auto offset = size_t(static_cast<const char *>(address) - at->first);
-    std::string whole = std::string(allocation.freed ? "a freed" : "an") + " allocation of " +
-                        std::to_string(allocation.size) + " bytes of " + range->kind;
+    std::string full = std::string(allocation.freed ? "a freed" : "an") + " allocation of " +
+                       std::to_string(allocation.size) + " bytes of " + range->kind;
     if (offset < allocation.size)
-      return std::to_string(offset) + " bytes into " + whole;
-    return std::to_string(offset - allocation.size) + " bytes behind " + whole;
+      return std::to_string(offset) + " bytes into " + full;
+    return std::to_string(offset - allocation.size) + " bytes behind " + full;
   }
   return registration(address, 1) != space().registered.end() ? "registered host memory"
                                                               : "pageable host memory";

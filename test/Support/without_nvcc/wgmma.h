@@ -11,11 +11,11 @@
 
 namespace without_nvcc {
 
-using simt::beginProducts;
-using simt::commitProducts;
-using simt::fenceForProducts;
+using simt::beginMatmuls;
+using simt::commitMatmuls;
+using simt::fenceForMatmuls;
 using simt::sharedAddress;
-template <int kLeft> void waitForProducts() { simt::waitForProducts(kLeft); }
+template <int kLeft> void waitForMatmuls() { simt::waitForMatmuls(kLeft); }
 template <int N> void pin(float (&)[N][4]) {}
 
 template <typename T>

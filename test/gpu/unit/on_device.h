@@ -21,7 +21,7 @@ using Matmul = decltype(&cublasLtMatmul);
 inline void must(bool good, const char *what) {
   if (good)
     return;
-  std::fprintf(stderr, "products on device memory: %s failed\n", what);
+  std::fprintf(stderr, "matmuls on device memory: %s failed\n", what);
   std::_Exit(1);
 }
 inline void must(cudaError_t error, const char *what) { must(error == cudaSuccess, what); }
@@ -68,14 +68,14 @@ T fieldOf(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribu
   size_t written = 0;
   must(cublasLtMatmulDescGetAttribute(operation, attribute, &value, sizeof value, &written) ==
            CUBLAS_STATUS_SUCCESS,
-       "a product's attribute");
+       "a matmul's attribute");
   return value;
 }
 template <typename T>
 void setField(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, T value) {
   must(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value) ==
            CUBLAS_STATUS_SUCCESS,
-       "a product's attribute");
+       "a matmul's attribute");
 }
 
 inline int64_t sizeOf(cublasLtMatrixLayout_t layout) {
@@ -132,7 +132,7 @@ inline cublasStatus_t matmul(Matmul real, cublasLtHandle_t handle, cublasLtMatmu
   cublasStatus_t status = real(handle, operation, alpha, aCopy.get(), aLayout, bCopy.get(), bLayout,
                                beta, cCopy ? cCopy->get() : dCopy.get(), cLayout, dCopy.get(),
                                dLayout, algorithm, space.get(), workspaceBytes, stream);
-  must(cudaStreamSynchronize(stream), "a matrix product");
+  must(cudaStreamSynchronize(stream), "a matmul");
   for (const Copy *copy : {&dCopy, &vectorCopy, &auxCopy})
     copy->copyBack();
   if (hasVector)

@@ -182,7 +182,7 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
     return {};
   // Phase 'fuse' chooses kernels that only some targets have; the memory spaces depend on the
   // target in any case.
-  bool hasKernels = wanted.fusesProducts() || !now.fusesProducts();
+  bool hasKernels = wanted.fusesMatmuls() || !now.fusesMatmuls();
   std::string phase = hasKernels ? "memory" : "fuse",
               done = hasKernels ? "laid out this module's memory" : "made this module's kernels";
   if (nextPhase > phaseIndex(phase))

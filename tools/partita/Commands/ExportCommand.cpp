@@ -19,15 +19,15 @@ using namespace partita::tool;
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
-  SmallString<128> whole(checkpoint), index(checkpoint);
-  sys::path::append(whole, "checkpoint.safetensors");
+  SmallString<128> unsharded(checkpoint), index(checkpoint);
+  sys::path::append(unsharded, "checkpoint.safetensors");
   sys::path::append(index, "checkpoint.safetensors.index.json");
-  sys::fs::file_status ofWhole, ofIndex;
+  sys::fs::file_status ofUnsharded, ofIndex;
   if (sys::fs::status(index, ofIndex))
-    return whole.str().str();
-  bool later = !sys::fs::status(whole, ofWhole) &&
-               ofWhole.getLastModificationTime() > ofIndex.getLastModificationTime();
-  return (later ? whole : index).str().str();
+    return unsharded.str().str();
+  bool later = !sys::fs::status(unsharded, ofUnsharded) &&
+               ofUnsharded.getLastModificationTime() > ofIndex.getLastModificationTime();
+  return (later ? unsharded : index).str().str();
 }
 
 /// Calls `visit` with each of the manifest's parameters and its name.

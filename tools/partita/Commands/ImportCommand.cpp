@@ -60,7 +60,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   if (text) {
     *text << "parameters: " << parameters << ", " << elements << " elements\n";
     printParameters(module, *text);
-    *text << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in matmuls, "
+    *text << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.matmuls) << " in matmuls, "
           << llvm::format("%.4g", flops.elementwise) << " elsewhere\n";
     raising.print(*text);
     objective.print(*text);
@@ -71,7 +71,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   json["parameter_list"] = std::move(list);
   json["elements"] = elements;
   json["flops"] =
-      llvm::json::Object{{"products", flops.products}, {"elementwise", flops.elementwise}};
+      llvm::json::Object{{"matmuls", flops.matmuls}, {"elementwise", flops.elementwise}};
   return json;
 }
 

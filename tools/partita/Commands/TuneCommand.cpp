@@ -14,7 +14,7 @@ int partita::tool::tuneMain(Arguments arguments) {
   std::string folder;
   OptionSet options("tune", "DIR",
                     "Tries the algorithms for every matmul of a program for GPUs on this machine's "
-                    "GPU and writes the fastest to DIR/products.json. All runs of the program, and "
+                    "GPU and writes the fastest to DIR/matmuls.json. All runs of the program, and "
                     "all their ranks, use this choice.");
   options.positional("DIR", folder, "the folder that 'partita compile --target cuda -o DIR' wrote");
   options.epilogue(
@@ -27,7 +27,7 @@ int partita::tool::tuneMain(Arguments arguments) {
   std::optional<json::Object> manifest = readManifest(folder, problem, {"program", "target"});
   if (!manifest)
     return fail("tune", problem);
-  if (!targetOf(*manifest).tunesProducts())
+  if (!targetOf(*manifest).tunesMatmuls())
     return fail("tune", folder + ": is a program for " +
                             manifest->getString("target").value_or("?") +
                             "; only programs on cuBLASLt are tuned: compile it with --target cuda");

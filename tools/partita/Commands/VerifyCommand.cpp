@@ -147,16 +147,16 @@ int partita::tool::verifyMain(Arguments arguments) {
   Session session("verify");
   if (o.warningsAsErrors)
     session.refuseWarnings();
-  OwningOpRef<ModuleOp> whole = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
-  if (!whole)
+  OwningOpRef<ModuleOp> full = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
+  if (!full)
     return 1;
-  int first = nextPhase(*whole);
+  int first = nextPhase(*full);
   if (first < 0)
     return 1;
   if (first > phaseIndex("partition"))
     return session.fail(o.model +
                         ": is past phase 'partition'; verify needs the program as it was before");
-  OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *whole);
+  OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *full);
   if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase) ||
       !canBeLowered(*partitioned, o.plan, o.lastPhase))
     return 1;
@@ -165,7 +165,7 @@ int partita::tool::verifyMain(Arguments arguments) {
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
   unpartitioned.setUnpartitioned();
-  if (!compileTo(session, *whole, unpartitioned, "optimize") || session.hasFailed())
+  if (!compileTo(session, *full, unpartitioned, "optimize") || session.hasFailed())
     return 1;
 
   interp::VerifyOptions options;
@@ -175,7 +175,7 @@ int partita::tool::verifyMain(Arguments arguments) {
   options.steps = o.steps;
   options.tolerance = o.tolerance;
   options.interpreter.learningRate = std::stod(o.plan.get("lr").str());
-  FailureOr<interp::VerifyReport> report = interp::comparePrograms(*whole, *partitioned, options);
+  FailureOr<interp::VerifyReport> report = interp::comparePrograms(*full, *partitioned, options);
   if (failed(report))
     return 1;
   llvm::outs() << "mesh " << meshText(*partitioned);

@@ -42,10 +42,10 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
                                                    trains ? "backward" : "", "bytes forward",
                                                    trains ? "backward" : ""}};
   auto rowOf = [&](const LayerWork &each, int64_t forward, int64_t backward) {
-    double products = each.forward.products;
+    double matmuls = each.forward.matmuls;
     return std::array<std::string, 6>{"",
                                       grouped(each.parameters),
-                                      flopsText(products),
+                                      flopsText(matmuls),
                                       trains ? flopsText(each.backward) : "",
                                       grouped(forward),
                                       trains ? grouped(backward) : ""};
@@ -58,7 +58,7 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
   int64_t exchanged[2] = {0, 0};
   for (int64_t place : order) {
     sum.parameters += places[place].parameters;
-    sum.forward.products += places[place].forward.products;
+    sum.forward.matmuls += places[place].forward.matmuls;
     sum.forward.elementwise += places[place].forward.elementwise;
     sum.backward += places[place].backward;
     for (bool backward : {false, true})

@@ -113,7 +113,7 @@ static std::vector<Share> sharesOf(const json::Object &manifest) {
   for (const LayerWork &each : noted ? workFromJson(*noted) : std::vector<LayerWork>())
     if (auto found = stages.find(each.place); found != stages.end()) {
       Share &share = shares[found->second];
-      share.flops += each.forward.products + each.forward.elementwise + each.backward;
+      share.flops += each.forward.matmuls + each.forward.elementwise + each.backward;
       share.parameters += each.parameters;
     }
   return shares;

@@ -16,13 +16,13 @@ namespace partita_rt::cuda {
 
 /// takeShard of elements of `width` bytes.
 void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
-               int64_t blocks, int64_t whole, int64_t width);
+               int64_t blocks, int64_t fullCount, int64_t width);
 
 /// The rank's shard of a full tensor that it has, like comm.h's, on the device.
 template <typename T>
 void takeShard(const Stream &stream, ShardOf shard, const T *from, T *to, int64_t count,
-               int64_t blocks, int64_t whole = 0) {
-  takeShard(stream, shard, from, to, count, blocks, whole, int64_t(sizeof(T)));
+               int64_t blocks, int64_t fullCount = 0) {
+  takeShard(stream, shard, from, to, count, blocks, fullCount, int64_t(sizeof(T)));
 }
 
 } // namespace partita_rt::cuda

@@ -25,7 +25,7 @@ namespace partita_rt::cuda {
 
 //===-- Matmuls -----------------------------------------------------------------------------===//
 
-/// Uses cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32.
+/// Uses cuBLASLt (runtime/cuda/matmuls/matmuls.h); sums in float, float operands without TF32.
 /// Stored matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on
 /// the CPU; those that are not isDirect (shapes.h) are first widened into scratch memory,
 /// gemmScratch.
@@ -201,15 +201,15 @@ void copyRows(const Stream &stream, T *dst, int64_t dstStride, const T *src, int
               int64_t rows, int64_t width);
 template <typename T>
 void repeat(const Stream &stream, T *y, const T *x, int64_t outer, int64_t indices, int64_t times,
-            IndicesAt piece, int64_t inner);
+            IndicesAt shard, int64_t inner);
 template <typename T>
 void repeatSum(const Stream &stream, T *dx, const T *dy, int64_t outer, int64_t indices,
-               int64_t times, IndicesAt piece, int64_t inner);
+               int64_t times, IndicesAt shard, int64_t inner);
 
 //===-- Elements ----------------------------------------------------------------------------===//
 
 template <typename T>
-void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
+void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &full,
              const DropoutAt &dropout, ElementAt first);
 template <typename T>
 void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
@@ -253,7 +253,7 @@ void reduceMax(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n,
 
 //===-- Scalars of a step -------------------------------------------------------------------===//
 
-/// Scratch: the sum of wholeScratch(count) over the arrays.
+/// Scratch: the sum of squareSumScratch(count) over the arrays.
 void squareSum(const Stream &stream, double *sums, const Elements *arrays, size_t count);
 inline void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays) {
   squareSum(stream, sums, arrays.begin(), arrays.size());

@@ -59,11 +59,11 @@ private:
 };
 
 /// An integer constant, or an integer in device memory.
-class Whole {
+class Integer {
 public:
   template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
-  Whole(T number) : at(nullptr), number(int64_t(number)) {}
-  Whole(const int64_t *at) : at(at), number(0) {}
+  Integer(T number) : at(nullptr), number(int64_t(number)) {}
+  Integer(const int64_t *at) : at(at), number(0) {}
   PARTITA_RT_HOST_DEVICE int64_t read() const { return at ? *at : number; }
 
 private:
@@ -73,39 +73,39 @@ private:
 
 /// TokenRows whose first index is in device memory.
 struct TokenRowsAt {
-  int64_t whole;
-  Whole first;
+  int64_t full;
+  Integer first;
   int64_t count;
-  TokenRowsAt(int64_t vocabulary) : whole(vocabulary), first(0), count(vocabulary) {}
-  TokenRowsAt(TokenRows rows) : whole(rows.whole), first(rows.first), count(rows.count) {}
-  TokenRowsAt(int64_t whole, Whole first, int64_t count)
-      : whole(whole), first(first), count(count) {}
-  PARTITA_RT_HOST_DEVICE TokenRows read() const { return {whole, first.read(), count}; }
+  TokenRowsAt(int64_t vocabulary) : full(vocabulary), first(0), count(vocabulary) {}
+  TokenRowsAt(TokenRows rows) : full(rows.full), first(rows.first), count(rows.count) {}
+  TokenRowsAt(int64_t full, Integer first, int64_t count)
+      : full(full), first(first), count(count) {}
+  PARTITA_RT_HOST_DEVICE TokenRows read() const { return {full, first.read(), count}; }
 };
 
 /// Indices whose first one is in device memory.
 struct IndicesAt {
-  Whole first;
+  Integer first;
   int64_t count;
   IndicesAt(Indices indices) : first(indices.first), count(indices.count) {}
-  IndicesAt(Whole first, int64_t count) : first(first), count(count) {}
+  IndicesAt(Integer first, int64_t count) : first(first), count(count) {}
 };
 
 /// Dropout whose key is in device memory.
 struct DropoutAt {
   double ratio;
   int64_t id;
-  Whole key;
+  Integer key;
   DropoutAt(const Dropout &dropout) : ratio(dropout.ratio), id(dropout.id), key(dropout.key) {}
-  DropoutAt(double ratio, int64_t id, Whole key) : ratio(ratio), id(id), key(key) {}
+  DropoutAt(double ratio, int64_t id, Integer key) : ratio(ratio), id(id), key(key) {}
 };
 
 /// The number of an element: that of a micro-batch's first element plus that of a shard's first
 /// element within it.
 struct ElementAt {
-  Whole micro;
+  Integer micro;
   int64_t elements; ///< per micro-batch
-  Whole first;
+  Integer first;
   ElementAt(int64_t first) : micro(0), elements(0), first(first) {}
   ElementAt(const int64_t *micro, int64_t elements) : micro(micro), elements(elements), first(0) {}
   ElementAt(const int64_t *micro, int64_t elements, const int64_t *first)

@@ -81,13 +81,13 @@ constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t array
 }
 
 /// Elements per block of squareSum, as on the CPU.
-constexpr int64_t kWholeBlock = 4096;
+constexpr int64_t kSquareSumBlock = 4096;
 /// Scratch of squareSum for n elements.
-constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 8; }
+constexpr int64_t squareSumScratch(int64_t n) { return ceilDiv(n, kSquareSumBlock) * 8; }
 
 /// Scratch of an emitted kernel that adds up this many squares per element, for n elements.
 constexpr int64_t updateSquaresScratch(int64_t n, int64_t sums) {
-  return ceilDiv(n, kWholeBlock) * sums * 8;
+  return ceilDiv(n, kSquareSumBlock) * sums * 8;
 }
 
 /// Sums of rows by number (embeddingBackward, takeBackward): the rows that a block sorts, and the
@@ -100,7 +100,7 @@ constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
 }
 
 /// Memory of Products (cuBLASLt's workspace), for each stream with matmuls.
-constexpr int64_t kProductsWorkspace = 32 << 20;
+constexpr int64_t kMatmulWorkspace = 32 << 20;
 
 /// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), if it is used.
 constexpr int64_t kAttentionWorkspace = 512 << 20;

@@ -25,7 +25,7 @@ struct Fault {
 /// waits for a step's results anyway. Of several faults it reports an arbitrary one.
 void check(const Fault &fault);
 
-class Products;
+class Matmuls;
 class FusedAttention;
 class KernelTimes;
 
@@ -37,7 +37,7 @@ struct Stream {
   Fault *fault = nullptr;
   void *scratch = nullptr;
   int64_t scratchBytes = 0;
-  Products *products = nullptr; ///< cuBLASLt on this stream, with its workspace and algorithms
+  Matmuls *matmuls = nullptr; ///< cuBLASLt on this stream, with its workspace and algorithms
   FusedAttention *attention = nullptr; ///< attention by cuDNN where supported; null: own kernels
   KernelTimes *times = nullptr;        ///< called around each launch; null: no timing
 };

@@ -25,7 +25,7 @@ template <typename T, size_t N> const T *deviceTable(const T (&table)[N]) {
 //===-- Tables of tensors (tensors.h) -------------------------------------------------------===//
 
 /// Elements per block of work on a tensor.
-constexpr int64_t kTensorBlock = kWholeBlock;
+constexpr int64_t kTensorBlock = kSquareSumBlock;
 
 /// A table as kernels see it, with the blocks of all tensors numbered consecutively:
 ///

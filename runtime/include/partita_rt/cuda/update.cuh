@@ -33,7 +33,7 @@ namespace partita_rt::cuda {
 
 constexpr int kUpdatePack = 4, kUpdatePacks = 4;
 constexpr int64_t kUpdateBlock = int64_t(kElementwiseThreads) * kUpdatePack * kUpdatePacks;
-static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum");
+static_assert(kUpdateBlock == kSquareSumBlock, "a block of an update is one of a sum");
 static_assert(kUpdateBlock == kTensorBlock, "and one of a table's tensor");
 
 /// Raises base to the power of a step's number by squaring: a dozen multiplications with IEEE
@@ -182,7 +182,7 @@ __device__ void addSquares(const Element &element, double (&sums)[kSums], int64_
       element(first + i, sums, packs[i]...);
 }
 
-/// partials[blocks, kSums], blocks of kWholeBlock elements.
+/// partials[blocks, kSums], blocks of kSquareSumBlock elements.
 template <int kSums, typename Step, typename... Operands>
 __global__ void __launch_bounds__(kElementwiseThreads)
     squareBlocks(double *partials, LoopNest<1> nest, Step step, Operands... operands) {
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 template <int kSums, typename Step, typename... Operands>
 void sumSquares(const Stream &stream, double *sums, int64_t n, const Step &step,
                 const Operands &...operands) {
-  int64_t blocks = ceilDiv(n, kWholeBlock);
+  int64_t blocks = ceilDiv(n, kSquareSumBlock);
   auto *partials = scratchOf<double>(stream, updateSquaresScratch(n, kSums), "sums of squares");
   if (n > 0)
     PARTITA_RT_LAUNCH((squareBlocks<kSums, Step, Operands...>), gridOf(blocks), kElementwiseThreads,

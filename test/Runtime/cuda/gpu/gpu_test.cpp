@@ -85,7 +85,7 @@ void threeLaunches(Rank &rank) {
   auto *x = static_cast<float *>(static_cast<void *>(rank.persistentBase));
   for (int i = 0; i < 2; ++i)
     PARTITA_RT_LAUNCH(halve, 1, 4, 0, stream, x);
-  Timed product(stream, "a product", nullptr, 2e6);
+  Timed matmul(stream, "a matmul", nullptr, 2e6);
 }
 
 /// The kernels of the requested step are listed in a table, once; the other steps are graphs as
@@ -106,7 +106,7 @@ TEST(Gpu, KernelsOfAStepAreTimed) {
   EXPECT_EQ(said.find("kernels        3 launches, "), 0u) << said;
   EXPECT_NE(said.find("   2 x "), std::string::npos) << said;
   EXPECT_NE(said.find(" us  halve\n"), std::string::npos) << said;
-  EXPECT_NE(said.find(" TFLOP/s  a product\n"), std::string::npos) << said;
+  EXPECT_NE(said.find(" TFLOP/s  a matmul\n"), std::string::npos) << said;
   EXPECT_EQ(said.find("kernels", 1), std::string::npos) << said;
 }
 

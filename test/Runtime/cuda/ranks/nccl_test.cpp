@@ -24,8 +24,8 @@ public:
   }
   template <typename T>
   void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
-            int64_t whole) {
-    partita_rt::takeShard({group.rank(), group.size()}, from, to, count, blocks, whole);
+            int64_t full) {
+    partita_rt::takeShard({group.rank(), group.size()}, from, to, count, blocks, full);
   }
   std::deque<Bytes> arrays;
 };
@@ -55,8 +55,8 @@ public:
   }
   template <typename T>
   void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
-            int64_t whole) {
-    cuda::takeShard(stream, {group.rank(), group.size()}, from, to, count, blocks, whole);
+            int64_t full) {
+    cuda::takeShard(stream, {group.rank(), group.size()}, from, to, count, blocks, full);
   }
   /// Returns their contents when all work is complete; the next run begins.
   std::deque<Bytes> read() {
@@ -126,9 +126,9 @@ template <typename T, typename Arrays> void exercise(Rank &rank, int axis, Array
     allReduce(group, {{a, n}}, "sum of sums");
     barrier(group, "barrier");
     if constexpr (!std::is_same_v<T, int32_t>) {
-      T *whole = some(n * size), *part = empty(n), *place = some(n * size);
+      T *full = some(n * size), *part = empty(n), *place = some(n * size);
       Pending scatter = reduceScatterStart(
-          group, {{whole, part, n}, {place, place + group.rank() * n, n}}, "scatter");
+          group, {{full, part, n}, {place, place + group.rank() * n, n}}, "scatter");
       T *own = some(n), *all = empty(n * size), *gathered = empty(n * size);
       Pending gather = allGatherStart(gathers, {{own, all, n}}, "gather");
       wait(gather); // before what started earlier
@@ -146,21 +146,21 @@ template <typename T, typename Arrays> void exerciseParts(Rank &rank, int axis, 
   auto some = [&](int64_t n) { return arrays.next(values<T>(rank, n)); };
   auto empty = [&](int64_t n) { return arrays.next(std::vector<T>(size_t(n), T(7))); };
   for (auto [blocks, n] : {std::pair<int64_t, int64_t>{3, 1}, {3, 50}, {33, 7}, {400, 3}}) {
-    int64_t part = blocks * n, whole = part * size;
-    T *from = some(whole), *to = empty(part), *taken = empty(part);
+    int64_t part = blocks * n, full = part * size;
+    T *from = some(full), *to = empty(part), *taken = empty(part);
     reduceScatter(group, {{from, to, n, blocks}}, "scatter");
     arrays.part(group, from, taken, n, blocks, 0);
-    T *gathered = empty(whole), *beside = some(5), *besides = empty(5 * size);
+    T *gathered = empty(full), *beside = some(5), *besides = empty(5 * size);
     allGather(group, {{to, gathered, n, blocks}, {beside, besides, 5}}, "gather");
   }
-  for (int64_t whole : {1, 2, 3, 61, 1001}) {
-    int64_t n = (whole + size - 1) / size;
-    T *from = some(whole), *to = empty(n), *taken = empty(n), *gathered = empty(whole + 1);
-    reduceScatter(group, {{from, to, n, 1, whole}}, "scatter");
-    arrays.part(group, from, taken, n, 1, whole);
-    allGather(group, {{taken, gathered, n, 1, whole}}, "gather");
-    T *again = some(whole);
-    allGather(group, {{to, again, n, 1, whole}}, "gather");
+  for (int64_t full : {1, 2, 3, 61, 1001}) {
+    int64_t n = (full + size - 1) / size;
+    T *from = some(full), *to = empty(n), *taken = empty(n), *gathered = empty(full + 1);
+    reduceScatter(group, {{from, to, n, 1, full}}, "scatter");
+    arrays.part(group, from, taken, n, 1, full);
+    allGather(group, {{taken, gathered, n, 1, full}}, "gather");
+    T *again = some(full);
+    allGather(group, {{to, again, n, 1, full}}, "gather");
   }
 }
 

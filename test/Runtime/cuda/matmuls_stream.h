@@ -1,29 +1,28 @@
 // A stream for the tests of matmuls and of functions that use them.
 
-#ifndef PARTITA_TEST_RUNTIME_CUDA_PRODUCTS_STREAM_H
-#define PARTITA_TEST_RUNTIME_CUDA_PRODUCTS_STREAM_H
+#ifndef PARTITA_TEST_RUNTIME_CUDA_MATMULS_STREAM_H
+#define PARTITA_TEST_RUNTIME_CUDA_MATMULS_STREAM_H
 
 #include "simulated.h"
 
-#include "cuda/products/products.h"
+#include "cuda/matmuls/matmuls.h"
 
 #include <functional>
 
 namespace partita_rt::cuda {
 
 /// A stream with matmuls and its own workspace.
-struct ProductsStream : SimulatedStream {
-  explicit ProductsStream(int64_t scratchBytes = 1 << 20,
-                          int64_t workspaceBytes = kProductsWorkspace)
+struct MatmulsStream : SimulatedStream {
+  explicit MatmulsStream(int64_t scratchBytes = 1 << 20, int64_t workspaceBytes = kMatmulWorkspace)
       : SimulatedStream(scratchBytes), space(new Line[size_t(workspaceBytes) / sizeof(Line)]),
         made(space.get(), workspaceBytes) {
-    products = &made;
+    matmuls = &made;
   }
   struct alignas(256) Line {
     unsigned char bytes[256];
   };
   std::unique_ptr<Line[]> space; // never written, so its pages cost no time
-  Products made;
+  Matmuls made;
 };
 
 /// A small product.
@@ -34,12 +33,12 @@ inline void makeOne(Stream &stream, Tensor<float> &a, Tensor<float> &b, Tensor<f
 #if !defined(PARTITA_TEST_ON_GPU)
 /// How many products `body` makes by the simulated cuBLASLt's algorithm.
 inline int64_t counted(simulated::Algorithm algorithm, const std::function<void()> &body) {
-  int64_t before = simulated::productsBy(algorithm);
+  int64_t before = simulated::matmulsBy(algorithm);
   body();
-  return simulated::productsBy(algorithm) - before;
+  return simulated::matmulsBy(algorithm) - before;
 }
 #endif
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_TEST_RUNTIME_CUDA_PRODUCTS_STREAM_H
+#endif // PARTITA_TEST_RUNTIME_CUDA_MATMULS_STREAM_H

@@ -2,7 +2,7 @@
 // which every sum is exact, bit for bit in all combinations of types; epilogues and real numbers
 // within roundings; which algorithm is taken.
 
-#include "products_stream.h"
+#include "matmuls_stream.h"
 
 namespace partita_rt::cuda {
 namespace {
@@ -12,7 +12,7 @@ struct Size {
 };
 
 template <typename A, typename B, typename C>
-void checkCombination(ProductsStream &stream, Size size, Trans ta, Trans tb) {
+void checkCombination(MatmulsStream &stream, Size size, Trans ta, Trans tb) {
   auto [m, n, k, pad] = size;
   int64_t aRows = ta == Trans::No ? m : k, lda = (ta == Trans::No ? k : m) + pad;
   int64_t bRows = tb == Trans::No ? k : n, ldb = (tb == Trans::No ? n : k) + pad, ldc = n + pad;
@@ -39,12 +39,12 @@ void checkCombination(ProductsStream &stream, Size size, Trans ta, Trans tb) {
   EXPECT_BITS(withFloat, biased);
 }
 
-template <typename T> class CudaProducts : public testing::Test {};
-TYPED_TEST_SUITE(CudaProducts, NarrowTypes);
+template <typename T> class CudaMatmuls : public testing::Test {};
+TYPED_TEST_SUITE(CudaMatmuls, NarrowTypes);
 
-TYPED_TEST(CudaProducts, AllTypesAndTransposes) {
+TYPED_TEST(CudaMatmuls, AllTypesAndTransposes) {
   using T = TypeParam;
-  ProductsStream stream;
+  MatmulsStream stream;
   for (Size size : {Size{16, 24, 32, 0}, Size{1, 1, 1, 0}, Size{5, 7, 9, 2}, Size{33, 1, 17, 1},
                     Size{1, 40, 12, 3}})
     for (Trans ta : {Trans::No, Trans::Yes})
@@ -60,8 +60,8 @@ TYPED_TEST(CudaProducts, AllTypesAndTransposes) {
       }
 }
 
-TEST(CudaProduct, RealNumbers) {
-  ProductsStream stream;
+TEST(CudaMatmul, RealNumbers) {
+  MatmulsStream stream;
   const int64_t m = 37, n = 50, k = 600;
   Floats a = randomFloats(m * k, "a"), b = randomFloats(n * k, "b"), c(size_t(m * n), NAN);
   Floats expected(c.size());
@@ -71,13 +71,13 @@ TEST(CudaProduct, RealNumbers) {
   EXPECT_CLOSE(c, widen(expected), 1e-6 * std::sqrt(double(k)));
 }
 
-TEST(CudaProduct, ScratchIsWhatIsAnnounced) {
+TEST(CudaMatmul, ScratchIsWhatIsAnnounced) {
   constexpr DType kFloat = DType::Float32, kHalf = DType::BFloat16;
   Tensor<float> a(Floats(15, 1.0f)), bias(Floats(7, 1.0f));
   Tensor<BFloat16> b(Floats(35, 1.0f)), c(21);
-  ProductsStream enough(gemmBiasScratch(kFloat, kHalf, kHalf, kHalf, 3, 7, 5));
-  ProductsStream little(gemmScratch(kFloat, kHalf, kHalf, 3, 7, 5) - 1);
-  auto make = [&](ProductsStream &stream) {
+  MatmulsStream enough(gemmBiasScratch(kFloat, kHalf, kHalf, kHalf, 3, 7, 5));
+  MatmulsStream little(gemmScratch(kFloat, kHalf, kHalf, 3, 7, 5) - 1);
+  auto make = [&](MatmulsStream &stream) {
     gemm(stream, Trans::No, Trans::No, 3, 7, 5, 1.0f, a.in(), 5, b.in(), 7, 0.0f, c.data(), 7);
   };
   make(enough);
@@ -85,8 +85,8 @@ TEST(CudaProduct, ScratchIsWhatIsAnnounced) {
   EXPECT_NE(errorOf([&] { make(little); }).find("scratch memory"), std::string::npos);
 }
 
-TEST(CudaProduct, SumsOverNothing) {
-  ProductsStream stream;
+TEST(CudaMatmul, SumsOverNothing) {
+  MatmulsStream stream;
   Floats c = integers(6, "c"), bias = {1, 2, 3}, nothing;
   Tensor<float> scaled(c), cleared(Floats(6, NAN)), biased(c), untouched(c);
   const float *no = nullptr;
@@ -107,7 +107,7 @@ TEST(CudaProduct, SumsOverNothing) {
 
 template <typename A, typename T> void checkBatch(int64_t strideB) {
   const int64_t batch = 3, m = 4, n = 16, k = 8;
-  ProductsStream stream;
+  MatmulsStream stream;
   Floats a = integers(batch * m * k, "a"), b = integers(batch * k * n, "b"),
          c = integers(batch * m * n, "c"), expected = c;
   Tensor<A> left(a);
@@ -119,7 +119,7 @@ template <typename A, typename T> void checkBatch(int64_t strideB) {
   EXPECT_BITS(result, expected);
 }
 
-TYPED_TEST(CudaProducts, Batches) {
+TYPED_TEST(CudaMatmuls, Batches) {
   checkBatch<TypeParam, TypeParam>(8 * 16);
   checkBatch<TypeParam, TypeParam>(0);
   checkBatch<float, TypeParam>(0);
@@ -155,7 +155,7 @@ TYPED_TEST(CudaEpilogues, Gelu) {
   for (int64_t n : {16, 13}) {
     SCOPED_TRACE(n);
     const int64_t m = 6, k = 8;
-    ProductsStream stream;
+    MatmulsStream stream;
     Floats x = randomExact<T>(m * k, "x"), w = randomExact<T>(k * n, "w", 0.3),
            bias = randomExact<T>(n, "bias"), sums(size_t(m * n));
     partita_rt::gemmBias(Trans::No, Trans::No, m, n, k, x.data(), k, w.data(), n, bias.data(),
@@ -170,11 +170,11 @@ TYPED_TEST(CudaEpilogues, Gelu) {
     EXPECT_CLOSE(y.floats(), expected, this->kTolerance);
     EXPECT_TRUE(y.marginsKept() && aux.marginsKept());
 
-    Floats stored = aux.floats(), product(sums.size());
+    Floats stored = aux.floats(), matmul(sums.size());
     partita_rt::gemm(Trans::No, Trans::No, m, n, k, 1.0f, x.data(), k, w.data(), n, 0.0f,
-                     product.data(), n);
+                     matmul.data(), n);
     for (size_t i = 0; i < sums.size(); ++i)
-      expected[i] = product[i] * geluSlope(stored[i]);
+      expected[i] = matmul[i] * geluSlope(stored[i]);
     Tensor<T> d(m * n);
     gemmGeluGrad(stream, Trans::No, Trans::No, m, n, k, left.in(), k, right.in(), n, aux.in(), n,
                  d.data(), n);
@@ -195,7 +195,7 @@ TYPED_TEST(CudaEpilogues, Gelu) {
 
 template <typename G, typename T> void checkBiasGrad(int64_t m, int64_t n, Cotangent cotangent) {
   const int64_t k = 24;
-  ProductsStream stream;
+  MatmulsStream stream;
   bool first = cotangent == Cotangent::A;
   Floats a = integers(k * m, "a"), b = integers(k * n, "b"), c = integers(m * n, "c"),
          sums = integers(first ? m : n, "sums");
@@ -227,7 +227,7 @@ TYPED_TEST(CudaEpilogues, BiasGradient) {
 /// Uses integers, so that the order of sums does not matter.
 template <typename T> void checkAdd(int64_t m, int64_t n, int64_t k, bool hasBias, Trans transB) {
   SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << hasBias << int(transB));
-  ProductsStream stream;
+  MatmulsStream stream;
   const int64_t ldb = transB == Trans::Yes ? k : n, ldAddend = n + 8, ldc = n + 16;
   Floats a = integers(m * k, "a"), b = integers(k * n, "b"), bias = integers(n, "bias"),
          addend = integers(m * ldAddend, "addend"), dense(size_t(m * n)), apart(size_t(m * ldc), 7);
@@ -266,8 +266,8 @@ TYPED_TEST(CudaEpilogues, Addend) {
 //===-- Choice of the algorithm -------------------------------------------------------------===//
 
 #if !defined(PARTITA_TEST_ON_GPU) // which algorithms there are is for the simulated one to say
-TEST(CudaProduct, TheFirstThatFitsAndSumsInFloat) {
-  ProductsStream stream;
+TEST(CudaMatmul, TheFirstThatFitsAndSumsInFloat) {
+  MatmulsStream stream;
   Floats a = integers(128, "a"), b = integers(128, "b");
   Tensor<float> left(a), right(b), c(64), odd(a, 1);
   EXPECT_EQ(counted(simulated::kAligned, [&] { makeOne(stream, left, right, c); }), 1);
@@ -276,8 +276,8 @@ TEST(CudaProduct, TheFirstThatFitsAndSumsInFloat) {
 }
 #endif
 
-TEST(CudaProduct, MistakesAreNamed) {
-  ProductsStream stream;
+TEST(CudaMatmul, MistakesAreNamed) {
+  MatmulsStream stream;
   Tensor<float> a(Floats(64, 1.0f)), b(Floats(64, 1.0f)), c(64);
   std::string message = errorOf([&] {
     gemm(stream, Trans::No, Trans::No, 4, 8, 8, 1.0f, a.in(), 7, b.in(), 8, 0.0f, c.data(), 8);
@@ -294,12 +294,12 @@ TEST(CudaProduct, MistakesAreNamed) {
             "a stream without matmuls");
 }
 
-TEST(CudaProduct, InAGraphOnDeviceMemory) {
-  OnDevice<unsigned char> space(std::vector<unsigned char>(kProductsWorkspace, 0));
-  Products products(space.data, kProductsWorkspace);
+TEST(CudaMatmul, InAGraphOnDeviceMemory) {
+  OnDevice<unsigned char> space(std::vector<unsigned char>(kMatmulWorkspace, 0));
+  Matmuls matmuls(space.data, kMatmulWorkspace);
   Stream stream;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream.handle, cudaStreamNonBlocking), cudaSuccess);
-  stream.products = &products;
+  stream.matmuls = &matmuls;
   Floats x = integers(8 * 16, "x"), w = integers(16 * 8, "w"), bias = integers(8, "bias");
   OnDevice<float> a(x), b(w), v(bias), y(Floats(64, NAN)), sum(Floats(64, 0.0f));
   cudaGraph_t graph;

@@ -1,14 +1,14 @@
-// A program's tuning file, products.json: the device and the version of cuBLASLt that it is for,
+// A program's tuning file, matmuls.json: the device and the version of cuBLASLt that it is for,
 // and a line per shape with its algorithm. Only the 64 bytes of `algorithm` are used; the rest is
 // for readers.
 //
-//     {"device": "NVIDIA H200, 132 multiprocessors", "cublasLt": 130002, "products": [
+//     {"device": "NVIDIA H200, 132 multiprocessors", "cublasLt": 130002, "matmuls": [
 //     {"shape": "matmul ...", "nanoseconds": 81920, "untuned": 90112, "id": 66, "tile": 20, ...,
 //      "algorithm": "4200000..."},
 //     {"shape": "matmul ..., sums of b", "nanoseconds": 40960, "untuned": 71680,
 //      "algorithm": "apart"},
 
-#include "cuda/products/products.h"
+#include "cuda/matmuls/matmuls.h"
 
 #include "common/json.h"
 #include "common/temporary_file.h"
@@ -100,7 +100,7 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 
 std::string writeChoicesText(const ChoicesFile &file) {
   std::string text = "{\"device\": " + quoteJson(file.device) +
-                     ", \"cublasLt\": " + std::to_string(file.version) + ", \"products\": [";
+                     ", \"cublasLt\": " + std::to_string(file.version) + ", \"matmuls\": [";
   for (size_t i = 0; i < file.choices.size(); ++i)
     text += (i == 0 ? "\n" : ",\n") + lineOf(file.choices[i]);
   return text + "\n]}\n";
@@ -116,7 +116,7 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
   ChoicesFile file;
   file.device = member(root, "device", Json::String, from).string;
   file.version = member(root, "cublasLt", Json::Integer, from).integer;
-  for (const Json &item : member(root, "products", Json::Array, from).items) {
+  for (const Json &item : member(root, "matmuls", Json::Array, from).items) {
     Choice choice{};
     choice.shape = member(item, "shape", Json::String, from).string;
     choice.nanoseconds = member(item, "nanoseconds", Json::Integer, from).integer;
@@ -131,14 +131,14 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
   return file;
 }
 
-void Products::writeChoices(const std::string &path) const {
+void Matmuls::writeChoices(const std::string &path) const {
   std::string text = choicesText();
   TemporaryFile file(path);
   file.write(text.data(), int64_t(text.size()));
   file.commit();
 }
 
-bool Products::readChoices(const std::string &path) {
+bool Matmuls::readChoices(const std::string &path) {
   File file(std::fopen(path.c_str(), "r"));
   if (!file && errno == ENOENT)
     return false;

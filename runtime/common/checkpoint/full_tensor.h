@@ -1,10 +1,10 @@
 // Gathers a sharded tensor in full, for rank 0 to write to a file.
 
-#ifndef PARTITA_RT_COMMON_WHOLE_TENSOR_H
-#define PARTITA_RT_COMMON_WHOLE_TENSOR_H
+#ifndef PARTITA_RT_COMMON_FULL_TENSOR_H
+#define PARTITA_RT_COMMON_FULL_TENSOR_H
 
 #include "common/target.h"
-#include "common/tensors/pieces.h"
+#include "common/tensors/tensor_shards.h"
 
 #include <optional>
 #include <vector>
@@ -12,13 +12,13 @@
 namespace partita_rt {
 
 /// A buffer in which tensors are gathered one after the other.
-class WholeTensor {
+class FullTensor {
 public:
   /// Returns the full tensor on rank 0, valid until the next call; null elsewhere. All ranks call
   /// it: they communicate unless rank 0 has all of it.
-  const void *gather(Rank &rank, const TensorPiece &piece);
+  const void *gather(Rank &rank, const TensorShard &shard);
   /// Does the same for a shard at `own`, in host memory; null if the rank's stage holds none.
-  const void *gather(Rank &rank, const TensorPiece &piece, const void *own);
+  const void *gather(Rank &rank, const TensorShard &shard, const void *own);
 
 private:
   std::optional<HostView> view;
@@ -27,4 +27,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_WHOLE_TENSOR_H
+#endif // PARTITA_RT_COMMON_FULL_TENSOR_H

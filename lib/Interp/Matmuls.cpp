@@ -1,4 +1,4 @@
-//===- Products.cpp - kernels of matmuls ------------------------------------------------------===//
+//===- Matmuls.cpp - kernels of matmuls -------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
@@ -95,7 +95,7 @@ static LogicalResult matmulNTBias(tx::MatMulNTBiasOp, Inputs in, Outputs out) {
   return done;
 }
 
-void partita::interp::addProductKernels(KernelTable &table) {
+void partita::interp::addMatmulKernels(KernelTable &table) {
   table.add<tx::MatMulOp>(matmul);
   table.add<tx::MatMulNTOp>(matmulNT);
   table.add<tx::MatMulTNOp>(matmulTN);

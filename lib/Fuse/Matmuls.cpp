@@ -1,6 +1,6 @@
-//===- Products.cpp - helpers for passes that extend a matmul's kernel ------------------------===//
+//===- Matmuls.cpp - helpers for passes that extend a matmul's kernel -------------------------===//
 
-#include "lib/Fuse/Products.h"
+#include "lib/Fuse/Matmuls.h"
 #include "dialects/Train/Train.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -70,27 +70,27 @@ bool partita::isAddedWider(tx::ReduceSumOp sums) {
   });
 }
 
-bool partita::isProduct(Operation *op) { return isa_and_nonnull<tx::MatMulOp, tx::MatMulNTOp>(op); }
+bool partita::isMatmul(Operation *op) { return isa_and_nonnull<tx::MatMulOp, tx::MatMulNTOp>(op); }
 
-BiasedProduct BiasedProduct::of(tx::AddOp add) {
-  for (auto [product, other] :
+BiasedMatmul BiasedMatmul::of(tx::AddOp add) {
+  for (auto [matmul, other] :
        {std::pair{add.getA(), add.getB()}, std::pair{add.getB(), add.getA()}})
     if (Value row = repeatedRow(other);
-        row && isProduct(product.getDefiningOp()) && product.hasOneUse())
-      return {product.getDefiningOp(), row};
+        row && isMatmul(matmul.getDefiningOp()) && matmul.hasOneUse())
+      return {matmul.getDefiningOp(), row};
   return {};
 }
 
-Value BiasedProduct::create(OpBuilder &builder, Location loc, Type type) const {
-  SmallVector<Value> operands(product->getOperands());
+Value BiasedMatmul::create(OpBuilder &builder, Location loc, Type type) const {
+  SmallVector<Value> operands(matmul->getOperands());
   operands.push_back(row);
-  if (isa<tx::MatMulOp>(product))
+  if (isa<tx::MatMulOp>(matmul))
     return tx::MatMulBiasOp::create(builder, loc, TypeRange{type}, operands)->getResult(0);
   return tx::MatMulNTBiasOp::create(builder, loc, TypeRange{type}, operands)->getResult(0);
 }
 
-tx::FusedProductOp partita::fuseProduct(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
-                                        ValueRange results) {
+tx::FusedMatmulOp partita::fuseMatmul(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
+                                      ValueRange results) {
   llvm::SmallDenseSet<Operation *> inside(ops.begin(), ops.end());
   llvm::SetVector<Value> inputs;
   for (Operation *op : ops)
@@ -99,7 +99,7 @@ tx::FusedProductOp partita::fuseProduct(OpBuilder &builder, Location loc, ArrayR
         inputs.insert(operand);
   SmallVector<Value> values = inputs.takeVector();
   OpBuilder::InsertionGuard guard(builder);
-  auto fused = tx::FusedProductOp::create(builder, loc, results.getTypes(), values);
+  auto fused = tx::FusedMatmulOp::create(builder, loc, results.getTypes(), values);
   Block *body = builder.createBlock(&fused.getBody(), {}, TypeRange(ValueRange(values)),
                                     SmallVector<Location>(values.size(), loc));
   IRMapping mapping;
@@ -114,7 +114,7 @@ tx::FusedProductOp partita::fuseProduct(OpBuilder &builder, Location loc, ArrayR
 
 Unfused partita::unfused(OpBuilder &builder, Operation *op) {
   Unfused parts;
-  auto fused = dyn_cast<tx::FusedProductOp>(op);
+  auto fused = dyn_cast<tx::FusedMatmulOp>(op);
   if (!fused) {
     parts.ops.push_back(builder.clone(*op));
     llvm::append_range(parts.results, parts.ops.front()->getResults());

@@ -1,5 +1,5 @@
 // gemm, gemmBias, gemmBatched and matmuls with epilogues (kernels.h): each is one call of cuBLASLt
-// (products.h), except for
+// (matmuls.h), except for
 //   * types that it does not multiply: operands are widened into scratch memory and multiplied as
 //     floats, and a 16-bit result is rounded from there;
 //   * sums over nothing (k == 0), which it refuses: a kernel computes C = beta C + bias;
@@ -7,8 +7,8 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/products/product_parts.h"
-#include "cuda/products/products.h"
+#include "cuda/matmuls/matmul_parts.h"
+#include "cuda/matmuls/matmuls.h"
 
 namespace partita_rt::cuda {
 
@@ -26,9 +26,9 @@ public:
            (long long)stream.scratchBytes);
   }
   template <typename T> T *take(int64_t elements) {
-    T *piece = reinterpret_cast<T *>(next);
+    T *slice = reinterpret_cast<T *>(next);
     next += aligned(elements * int64_t(sizeof(T)));
-    return piece;
+    return slice;
   }
 
 private:
@@ -43,33 +43,33 @@ int64_t alignmentOf(const void *address) {
   return bytes;
 }
 
-Products &productsOf(const Stream &stream) {
-  if (!stream.products)
+Matmuls &matmulsOf(const Stream &stream) {
+  if (!stream.matmuls)
     fail("a stream without matmuls");
-  return *stream.products;
+  return *stream.matmuls;
 }
 
 /// Runs the matmul, with the operands' alignments added to the shape.
-bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &operands,
+bool multiply(const Stream &stream, MatmulShape shape, const MatmulOperands &operands,
               const Apart &apart = {}) {
   const void *addresses[] = {operands.a,      operands.b,   operands.c,
                              operands.vector, operands.aux, operands.addend};
   for (int i = 0; i < 6; ++i)
     shape.alignment[i] = alignmentOf(addresses[i]);
-  return productsOf(stream).multiply(stream, shape, operands, apart);
+  return matmulsOf(stream).multiply(stream, shape, operands, apart);
 }
 
 /// Runs one kernel if that is possible and not slower; else `apart`.
-void multiplyOr(const Stream &stream, const ProductShape &shape, const ProductOperands &operands,
+void multiplyOr(const Stream &stream, const MatmulShape &shape, const MatmulOperands &operands,
                 const Apart &apart) {
   if (shape.k == 0 || !multiply(stream, shape, operands, apart))
     apart(stream);
 }
 
 template <typename A, typename B, typename C>
-ProductShape shapeOf(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *,
-                     int64_t lda, const B *, int64_t ldb, const C *, int64_t ldc) {
-  ProductShape shape{};
+MatmulShape shapeOf(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *,
+                    int64_t lda, const B *, int64_t ldb, const C *, int64_t ldc) {
+  MatmulShape shape{};
   shape.a = kDTypeOf<A>;
   shape.b = kDTypeOf<B>;
   shape.c = kDTypeOf<C>;
@@ -169,7 +169,7 @@ void gemmBias(const Stream &stream, Trans transA, Trans transB, int64_t m, int64
                   gemmBiasScratch(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<V>, kDTypeOf<C>, m, n, k),
                   "gemmBias");
   if constexpr (isDirect(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<C>)) {
-    ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+    MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
     shape.epilogue = Epilogue::Bias;
     const C *vector = biasIn<C>(stream, scratch, bias, n);
     multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<C *>(vector)},
@@ -191,7 +191,7 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
                  int64_t strideC) {
   if constexpr (isDirect(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<C>))
     if (batch > 0 && m > 0 && n > 0 && k > 0) {
-      ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+      MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
       shape.batch = batch;
       if (batch > 1) {
         shape.strideA = strideA;
@@ -214,7 +214,7 @@ void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, i
                   int64_t ldc, T *aux, int64_t ldAux) {
   if (m == 0 || n == 0)
     return;
-  ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+  MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
   shape.epilogue = Epilogue::BiasGelu;
   shape.ldAux = ldAux;
   multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<T *>(bias), aux},
@@ -232,7 +232,7 @@ void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, i
     return;
   if (m == 0)
     return columnSum(stream, sums, c, m, n, ldc);
-  ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+  MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
   shape.epilogue = sums ? Epilogue::GeluGradSums : Epilogue::GeluGrad;
   shape.ldAux = ldAux;
   multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, sums, const_cast<T *>(aux)},
@@ -252,13 +252,13 @@ void gemmAdd(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_
              const T *addend, int64_t ldAddend, T *c, int64_t ldc) {
   if (m == 0 || n == 0)
     return;
-  ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+  MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
   if (bias)
     shape.epilogue = Epilogue::Bias;
   if (addend != c)
     shape.ldAddend = ldAddend;
-  ProductOperands operands{1.0f, a, b, 1.0f, c, const_cast<T *>(bias), nullptr, addend};
-  ProductShape plain = shape;
+  MatmulOperands operands{1.0f, a, b, 1.0f, c, const_cast<T *>(bias), nullptr, addend};
+  MatmulShape plain = shape;
   plain.epilogue = Epilogue::None;
   auto apart = [=](const Stream &on) {
     if (k > 0)
@@ -288,7 +288,7 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   if (m == 0 || n == 0)
     return apart(stream);
   Scratch scratch(stream, gemmBiasGradScratch(count, k), "gemmBiasGrad");
-  ProductShape shape = shapeOf(Trans::Yes, Trans::No, m, n, k, a, lda, b, ldb, c, ldc);
+  MatmulShape shape = shapeOf(Trans::Yes, Trans::No, m, n, k, a, lda, b, ldb, c, ldc);
   shape.epilogue = first ? Epilogue::SumA : Epilogue::SumB;
   if (write == Write::Set)
     return multiplyOr(stream, shape, {1.0f, a, b, beta, c, sums}, apart);

@@ -10,8 +10,8 @@
 // Tuning (tuning.cpp): beginRecording, a step, tuneRecorded, which tries the suggestions on the
 // operands of the step, and writeChoices; readChoices in later runs.
 
-#ifndef PARTITA_RT_CUDA_PRODUCTS_H
-#define PARTITA_RT_CUDA_PRODUCTS_H
+#ifndef PARTITA_RT_CUDA_MATMULS_H
+#define PARTITA_RT_CUDA_MATMULS_H
 
 #include "partita_rt/cuda/stream.h"
 #include "partita_rt/kernels.h"
@@ -39,7 +39,7 @@ enum class Epilogue : uint8_t {
 
 /// The shape that an algorithm is chosen for. Matrices are row-major, sizes and strides in
 /// elements.
-struct ProductShape {
+struct MatmulShape {
   DType a, b, c; ///< c: also the type of vector and aux
   Trans transA, transB;
   Epilogue epilogue = Epilogue::None;
@@ -54,9 +54,9 @@ struct ProductShape {
   /// Returns "bfloat16[256, 768] * bfloat16[768, 3072]^T -> ...": unique per shape.
   std::string text() const;
 };
-bool operator<(const ProductShape &left, const ProductShape &right);
+bool operator<(const MatmulShape &left, const MatmulShape &right);
 
-struct ProductOperands {
+struct MatmulOperands {
   float alpha;
   const void *a, *b;
   float beta;
@@ -70,7 +70,7 @@ using Apart = std::function<void(const Stream &)>;
 
 /// The algorithm chosen for a shape.
 struct Choice {
-  std::string shape; ///< ProductShape::text
+  std::string shape; ///< MatmulShape::text
   cublasLtMatmulAlgo_t algorithm;
   int64_t nanoseconds; ///< measured
   int64_t first;       ///< of cuBLASLt's first suggestion
@@ -79,20 +79,20 @@ struct Choice {
   int64_t oneKernel = -1, kernelsApart = -1;
 };
 
-class Products {
+class Matmuls {
 public:
   /// Uses the current device. workspace: device memory, 256-byte aligned, for matmuls of one stream
-  /// at a time; kProductsWorkspace bytes.
-  Products(void *workspace, int64_t workspaceBytes);
-  ~Products();
-  Products(const Products &) = delete;
-  Products &operator=(const Products &) = delete;
+  /// at a time; kMatmulWorkspace bytes.
+  Matmuls(void *workspace, int64_t workspaceBytes);
+  ~Matmuls();
+  Matmuls(const Matmuls &) = delete;
+  Matmuls &operator=(const Matmuls &) = delete;
 
   /// C = alpha op(A) op(B) + beta C, or beta times the addend, and the epilogue. m, n, k and batch
   /// are positive; the types satisfy isDirect (shapes.h). Returns false, without doing anything, if
   /// cuBLASLt cannot do this epilogue at such a shape, or `apart` is faster. Throws Error, with the
   /// shape, on any other failure. Tuning calls `apart` later, with these operands.
-  bool multiply(const Stream &stream, const ProductShape &shape, const ProductOperands &operands,
+  bool multiply(const Stream &stream, const MatmulShape &shape, const MatmulOperands &operands,
                 const Apart &apart = {});
 
   //===-- Tuning ----------------------------------------------------------------------------===//
@@ -108,7 +108,7 @@ public:
   /// Returns the current choices that tuneRecorded made or that were read: a file's text, JSON,
   /// which names the device and cuBLASLt's version. Also sent to other ranks.
   std::string choicesText() const;
-  /// Uses choices. `from` names their source in messages: a file's path, or "rank 0's products".
+  /// Uses choices. `from` names their source in messages: a file's path, or "rank 0's matmuls".
   /// Throws Error if they were made for another device or version, or are damaged. Call it before
   /// the first matmul.
   void useChoices(const std::string &text, const std::string &from);
@@ -120,10 +120,10 @@ public:
 private:
   struct Plan;
   struct Recorded {
-    ProductOperands operands;
+    MatmulOperands operands;
     Apart apart;
   };
-  Plan &planOf(const ProductShape &shape, const ProductOperands &operands);
+  Plan &planOf(const MatmulShape &shape, const MatmulOperands &operands);
   std::vector<cublasLtMatmulHeuristicResult_t> suggestions(const Plan &plan, int most) const;
   void choose(Plan &plan);
   void setPointers(Plan &plan, void *vector, void *aux) const;
@@ -132,22 +132,22 @@ private:
                                 size_t &workspace) const;
   cublasStatus_t launch(const Stream &stream, const Plan &plan,
                         const cublasLtMatmulAlgo_t &algorithm,
-                        const ProductOperands &operands) const;
-  Choice tune(const Stream &stream, Plan &plan, const Recorded &product, int repetitions);
+                        const MatmulOperands &operands) const;
+  Choice tune(const Stream &stream, Plan &plan, const Recorded &matmul, int repetitions);
 
   cublasLtHandle_t handle = nullptr;
   void *workspace;
   int64_t workspaceBytes;
   std::string device; ///< name and number of multiprocessors
   int multiprocessors;
-  std::map<ProductShape, std::unique_ptr<Plan>> plans;
+  std::map<MatmulShape, std::unique_ptr<Plan>> plans;
   std::map<std::string, Choice> choices;
   std::string choicesFrom = "the tuning"; ///< the name of the choices' source in messages
   bool recording = false;
-  std::map<ProductShape, Recorded> recorded;
+  std::map<MatmulShape, Recorded> recorded;
 };
 
-/// The text form of choices (products_file.cpp).
+/// The text form of choices (matmuls_file.cpp).
 struct ChoicesFile {
   std::string device;
   int64_t version;
@@ -158,4 +158,4 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from);
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_PRODUCTS_H
+#endif // PARTITA_RT_CUDA_MATMULS_H

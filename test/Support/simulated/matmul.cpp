@@ -1,6 +1,6 @@
-// Matmuls of the simulated cuBLASLt (matrix_product.h).
+// Matmuls of the simulated cuBLASLt (matmul.h).
 
-#include "simulated/matrix_product.h"
+#include "simulated/matmul.h"
 
 #include "partita_rt/half.h"
 
@@ -46,7 +46,7 @@ std::vector<float> widened(const void *data, const Layout &layout, int64_t first
 float geluTanh(float x) { return std::tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)); }
 
 /// Applies the epilogue to one element, x = alpha * sum + beta * c, at row i of column j.
-float finish(const Product &p, float x, int64_t i, int64_t j) {
+float finish(const Matmul &p, float x, int64_t i, int64_t j) {
   const Operation &operation = p.operation;
   uint32_t epilogue = operation.epilogue;
   if (epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
@@ -65,7 +65,7 @@ float finish(const Product &p, float x, int64_t i, int64_t j) {
   return x;
 }
 
-void sumOperand(const Product &p, const std::vector<float> &values, int64_t count) {
+void sumOperand(const Matmul &p, const std::vector<float> &values, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     float sum = 0.0f;
     for (int64_t l = 0; l < p.k(); ++l)
@@ -75,7 +75,7 @@ void sumOperand(const Product &p, const std::vector<float> &values, int64_t coun
 }
 
 /// Multiplies one matrix of the batch.
-void multiplyOne(const Product &p, int64_t which, int parts) {
+void multiplyOne(const Matmul &p, int64_t which, int parts) {
   int64_t m = p.m(), n = p.n(), k = p.k(), first = which * p.d.stride;
   std::vector<float> a =
       widened(p.aData, p.a, which * p.a.stride, p.operation.transA == CUBLAS_OP_N, k, m);
@@ -115,7 +115,7 @@ void multiplyOne(const Product &p, int64_t which, int parts) {
 
 } // namespace
 
-void multiply(const Product &p, int parts) {
+void multiply(const Matmul &p, int parts) {
   for (int64_t i = 0; i < p.d.batch; ++i)
     multiplyOne(p, i, parts);
 }

@@ -1,7 +1,7 @@
-//===- Products.h - the two matmuls around attention's softmax ----------------------*- C++ -*-===//
+//===- Matmuls.h - the two matmuls around attention's softmax -----------------------*- C++ -*-===//
 
-#ifndef PARTITA_RAISE_PRODUCTS_H
-#define PARTITA_RAISE_PRODUCTS_H
+#ifndef PARTITA_RAISE_MATMULS_H
+#define PARTITA_RAISE_MATMULS_H
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Raise/Subgraph.h"
@@ -17,7 +17,7 @@ bool isBetween(mlir::Operation *op);
 tx::BatchMatMulOp findScores(mlir::Value masked, const Independent &independent);
 
 /// Returns the matmul whose left operand is the only use of the softmax; null if there is none.
-tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior);
+tx::BatchMatMulOp findMatmul(tx::SoftmaxOp softmax, IsInterior isInterior);
 
 /// Returns why a softmax between two matmuls is not attention, if it is not along the keys; else
 /// "".
@@ -26,8 +26,8 @@ std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent);
 /// If a matmul's left operand is computed elementwise from another matmul's result, by more than
 /// sums and products, and both have computed right operands, returns the op in the place of
 /// attention's softmax; else null. (With weights on the right it would be an MLP.)
-mlir::Operation *findOtherWeights(tx::BatchMatMulOp product, const Independent &independent);
+mlir::Operation *findOtherWeights(tx::BatchMatMulOp matmul, const Independent &independent);
 
 } // namespace partita::raise
 
-#endif // PARTITA_RAISE_PRODUCTS_H
+#endif // PARTITA_RAISE_MATMULS_H

@@ -1,6 +1,6 @@
 // Which algorithm of the simulated cuBLASLt is the fastest for a product, and the file that keeps it.
 
-#include "products_stream.h"
+#include "matmuls_stream.h"
 
 #include "partita_rt/cuda/kernel_times.h"
 
@@ -21,7 +21,7 @@ protected:
   }
   void make(Stream &stream) { makeOne(stream, left, right, c); }
   /// Where the split algorithm is the fastest.
-  std::vector<Choice> tune(ProductsStream &stream) {
+  std::vector<Choice> tune(MatmulsStream &stream) {
     simulated::slowDown(simulated::kAligned, 3000);
     simulated::slowDown(simulated::kAnywhere, 3000);
     stream.made.beginRecording();
@@ -36,15 +36,15 @@ protected:
     size_t at = text.find(replace);
     EXPECT_NE(at, std::string::npos) << text;
     std::ofstream(path) << text.replace(at, replace.size(), with);
-    ProductsStream other;
+    MatmulsStream other;
     return errorOf([&] { other.made.readChoices(path); });
   }
   Tensor<float> left, right, c;
-  std::string path = testing::TempDir() + "partita_products_" + std::to_string(getpid()) + ".json";
+  std::string path = testing::TempDir() + "partita_matmuls_" + std::to_string(getpid()) + ".json";
 };
 
 TEST_F(Tuning, TakesTheFastestAndKeepsIt) {
-  ProductsStream stream;
+  MatmulsStream stream;
   std::vector<Choice> choices = tune(stream);
   ASSERT_EQ(choices.size(), 1u); // the shape, not the calls
   EXPECT_GE(choices[0].first, 3000000);
@@ -52,11 +52,11 @@ TEST_F(Tuning, TakesTheFastestAndKeepsIt) {
   EXPECT_EQ(counted(simulated::kSplit, [&] { make(stream); }), 1);
   stream.made.writeChoices(path);
 
-  ProductsStream other;
+  MatmulsStream other;
   EXPECT_TRUE(other.made.readChoices(path));
   EXPECT_EQ(counted(simulated::kSplit, [&] { make(other); }), 1);
   EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
-  ProductsStream untuned;
+  MatmulsStream untuned;
   EXPECT_FALSE(untuned.made.readChoices(path + ".none"));
   EXPECT_EQ(counted(simulated::kAligned, [&] { make(untuned); }), 1);
 }
@@ -69,7 +69,7 @@ TEST_F(Tuning, ApartWhereThatIsFaster) {
   auto make = [&](Stream &stream) {
     gemmBiasGrad(stream, Cotangent::B, m, n, k, x.in(), m, dy.in(), n, dw.data(), n, sums.data());
   };
-  ProductsStream stream;
+  MatmulsStream stream;
   simulated::slowDown(simulated::kAligned, 3000);
   simulated::slowDown(simulated::kSplit, 3000);
   stream.made.beginRecording();
@@ -83,10 +83,10 @@ TEST_F(Tuning, ApartWhereThatIsFaster) {
   EXPECT_GE(choices[1].oneKernel, 3000000); // of either kind, what the fastest takes
   EXPECT_EQ(choices[1].kernelsApart, choices[1].nanoseconds);
   stream.made.writeChoices(path);
-  ProductsStream other;
+  MatmulsStream other;
   EXPECT_TRUE(other.made.readChoices(path));
   EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
-  for (ProductsStream *each : {&stream, &other})
+  for (MatmulsStream *each : {&stream, &other})
     EXPECT_EQ(counted(simulated::kAnywhere, [&] { make(*each); }), 1);
   partita_rt::gemm(Trans::Yes, Trans::No, m, n, k, 1.0f, a.data(), m, b.data(), n, 0.0f,
                    expected.data(), n);
@@ -108,7 +108,7 @@ TEST_F(Tuning, LongSumsAreApartAtFirst) {
     gemmBiasGrad(stream, Cotangent::B, m, n, k, x.in(), m, dy.in(), n, result.data(), n,
                  sums.data());
   };
-  ProductsStream stream;
+  MatmulsStream stream;
   auto launches = [&] {
     Launches counted;
     stream.times = &counted;
@@ -131,7 +131,7 @@ TEST_F(Tuning, LongSumsAreApartAtFirst) {
 }
 
 TEST_F(Tuning, FilesForOthersAreRefused) {
-  ProductsStream stream;
+  MatmulsStream stream;
   tune(stream);
   stream.made.writeChoices(path);
   EXPECT_NE(errorWith("130000", "120000").find("with cuBLASLt 120000, but this is"),
@@ -147,13 +147,13 @@ TEST_F(Tuning, FilesForOthersAreRefused) {
 }
 
 TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
-  ProductsStream stream;
+  MatmulsStream stream;
   tune(stream);
   std::string text = stream.made.choicesText();
   size_t at = text.find("[8, 16]");
   ASSERT_NE(at, std::string::npos);
-  ProductsStream other;
-  other.made.useChoices(text.replace(at, 7, "[4, 16]"), "rank 0's products");
+  MatmulsStream other;
+  other.made.useChoices(text.replace(at, 7, "[4, 16]"), "rank 0's matmuls");
   std::string message = errorOf([&] {
     gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
          8);
@@ -161,18 +161,18 @@ TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
   EXPECT_EQ(message, ""); // C's rows are in the text too: that shape is untuned
   size_t result = text.find("[8, 8] by 8, aligned");
   ASSERT_NE(result, std::string::npos);
-  other.made.useChoices(text.replace(result, 6, "[4, 8]"), "rank 0's products");
+  other.made.useChoices(text.replace(result, 6, "[4, 8]"), "rank 0's matmuls");
   message = errorOf([&] {
     gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
          8);
   });
-  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'matmul float32[4, 16] by 16 * "), 0u)
+  EXPECT_EQ(message.find("rank 0's matmuls: the algorithm of 'matmul float32[4, 16] by 16 * "), 0u)
       << message;
   EXPECT_NE(message.find("' is refused by cuBLASLt: "), std::string::npos) << message;
 }
 
 TEST_F(Tuning, AFolderIsNoFile) {
-  ProductsStream stream;
+  MatmulsStream stream;
   EXPECT_EQ(errorOf([&] { stream.made.readChoices(testing::TempDir()); }),
             testing::TempDir() + ": is a folder; the choices for matmuls are a file");
 }

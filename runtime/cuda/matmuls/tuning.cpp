@@ -1,9 +1,9 @@
-// Finds the fastest of cuBLASLt's algorithms (products.h), and whether a matmul and its epilogue
+// Finds the fastest of cuBLASLt's algorithms (matmuls.h), and whether a matmul and its epilogue
 // are faster as separate kernels. For example, an epilogue that sums an operand's rows may exclude
 // splitting k, which a small result of a long sum needs.
 
 #include "cuda/cuda.h"
-#include "cuda/products/plan.h"
+#include "cuda/matmuls/plan.h"
 
 #include <algorithm>
 #include <limits>
@@ -60,7 +60,7 @@ void findSlow(const std::vector<std::vector<int64_t>> &times, std::vector<bool> 
 
 } // namespace
 
-void Products::beginRecording() {
+void Matmuls::beginRecording() {
   recording = true;
   recorded.clear();
 }
@@ -68,7 +68,7 @@ void Products::beginRecording() {
 /// Measures all candidates in turn, round after round, so that a changing clock affects all alike.
 /// Those that are much slower than the best in the first rounds are left out of the others, where
 /// they would take most of tuning's time.
-Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product, int repetitions) {
+Choice Matmuls::tune(const Stream &stream, Plan &plan, const Recorded &matmul, int repetitions) {
   auto found = suggestions(plan, kTunedSuggestions);
   auto refused = [&](const cublasLtMatmulHeuristicResult_t &each) {
     size_t needed = 0;
@@ -79,9 +79,9 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
   std::vector<std::function<bool()>> candidates;
   for (const cublasLtMatmulHeuristicResult_t &each : found)
     candidates.push_back(
-        [&] { return launch(stream, plan, each.algo, product.operands) == CUBLAS_STATUS_SUCCESS; });
-  if (product.apart)
-    candidates.push_back([&] { return product.apart(stream), true; });
+        [&] { return launch(stream, plan, each.algo, matmul.operands) == CUBLAS_STATUS_SUCCESS; });
+  if (matmul.apart)
+    candidates.push_back([&] { return matmul.apart(stream), true; });
   std::vector<std::vector<int64_t>> times(candidates.size());
   std::vector<bool> slow(candidates.size());
   repetitions = std::max(1, repetitions);
@@ -123,21 +123,21 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
   return best;
 }
 
-std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
+std::vector<Choice> Matmuls::tuneRecorded(const Stream &stream, int repetitions) {
   // Running separate kernels records their matmuls too, which may again have separate kernels.
   // Plain matmuls are tuned first.
   for (size_t known = 0; known < recorded.size();) {
     known = recorded.size();
-    for (const auto &[shape, product] : std::map<ProductShape, Recorded>(recorded))
-      if (product.apart)
-        product.apart(stream);
+    for (const auto &[shape, matmul] : std::map<MatmulShape, Recorded>(recorded))
+      if (matmul.apart)
+        matmul.apart(stream);
   }
   recording = false;
   std::vector<Choice> made;
   for (bool plain : {true, false})
-    for (const auto &[shape, product] : recorded)
+    for (const auto &[shape, matmul] : recorded)
       if ((shape.epilogue == Epilogue::None) == plain) {
-        made.push_back(tune(stream, planOf(shape, product.operands), product, repetitions));
+        made.push_back(tune(stream, planOf(shape, matmul.operands), matmul, repetitions));
         choices[made.back().shape] = made.back();
       }
   recorded.clear();

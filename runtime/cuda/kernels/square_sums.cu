@@ -38,8 +38,8 @@ template <typename T> struct Arrays {
 template <typename T>
 __global__ void __launch_bounds__(kThreads) sumBlocks(double *partials, Arrays<T> arrays) {
   int array = arrays.holding(blockIdx.x);
-  int64_t begin = (int64_t(blockIdx.x) - arrays.firstBlock[array]) * kWholeBlock;
-  int64_t count = least(arrays.elements[array] - begin, kWholeBlock);
+  int64_t begin = (int64_t(blockIdx.x) - arrays.firstBlock[array]) * kSquareSumBlock;
+  int64_t count = least(arrays.elements[array] - begin, kSquareSumBlock);
   double sum = 0.0;
   for (int64_t first = int64_t(threadIdx.x) * kPack; first < count; first += kThreads * kPack) {
     float v[kPack];
@@ -78,7 +78,7 @@ public:
     some.elements[some.count] = elements;
     some.target[some.count] = target;
     some.firstBlock[some.count++] = int(blocks); // launch()'s gridOf checks the range
-    blocks += ceilDiv(elements, kWholeBlock);
+    blocks += ceilDiv(elements, kSquareSumBlock);
   }
   void launch() {
     if (some.count == 0)

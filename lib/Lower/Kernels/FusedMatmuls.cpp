@@ -1,6 +1,6 @@
-//===- FusedProducts.cpp - products and what their kernels do along with them -----------------===//
+//===- FusedMatmuls.cpp - matmuls and what their kernels do along with them -------------------===//
 
-#include "dialects/Tx/FusedProduct.h"
+#include "dialects/Tx/FusedMatmul.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
@@ -9,19 +9,19 @@ using namespace partita::rt;
 
 namespace {
 
-/// A product's operands as a call has them: how they are stored and how large the product is.
+/// A matmul's operands as a call has them: how they are stored and how large the result is.
 struct Sizes {
   Value a, b;
   bool transA, transB;
   int64_t m, n, k, lda, ldb;
 
-  Sizes(const tx::FusedProduct &parts, Lowering &l)
-      : a(parts.input(parts.product->getOperand(0))), b(parts.input(parts.product->getOperand(1))),
-        transA(isa<tx::MatMulTNOp>(parts.product)),
-        transB(isa<tx::MatMulNTOp, tx::MatMulNTBiasOp>(parts.product)), lda(*l.view(a).rowStride()),
+  Sizes(const tx::FusedMatmul &parts, Lowering &l)
+      : a(parts.input(parts.matmul->getOperand(0))), b(parts.input(parts.matmul->getOperand(1))),
+        transA(isa<tx::MatMulTNOp>(parts.matmul)),
+        transB(isa<tx::MatMulNTOp, tx::MatMulNTBiasOp>(parts.matmul)), lda(*l.view(a).rowStride()),
         ldb(*l.view(b).rowStride()) {
     auto least1 = [](int64_t size) { return std::max<int64_t>(size, 1); };
-    Value c = parts.product->getResult(0);
+    Value c = parts.matmul->getResult(0);
     int64_t width = l.type(a).getShape().back();
     n = l.type(c).getShape().back();
     m = l.elements(c) / least1(n);
@@ -29,14 +29,14 @@ struct Sizes {
   }
 };
 
-bool isGradient(const tx::FusedProduct &parts) { return parts.isWeightGradient(); }
+bool isGradient(const tx::FusedMatmul &parts) { return parts.isWeightGradient(); }
 
 /// Matrices may have any stride between rows; vectors, and what a gradient is added to, are dense.
-struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProductOp> {
+struct FusedMatmul : KernelInterface::ExternalModel<FusedMatmul, tx::FusedMatmulOp> {
   bool acceptsOperand(Operation *op, unsigned number, const View &view) const {
     auto parts = partsOf(op);
     Value argument = op->getRegion(0).getArgument(number);
-    bool isMatrix = llvm::is_contained(parts.product->getOperands().take_front(2), argument) ||
+    bool isMatrix = llvm::is_contained(parts.matmul->getOperands().take_front(2), argument) ||
                     (parts.slope && parts.slope.getX() == argument) ||
                     (!isGradient(parts) && parts.soFar == argument);
     return isMatrix && view.rowStride().has_value();
@@ -64,7 +64,7 @@ struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProd
 
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto parts = partsOf(op);
-    if (!Target::of(op).fusesProducts() && (parts.rowSums || !isGradient(parts)))
+    if (!Target::of(op).fusesMatmuls() && (parts.rowSums || !isGradient(parts)))
       return op->emitOpError() << "has no kernel on the target '" << Target::of(op).getName()
                                << "'";
     Sizes s(parts, l);
@@ -80,21 +80,21 @@ struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProd
   }
 
 private:
-  static tx::FusedProduct partsOf(Operation *op) {
-    return tx::FusedProduct::of(cast<tx::FusedProductOp>(op));
+  static tx::FusedMatmul partsOf(Operation *op) {
+    return tx::FusedMatmul::of(cast<tx::FusedMatmulOp>(op));
   }
 
   static int64_t stride(Lowering &l, Value matrix) { return *l.view(matrix).rowStride(); }
 
-  static void lowerGelu(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
-    Value bias = parts.input(parts.product->getOperand(2)), c = l.op->getResult(0),
+  static void lowerGelu(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
+    Value bias = parts.input(parts.matmul->getOperand(2)), c = l.op->getResult(0),
           aux = l.op->getResult(1);
     l.create<GemmBiasGeluOp>(l.buffer(c), l.buffer(aux), l.buffer(s.a), l.buffer(s.b),
                              l.buffer(bias), s.transA, s.transB, s.m, s.n, s.k, s.lda, s.ldb,
                              stride(l, c), stride(l, aux));
   }
 
-  static void lowerSlope(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+  static void lowerSlope(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
     Value aux = parts.input(parts.slope.getX()), c = l.op->getResult(0), sums;
     if (parts.rowSums)
       sums = l.buffer(l.op->getResult(1));
@@ -104,22 +104,22 @@ private:
   }
 
   /// Where the addend died, its place is the result's.
-  static void lowerAdd(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+  static void lowerAdd(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
     Value addend = parts.addedTo(0), c = l.op->getResult(0), bias;
-    if (isa<tx::MatMulBiasOp, tx::MatMulNTBiasOp>(parts.product))
-      bias = l.buffer(parts.input(parts.product->getOperand(2)));
+    if (isa<tx::MatMulBiasOp, tx::MatMulNTBiasOp>(parts.matmul))
+      bias = l.buffer(parts.input(parts.matmul->getOperand(2)));
     l.create<GemmAddOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), bias, l.buffer(addend), s.transA,
                         s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, addend), stride(l, c));
   }
 
   /// What was not given its place in what it is added to begins as a copy of that.
-  static void begin(Lowering &l, const tx::FusedProduct &parts, unsigned result) {
+  static void begin(Lowering &l, const tx::FusedMatmul &parts, unsigned result) {
     Value made = l.op->getResult(result), soFar = parts.addedTo(result);
     if (soFar && !l.samePlace(made, soFar))
       l.copy(l.buffer(made), l.view(made), soFar);
   }
 
-  static void lowerGradient(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+  static void lowerGradient(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
     Value c = l.op->getResult(0);
     begin(l, parts, 0);
     if (!parts.rowSums) {
@@ -137,6 +137,6 @@ private:
 
 } // namespace
 
-void rt::attachFusedProducts(MLIRContext *context) {
-  tx::FusedProductOp::attachInterface<FusedProduct>(*context);
+void rt::attachFusedMatmuls(MLIRContext *context) {
+  tx::FusedMatmulOp::attachInterface<FusedMatmul>(*context);
 }

@@ -1,7 +1,7 @@
-//===- Products.h - helpers for passes that extend a matmul's kernel ----------------*- C++ -*-===//
+//===- Matmuls.h - helpers for passes that extend a matmul's kernel -----------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_FUSE_PRODUCTS_H
-#define PARTITA_LIB_FUSE_PRODUCTS_H
+#ifndef PARTITA_LIB_FUSE_MATMULS_H
+#define PARTITA_LIB_FUSE_MATMULS_H
 
 #include "dialects/Tx/Tx.h"
 
@@ -27,25 +27,25 @@ tx::ReduceSumOp rowSumsOf(mlir::Value matrix, mlir::Block *block);
 bool isAddedWider(tx::ReduceSumOp sums);
 
 /// Returns true for a matmul whose rows are rows of a result: tx.matmul or tx.matmul_nt.
-bool isProduct(mlir::Operation *op);
+bool isMatmul(mlir::Operation *op);
 
 /// Such a matmul and the row that is added to it.
-struct BiasedProduct {
-  mlir::Operation *product = nullptr; ///< null if there is none
+struct BiasedMatmul {
+  mlir::Operation *matmul = nullptr; ///< null if there is none
   mlir::Value row;
 
   /// Matches the operands of `add`, if the matmul has no other uses.
-  static BiasedProduct of(tx::AddOp add);
+  static BiasedMatmul of(tx::AddOp add);
   /// Creates both as one op, with the addition's result type.
   mlir::Value create(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type) const;
   /// Returns true if the matmul has this result type.
-  bool hasType(mlir::Type type) const { return product->getResult(0).getType() == type; }
+  bool hasType(mlir::Type type) const { return matmul->getResult(0).getType() == type; }
 };
 
-/// Creates a tx.fused_product of these ops, in this order, with `results`. The caller erases the
+/// Creates a tx.fused_matmul of these ops, in this order, with `results`. The caller erases the
 /// ops.
-tx::FusedProductOp fuseProduct(mlir::OpBuilder &builder, mlir::Location loc,
-                               llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
+tx::FusedMatmulOp fuseMatmul(mlir::OpBuilder &builder, mlir::Location loc,
+                             llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
 
 /// Copies the ops of a fused matmul, or an op that is not fused, to the insertion point.
 struct Unfused {
@@ -59,4 +59,4 @@ void eraseUnused(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace partita
 
-#endif // PARTITA_LIB_FUSE_PRODUCTS_H
+#endif // PARTITA_LIB_FUSE_MATMULS_H

@@ -1,4 +1,4 @@
-//===- ResidualProducts.cpp - matmuls that add to a residual stream ---------------------------===//
+//===- ResidualMatmuls.cpp - matmuls that add to a residual stream ----------------------------===//
 //
 // A residual addition is x + f(x) where f ends in matmuls with parameters: the other operand
 // depends on the stream, and is such a matmul except for biases, constant factors, dropout and its
@@ -7,7 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Init/ResidualProducts.h"
+#include "lib/Init/ResidualMatmuls.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/ADT/SetVector.h"
@@ -49,26 +49,26 @@ StringAttr factorOf(Operation *op) {
   return read ? read.getSymbolAttr().getAttr() : StringAttr();
 }
 
-using Products = llvm::SmallSetVector<Operation *, 4>;
+using Matmuls = llvm::SmallSetVector<Operation *, 4>;
 
 /// The limit of ops between a matmul and its addition: a bias, views, a sum of a few.
 constexpr unsigned maxSteps = 64;
 
 /// Adds the matmuls with parameters that `value` is a sum of.
-void addProducts(Value value, Products &products, unsigned steps = maxSteps) {
+void addMatmuls(Value value, Matmuls &matmuls, unsigned steps = maxSteps) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0)
     return;
   if (factorOf(op))
-    products.insert(op);
+    matmuls.insert(op);
   else if (isView(op) || isa<tx::DropoutOp>(op))
-    addProducts(op->getOperand(0), products, steps - 1);
+    addMatmuls(op->getOperand(0), matmuls, steps - 1);
   else if (isa<tx::MulOp>(op) && onlyMoving(op))
-    addProducts(onlyMoving(op), products, steps - 1);
+    addMatmuls(onlyMoving(op), matmuls, steps - 1);
   else if (isa<tx::AddOp>(op))
     for (Value part : op->getOperands())
       if (!isFixed(part))
-        addProducts(part, products, steps / 2);
+        addMatmuls(part, matmuls, steps / 2);
 }
 
 /// Returns true if `value` depends on `origin`. Ops before `origin` are not visited.
@@ -95,24 +95,24 @@ public:
                                   std::pair(add->getOperand(1), add->getOperand(0))}) {
       if (isFixed(stream) || isFixed(branch))
         continue;
-      Products products;
-      addProducts(branch, products);
-      products.remove_if([&](Operation *product) { return known.contains(product); });
-      if (products.empty() || !dependsOn(branch, stream))
+      Matmuls matmuls;
+      addMatmuls(branch, matmuls);
+      matmuls.remove_if([&](Operation *matmul) { return known.contains(matmul); });
+      if (matmuls.empty() || !dependsOn(branch, stream))
         continue;
       unsigned number = numberOf(stream);
       streams[add->getResult(0)] = number;
-      sizes[number] += products.size();
-      for (Operation *product : products)
-        known[product] = number;
+      sizes[number] += matmuls.size();
+      for (Operation *matmul : matmuls)
+        known[matmul] = number;
       return;
     }
   }
 
   llvm::DenseMap<StringAttr, unsigned> count() const {
     llvm::DenseMap<StringAttr, unsigned> result;
-    for (auto [product, number] : known) {
-      unsigned &most = result[factorOf(product)];
+    for (auto [matmul, number] : known) {
+      unsigned &most = result[factorOf(matmul)];
       most = std::max(most, sizes[number]);
     }
     return result;
@@ -143,7 +143,7 @@ private:
 
 } // namespace
 
-llvm::DenseMap<StringAttr, unsigned> init::countResidualProducts(func::FuncOp forward) {
+llvm::DenseMap<StringAttr, unsigned> init::countResidualMatmuls(func::FuncOp forward) {
   Streams streams;
   for (auto add : forward.getOps<tx::AddOp>())
     streams.follow(add);

@@ -1,7 +1,7 @@
 // A rank's shards of a program's tensors, and which rank writes which into a checkpoint.
 
-#ifndef PARTITA_RT_COMMON_PIECES_H
-#define PARTITA_RT_COMMON_PIECES_H
+#ifndef PARTITA_RT_COMMON_TENSOR_SHARDS_H
+#define PARTITA_RT_COMMON_TENSOR_SHARDS_H
 
 #include "partita_rt/program.h"
 #include "partita_rt/slices.h"
@@ -9,7 +9,7 @@
 namespace partita_rt {
 
 /// A tensor that this rank, or a rank of another stage, holds.
-struct TensorPiece {
+struct TensorShard {
   const char *name;
   DType dtype;
   Shape global, local;
@@ -19,11 +19,11 @@ struct TensorPiece {
 };
 
 /// Returns all parameters of the program, in the same order on every rank.
-std::vector<TensorPiece> parameterPieces(const Rank &rank);
+std::vector<TensorShard> parameterShards(const Rank &rank);
 /// Returns all parameters, optimizer states and scalar states, likewise.
-std::vector<TensorPiece> persistentPieces(const Rank &rank);
-/// Returns those of persistentPieces that the rank's stage holds.
-std::vector<TensorPiece> heldPieces(const Rank &rank);
+std::vector<TensorShard> persistentShards(const Rank &rank);
+/// Returns those of persistentShards that the rank's stage holds.
+std::vector<TensorShard> heldShards(const Rank &rank);
 
 std::vector<int64_t> sizesOf(const Shape &shape);
 
@@ -50,4 +50,4 @@ std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &spli
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_PIECES_H
+#endif // PARTITA_RT_COMMON_TENSOR_SHARDS_H

@@ -1,8 +1,8 @@
 // A matmul with the arguments of the call to the simulated cuBLASLt, and its computation: sums in
 // float, over k in order, rounded once.
 
-#ifndef PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
-#define PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
+#ifndef PARTITA_TEST_SIMULATED_MATMUL_H
+#define PARTITA_TEST_SIMULATED_MATMUL_H
 
 #include <cublasLt.h>
 
@@ -28,7 +28,7 @@ using Layout = cublasLtMatrixLayoutOpaque_t;
 using Operation = cublasLtMatmulDescOpaque_t;
 
 /// The arguments of a matmul.
-struct Product {
+struct Matmul {
   Operation operation;
   Layout a, b, c, d;
   float alpha = 1.0f, beta = 0.0f;
@@ -43,8 +43,8 @@ struct Product {
 
 /// D = alpha op(A) op(B) + beta C and the epilogue, all matrices column-major. parts: ranges of k,
 /// 1 or 2, which are summed separately.
-void multiply(const Product &p, int parts);
+void multiply(const Matmul &p, int parts);
 
 } // namespace simulated
 
-#endif // PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
+#endif // PARTITA_TEST_SIMULATED_MATMUL_H

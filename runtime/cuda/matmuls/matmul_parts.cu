@@ -1,8 +1,8 @@
-// Kernels around matmuls (product_parts.h): casts of matrices, a matmul over nothing, the bias and
+// Kernels around matmuls (matmul_parts.h): casts of matrices, a matmul over nothing, the bias and
 // the GELU if cuBLASLt has no epilogue for the shape. One pack of a row per thread. Moves each
 // matrix once: at most 2 * sizeof(T) bytes read and sizeof(T) written per element.
 
-#include "cuda/products/product_parts.h"
+#include "cuda/matmuls/matmul_parts.h"
 
 #include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/divisor.cuh"

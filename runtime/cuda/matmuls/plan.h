@@ -1,9 +1,9 @@
-// A shape's descriptors and algorithm, which products.cpp makes; tuning.cpp tries other algorithms.
+// A shape's descriptors and algorithm, which matmuls.cpp makes; tuning.cpp tries other algorithms.
 
-#ifndef PARTITA_RT_CUDA_PRODUCTS_PLAN_H
-#define PARTITA_RT_CUDA_PRODUCTS_PLAN_H
+#ifndef PARTITA_RT_CUDA_MATMULS_PLAN_H
+#define PARTITA_RT_CUDA_MATMULS_PLAN_H
 
-#include "cuda/products/products.h"
+#include "cuda/matmuls/matmuls.h"
 
 namespace partita_rt::cuda {
 
@@ -22,8 +22,8 @@ using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-struct Products::Plan {
-  ProductShape shape;
+struct Matmuls::Plan {
+  MatmulShape shape;
   Operation operation;
   Layout a, b, c; ///< in our terms, not cuBLASLt's
   Layout addend;
@@ -31,9 +31,9 @@ struct Products::Plan {
   bool possible = false;
   bool isApartUntuned = false; ///< cuBLASLt may still have a kernel: tuning tries
 
-  explicit Plan(const ProductShape &shape);
+  explicit Plan(const MatmulShape &shape);
 };
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_PRODUCTS_PLAN_H
+#endif // PARTITA_RT_CUDA_MATMULS_PLAN_H

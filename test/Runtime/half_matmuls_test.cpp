@@ -9,10 +9,10 @@ namespace {
 
 /// Uses one BLAS thread, as a rank does: several would split matmuls among them, differently for
 /// each size.
-template <typename T> class HalfProducts : public testing::Test {
+template <typename T> class HalfMatmuls : public testing::Test {
   void SetUp() override { openblas_set_num_threads(1); }
 };
-TYPED_TEST_SUITE(HalfProducts, NarrowTypes);
+TYPED_TEST_SUITE(HalfMatmuls, NarrowTypes);
 
 struct Size {
   int64_t m, n, k;
@@ -65,7 +65,7 @@ void checkGemm(Size size, Trans ta, Trans tb, bool all = true, bool exact = true
   check(a, b, nc);
 }
 
-TYPED_TEST(HalfProducts, GemmIsTheFloatProductRounded) {
+TYPED_TEST(HalfMatmuls, GemmIsTheFloatMatmulRounded) {
   for (Size size : {Size{1, 1, 1},
                     {1, 37, 53},
                     {41, 1, 29},
@@ -81,7 +81,7 @@ TYPED_TEST(HalfProducts, GemmIsTheFloatProductRounded) {
 }
 
 /// Several panels of A, and sums that are split.
-TYPED_TEST(HalfProducts, GemmByPanels) {
+TYPED_TEST(HalfMatmuls, GemmByPanels) {
   constexpr std::pair<Trans, Trans> kinds[] = {
       {Trans::No, Trans::No}, {Trans::No, Trans::Yes}, {Trans::Yes, Trans::No}};
   for (Size size : {Size{333, 301, 1603}, {83, 50, 2001}, {2003, 17, 200}})
@@ -99,7 +99,7 @@ TYPED_TEST(HalfProducts, GemmByPanels) {
   }
 }
 
-TYPED_TEST(HalfProducts, GemmBatchedAndBetaZero) {
+TYPED_TEST(HalfMatmuls, GemmBatchedAndBetaZero) {
   using T = TypeParam;
   Floats a = randomExact<T>(3 * 4 * 5, "a"), b = randomExact<T>(5 * 6, "b"), c(3 * 4 * 6);
   Narrow<T> na = rounded<T>(a), nb = rounded<T>(b), nc(c.size(), T(NAN));
@@ -113,7 +113,7 @@ TYPED_TEST(HalfProducts, GemmBatchedAndBetaZero) {
   EXPECT_FALSE(std::isnan(float(row[0])));
 }
 
-TEST(HalfProducts, OverflowIsInfinity) {
+TEST(HalfMatmuls, OverflowIsInfinity) {
   Half a[] = {Half(60000.0f), Half(1.0f)}, b[] = {Half(2.0f), Half(-1.0f)}, c[1];
   gemm(Trans::No, Trans::No, 1, 1, 1, 1.0f, a, 1, b, 1, 0.0f, c, 1);
   EXPECT_EQ(float(c[0]), INFINITY);
@@ -121,7 +121,7 @@ TEST(HalfProducts, OverflowIsInfinity) {
   EXPECT_EQ(float(c[0]), -INFINITY);
 }
 
-TYPED_TEST(HalfProducts, Classifier) {
+TYPED_TEST(HalfMatmuls, Classifier) {
   using T = TypeParam;
   constexpr int64_t rows = 33, width = 24, vocabulary = 301, columns = 64;
   Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w"),
@@ -214,7 +214,7 @@ template <typename T, typename B> void checkAttention(const AttentionCase &c) {
   EXPECT_EQ(ndbias, dbias);
 }
 
-TYPED_TEST(HalfProducts, Attention) {
+TYPED_TEST(HalfMatmuls, Attention) {
   //                batch heads s  keys dim value groups causal scale window
   AttentionCase cases[] = {{{2, 3, 5, 5, 8, 8, 1, true, 0.3f}, false},
                            {{1, 2, 130, 130, 64, 64, 1, true, 0.125f}, false},
@@ -234,7 +234,7 @@ TYPED_TEST(HalfProducts, Attention) {
 }
 
 /// Calls as in emitted code: heads in braces.
-TYPED_TEST(HalfProducts, AttentionOfBraces) {
+TYPED_TEST(HalfMatmuls, AttentionOfBraces) {
   using T = TypeParam;
   Narrow<T> q = rounded<T>(randomFloats(3 * 8, "q")), out(3 * 8);
   T *at = q.data(), *to = out.data();

@@ -1,10 +1,10 @@
-// Matmuls with cuBLASLt (products.h): descriptors, algorithms, the call.
+// Matmuls with cuBLASLt (matmuls.h): descriptors, algorithms, the call.
 //
 // cuBLASLt's matrices are column-major: it sees a row-major matrix as its transpose, with the same
 // leading dimension. So it computes C^T = op(B)^T op(A)^T: its A is our B and its B is our A.
 
 #include "cuda/cuda.h"
-#include "cuda/products/plan.h"
+#include "cuda/matmuls/plan.h"
 #include "partita_rt/cuda/kernel_times.h"
 #include "partita_rt/cuda/shapes.h"
 
@@ -69,13 +69,13 @@ bool hasAux(Epilogue epilogue) {
 
 /// Does cuBLASLt have no kernel for this epilogue here? (An error of ours would occur without the
 /// epilogue too.)
-bool isImpossible(const ProductShape &shape, cublasStatus_t status) {
+bool isImpossible(const MatmulShape &shape, cublasStatus_t status) {
   return status == CUBLAS_STATUS_NOT_SUPPORTED ||
          (status == CUBLAS_STATUS_INVALID_VALUE && shape.epilogue != Epilogue::None);
 }
 
 /// Checks NVIDIA's requirements on the auxiliary matrix.
-bool allowsEpilogue(const ProductShape &shape) {
+bool allowsEpilogue(const MatmulShape &shape) {
   return !hasAux(shape.epilogue) || (shape.ldAux % 8 == 0 && shape.alignment[4] == 16);
 }
 
@@ -123,17 +123,17 @@ cublasOperation_t flag(Trans trans) { return trans == Trans::Yes ? CUBLAS_OP_T :
 
 //===-- Shapes ------------------------------------------------------------------------------===//
 
-static auto fieldsOf(const ProductShape &s) {
+static auto fieldsOf(const MatmulShape &s) {
   return std::tie(s.a, s.b, s.c, s.transA, s.transB, s.epilogue, s.m, s.n, s.k, s.lda, s.ldb, s.ldc,
                   s.ldAux, s.ldAddend, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0],
                   s.alignment[1], s.alignment[2], s.alignment[3], s.alignment[4], s.alignment[5]);
 }
 
-bool operator<(const ProductShape &left, const ProductShape &right) {
+bool operator<(const MatmulShape &left, const MatmulShape &right) {
   return fieldsOf(left) < fieldsOf(right);
 }
 
-std::string ProductShape::text() const {
+std::string MatmulShape::text() const {
   auto number = [](int64_t value) { return std::to_string(value); };
   auto matrix = [&](DType type, int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
     std::string text = std::string(nameOf(type)) + "[" + number(rows) + ", " + number(columns) +
@@ -159,7 +159,7 @@ std::string ProductShape::text() const {
 
 //===-- Descriptors and algorithms ----------------------------------------------------------===//
 
-Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
+Matmuls::Plan::Plan(const MatmulShape &shape) : shape(shape) {
   check(cublasLtMatmulDescCreate(&operation.handle, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate", "");
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, int32_t(flag(shape.transB)));
@@ -177,7 +177,7 @@ Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
            shape.batch, shape.strideC);
 }
 
-Products::Products(void *workspace, int64_t workspaceBytes)
+Matmuls::Matmuls(void *workspace, int64_t workspaceBytes)
     : workspace(workspace), workspaceBytes(workspaceBytes) {
   cudaDeviceProp properties = currentDevice();
   multiprocessors = properties.multiProcessorCount;
@@ -186,15 +186,15 @@ Products::Products(void *workspace, int64_t workspaceBytes)
   check(cublasLtCreate(&handle), "cublasLtCreate", "");
 }
 
-Products::~Products() {
+Matmuls::~Matmuls() {
   plans.clear();
   cublasLtDestroy(handle);
 }
 
 /// Returns cuBLASLt's proposals within our bounds, best first.
-std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &plan,
-                                                                   int most) const {
-  const ProductShape &shape = plan.shape;
+std::vector<cublasLtMatmulHeuristicResult_t> Matmuls::suggestions(const Plan &plan,
+                                                                  int most) const {
+  const MatmulShape &shape = plan.shape;
   Preference preference;
   check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate", "");
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceBytes));
@@ -229,8 +229,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &p
   return found;
 }
 
-cublasStatus_t Products::checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
-                                        size_t &workspace) const {
+cublasStatus_t Matmuls::checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
+                                       size_t &workspace) const {
   cublasLtMatmulHeuristicResult_t result{};
   cublasStatus_t status =
       cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
@@ -244,7 +244,7 @@ cublasStatus_t Products::checkAlgorithm(const Plan &plan, const cublasLtMatmulAl
 /// an operand's rows may exclude. With a GELU's gradient and its sums, cuBLASLt 13.1's first
 /// suggestion took 0.92 ms on an H100, where the gradient alone and the sums take 0.31 and 0.08
 /// (32,768 x 3,072 x 768).
-static bool isApartUntuned(const ProductShape &shape, int multiprocessors) {
+static bool isApartUntuned(const MatmulShape &shape, int multiprocessors) {
   constexpr int64_t kLong = 4096, kRows = 128, kColumns = 256; // the largest usual tile
   bool sums = shape.epilogue == Epilogue::SumA || shape.epilogue == Epilogue::SumB;
   return shape.epilogue == Epilogue::GeluGradSums ||
@@ -252,7 +252,7 @@ static bool isApartUntuned(const ProductShape &shape, int multiprocessors) {
           ceilDiv(shape.m, kRows) * ceilDiv(shape.n, kColumns) < multiprocessors);
 }
 
-void Products::choose(Plan &plan) {
+void Matmuls::choose(Plan &plan) {
   if (!allowsEpilogue(plan.shape))
     return;
   std::string text = plan.shape.text();
@@ -284,7 +284,7 @@ void Products::choose(Plan &plan) {
   plan.possible = true;
 }
 
-void Products::setPointers(Plan &plan, void *vector, void *aux) const {
+void Matmuls::setPointers(Plan &plan, void *vector, void *aux) const {
   if (hasVector(plan.shape.epilogue))
     set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
   if (hasAux(plan.shape.epilogue))
@@ -297,7 +297,7 @@ static void *addressAligned(int64_t bytes) {
   return reinterpret_cast<void *>(uintptr_t((1 << 20) + bytes));
 }
 
-Products::Plan &Products::planOf(const ProductShape &shape, const ProductOperands &operands) {
+Matmuls::Plan &Matmuls::planOf(const MatmulShape &shape, const MatmulOperands &operands) {
   std::unique_ptr<Plan> &plan = plans[shape];
   if (!plan) {
     auto made = std::make_unique<Plan>(shape);
@@ -309,11 +309,11 @@ Products::Plan &Products::planOf(const ProductShape &shape, const ProductOperand
   return *plan;
 }
 
-cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
-                                const cublasLtMatmulAlgo_t &algorithm,
-                                const ProductOperands &operands) const {
+cublasStatus_t Matmuls::launch(const Stream &stream, const Plan &plan,
+                               const cublasLtMatmulAlgo_t &algorithm,
+                               const MatmulOperands &operands) const {
   const void *addend = plan.shape.ldAddend > 0 ? operands.addend : operands.c;
-  const ProductShape &shape = plan.shape;
+  const MatmulShape &shape = plan.shape;
   std::string name = stream.times ? shape.text() : "";
   Timed timed(stream, name.c_str(), nullptr,
               2.0 * double(shape.batch) * double(shape.m) * double(shape.n) * double(shape.k));
@@ -323,8 +323,8 @@ cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
                         stream.handle);
 }
 
-bool Products::multiply(const Stream &stream, const ProductShape &shape,
-                        const ProductOperands &operands, const Apart &apart) {
+bool Matmuls::multiply(const Stream &stream, const MatmulShape &shape,
+                       const MatmulOperands &operands, const Apart &apart) {
   Plan &plan = planOf(shape, operands);
   if (!plan.possible) {
     if (recording && plan.isApartUntuned)
@@ -343,14 +343,14 @@ bool Products::multiply(const Stream &stream, const ProductShape &shape,
 
 //===-- Choices -----------------------------------------------------------------------------===//
 
-std::string Products::choicesText() const {
+std::string Matmuls::choicesText() const {
   ChoicesFile file{device, int64_t(cublasLtGetVersion()), {}};
   for (const auto &[text, choice] : choices)
     file.choices.push_back(choice);
   return writeChoicesText(file);
 }
 
-void Products::useChoices(const std::string &text, const std::string &from) {
+void Matmuls::useChoices(const std::string &text, const std::string &from) {
   ChoicesFile file = parseChoicesText(text, from);
   auto version = int64_t(cublasLtGetVersion());
   if (file.device != device || file.version != version)

@@ -1,6 +1,6 @@
-// Gathers the shards of a tensor (whole_tensor.h).
+// Gathers the shards of a tensor (full_tensor.h).
 
-#include "common/checkpoint/whole_tensor.h"
+#include "common/checkpoint/full_tensor.h"
 
 #include "common/mesh/mesh.h"
 #include "common/tensors/layout.h"
@@ -10,16 +10,16 @@
 
 namespace partita_rt {
 
-const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece) {
-  if (!piece.data)
-    return gather(rank, piece, nullptr);
-  view.emplace(rank, piece.data, piece.local.elements() * sizeOf(piece.dtype));
-  return gather(rank, piece, view->data());
+const void *FullTensor::gather(Rank &rank, const TensorShard &shard) {
+  if (!shard.data)
+    return gather(rank, shard, nullptr);
+  view.emplace(rank, shard.data, shard.local.elements() * sizeOf(shard.dtype));
+  return gather(rank, shard, view->data());
 }
 
-const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece, const void *own) {
-  int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
-  if (piece.splits.count == 0 && piece.stages.contains(0)) // rank 0 belongs to stage 0
+const void *FullTensor::gather(Rank &rank, const TensorShard &shard, const void *own) {
+  int64_t width = sizeOf(shard.dtype), bytes = shard.local.elements() * width;
+  if (shard.splits.count == 0 && shard.stages.contains(0)) // rank 0 belongs to stage 0
     return rank.rank == 0 ? own : nullptr;
   if (!own) {
     none.assign(size_t(bytes), 0);
@@ -31,7 +31,7 @@ const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece, const void
     allGather(*rank.world,
               {{static_cast<const T *>(own), reinterpret_cast<T *>(all.data()),
                 bytes / int64_t(sizeof(T))}},
-              piece.name);
+              shard.name);
   };
   if (bytes % 4 == 0)
     gatherAs(float());
@@ -39,13 +39,13 @@ const void *WholeTensor::gather(Rank &rank, const TensorPiece &piece, const void
     bytes % 2 == 0 ? gatherAs(Half()) : gatherAs(bool());
   if (rank.rank != 0)
     return nullptr;
-  joined.resize(size_t(piece.global.elements() * width));
+  joined.resize(size_t(shard.global.elements() * width));
   for (int r = 0; r < rank.ranks; ++r) {
     Rank other;
     placeOnMesh(other, *rank.program, r);
-    if (!piece.stages.contains(other.stageNumber))
+    if (!shard.stages.contains(other.stageNumber))
       continue;
-    forRuns(*rank.program, other.coordinates, piece.global, piece.splits,
+    forRuns(*rank.program, other.coordinates, shard.global, shard.splits,
             [&](int64_t global, int64_t local, int64_t n) {
               std::memcpy(joined.data() + global * width, all.data() + r * bytes + local * width,
                           size_t(n * width));

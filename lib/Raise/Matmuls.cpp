@@ -1,6 +1,6 @@
-//===- Products.cpp ---------------------------------------------------------------------------===//
+//===- Matmuls.cpp ----------------------------------------------------------------------------===//
 
-#include "partita/Raise/Products.h"
+#include "partita/Raise/Matmuls.h"
 #include "dialects/Train/Train.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -18,18 +18,18 @@ tx::BatchMatMulOp raise::findScores(Value masked, const Independent &independent
       masked, isBetween, [](Value) { return false; }, independent,
       [&](const Subgraph &subgraph) {
         for (Value leaf : subgraph.leaves)
-          if (auto product = leaf.getDefiningOp<tx::BatchMatMulOp>())
-            scores = product;
+          if (auto matmul = leaf.getDefiningOp<tx::BatchMatMulOp>())
+            scores = matmul;
         return true;
       });
   return scores;
 }
 
-tx::BatchMatMulOp raise::findProduct(tx::SoftmaxOp softmax, IsInterior isInterior) {
+tx::BatchMatMulOp raise::findMatmul(tx::SoftmaxOp softmax, IsInterior isInterior) {
   for (Value weights : findExits(softmax, isInterior))
     for (Operation *user : weights.getUsers())
-      if (auto product = dyn_cast<tx::BatchMatMulOp>(user); product && product.getA() == weights)
-        return product;
+      if (auto matmul = dyn_cast<tx::BatchMatMulOp>(user); matmul && matmul.getA() == weights)
+        return matmul;
   return {};
 }
 
@@ -38,7 +38,7 @@ static bool isBetweenOrTranspose(Operation *op) {
 }
 
 std::string raise::explainAxis(tx::SoftmaxOp softmax, const Independent &independent) {
-  if (!findProduct(softmax, isBetweenOrTranspose))
+  if (!findMatmul(softmax, isBetweenOrTranspose))
     return "";
   std::string problem;
   growBackward(
@@ -91,12 +91,12 @@ static Operation *findFunction(ArrayRef<Operation *> ops, Value scores) {
   return found;
 }
 
-Operation *raise::findOtherWeights(tx::BatchMatMulOp product, const Independent &independent) {
+Operation *raise::findOtherWeights(tx::BatchMatMulOp matmul, const Independent &independent) {
   Operation *other = nullptr;
-  if (isWeight(product.getB(), independent))
+  if (isWeight(matmul.getB(), independent))
     return nullptr;
   growBackward(
-      product.getA(), isBetween, [](Value) { return false; }, independent,
+      matmul.getA(), isBetween, [](Value) { return false; }, independent,
       [&](const Subgraph &subgraph) {
         for (Value leaf : subgraph.leaves)
           if (auto scores = leaf.getDefiningOp<tx::BatchMatMulOp>();

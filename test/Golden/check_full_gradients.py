@@ -4,7 +4,7 @@ anew, in float64: the goldens of the larger models hold norms and samples, since
 6 layers x 384 are 43 MB. Needs the environment of tools/python/make_venv.
 
     partita run PROGRAM --data text:/usr/share/common-licenses/GPL-3 --seed 1 --init seed:1 --steps 1 --grads grads.safetensors
-    check_whole_gradients.py gpt2_6x384_dynamo.json grads.safetensors
+    check_full_gradients.py gpt2_6x384_dynamo.json grads.safetensors
 
 Prints the worst tensor, beside PyTorch's own float32; exit code 1 above --tolerance (1e-4). The measure is
 check_golden.py's.

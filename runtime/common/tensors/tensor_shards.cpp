@@ -1,6 +1,6 @@
-// Shards of tensors as slices and as runs (pieces.h).
+// Shards of tensors as slices and as runs (tensor_shards.h).
 
-#include "common/tensors/pieces.h"
+#include "common/tensors/tensor_shards.h"
 
 #include "common/tensors/layout.h"
 
@@ -12,33 +12,33 @@ static void *dataIfHeld(const Rank &rank, const Tensor &tensor, const StageSet &
   return stages.contains(rank.stageNumber) ? rank.dataOf(tensor) : nullptr;
 }
 
-std::vector<TensorPiece> parameterPieces(const Rank &rank) {
-  std::vector<TensorPiece> pieces;
+std::vector<TensorShard> parameterShards(const Rank &rank) {
+  std::vector<TensorShard> shards;
   for (const Parameter &p : rank.program->parameters)
-    pieces.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits,
+    shards.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits,
                       dataIfHeld(rank, p, p.stages), p.stages});
-  return pieces;
+  return shards;
 }
 
-std::vector<TensorPiece> persistentPieces(const Rank &rank) {
+std::vector<TensorShard> persistentShards(const Rank &rank) {
   const Program &program = *rank.program;
-  std::vector<TensorPiece> pieces = parameterPieces(rank);
+  std::vector<TensorShard> shards = parameterShards(rank);
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
-    pieces.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
+    shards.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
                       dataIfHeld(rank, state, p.stages), p.stages});
   }
   for (const ScalarState &state : program.scalarStates)
-    pieces.push_back(
+    shards.push_back(
         {state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset), {}});
-  return pieces;
+  return shards;
 }
 
-std::vector<TensorPiece> heldPieces(const Rank &rank) {
-  std::vector<TensorPiece> held;
-  for (const TensorPiece &piece : persistentPieces(rank))
-    if (piece.stages.contains(rank.stageNumber))
-      held.push_back(piece);
+std::vector<TensorShard> heldShards(const Rank &rank) {
+  std::vector<TensorShard> held;
+  for (const TensorShard &shard : persistentShards(rank))
+    if (shard.stages.contains(rank.stageNumber))
+      held.push_back(shard);
   return held;
 }
 
@@ -89,14 +89,14 @@ Slices slicesOf(const Program &program, const int *coordinates, const Shape &glo
   for (int d = 0; d < global.rank; ++d)
     slices.dims.push_back(rangesOf(program, coordinates, global[d], splitsOf(splits, d)));
   slices.last = slices.boxElements();
-  auto [parts, number] = flatPiece(program, coordinates, splits);
+  auto [parts, number] = flatShard(program, coordinates, splits);
   if (parts == 1)
     return slices;
   // Shards of a shard are counted with its padding, slices without.
   auto [shape, plain] = factored(global, alike(splits));
   for (const Split &split : plain)
-    shape.dims[split.dim] = pieceSize(shape[split.dim], program.mesh[split.axis].size);
-  int64_t count = pieceSize(shape.elements(), parts), begin = number * count, end = begin + count;
+    shape.dims[split.dim] = shardSize(shape[split.dim], program.mesh[split.axis].size);
+  int64_t count = shardSize(shape.elements(), parts), begin = number * count, end = begin + count;
   if (shape.elements() == slices.last) {
     slices.first = std::min(begin, slices.last);
     slices.last = std::min(end, slices.last);
