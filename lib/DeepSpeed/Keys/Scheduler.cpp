@@ -28,7 +28,7 @@ static constexpr Key kSchedulerRows[] = {
      "code; its documentation says 0.001) and WarmupDecayLR 0.001",
      "the optimizer's rate"},
     {"scheduler.params.warmup_num_steps", integer(1), "1000", Obeyed,
-     "of the three with a warm-up; DeepSpeed makes at least 2 of it",
+     "of the three with a warm-up; DeepSpeed raises values below 2 to 2",
      "--warmup-steps, else no warm-up"},
     {"scheduler.params.warmup_type", choice("log|linear"), "\"log\"", Obeyed,
      "of the three with a warm-up"},

@@ -30,8 +30,8 @@ static constexpr Key kStepRows[] = {
     {"graph_harvesting", boolean, "false", NoEffect,
      "the full program is compiled; there is no loop of kernels to record"},
     {"dataloader_drop_last", boolean, "false", NoEffect,
-     "the program's own data loader goes on with the next epoch in the same batch; nothing is "
-     "dropped or left over"},
+     "the program's own data loader fills a batch at the end of an epoch from the next one; "
+     "nothing is dropped or left over"},
     {"vocabulary_size", integer(1), "null", NoEffect,
      "the vocabulary is that of the model's file; a size that does not divide is padded"},
 };

@@ -22,7 +22,8 @@ static constexpr Key kZeroRows[] = {
      "what data-parallel ranks shard; true is stage 1, as in DeepSpeed's first versions"},
     {kStage, integer(0, 3), "0", Obeyed, "--zero-stage", "--zero-stage, else 0"},
     {kReduce, number(1), "5e8", Obeyed,
-     "--bucket-bytes, times the size of a gradient's element; absent, an eighth of the gradients",
+     "--bucket-bytes, times the size of a gradient's element; absent, an eighth of the "
+     "gradients, but at least 256 KiB and at most 25 MB",
      "--bucket-bytes, else the square of the model's hidden size"},
     {kPrefetch, number(0), "5e7", Obeyed,
      "--prefetch-bytes at stage 3, times the size of a parameter's element (the documentation's "
@@ -33,12 +34,13 @@ static constexpr Key kZeroRows[] = {
      "absent, every parameter is split",
      "--persistence-threshold, else 10 x the hidden size"},
     {kShard, integer(-1), "-1", Obeyed,
-     "MiCS: ranks that share the model's state; held against the mesh's axis fsdp, which is that "
+     "MiCS: ranks that share the model's state; must equal the mesh's axis fsdp "
      "(--mesh dp=REPLICAS,fsdp=SIZE)"},
     {ZERO "allgather_partitions", boolean, "true", NoEffect,
      "parameters are gathered, never broadcast one by one"},
     {ZERO "allgather_bucket_size", number(1), "5e8", NoEffect,
-     "parameters are gathered in buckets of the size that gradients are reduced in"},
+     "updated parameters (stages 1 and 2) are gathered in buckets of the size that gradients are "
+     "reduced in, those of stage 3 in buckets of up to 25 MB"},
     {ZERO "overlap_comm", boolean, "null", NoEffect,
      "collectives run beside the computation wherever the program allows it; the sums are the "
      "same"},
