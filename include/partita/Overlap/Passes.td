@@ -75,7 +75,7 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    The backward pass computes gradients in reverse order of use; a bucket starts when its last gradient is complete. A bucket has an
+    The backward pass computes gradients in reverse order of use; a bucket starts when its last gradient is complete. By default it has an
     eighth of the bytes that are reduced over its axis for the same purpose, so that most reductions overlap with computation even in a
     small model. It has at least 256 KiB, below which the latency of a collective (10 to 50 us) dominates, and at most 25 MB, above
     which buckets are no faster. A bucket's members have equal attributes, except for their reasons and causes.

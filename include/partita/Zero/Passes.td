@@ -101,7 +101,7 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
 }
 
 def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::ModuleOp"> {
-  let summary = "joins the gathers of a layer's parameters and places them ahead of their use, within a bound";
+  let summary = "joins the gathers of a layer's parameters into buckets and places them ahead of their use, within a bound";
   let description = [{
     Phase: overlap.
 
