@@ -77,12 +77,51 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+/// Returns the gather of `x` that `second`, a gather of the reshaped x, repeats; null if there is none.
+static par::AllGatherOp sameGather(Value x, par::AllGatherOp second) {
+  StringAttr axis = second.getAxisAttr();
+  for (Operation *user : x.getUsers()) {
+    auto gather = dyn_cast<par::AllGatherOp>(user);
+    if (gather && gather->getBlock() == second->getBlock() && gather.getAxisAttr() == axis &&
+        gather.getAgain() == second.getAgain() &&
+        par::Layout::of(gather.getType()).kind(axis) ==
+            par::Layout::of(second.getType()).kind(axis))
+      return gather;
+  }
+  return {};
+}
+
+/// gather(x), gather(reshape(x)) = y, reshape(y) where y = gather(x): ranks communicate once.
+static LogicalResult gatherOnce(ReshapeOp op, PatternRewriter &rewriter) {
+  for (Operation *user : op->getUsers()) {
+    auto second = dyn_cast<par::AllGatherOp>(user);
+    par::AllGatherOp gather = second ? sameGather(op.getX(), second) : par::AllGatherOp();
+    if (!gather)
+      continue;
+    std::string error;
+    par::Layout full = par::Layout::of(second.getType()), placed(full.shape);
+    par::RuleProblem problem;
+    if (!par::placeResults(*par::ruleOf(op, error), par::Layout::of(gather.getType()), false,
+                           placed, problem) ||
+        !(placed == full))
+      continue;
+    if (!gather->isBeforeInBlock(second))
+      rewriter.moveOpBefore(gather, second);
+    gather->setLoc(rewriter.getFusedLoc({gather.getLoc(), second.getLoc()})); // both reasons
+    rewriter.setInsertionPoint(second);
+    Value reshaped = ReshapeOp::create(rewriter, op.getLoc(), second.getType(), gather.getResult());
+    rewriter.replaceOp(second, reshaped);
+    return success();
+  }
+  return failure();
+}
+
 /// reshape(reshape(x)) = reshape(x), if the outer rule still allows the splits.
 LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<ReshapeOp>();
   if (!inner || cast<RankedTensorType>(inner.getX().getType()).getEncoding() ||
       op.getType().getEncoding())
-    return failure();
+    return gatherOnce(op, rewriter);
   rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getX());
   return success();
 }
