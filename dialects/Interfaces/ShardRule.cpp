@@ -138,7 +138,7 @@ private:
     if (text.consume_front("[") &&
         (text.consumeInteger(10, added.first) || !text.consume_front("/") ||
          text.consumeInteger(10, added.full) || !text.consume_front("]") || added.full < 1))
-      return fail("expects '[FIRST/FULL]' behind a letter that is part of a dimension");
+      return fail("expects '[FIRST/FULL]' after a letter that is part of a dimension");
     return true;
   }
 

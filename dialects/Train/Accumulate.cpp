@@ -385,7 +385,7 @@ static LogicalResult verifyLater(AccumulateOp op) {
     return success();
   return last == 0 ? op.emitOpError() << "saves values, but has no later region that takes them"
                    : op.emitOpError() << "has a " << op.getPass(last).text()
-                                      << " region that saves values, and none behind it";
+                                      << " region that saves values, and none after it";
 }
 
 LogicalResult AccumulateOp::verify() {

@@ -143,7 +143,7 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
     if (!kind || (pass.contains('.') && behind.getAsInteger(10, chunk)))
       return parser.emitError(at,
                               "a slot is 'forward', 'backward' or 'weights', perhaps with a chunk "
-                              "behind a dot, not '")
+                              "after a dot, not '")
              << pass << "'";
     numbers.append({static_cast<int64_t>(*kind), chunk, microBatch});
     return success();

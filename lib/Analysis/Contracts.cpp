@@ -81,7 +81,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
     contract.kind = row->kind;
   }
   if (what.contains('@') && axis.empty())
-    return wrong("there is no axis behind '@'");
+    return wrong("there is no axis after '@'");
   if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !par::findAxis(axis))
     return wrong("there is no mesh axis '" + axis.str() + "'");
   if (std::string problem = parseNumber(number.trim(), contract.bytes, contract.number);

@@ -446,7 +446,7 @@ private:
                                   << " bytes of activations "
                                   << (policy == "selective"
                                           ? "that are expensive to recompute, or outside any layer"
-                                          : "in front of, between and behind the layers");
+                                          : "before, between and after the layers");
   }
 
   int64_t clones = 0, shards = 0;

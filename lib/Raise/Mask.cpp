@@ -145,6 +145,6 @@ Mask raise::readMask(Value masked, Value scores) {
       return mask;
   }
   if (mask.window && !mask.causal)
-    mask.problem = "its mask hides the first keys but not those behind the query";
+    mask.problem = "its mask hides the first keys but not those after the query";
   return mask;
 }

@@ -35,7 +35,7 @@ static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Position
   for (StringRef item : items) {
     int64_t layer = 0;
     if (item.getAsInteger(10, layer) || layer <= firsts.back() || layer >= layers) {
-      problem = "cuts: '" + item.str() + "' is not the number of a layer behind " +
+      problem = "cuts: '" + item.str() + "' is not the number of a layer after " +
                 std::to_string(firsts.back()) + " and before " + std::to_string(layers) +
                 "; a cut is the first layer of its " + what.str();
       return failure();

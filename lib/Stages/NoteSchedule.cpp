@@ -81,7 +81,7 @@ private:
         int64_t cost = analysis::workOf(&op).cost(), later = costOfGradients(&op, cost);
         own.cost += cost - later;
         ofBackward.cost += later;
-        if (ofBackward.reduced > 0) // a part of the pass's cost: behind the first start
+        if (ofBackward.reduced > 0) // a part of the pass's cost: after the first start
           ofBackward.beside += loop.hasBackward() ? cost : later;
       }
     }

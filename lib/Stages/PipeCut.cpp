@@ -380,7 +380,7 @@ private:
             return WalkResult::advance();
           return op->emitError() << "'pipe.move' leads from " << from << " to " << to << ", and a "
                                  << (isBackward ? "backward" : "forward")
-                                 << " pass sends to the one " << (isBackward ? "before" : "behind")
+                                 << " pass sends to the one " << (isBackward ? "before" : "after")
                                  << " it, or keeps for a later one of its stage";
         });
     return failure(result.wasInterrupted());

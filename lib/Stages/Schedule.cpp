@@ -273,7 +273,7 @@ private:
   std::string placeOf(int stage) const {
     size_t count = schedule.slots[stage].size();
     return ran[stage] < count ? placeText(schedule, stage, ran[stage])
-                              : "stage " + std::to_string(stage) + ", behind its last slot";
+                              : "stage " + std::to_string(stage) + ", after its last slot";
   }
 
   std::string run(int stage, const Step &step, bool &isDone) {

@@ -14,7 +14,7 @@
 // RUN: not partita-opt %s --recompute="policy=block partition=true" 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: recompute partition: the ranks of mesh axis 'tp' share what enters a layer, and there is one; give it a mesh with tp=2 or more
 // SHARDS: error: recompute partition: only inputs of fully recomputed layers are sharded; use --recompute block or --recompute-budget
-// LITTLE: remark: recompute budget of 1 bytes: the backward pass needs 64 bytes of activations in front of, between and behind the layers
+// LITTLE: remark: recompute budget of 1 bytes: the backward pass needs 64 bytes of activations before, between and after the layers
 // WRONG: error: recompute policy 'all' is unknown; known: none, selective, block
 // NONE-NOT: train.barrier
 

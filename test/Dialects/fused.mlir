@@ -231,7 +231,7 @@ func.func @saves_for_nobody(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @backward_saves(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{has a backward region that saves values, and none behind it}}
+  // expected-error @+1 {{has a backward region that saves values, and none after it}}
   %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     train.yield %x : tensor<4xf32>
   } backward (%x1) {

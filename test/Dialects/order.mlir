@@ -86,7 +86,7 @@ func.func @unknown(%xs: tensor<1x4xf32>) {
 
 // -----
 
-// expected-error @+1 {{a slot is 'forward', 'backward' or 'weights', perhaps with a chunk behind a dot, not 'sideways'}}
+// expected-error @+1 {{a slot is 'forward', 'backward' or 'weights', perhaps with a chunk after a dot, not 'sideways'}}
 func.func private @word() attributes {test.order = #train.order<1 x (sideways 0)>}
 
 // -----

@@ -160,7 +160,7 @@ func.func @without(%xs: tensor<1x4xf32>) {
 
 // -----
 
-// expected-error @+1 {{a slot is 'forward', 'backward' or 'weights', perhaps with a chunk behind a dot, not 'forward.x'}}
+// expected-error @+1 {{a slot is 'forward', 'backward' or 'weights', perhaps with a chunk after a dot, not 'forward.x'}}
 func.func private @chunk() attributes {test.order = #train.order<1 x (forward.x 0)>}
 
 // -----

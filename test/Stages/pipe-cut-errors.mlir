@@ -158,7 +158,7 @@ func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
   %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
     %y = tx.mul %x, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    // expected-error@+1 {{'pipe.move' leads from 0 to 2, and a forward pass sends to the one behind it, or keeps for a later one of its stage}}
+    // expected-error@+1 {{'pipe.move' leads from 0 to 2, and a forward pass sends to the one after it, or keeps for a later one of its stage}}
     %m = pipe.move %y over <0 to 2> : tensor<4xf32>
     train.yield saves %m : tensor<4xf32>
   } backward (%x2, %m2) {

@@ -5,7 +5,7 @@
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=evenly" 2>&1 | FileCheck %s --check-prefix=WORD
 // WORD: error: assign: 'evenly' is not one of auto, uniform, parameters, cuts:LAYER,...
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:2" 2>&1 | FileCheck %s --check-prefix=BEHIND
-// BEHIND: error: cuts: '2' is not the number of a layer behind 0 and before 2; a cut is the first layer of its stage
+// BEHIND: error: cuts: '2' is not the number of a layer after 0 and before 2; a cut is the first layer of its stage
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:x" 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NUMBER: error: cuts: 'x' is not the number of a layer
 // RUN: not partita-opt %s --pipe-place="stages=2" 2>&1 | FileCheck %s --check-prefix=UNMARKED
