@@ -10,8 +10,9 @@ using namespace partita::rt;
 #define GET_OP_CLASSES
 #include "dialects/Rt/RtOps.cpp.inc"
 
-void ForOp::build(OpBuilder &builder, OperationState &state, int64_t count) {
+void ForOp::build(OpBuilder &builder, OperationState &state, int64_t count, int64_t step) {
   state.addAttribute(getCountAttrName(state.name), builder.getI64IntegerAttr(count));
+  state.addAttribute(getStepAttrName(state.name), builder.getI64IntegerAttr(step));
   Region *body = state.addRegion();
   body->emplaceBlock().addArgument(builder.getI64Type(), state.location);
   ensureTerminator(*body, builder, state.location);

@@ -72,11 +72,11 @@ def Rt_AdvanceOp : Rt_Pointer<"advance"> {
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
-  let summary = "runs its region for micro = 0 .. count-1";
-  let arguments = (ins I64Attr:$count);
+  let summary = "runs its region for micro = 0 .. count-1, or for the first of `count` groups of `step` micro-batches";
+  let arguments = (ins I64Attr:$count, DefaultValuedAttr<I64Attr, "1">:$step);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$count $body attr-dict";
-  let builders = [OpBuilder<(ins "int64_t":$count)>];
+  let assemblyFormat = "$count (`by` $step^)? $body attr-dict";
+  let builders = [OpBuilder<(ins "int64_t":$count, CArg<"int64_t", "1">:$step)>];
 }
 def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>]> {
   let summary = "ends the region of a loop or of a layer";
@@ -93,12 +93,12 @@ def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
   let assemblyFormat = "$what $micro `in` $memory attr-dict";
 }
 def Rt_RunPassOp : Rt_Op<"run_pass"> {
-  let summary = "runs the function of a pass on micro-batch `first`, or `first` + `time`";
+  let summary = "runs the function of a pass on micro-batch `first`, plus the variables of the loops that it is in";
   let description =
       "`pendings` are variables of collectives that the pass begins, for its last micro-batch (RtDialect::kPendings), and that its caller waits for.";
-  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time,
+  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Variadic<I64>:$plus,
       OptionalAttr<Rt_PendingsAttr>:$pendings);
-  let assemblyFormat = "$callee $first (`plus` $time^)? (`pending` $pendings^)? attr-dict";
+  let assemblyFormat = "$callee $first (`plus` $plus^)? (`pending` $pendings^)? attr-dict";
 }
 def Rt_AwaitSentOp : Rt_Op<"await_sent", [ConnectedInterface]> {
   let summary = "waits until all messages begun over a channel are sent";

@@ -11,17 +11,19 @@ static YieldOp endOf(Region &region) { return cast<YieldOp>(region.front().getTe
 /// Returns the position of the pass's last slot in the order, and its micro-batch.
 static std::pair<unsigned, int64_t> lastOf(OrderAttr order, PassName pass) {
   SmallVector<OrderAttr::Run> runs = order.getRuns();
-  unsigned end = 0; // of the run
+  int64_t end = 0; // of the run
   for (const OrderAttr::Run &run : runs)
-    end += run.times * run.slots.size();
+    end += run.slotCount();
   for (const OrderAttr::Run &run : llvm::reverse(runs)) {
-    unsigned behind = end;
-    for (const OrderAttr::Slot &slot : llvm::reverse(run.slots)) {
-      --behind;
-      if (slot.pass == pass)
-        return {behind, slot.microBatch + run.times - 1};
+    int64_t behind = end; // the part
+    for (const OrderAttr::Part &part : llvm::reverse(run.parts)) {
+      for (auto [number, slot] : llvm::enumerate(llvm::reverse(part.slots)))
+        if (slot.pass == pass)
+          return {behind - number - 1,
+                  slot.microBatch + (run.times - 1) * run.step + part.times - 1};
+      behind -= part.times * part.slots.size();
     }
-    end -= run.times * run.slots.size();
+    end -= run.slotCount();
   }
   llvm_unreachable("the verifier wants slots for each pass");
 }

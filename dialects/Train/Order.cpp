@@ -10,63 +10,122 @@ using namespace partita::train;
 using Slot = OrderAttr::Slot;
 using Run = OrderAttr::Run;
 
-/// More slots than the period of any schedule.
-static constexpr size_t kMostSlots = 64;
+/// More slots than the period of most schedules: 2 p v of interleaved, for p stages of v chunks.
+static constexpr size_t kMostSlots = 256;
 /// More runs than any schedule has; the rest of an irregular order is written slot by slot.
-static constexpr unsigned kMostRuns = 1024;
+static constexpr unsigned kMostRuns = 256;
 
 namespace {
 
-/// Finds an order's runs: first the one that covers the most slots (1F1B's steady state), then
-/// those before and after it.
+/// Finds an order's runs: first the one that covers the most slots (the steady state), then those
+/// before and after it.
 class Compressor {
 public:
   explicit Compressor(ArrayRef<Slot> slots) : slots(slots) {}
 
   SmallVector<int64_t> run() {
-    compress(0, slots.size());
+    split(0, slots.size());
     return std::move(numbers);
   }
 
 private:
   struct Found {
     size_t at = 0, period = 1, times = 1;
+    int64_t step = 1; ///< what a repetition adds to the micro-batches
     size_t covered() const { return times > 1 ? period * times : 0; }
   };
+  using Add = function_ref<void(const Found &)>;
 
-  void compress(size_t begin, size_t end) {
+  void split(size_t begin, size_t end) {
     if (begin == end)
       return;
     Found best;
     if (++runs <= kMostRuns)
       best = longest(begin, end);
     if (best.covered() == 0)
-      return add(begin, end - begin, 1);
-    compress(begin, best.at);
-    add(best.at, best.period, best.times);
-    compress(best.at + best.covered(), end);
+      return addRun({begin, end - begin});
+    split(begin, best.at);
+    addRun(best);
+    size_t behind = best.at + best.covered();
+    if (best.step == 1)
+      return split(behind, end);
+    inTurn(behind, end, [&](const Found &run) { addRun(run); }); // cut as the group's slots are
   }
 
   /// Returns the run that covers the most slots; ties go to the one with the fewest slots, then to
   /// the first.
   Found longest(size_t begin, size_t end) const {
     Found best;
-    for (size_t period = 1; period <= std::min(kMostSlots, (end - begin) / 2); ++period)
+    for (size_t period = 1; period <= std::min(kMostSlots, (end - begin) / 2); ++period) {
+      int64_t step = 0;
       for (size_t at = end - period, alike = 0; at-- > begin;) {
-        Slot next{slots[at].pass, slots[at].microBatch + 1};
-        alike = slots[at + period] == next ? alike + 1 : 0;
-        Found found{at, period, alike / period + 1};
+        int64_t next = stepTo(at, at + period);
+        alike = next == 0 ? 0 : next == step ? alike + 1 : 1;
+        step = next;
+        Found found{at, period, alike / period + 1, step};
         if (found.covered() > best.covered() ||
             (found.covered() == best.covered() && period == best.period))
           best = found;
       }
+    }
     return best;
   }
 
-  void add(size_t at, size_t period, size_t times) {
-    numbers.append({static_cast<int64_t>(times), static_cast<int64_t>(period)});
-    for (Slot slot : slots.slice(at, period))
-      numbers.append({static_cast<int64_t>(slot.pass.kind), slot.pass.chunk, slot.microBatch});
+  /// Returns how many micro-batches later a slot repeats another one; 0 if it does not. A group of
+  /// several micro-batches has two passes at least: `by 2` would hide the order of a single one.
+  int64_t stepTo(size_t from, size_t to) const {
+    int64_t step = slots[to].microBatch - slots[from].microBatch;
+    auto period = static_cast<int64_t>(to - from);
+    bool isGroup = step > 1 && period % step == 0 && period / step > 1;
+    return slots[from].pass == slots[to].pass && (step == 1 || isGroup) ? step : 0;
+  }
+
+  /// Adds runs by one micro-batch in the order of their slots, each the longest that begins there.
+  void inTurn(size_t begin, size_t end, Add add) const {
+    size_t rest = begin; // the first slot that is not added
+    auto addRest = [&](size_t to) {
+      if (rest < to)
+        add({rest, to - rest});
+    };
+    while (begin < end) {
+      Found run = longestAt(begin, end);
+      if (run.covered() == 0) {
+        ++begin;
+        continue;
+      }
+      addRest(begin);
+      add(run);
+      rest = begin += run.covered();
+    }
+    addRest(end);
+  }
+
+  Found longestAt(size_t begin, size_t end) const {
+    Found best{begin};
+    for (size_t period = 1; period <= std::min(kMostSlots, (end - begin) / 2); ++period) {
+      size_t behind = begin + period;
+      while (behind < end && stepTo(behind - period, behind) == 1)
+        ++behind;
+      Found found{begin, period, (behind - begin) / period};
+      if (found.covered() > best.covered())
+        best = found;
+    }
+    return best;
+  }
+
+  void addRun(const Found &run) {
+    numbers.append({static_cast<int64_t>(run.times), run.step, 0});
+    size_t parts = numbers.size() - 1;
+    auto addPart = [&](const Found &part) {
+      ++numbers[parts];
+      numbers.append({static_cast<int64_t>(part.times), static_cast<int64_t>(part.period)});
+      for (Slot slot : slots.slice(part.at, part.period))
+        numbers.append({static_cast<int64_t>(slot.pass.kind), slot.pass.chunk, slot.microBatch});
+    };
+    if (run.step == 1)
+      addPart({run.at, run.period});
+    else
+      inTurn(run.at, run.at + run.period, addPart);
   }
 
   ArrayRef<Slot> slots;
@@ -87,35 +146,64 @@ static bool isPass(int64_t kind, int64_t chunk) {
   return kind >= 0 && kind <= static_cast<int64_t>(PassKind::Weights) && chunk >= 0;
 }
 
+/// More slots than any order has, and more micro-batches.
+static constexpr int64_t kMost = int64_t(1) << 32;
+
+/// Takes the numbers of a run off the front. Returns why they are not a run's; "" if they are.
+static std::string takeRun(ArrayRef<int64_t> &rest, Run &run) {
+  auto take = [&] {
+    int64_t number = rest.empty() ? 0 : rest.front();
+    rest = rest.drop_front(rest.empty() ? 0 : 1);
+    return number;
+  };
+  run.times = take(), run.step = take();
+  int64_t parts = take(), slots = 0;
+  const char *incomplete = "a run is how many times it runs, from 1 on, and its slots";
+  std::string tooMany = "an order has at most " + std::to_string(kMost) + " slots";
+  if (run.times < 1 || run.step < 1 || parts < 1)
+    return incomplete;
+  for (int64_t i = 0; i < parts; ++i) {
+    train::OrderAttr::Part &part = run.parts.emplace_back();
+    part.times = take();
+    int64_t count = take();
+    if (part.times < 1 || count < 1 || count > static_cast<int64_t>(rest.size() / kNumbers))
+      return incomplete;
+    if (part.times > kMost / count || (slots += part.times * count) > kMost)
+      return tooMany;
+    for (; count > 0; --count) {
+      int64_t kind = take(), chunk = take();
+      if (!isPass(kind, chunk))
+        return "chunk " + std::to_string(chunk) + " of a slot, expected at least 0";
+      part.slots.push_back({{static_cast<PassKind>(kind), chunk}, take()});
+    }
+  }
+  return run.times > kMost / std::max(slots, run.step) ? tooMany : "";
+}
+
+int64_t Run::slotCount() const {
+  int64_t count = 0;
+  for (const OrderAttr::Part &part : parts)
+    count += part.times * static_cast<int64_t>(part.slots.size());
+  return times * count;
+}
+
 LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> numbers) {
-  constexpr int64_t most = int64_t(1) << 32; // more slots than any order has
   int64_t slots = 0;
-  for (size_t at = 0; at < numbers.size();) {
-    if (numbers.size() - at < 2 || numbers[at] < 1 || numbers[at + 1] < 1 ||
-        numbers[at + 1] > static_cast<int64_t>((numbers.size() - at - 2) / kNumbers))
-      return emitError() << "a run is how many times it runs, from 1 on, and its slots";
-    if (numbers[at] > most / numbers[at + 1] || (slots += numbers[at] * numbers[at + 1]) > most)
-      return emitError() << "an order has at most " << most << " slots";
-    for (int64_t i = 0; i < numbers[at + 1]; ++i)
-      if (!isPass(numbers[at + 2 + kNumbers * i], numbers[at + 3 + kNumbers * i]))
-        return emitError() << "chunk " << numbers[at + 3 + kNumbers * i]
-                           << " of a slot, expected at least 0";
-    at += 2 + kNumbers * numbers[at + 1];
+  while (!numbers.empty()) {
+    Run run;
+    if (std::string problem = takeRun(numbers, run); !problem.empty())
+      return emitError() << problem;
+    if ((slots += run.slotCount()) > kMost)
+      return emitError() << "an order has at most " << kMost << " slots";
   }
   return success();
 }
 
 SmallVector<Run> OrderAttr::getRuns() const {
   SmallVector<Run> runs;
-  for (ArrayRef<int64_t> rest = getNumbers(); !rest.empty();) {
-    Run &run = runs.emplace_back();
-    run.times = rest[0];
-    auto count = static_cast<size_t>(rest[1]);
-    rest = rest.drop_front(2);
-    for (size_t i = 0; i < count; ++i, rest = rest.drop_front(kNumbers))
-      run.slots.push_back({{static_cast<PassKind>(rest[0]), rest[1]}, rest[2]});
-  }
+  for (ArrayRef<int64_t> rest = getNumbers(); !rest.empty();)
+    (void)takeRun(rest, runs.emplace_back());
   return runs;
 }
 
@@ -123,8 +211,10 @@ std::vector<Slot> OrderAttr::getSlots() const {
   std::vector<Slot> slots;
   for (const Run &run : getRuns())
     for (int64_t time = 0; time < run.times; ++time)
-      for (Slot slot : run.slots)
-        slots.push_back({slot.pass, slot.microBatch + time});
+      for (const Part &part : run.parts)
+        for (int64_t again = 0; again < part.times; ++again)
+          for (Slot slot : part.slots)
+            slots.push_back({slot.pass, slot.microBatch + time * run.step + again});
   return slots;
 }
 
@@ -148,15 +238,39 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
     numbers.append({static_cast<int64_t>(*kind), chunk, microBatch});
     return success();
   };
-  auto run = [&]() -> ParseResult {
-    if (parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x"))
-      return failure();
+  // (SLOT, ...)
+  auto slots = [&]() -> ParseResult {
     size_t count = numbers.size();
     numbers.push_back(0);
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, slot))
       return failure();
     numbers[count] = static_cast<int64_t>((numbers.size() - count - 1) / kNumbers);
     return success();
+  };
+  // N x (SLOT, ...)
+  auto part = [&]() -> ParseResult {
+    if (parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x"))
+      return failure();
+    return slots();
+  };
+  // N x (SLOT, ...) or N x [N x (SLOT, ...), ...], then perhaps by N
+  auto run = [&]() -> ParseResult {
+    if (parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x"))
+      return failure();
+    size_t step = numbers.size();
+    numbers.append({1, 0}); // step, parts
+    if (succeeded(parser.parseOptionalLSquare())) {
+      auto counted = [&] { return ++numbers[step + 1], part(); };
+      if (parser.parseCommaSeparatedList(counted) || parser.parseRSquare())
+        return failure();
+    } else {
+      numbers[step + 1] = 1;
+      numbers.push_back(1);
+      if (slots())
+        return failure();
+    }
+    return succeeded(parser.parseOptionalKeyword("by")) ? parser.parseInteger(numbers[step])
+                                                        : success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, run))
     return {};
@@ -165,13 +279,24 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
 }
 
 void OrderAttr::print(AsmPrinter &printer) const {
-  printer << "<";
-  llvm::interleaveComma(getRuns(), printer, [&](const Run &run) {
-    printer << run.times << " x (";
-    llvm::interleaveComma(run.slots, printer, [&](Slot slot) {
+  auto printPart = [&](const Part &part) {
+    printer << part.times << " x (";
+    llvm::interleaveComma(part.slots, printer, [&](Slot slot) {
       printer << slot.pass.text(".") << " " << slot.microBatch;
     });
     printer << ")";
+  };
+  printer << "<";
+  llvm::interleaveComma(getRuns(), printer, [&](const Run &run) {
+    if (run.isFlat()) {
+      printPart({run.times, run.parts.front().slots});
+    } else {
+      printer << run.times << " x [";
+      llvm::interleaveComma(run.parts, printer, printPart);
+      printer << "]";
+    }
+    if (run.step != 1)
+      printer << " by " << run.step;
   });
   printer << ">";
 }

@@ -130,12 +130,15 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
   let summary = "the order in which the passes of micro-batches run";
   let description = [{
     A pipeline stage's schedule: each pass of each micro-batch once, one after another. Slots that repeat with the next
-    micro-batches are written once, with their count and the first micro-batches. A chunk other than 0 follows a dot.
+    micro-batches are written once, with their count and the first micro-batches. Runs that repeat with the next group of micro-batches
+    are in brackets, with the group's size behind `by`. A chunk other than 0 follows a dot.
 
         #train.order<2 x (forward 0), 2 x (forward 2, backward 0), 2 x (backward 2)>
         #train.order<1 x (forward 0, forward.1 0, backward.1 0, backward 0, weights.1 0, weights 0)>
+        #train.order<3 x [2 x (forward 0), 2 x (forward.1 0, backward.1 0), 2 x (backward 0)] by 2>
   }];
-  /// Per run: its repetitions and slots; then per slot: the kind and chunk of its pass, and its first micro-batch.
+  /// Per run: its repetitions, their step and its parts; per part: its repetitions and slots; per slot: the kind and chunk of its
+  /// pass, and its first micro-batch.
   let parameters = (ins ArrayRefParameter<"int64_t">:$numbers);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -148,9 +151,18 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
         return pass == other.pass && microBatch == other.microBatch;
       }
     };
-    struct Run {
-      int64_t times;
+    /// Slots that repeat with the next micro-batch.
+    struct Part {
+      int64_t times = 1;
       ::llvm::SmallVector<Slot, 4> slots; ///< of the first repetition
+    };
+    /// Parts that repeat `step` micro-batches later.
+    struct Run {
+      int64_t times = 1, step = 1;
+      ::llvm::SmallVector<Part, 1> parts; ///< of the first repetition
+      /// Is it the repetition of a list of slots?
+      bool isFlat() const { return parts.size() == 1 && parts.front().times == 1; }
+      int64_t slotCount() const; ///< of all repetitions
     };
     /// Finds the runs in a list of slots.
     static OrderAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Slot> slots);

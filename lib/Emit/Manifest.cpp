@@ -122,16 +122,28 @@ stages::Slot slotOf(const train::OrderAttr::Slot &slot) {
   return {slot.pass.kind, static_cast<int>(slot.pass.chunk), static_cast<int>(slot.microBatch)};
 }
 
+json::Object partOf(int64_t times, ArrayRef<train::OrderAttr::Slot> of) {
+  json::Array slots;
+  for (const train::OrderAttr::Slot &slot : of)
+    slots.push_back(stages::slotText(slotOf(slot)));
+  return json::Object{{"times", times}, {"slots", std::move(slots)}};
+}
+
+json::Object runOf(const train::OrderAttr::Run &run) {
+  if (run.isFlat() && run.step == 1)
+    return partOf(run.times, run.parts.front().slots);
+  json::Array parts;
+  for (const train::OrderAttr::Part &part : run.parts)
+    parts.push_back(partOf(part.times, part.slots));
+  return json::Object{{"times", run.times}, {"step", run.step}, {"runs", std::move(parts)}};
+}
+
 /// Returns what `note-schedule` found: the order in runs, with slots as in a schedule file, and the
 /// costs of passes by kind and chunk.
 json::Object scheduleOf(ModuleOp stage, train::CostsAttr noted) {
   json::Array runs;
-  for (const train::OrderAttr::Run &run : noted.getOrder().getRuns()) {
-    json::Array slots;
-    for (const train::OrderAttr::Slot &slot : run.slots)
-      slots.push_back(stages::slotText(slotOf(slot)));
-    runs.push_back(json::Object{{"times", run.times}, {"slots", std::move(slots)}});
-  }
+  for (const train::OrderAttr::Run &run : noted.getOrder().getRuns())
+    runs.push_back(runOf(run));
   auto byKind = [&](int64_t (train::PassCostAttr::*number)() const, bool hasZeros) {
     std::map<StringRef, SmallVector<int64_t>> found;
     for (auto each : noted.getPasses().getAsRange<train::PassCostAttr>()) {

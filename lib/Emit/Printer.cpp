@@ -241,9 +241,13 @@ LogicalResult FunctionPrinter::printIf(emitc::IfOp branch, unsigned depth) {
 
 LogicalResult FunctionPrinter::printFor(emitc::ForOp loop, unsigned depth) {
   // EmitC's textual form drops the location, and with it the name, of a loop's variable.
-  std::string name = nameFor(loop.getInductionVar(), loop->hasAttr("rt.layer") ? "layer" : "micro");
+  std::string step = use(loop.getStep());
+  std::string name = nameFor(loop.getInductionVar(), loop->hasAttr("rt.layer") ? "layer"
+                                                     : step == "1"             ? "micro"
+                                                                               : "group");
   line(depth, "for (int64_t " + name + " = " + use(loop.getLowerBound()) + "; " + name + " < " +
-                  use(loop.getUpperBound()) + "; ++" + name + ") {");
+                  use(loop.getUpperBound()) + "; " +
+                  (step == "1" ? "++" + name : name + " += " + step) + ") {");
   if (failed(printBlock(*loop.getBody(), depth + 1)))
     return failure();
   line(depth, "}");

@@ -38,17 +38,25 @@ LogicalResult FunctionLowering::lowerOrder(train::AccumulateOp loop) {
   for (PendingsAttr ofPass : pendings)
     if (ofPass)
       l.create<PendingsOp>(ofPass);
+  auto repeat = [&](int64_t times, int64_t step, SmallVectorImpl<Value> &micro) {
+    if (times == 1)
+      return;
+    auto repeated = l.create<ForOp>(times, step);
+    micro.push_back(repeated.getBody().front().getArgument(0));
+    builder.setInsertionPoint(repeated.getBody().front().getTerminator());
+  };
   for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
     OpBuilder::InsertionGuard guard(builder);
-    Value time;
-    if (run.times > 1) {
-      auto repeated = l.create<ForOp>(run.times);
-      time = repeated.getBody().front().getArgument(0);
-      builder.setInsertionPoint(repeated.getBody().front().getTerminator());
+    SmallVector<Value> group;
+    repeat(run.times, run.step, group);
+    for (const train::OrderAttr::Part &part : run.parts) {
+      OpBuilder::InsertionGuard inner(builder);
+      SmallVector<Value> micro(group);
+      repeat(part.times, 1, micro);
+      for (train::OrderAttr::Slot slot : part.slots)
+        l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, micro,
+                            pendings[*loop.findPass(slot.pass)]);
     }
-    for (train::OrderAttr::Slot slot : run.slots)
-      l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, time,
-                          pendings[*loop.findPass(slot.pass)]);
   }
   for (Region &region : loop->getRegions())
     awaitSent(region);

@@ -15,6 +15,15 @@ static Schedule make(llvm::StringRef name, int stages, int microBatches, int chu
   return *schedule;
 }
 
+/// Returns a stage's slots as its loop has them.
+static partita::train::OrderAttr orderOf(mlir::MLIRContext &context, const Schedule &schedule,
+                                         int stage) {
+  llvm::SmallVector<partita::train::OrderAttr::Slot> slots;
+  for (const Slot &slot : schedule.slots[stage])
+    slots.push_back({{slot.kind, slot.chunk}, slot.microBatch});
+  return partita::train::OrderAttr::get(&context, llvm::ArrayRef(slots));
+}
+
 static std::string letters(const std::vector<Slot> &slots) {
   std::string text;
   for (const Slot &slot : slots)
@@ -362,4 +371,33 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
       findProblem(*schedule),
       "stage 1, slot 0 (backward of micro-batch 0): waits for the forward of micro-batch 0 on stage 1, "
       "which comes after it");
+}
+
+/// An order loses no slot to its runs, and its length does not depend on the micro-batches.
+TEST(ScheduleOrder, DoesNotGrowWithMicroBatches) {
+  mlir::MLIRContext context;
+  context.loadDialect<partita::train::TrainDialect>();
+  for (auto [name, chunks] : {std::pair("gpipe", 1),
+                              {"1f1b", 1},
+                              {"zb-h1", 1},
+                              {"zb-h2", 1},
+                              {"zb-v", 2},
+                              {"interleaved", 2},
+                              {"interleaved", 3}})
+    for (int p : {2, 3, 4, 8})
+      for (int stage = 0; stage < p; ++stage) {
+        std::vector<size_t> lengths;
+        for (int m : {5 * p, 6 * p, 16 * p}) {
+          Schedule schedule = make(name, p, m, chunks);
+          partita::train::OrderAttr order = orderOf(context, schedule, stage);
+          lengths.push_back(order.getNumbers().size());
+          std::vector<Slot> slots;
+          for (const partita::train::OrderAttr::Slot &slot : order.getSlots())
+            slots.push_back({slot.pass.kind, static_cast<int>(slot.pass.chunk),
+                             static_cast<int>(slot.microBatch)});
+          EXPECT_TRUE(slots == schedule.slots[stage]) << name << " " << p << " " << m;
+        }
+        EXPECT_EQ(lengths[0], lengths[1]) << name << " " << p << " " << stage;
+        EXPECT_EQ(lengths[0], lengths[2]) << name << " " << p << " " << stage;
+      }
 }

@@ -23,7 +23,8 @@
 //     "stages":      of a pipeline, one by one: [{"stage", "chunks": [{"first_layer", "layers"}],
 //                     "messages": [{"function", "from", "to", "number", "direction", "messages",
 //                     "bytes", "name"}], "transfers", "memory",
-//                     "schedule": {"runs": [{"times", "slots": ["F1", "B0"], the first time}],
+//                     "schedule": {"runs": [{"times", "slots": ["F1", "B0"], the first time}, or
+//                     {"times", "step": micro-batches, "runs": the same, the first time}],
 //                     "costs": {"forward": [per chunk], "backward", "weights"}, "wave": does every
 //                     other row of chunks run backward?}}]; parameters and collectives then name
 //                     their stages; "memory" below is that of "memory_stage", the fullest

@@ -227,19 +227,20 @@ std::string Converter::elementsText(TableOp op) {
   return llvm::join(numbers, ", ");
 }
 
-/// Emits a loop over [first, end).
-emitc::ForOp Converter::count(StringRef name, uint64_t first, uint64_t end) {
+/// Emits a loop from `first` to before `end`.
+emitc::ForOp Converter::count(StringRef name, uint64_t first, uint64_t end, uint64_t step) {
   Location loc = b.getUnknownLoc(); // a location's name would name a variable
   auto bound = [&](uint64_t value) -> Value {
     return emitc::LiteralOp::create(b, loc, b.getI64Type(), std::to_string(value));
   };
-  auto loop = emitc::ForOp::create(b, loc, bound(first), bound(end), bound(1));
+  auto loop = emitc::ForOp::create(b, loc, bound(first), bound(end), bound(step));
   loop.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name)));
   return loop;
 }
 
 void Converter::emit(ForOp op) {
-  emitc::ForOp loop = count("micro", 0, op.getCount());
+  emitc::ForOp loop =
+      count(op.getStep() == 1 ? "micro" : "group", 0, op.getCount() * op.getStep(), op.getStep());
   values[op.getBody().getArgument(0)] = loop.getInductionVar();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -263,16 +264,13 @@ void Converter::emit(InFlightOp op) {
   pointer(op, "rank.inFlight", arguments, {}, op.getShape());
 }
 void Converter::emit(RunPassOp op) {
-  std::string first = std::to_string(op.getFirst()), pendings;
-  if (op.getPendings())
-    pendings = ", " + op.getPendings()->getName().str();
-  if (!op.getTime())
-    return verbatim(op.getLoc(), (op.getCallee() + "(rank, " + first + pendings + ");").str());
-  verbatim(
-      op.getLoc(),
-      (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{}" + pendings + ");")
-          .str(),
-      {mapped(op.getTime())});
+  SmallVector<std::string> terms(op.getPlus().size(), "{}");
+  if (op.getFirst() || terms.empty())
+    terms.insert(terms.begin(), std::to_string(op.getFirst()));
+  std::string pendings = op.getPendings() ? ", " + op.getPendings()->getName().str() : "";
+  verbatim(op.getLoc(),
+           (op.getCallee() + "(rank, " + llvm::join(terms, " + ") + pendings + ");").str(),
+           mapped(op.getPlus()));
 }
 void Converter::emit(AwaitSentOp op) {
   verbatim(op.getLoc(), "awaitSent(rank, " + channelName(op.getChannel()) + ");");

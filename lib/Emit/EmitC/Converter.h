@@ -186,7 +186,7 @@ private:
                                           mapped(op.getBase()), shift);
     values[op.getBuffer()] = sum;
   }
-  mlir::emitc::ForOp count(llvm::StringRef name, uint64_t first, uint64_t end);
+  mlir::emitc::ForOp count(llvm::StringRef name, uint64_t first, uint64_t end, uint64_t step = 1);
   void emit(ForOp op);
   void emit(LaunchOp op);
   void emit(TakePartOp op);

@@ -27,25 +27,36 @@ int Timeline::slowest() const {
 }
 
 /// Appends the slots of all runs. Returns false if an entry is malformed.
-static bool readRuns(const json::Array &runs, std::vector<Slot> &slots) {
+static bool readSlots(const json::Array &texts, std::vector<Slot> &slots) {
+  for (const json::Value &text : texts) {
+    std::optional<Slot> slot = stages::parseSlot(text.getAsString().value_or(""));
+    if (!slot)
+      return false;
+    slots.push_back(*slot);
+  }
+  return true;
+}
+
+/// Only runs of the manifest's list have `parts`, runs themselves.
+static bool readRuns(const json::Array &runs, std::vector<Slot> &slots, bool mayHaveParts = true) {
   for (const json::Value &value : runs) {
     const json::Object *run = value.getAsObject();
     const json::Array *texts = run ? run->getArray("slots") : nullptr;
-    int64_t times = run ? run->getInteger("times").value_or(0) : 0;
-    if (!texts || times < 1 || times > kMostSlots ||
-        times * static_cast<int64_t>(texts->size()) + static_cast<int64_t>(slots.size()) >
+    const json::Array *parts = run && mayHaveParts ? run->getArray("runs") : nullptr;
+    std::vector<Slot> first;
+    if (!texts && !parts)
+      return false;
+    if (texts ? !readSlots(*texts, first) : !readRuns(*parts, first, /*mayHaveParts=*/false))
+      return false;
+    int64_t times = run->getInteger("times").value_or(0),
+            step = run->getInteger("step").value_or(1);
+    if (times < 1 || times > kMostSlots || step < 1 || step > kMostSlots / times ||
+        times * static_cast<int64_t>(first.size()) + static_cast<int64_t>(slots.size()) >
             kMostSlots)
       return false;
-    std::vector<Slot> first;
-    for (const json::Value &text : *texts) {
-      std::optional<Slot> slot = stages::parseSlot(text.getAsString().value_or(""));
-      if (!slot)
-        return false;
-      first.push_back(*slot);
-    }
     for (int64_t time : seq<int64_t>(0, times))
       for (Slot slot : first) {
-        slot.microBatch += static_cast<int>(time);
+        slot.microBatch += static_cast<int>(time * step);
         slots.push_back(slot);
       }
   }
