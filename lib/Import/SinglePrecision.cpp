@@ -13,6 +13,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Rounding.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/Roundings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Import/Passes.h"
@@ -58,26 +59,13 @@ ElementsAttr inSingle(ElementsAttr value) {
                          [](const APFloat &number) { return inSingle(number).bitcastToAPInt(); });
 }
 
-bool is16Bit(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  return element.isF16() || element.isBF16();
-}
-
-/// Is the value only moved, and then widened?
-bool isWidened(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation *user) {
-    if (isa<tx::ReshapeOp, tx::TransposeOp, tx::BroadcastOp>(user))
-      return isWidened(user->getResult(0));
-    return isa<tx::CastOp>(user) && isa<FloatType>(getElementTypeOrSelf(user->getResult(0))) &&
-           !is16Bit(user->getResult(0).getType());
-  });
-}
-
 struct SinglePrecision : partita::impl::SinglePrecisionPassBase<SinglePrecision> {
   void runOnOperation() override {
     if (failed(expectForward(*this, getOperation())))
       return signalPassFailure();
-    SmallVector<std::pair<tx::CastOp, Type>> roundings = findRoundings();
+    SmallVector<std::pair<tx::CastOp, Type>> roundings;
+    for (tx::CastOp cast : importer::Roundings(getOperation()).kept)
+      roundings.push_back({cast, cast.getType()});
     getOperation().walk([&](Operation *op) {
       for (Value result : op->getResults())
         convert(result);
@@ -102,23 +90,11 @@ struct SinglePrecision : partita::impl::SinglePrecisionPassBase<SinglePrecision>
   }
 
 private:
-  /// Casts whose rounding is kept, and the types that they round to.
-  SmallVector<std::pair<tx::CastOp, Type>> findRoundings() {
-    SmallVector<std::pair<tx::CastOp, Type>> found;
-    auto parameters = getOperation().getOps<train::ParameterOp>();
-    if (llvm::any_of(parameters, [](train::ParameterOp each) { return is16Bit(each.getType()); }))
-      return found;
-    getOperation().walk([&](tx::CastOp cast) {
-      Type from = getElementTypeOrSelf(cast.getX().getType());
-      if (isa<FloatType>(from) && !is16Bit(from) && is16Bit(cast.getType()) &&
-          isWidened(cast.getResult()))
-        found.push_back({cast, cast.getType()});
-    });
-    return found;
-  }
-
   void keepRounding(tx::CastOp cast, Type type) {
-    OpBuilder builder(&getContext());
+    OpBuilder builder(cast);
+    if (!isa<FloatType>(getElementTypeOrSelf(cast.getX().getType()))) // as PyTorch rounds integers
+      cast.getXMutable().assign(
+          tx::CastOp::create(builder, cast.getLoc(), cast.getType(), cast.getX()));
     builder.setInsertionPointAfter(cast);
     auto widened = tx::CastOp::create(builder, cast.getLoc(), cast.getType(), cast.getResult());
     cast.getResult().replaceAllUsesExcept(widened.getResult(), widened);

@@ -60,3 +60,19 @@ func.func @rounded(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
   %y = tx.add %s, %g : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   return %y : tensor<2x8xf32>
 }
+
+// Integers become singles first, as in PyTorch; truth values are exact.
+// CHECK-LABEL: func.func @integers
+func.func @integers(%i: tensor<2x8xi64>, %m: tensor<2x8xi1>) -> tensor<2x8xf32> {
+  // CHECK-NEXT: %[[F:.*]] = tx.cast %arg0 : tensor<2x8xi64> -> tensor<2x8xf32>
+  // CHECK-NEXT: %[[H:.*]] = tx.cast %[[F]] {tx.rounds} : tensor<2x8xf32> -> tensor<2x8xbf16>
+  // CHECK-NEXT: %[[R:.*]] = tx.cast %[[H]] {tx.rounds} : tensor<2x8xbf16> -> tensor<2x8xf32>
+  %h = tx.cast %i : tensor<2x8xi64> -> tensor<2x8xbf16>
+  %f = tx.cast %h : tensor<2x8xbf16> -> tensor<2x8xf32>
+  // CHECK-NEXT: %[[M:.*]] = tx.cast %arg1 : tensor<2x8xi1> -> tensor<2x8xf32>
+  %n = tx.cast %m : tensor<2x8xi1> -> tensor<2x8xbf16>
+  %w = tx.cast %n : tensor<2x8xbf16> -> tensor<2x8xf32>
+  // CHECK-NEXT: tx.mul %[[R]], %[[M]]
+  %y = tx.mul %f, %w : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}

@@ -11,8 +11,8 @@ def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
     Phase: import.
 
     Parameters, constants and values of f16, bf16 and f64 become f32, and finite numbers the nearest finite ones; the file's type
-    stays in a parameter's `initial`. If no parameter has 16 bits, casts to 16 bits and back to more, with nothing computed in
-    between (`x.half().float()`), still round.
+    stays in a parameter's `initial`. If no parameter has 16 bits, casts of floats or integers to 16 bits and back to more, with
+    nothing computed in between (`x.half().float()`), still round.
 
     ```mlir
     %0 = train.read @w : tensor<4x8xf16>

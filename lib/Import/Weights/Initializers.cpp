@@ -9,6 +9,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Import/Importer.h"
+#include "lib/Import/Roundings.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/SingleBiases.h"
 #include "runtime/include/partita_rt/fingerprint.h"
@@ -79,6 +80,9 @@ void Importer::noteGuesses() {
     notes.push_back(train::NoteAttr::get(context(), note.text,
                                          note.tensors.empty() ? ArrayAttr() : names(note.tensors),
                                          note.isOfParameters, note.isOfForward));
+  if (std::string text = roundingWarning(*module); !text.empty())
+    notes.push_back(train::NoteAttr::get(context(), text, ArrayAttr(), /*of_parameters=*/true,
+                                         /*of_forward=*/true));
   train::setNotes(*module, notes);
   if (std::vector<std::string> held = weights.frozenConstants(); !held.empty())
     (*module)->setAttr(train::TrainDialect::kFrozenConstants, names(held));

@@ -33,7 +33,7 @@ NoteFinder::NoteFinder(const WeightTable &weights)
       merged(findMerged(graph)) {}
 
 std::vector<WeightNote> NoteFinder::run() {
-  // In the order in which they are printed. Each leaves out the tensors that `note` was called with before.
+  // In the order in which they are printed. Some leave out the tensors that `note` was called with before.
   // clang-format off
   static constexpr void (NoteFinder::*finders[])() = {
       &NoteFinder::noteMergedNumbers, // noteRenamed leaves these out too
@@ -57,7 +57,6 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteScaledByFrequency,
       &NoteFinder::noteRemovedAdditions,
       &NoteFinder::noteUpdated,
-      &NoteFinder::noteRoundings,
       &NoteFinder::noteFormulas, // both formulas: one search
       &NoteFinder::noteTableCopies,
       &NoteFinder::noteEqualMatrices,

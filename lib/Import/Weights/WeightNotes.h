@@ -49,8 +49,7 @@ private:
   void noteScaledByFrequency(); // CallNotes.cpp
   void noteRemovedAdditions();
   void noteUpdated();
-  void noteRoundings(); // RoundingNotes.cpp
-  void noteFormulas();  // FormulaNotes.cpp
+  void noteFormulas(); // FormulaNotes.cpp
   // By values and structure.
   void noteTableCopies();
   void noteEqualMatrices();
@@ -65,7 +64,7 @@ private:
   void noteTablesOfSines();
   void noteMayBeBuffers();
 
-  /// Later notes leave out the tensors of this one.
+  /// Later notes that ask isNoted leave out the tensors of this one.
   void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
   /// Later notes may be about the same tensors, which are parameters.
   WeightNote &noteBeside(std::string text, std::vector<std::string> tensors);

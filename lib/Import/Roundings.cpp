@@ -1,0 +1,75 @@
+//===- Roundings.cpp --------------------------------------------------------------------------===//
+
+#include "lib/Import/Roundings.h"
+#include "dialects/Interfaces/Floats.h"
+#include "dialects/Train/Tensors.h"
+#include "lib/Import/Weights/WeightNotes.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+
+/// Is the value only moved, and then widened?
+static bool isWidened(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (isa<tx::ReshapeOp, tx::TransposeOp, tx::BroadcastOp>(user))
+      return isWidened(user->getResult(0));
+    return isa<tx::CastOp>(user) && isa<FloatType>(getElementTypeOrSelf(user->getResult(0))) &&
+           !isShortFloat(user->getResult(0).getType());
+  });
+}
+
+/// Integers are rounded as floats are; truth values are exact.
+Roundings::Roundings(ModuleOp module) {
+  auto parameters = module.getOps<train::ParameterOp>();
+  bool hasShort = llvm::any_of(
+      parameters, [](train::ParameterOp each) { return isShortFloat(each.getType()); });
+  module.walk([&](tx::CastOp cast) {
+    Type from = getElementTypeOrSelf(cast.getX().getType());
+    if (!isShortFloat(cast.getType()) || from.isInteger(1))
+      return;
+    bool isKept = !hasShort && !isShortFloat(from) && isWidened(cast.getResult());
+    (isKept ? kept : dropped).push_back(cast);
+  });
+}
+
+/// Parameters of 16 bits show a model of 16 bits, but for copies that an exporter has made.
+static bool hasShortParameter(ModuleOp module) {
+  return llvm::any_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp each) {
+    return isShortFloat(each.getType()) &&
+           train::tensorsOf(each).front().folded == train::Folded::No;
+  });
+}
+
+/// Import casts too, for example a norm's weights to the type of what it normalizes: only the same node
+/// uses these. (The name of the node is in the location, as Import.h says.)
+static bool isImports(tx::CastOp cast) {
+  return llvm::all_of(cast->getUsers(),
+                      [&](Operation *user) { return user->getLoc() == cast.getLoc(); });
+}
+
+std::string roundingWarning(ModuleOp module) {
+  llvm::SmallSetVector<StringRef, 4> nodes;
+  llvm::SmallSetVector<Type, 2> types;
+  for (tx::CastOp cast : Roundings(module).dropped) {
+    if (isImports(cast))
+      continue;
+    auto name = dyn_cast<NameLoc>(cast.getLoc());
+    nodes.insert(name ? name.getName().getValue() : "");
+    types.insert(getElementTypeOrSelf(cast.getType()));
+  }
+  if (nodes.empty() || hasShortParameter(module))
+    return "";
+  auto nameOf = [](Type type) { return type.isF16() ? "float16" : "bfloat16"; };
+  bool isOne = nodes.size() == 1;
+  return oneOf(llvm::map_to_vector(nodes, [](StringRef each) { return each.str(); }), "node") +
+         " casts to " + nameOf(types.front()) +
+         " (torch.autocast, x.half()), where PyTorch rounds and float16 may overflow: the program "
+         "computes in one type, float32 unless --precision sets another, and does not round there; "
+         "to train as PyTorch does, export without the " +
+         (isOne ? "cast" : "casts") + " and use --precision" +
+         (types.size() == 1 ? std::string(" ") + nameOf(types.front()) : "");
+}
+
+} // namespace partita::importer
