@@ -25,8 +25,8 @@ namespace partita_rt {
 
 /// The size that OpenBLAS 0.3 maps for one buffer on x86-64 and 64-bit ARM.
 static constexpr size_t kBufferBytes = size_t(128) << 20;
-/// OpenBLAS remembers at least this many; more threads at a time are rare.
-static constexpr int kMostBuffers = 64;
+/// OpenBLAS remembers at least this many. It maps those of further threads when they need them.
+static constexpr size_t kMostBuffers = 64;
 
 /// The buffers' addresses: like OpenBLAS's, per process. Written before there are ranks.
 static std::vector<void *> buffers;
@@ -45,38 +45,47 @@ void startWithoutBlasThreads() {
     execv("/proc/self/exe", argv.data()); // if this fails, the process continues as it is
 }
 
-/// Could OpenBLAS map another buffer now?
-static bool fitsOne() {
-  void *probe =
-      mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (probe == MAP_FAILED)
-    return false;
-  munmap(probe, kBufferBytes);
-  return true;
+/// How many buffers, at most this many, could OpenBLAS map now? Sets errno if it is fewer.
+static size_t countFitting(size_t most) {
+  std::vector<void *> probes;
+  while (probes.size() < most) {
+    void *probe =
+        mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED)
+      break;
+    probes.push_back(probe);
+  }
+  int error = errno;
+  for (void *probe : probes)
+    munmap(probe, kBufferBytes);
+  errno = error;
+  return probes.size();
 }
 
 void takeBlasBuffers(int ranks, int threads) {
   if (!blas_memory_alloc || !blas_memory_free)
     return;
-  int needed = ranks + threads - 1; // threads are per process
+  const size_t needed = size_t(ranks) + size_t(threads) - 1; // threads are per process
   std::vector<void *> taken;
-  while (int(taken.size()) < std::min(needed, kMostBuffers) && fitsOne())
+  while (taken.size() < std::min(needed, kMostBuffers) && countFitting(1))
     taken.push_back(blas_memory_alloc(0));
+  size_t fitting = taken.size();
+  if (fitting == kMostBuffers)
+    fitting += countFitting(needed - fitting);
   int error = errno;
   buffers = taken;
   for (void *buffer : taken)
     blas_memory_free(buffer); // it remains mapped, for any thread that needs one
-  if (int(taken.size()) < std::min(needed, kMostBuffers))
+  if (fitting < needed)
     fail("matmuls need %s bytes of address space for OpenBLAS's packing buffers, %s for "
-         "each of %d %s, and only %zu of these could be mapped: %s%s; %s",
-         grouped(int64_t(kBufferBytes) * needed).c_str(), grouped(int64_t(kBufferBytes)).c_str(),
-         needed,
+         "each of %zu %s, and only %zu of these could be mapped: %s%s",
+         grouped(int64_t(kBufferBytes) * int64_t(needed)).c_str(),
+         grouped(int64_t(kBufferBytes)).c_str(), needed,
          threads > 1   ? "ranks and threads"
          : needed == 1 ? "rank"
                        : "ranks",
-         taken.size(), std::strerror(error), addressSpaceText().c_str(),
-         addressSpaceText().empty() ? "see vm.overcommit_memory"
-                                    : "raise it (ulimit -v unlimited)");
+         fitting, std::strerror(error),
+         addressSpaceText().empty() ? "; see vm.overcommit_memory" : addressSpaceText().c_str());
 }
 
 int64_t blasBuffersResident() {

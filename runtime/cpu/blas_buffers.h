@@ -15,7 +15,7 @@ namespace partita_rt {
 void startWithoutBlasThreads();
 
 /// Has OpenBLAS map a buffer for each of these ranks and each further thread of the process, and
-/// keep them. Throws Error if they do not fit.
+/// keep them (beyond 64 only checks that they fit now). Throws Error if they do not fit.
 void takeBlasBuffers(int ranks, int threads);
 
 /// Returns the bytes of these buffers that are in memory: those that matmuls have packed into so

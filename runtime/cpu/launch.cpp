@@ -50,7 +50,7 @@ namespace {
 /// Zeroed pages, huge if the system has them (attention and GEMM walk over many rows at once).
 class Pages {
 public:
-  Pages(int64_t bytes, const char *what, int rank) : bytes(bytes) {
+  Pages(int64_t bytes, const char *what) : bytes(bytes) {
     if (bytes == 0)
       return;
     void *memory =
@@ -58,8 +58,7 @@ public:
     if (memory == MAP_FAILED) {
       std::string why = std::strerror(errno);
       why += addressSpaceText();
-      fail("cannot allocate %lld bytes for the %s of rank %d: %s", (long long)bytes, what, rank,
-           why.c_str());
+      fail("cannot allocate %lld bytes for the %s: %s", (long long)bytes, what, why.c_str());
     }
     madvise(memory, size_t(bytes), MADV_HUGEPAGE);
     base = static_cast<char *>(memory);
@@ -79,11 +78,11 @@ private:
 /// The memory of a rank.
 struct RankMemory {
   explicit RankMemory(const Rank &rank)
-      : persistent(rank.stage->persistentBytes, "persistent memory", rank.rank),
-        arena(arenaBytes(*rank.stage, rank.options), "arena", rank.rank),
-        host(rank.stage->hostBytes, "host's memory", rank.rank),
-        pinned(rank.stage->pinnedBytes, "pinned memory", rank.rank),
-        inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
+      : persistent(rank.stage->persistentBytes, "persistent memory"),
+        arena(arenaBytes(*rank.stage, rank.options), "arena"),
+        host(rank.stage->hostBytes, "host's memory"),
+        pinned(rank.stage->pinnedBytes, "pinned memory"),
+        inputs(inputBytes(*rank.program), "inputs") {}
   Pages persistent, arena, host, pinned, inputs;
   TransferEngine transfers;
   std::vector<void *> inputAt; ///< start of each input
@@ -127,7 +126,8 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
 //===-- Threads -----------------------------------------------------------------------------===//
 
 static std::string textOf(const std::exception &error) {
-  return dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" : error.what();
+  return dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" + addressSpaceText()
+                                                      : error.what();
 }
 
 namespace {
@@ -225,8 +225,8 @@ static std::string runThreads(const Program &program, const RunOptions *options,
       threads.emplace_back(guarded, std::ref(all[size_t(r)]));
     guarded(all[0]);
   } catch (const std::system_error &error) {
-    failure.raise(int(threads.size()) + 1,
-                  std::string("its thread cannot be started: ") + error.what());
+    failure.raise(int(threads.size()) + 1, std::string("its thread cannot be started: ") +
+                                               error.what() + addressSpaceText());
     ending.leaveOut(ranks - int(threads.size()));
   }
   for (std::thread &thread : threads)

@@ -27,7 +27,7 @@ std::string addressSpaceText() {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return " (ulimit -v allows " + grouped(int64_t(limit.rlim_cur)) + " bytes of address space, " +
-         grouped(pages * sysconf(_SC_PAGESIZE)) + " are in use)";
+         grouped(pages * sysconf(_SC_PAGESIZE)) + " are in use); raise it (ulimit -v unlimited)";
 }
 
 int64_t residentBytes(const void *begin, int64_t bytes) {

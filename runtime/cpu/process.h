@@ -16,8 +16,8 @@ std::vector<std::string> commandLine();
 /// it.
 int64_t residentBytes(const void *begin, int64_t bytes);
 
-/// Returns " (ulimit -v allows ... bytes of address space, ... are in use)", or "" if it is
-/// unlimited.
+/// Returns " (ulimit -v allows ... bytes of address space, ... are in use); raise it (ulimit -v
+/// unlimited)", or "" if it is unlimited.
 std::string addressSpaceText();
 
 } // namespace partita_rt

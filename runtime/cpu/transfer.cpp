@@ -1,10 +1,14 @@
 // Copies on a thread of their own (transfer.h).
 
 #include "cpu/transfer.h"
+
+#include "cpu/process.h"
+#include "partita_rt/types.h"
 #include "partita_rt/work.h"
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 namespace partita_rt {
 
@@ -18,11 +22,20 @@ TransferEngine::~TransferEngine() {
     thread.join();
 }
 
+void TransferEngine::startThread() {
+  try {
+    thread = std::thread([this] { run(); });
+  } catch (const std::system_error &error) {
+    fail("the thread that copies to and from the host's memory cannot be started: %s%s",
+         error.what(), addressSpaceText().c_str());
+  }
+}
+
 HostCopy TransferEngine::start(void *to, const void *from, int64_t bytes) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (!thread.joinable())
-      thread = std::thread([this] { run(); });
+      startThread();
     jobs.push_back({to, from, bytes});
   }
   changed.notify_all();

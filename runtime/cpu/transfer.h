@@ -31,6 +31,7 @@ private:
     const void *from;
     int64_t bytes;
   };
+  void startThread();
   void run();
 
   std::mutex mutex;
