@@ -42,6 +42,13 @@ public:
     return {};
   }
 
+  /// Does the import get further with one of these sizes?
+  bool getsFurther(const Dims &any, const Importer::Failure &failure) {
+    return llvm::any_of(any, [&](const auto &dim) {
+      Step step = attempt({}, {dim});
+      return step.complete || step.failure.done > failure.done;
+    });
+  }
   /// Can the model be imported with other sizes too?
   bool isOneOfSeveral() const { return others.size() > 1; }
   /// Were there more to try than there is time for, so that others are not known?
@@ -185,23 +192,33 @@ private:
 };
 
 /// If no size works: the dimension that clashes with a size in the file.
-std::string explainClash(const ImportOptions &options, const Importer::Failure &failure) {
-  auto namesOf = [&](int64_t size) {
-    std::string text;
+std::string explainClash(const ImportOptions &options, const Importer::Failure &failure,
+                         Prober &prober) {
+  std::string text;
+  auto [here, inFile] = failure.clash;
+  auto fixAll = [&](int64_t size, int64_t other) {
+    Dims fixed;
     for (const auto &[name, value] : options.dims)
-      if (value == size && size > 1)
+      if (value == size && size > 1) {
         text += (text.empty() ? "" : " or ") + quoted(name);
-    return text;
+        fixed.push_back({name, other});
+      }
+    return fixed;
   };
-  auto [first, second] = failure.clash;
-  std::string name = namesOf(first), other = namesOf(second);
-  if (name.empty() == other.empty()) // none, or the sizes of two
+  Dims fixed = fixAll(here, inFile), others = fixAll(inFile, here);
+  if (fixed.empty() == others.empty()) // none, or the sizes of two
     return "; the model may have been traced with fixed sizes: " + exportDynamically("it");
-  if (name.empty())
-    std::swap(first, second);
-  return "; " + name + other + " is " + std::to_string(first) + " here and " +
-         std::to_string(second) +
-         " in the file, so tracing has probably fixed it: " + exportDynamically("the model");
+  if (fixed.empty()) {
+    std::swap(here, inFile);
+    fixed = others;
+  }
+  text = "; " + text + " is " + std::to_string(here) + " here and " + std::to_string(inFile) +
+         " in the file, ";
+  if (prober.getsFurther(fixed, failure))
+    return text + "so tracing has probably fixed it: " + exportDynamically("the model");
+  return text + "but a size of " + std::to_string(inFile) +
+         " fails there too, so the exporter has probably written a wrong constant: " +
+         exportDynamically("the model");
 }
 
 } // namespace
@@ -211,7 +228,7 @@ std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIR
   Prober prober(file, options, context, weights);
   Dims fixed = prober.find(failure);
   if (fixed.empty())
-    return failure.shapesClash ? explainClash(options, failure) : "";
+    return failure.shapesClash ? explainClash(options, failure, prober) : "";
   std::string text, way;
   if (prober.isOneOfSeveral()) {
     llvm::SmallVector<std::string> names = prober.candidates(fixed);
