@@ -31,11 +31,7 @@ public:
         uses.try_emplace(tensor.name());
       else
         numbers.insert(tensor.name());
-    for (const onnx::NodeProto &node : graph.node())
-      if (node.op_type() == "Constant")
-        numbers.insert_range(node.output());
-    for (const onnx::NodeProto &node : graph.node())
-      look(node);
+    look(graph.node());
   }
 
   OwnUses of(llvm::StringRef name) const { return uses.lookup(name); }
@@ -54,6 +50,17 @@ private:
     static constexpr OpEffect effects[] = {OpEffect::Adds,   OpEffect::Scales, OpEffect::Bounds,
                                            OpEffect::Powers, OpEffect::Joins,  OpEffect::Combines};
     return llvm::is_contained(effects, effect);
+  }
+
+  void look(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
+    for (const onnx::NodeProto &node : nodes) {
+      if (node.op_type() == "Constant")
+        numbers.insert_range(node.output());
+      look(node);
+      for (const onnx::AttributeProto &attribute : node.attribute())
+        if (attribute.has_g()) // a branch reads what is outside of it
+          look(attribute.g().node());
+    }
   }
 
   void look(const onnx::NodeProto &node) {

@@ -4,6 +4,7 @@
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/PassedOn.h"
+#include "lib/Import/Weights/WeightValues.h"
 #include "onnx.pb.h"
 
 using namespace mlir;
@@ -11,9 +12,6 @@ using namespace mlir;
 namespace partita::importer {
 
 namespace {
-
-/// Elements: norms and biases are vectors; longer ones are not read.
-constexpr int64_t maxVector = 1 << 20;
 
 struct ReadCounts {
   int64_t all = 0, rows = 0; ///< `rows`: as a table that rows are looked up in
@@ -56,19 +54,6 @@ private:
   llvm::StringMap<std::string> aliases;
 };
 
-/// The number that all elements of a vector are.
-std::optional<double> onlyNumber(ModelFile &file, const TensorData &data) {
-  if (data.shape.size() != 1 || data.count > maxVector)
-    return std::nullopt;
-  std::optional<HostTensor> host = file.tryRead(data);
-  if (!host)
-    return std::nullopt;
-  for (int64_t i = 1; i < data.count; ++i)
-    if (host->toDouble(i) != host->toDouble(0))
-      return std::nullopt;
-  return host->toDouble(0);
-}
-
 } // namespace
 
 std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &buffers) {
@@ -94,7 +79,7 @@ std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &b
     if (!data)
       continue;
     shared.push_back({proto.name(), uses.all, std::nullopt});
-    if (uses.all > matrixReads)
+    if (uses.all > matrixReads && data->shape.size() == 1) // norms and biases are vectors
       shared.back().mergedNumber = onlyNumber(file, *data);
   }
   return shared;

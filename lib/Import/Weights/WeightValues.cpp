@@ -195,11 +195,13 @@ std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorDat
   return rearranged;
 }
 
-bool isOneNumber(ModelFile &file, const TensorData &data) {
+std::optional<double> onlyNumber(ModelFile &file, const TensorData &data) {
   if (data.count == 0 || data.count > maxSearched)
-    return false;
+    return std::nullopt;
   std::optional<HostTensor> values = file.tryRead(data);
-  return values && !varies(values->bytes(0), data.count, byteSize(data.type));
+  if (!values || varies(values->bytes(0), data.count, byteSize(data.type)))
+    return std::nullopt;
+  return values->toDouble(0);
 }
 
 bool hasDistinctRuns(ModelFile &file, const TensorData &data, int64_t width) {

@@ -31,8 +31,11 @@ std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData 
 /// weight do? Considers tensors of at most `maxSearched` elements that are not all one number.
 std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
 
-/// Are all elements of a tensor, of at most `maxSearched`, one number?
-bool isOneNumber(ModelFile &file, const TensorData &data);
+/// The number that all elements of a tensor, of at most `maxSearched`, are.
+std::optional<double> onlyNumber(ModelFile &file, const TensorData &data);
+inline bool isOneNumber(ModelFile &file, const TensorData &data) {
+  return onlyNumber(file, data).has_value();
+}
 
 /// Are all runs of `width` consecutive elements of a tensor, one after another, distinct? False for
 /// more than `maxSearched` elements.
