@@ -8,7 +8,7 @@
 #ifndef PARTITA_LIB_EXPORT_SPLITTENSORS_H
 #define PARTITA_LIB_EXPORT_SPLITTENSORS_H
 
-#include "partita/Import/MergedTensors.h"
+#include "partita/Import/TensorsToSplit.h"
 #include <map>
 
 namespace partita {

@@ -8,7 +8,7 @@
 #ifndef PARTITA_LIB_IMPORT_EXPORTRECORD_H
 #define PARTITA_LIB_IMPORT_EXPORTRECORD_H
 
-#include "partita/Import/MergedTensors.h" // foldedKey
+#include "partita/Import/TensorsToSplit.h" // foldedKey
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"

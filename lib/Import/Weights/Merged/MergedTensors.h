@@ -36,7 +36,7 @@
 #ifndef PARTITA_LIB_IMPORT_MERGEDTENSORS_H
 #define PARTITA_LIB_IMPORT_MERGEDTENSORS_H
 
-#include "partita/Import/MergedTensors.h"
+#include "partita/Import/TensorsToSplit.h"
 
 namespace partita::onnx {
 class GraphProto;

@@ -1,12 +1,12 @@
-//===- MergedTensors.h - tensors that import splits off others ----------------------*- C++ -*-===//
+//===- TensorsToSplit.h - tensors that import splits off others ---------------------*- C++ -*-===//
 //
 // PyTorch's dynamo exporter merges small equal tensors into one. Import splits them again, and
 // export writes a trained file that keeps them apart. See lib/Import/Weights/Merged/MergedTensors.h
 // for how import recognizes them.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_IMPORT_MERGEDTENSORS_H
-#define PARTITA_IMPORT_MERGEDTENSORS_H
+#ifndef PARTITA_IMPORT_TENSORSTOSPLIT_H
+#define PARTITA_IMPORT_TENSORSTOSPLIT_H
 
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -32,4 +32,4 @@ std::vector<MergedTensor> findMergedIn(llvm::StringRef file);
 
 } // namespace partita::importer
 
-#endif // PARTITA_IMPORT_MERGEDTENSORS_H
+#endif // PARTITA_IMPORT_TENSORSTOSPLIT_H
