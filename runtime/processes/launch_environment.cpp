@@ -166,7 +166,6 @@ LaunchEnvironment readEnvironment() {
   // Other systems set one of the two as well: alone, it matters only without another launcher.
   if (isSet(kOpenMpi.rank))
     return readOpenMpi();
-  // A batch script has SLURM_PROCID too, but only the tasks of a step have SLURM_STEP_NUM_TASKS.
   if (isSet(kSlurm.rank) && isSet(kSlurm.ranks))
     return readSlurm();
   if (isSet(kTorchrun.rank) || (isSet(kTorchrun.ranks) && textOf(kTorchrun.ranks) != "1"))
