@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -16,10 +17,18 @@ using namespace partita;
 
 LogicalResult partita::readModulePlan(ModuleOp module, Plan &plan) {
   StringRef key = train::TrainDialect::kPlan;
-  if (Attribute attribute = module->getAttr(key))
+  if (Attribute attribute = module->getAttr(key)) {
     if (std::string problem = plan.fromAttribute(attribute); !problem.empty())
       return module.emitError() << key << ": " << problem;
-  return success();
+    return success();
+  }
+  Attribute phase = module->getAttr(kPhaseAttr);
+  if (!phase || module->hasAttr(pipe::PipeDialect::kStage)) // the plan is that of all stages
+    return success();
+  return module.emitError() << "has " << kPhaseAttr << " and no " << key
+                            << ", so nothing says by which plan " << phase
+                            << " and the phases before it ran; take the " << key
+                            << " of the file that phase wrote, or start again from the model";
 }
 
 std::string partita::joinPlans(Plan &plan, const Plan &earlier, int nextPhase) {
@@ -83,7 +92,7 @@ struct RunPhase : PassWrapper<RunPhase, OperationPass<ModuleOp>> {
       return signalPassFailure();
     std::string problem = joinPlans(plan, earlier, index);
     StringRef key = train::TrainDialect::kPlan;
-    if (problem.empty() && module->hasAttr(key)) {
+    if (problem.empty() && (index == 0 || module->hasAttr(key))) {
       if (std::optional<Ineffective> ineffective = plan.findIneffective())
         problem = ineffective->option.str() + ": " + ineffective->reason;
       else

@@ -12,7 +12,7 @@
 // NONE: error: note-phase: there is no phase 'lowr'
 // READS: mesh: has no effect on phase 'raise'; phase 'stages' reads it
 
-module attributes {train.phase = "import"} {
+module attributes {train.phase = "import", train.plan = #train.plan<{}>} {
 // CHECK: train.phase = "raise"
 func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>

@@ -43,7 +43,7 @@ bool reads(const Phase &phase, llvm::StringRef option);
 int firstReader(llvm::StringRef option);
 
 /// Reads the module's `#train.plan` into `plan`, which does not change if there is none. Fails if
-/// it is wrong.
+/// it is wrong, or missing although there is a train.phase.
 mlir::LogicalResult readModulePlan(mlir::ModuleOp module, Plan &plan);
 /// Sets unset options of `plan` from `earlier`, the plan of a module that continues with
 /// `nextPhase`. Returns what is wrong, "OPTION: ...": an option that a phase has already read

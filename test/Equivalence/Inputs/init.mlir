@@ -1,6 +1,6 @@
 // @init by itself, on two ranks: pieces of rows, of columns, and wholes. init.test takes the placements out of
 // it for one rank.
-module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
+module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap", train.plan = #train.plan<{}>} {
   train.parameter @rows : tensor<8x6xf32> fill(<0.0, normal 0.5>)
   train.parameter @columns : tensor<6x8xf32> fill(<1.0, normal 0.25>)
   train.parameter @full : tensor<5xf32> fill(<3.0>)
