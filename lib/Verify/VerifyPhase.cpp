@@ -18,6 +18,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Verify/Functions.h"
 #include "lib/Verify/Stages.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -54,6 +55,7 @@ struct Contract {
   Predicate isGone;  ///< must not be present from now on
   Fault faults[2] = {};
   Predicate isNew = nullptr; ///< of a known dialect, but created by this phase and none before
+  bool makesSteps = false;   ///< from now on, the steps of training are functions
   bool placesShards = false; ///< from now on, shards are those of placements on the mesh
 };
 
@@ -211,7 +213,9 @@ const Contract kContracts[] = {
      nullptr,
      nullptr,
      {{lacksLayer, "has no train.layer", kGiveLocation},
-      {lostLayers, "has no op with train.layer, although train.work records the work of layers"}}},
+      {lostLayers, "has no op with train.layer, although train.work records the work of layers"}},
+     /*isNew=*/nullptr,
+     /*makesSteps=*/true},
     {"precision",
      nullptr,
      nullptr,
@@ -225,6 +229,7 @@ const Contract kContracts[] = {
      nullptr,
      {{lacksCauses, "has no par.causes", kGiveLocation}, {isAnnotated, "has train.shardings"}},
      /*isNew=*/nullptr,
+     /*makesSteps=*/false,
      /*placesShards=*/true},
     {"parameters",
      isOf<zero::ZeroDialect>,
@@ -285,7 +290,11 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
     }
     if (last != std::end(kContracts))
       contracts = ArrayRef(std::begin(kContracts), last + 1);
-    placesShards = llvm::any_of(contracts, [](const Contract &each) { return each.placesShards; });
+    auto isPast = [&](bool Contract::*fact) {
+      return llvm::any_of(contracts, [&](const Contract &each) { return each.*fact; });
+    };
+    hasObjective = isPast(&Contract::makesSteps);
+    placesShards = isPast(&Contract::placesShards);
     WalkResult result = getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       auto module = dyn_cast<ModuleOp>(op);
       bool isWrong = (module && failed(enter(module))) ||
@@ -300,27 +309,8 @@ private:
   LogicalResult enter(ModuleOp module) {
     mesh = par::MeshAttr::of(module);
     fitting.clear();
-    return checkEntryPoints(module);
-  }
-
-  /// A run calls one function for each entry point.
-  static LogicalResult checkEntryPoints(ModuleOp module) {
-    llvm::SmallDenseMap<train::EntryPoint, Operation *> found;
-    for (Operation &op : *module.getBody()) {
-      std::optional<train::EntryPoint> entry =
-          isa<FunctionOpInterface>(op) ? train::entryPointOf(&op) : std::nullopt;
-      if (!entry)
-        continue;
-      auto [first, isNew] = found.try_emplace(*entry, &op);
-      if (!isNew) {
-        InFlightDiagnostic error = op.emitError()
-                                   << "is entry point '" << train::nameOf(*entry)
-                                   << "' of the program, but so is @"
-                                   << SymbolTable::getSymbolName(first->second).getValue();
-        return error.attachNote(first->second->getLoc()) << "the other one is here", error;
-      }
-    }
-    return success();
+    return success(succeeded(checkEntryPoints(module)) &&
+                   (!hasObjective || succeeded(checkBatches(module, after))));
   }
 
   /// Is every rank's shard that of the value's placement on the mesh?
@@ -368,6 +358,7 @@ private:
   }
 
   ArrayRef<Contract> contracts; ///< up to that of the phase; none after the last phase
+  bool hasObjective = false;    ///< from objective on
   bool placesShards = false;    ///< from partition on
   par::MeshAttr mesh;           ///< of the current module
   llvm::DenseSet<Type> fitting; ///< tensor types that fit it

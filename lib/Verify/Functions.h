@@ -1,0 +1,19 @@
+//===- Functions.h - what functions say of themselves ---------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_LIB_VERIFY_FUNCTIONS_H
+#define PARTITA_LIB_VERIFY_FUNCTIONS_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita {
+
+/// Checks that no two functions of a module are the same entry point: a run calls one.
+mlir::LogicalResult checkEntryPoints(mlir::ModuleOp module);
+
+/// Checks that the inputs of the batch have train.batch, by which ranks are given their samples.
+/// `after` is the phase that the error names.
+mlir::LogicalResult checkBatches(mlir::ModuleOp module, llvm::StringRef after);
+
+} // namespace partita
+
+#endif // PARTITA_LIB_VERIFY_FUNCTIONS_H
