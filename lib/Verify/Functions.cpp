@@ -86,3 +86,26 @@ LogicalResult partita::checkBatches(ModuleOp module, StringRef after) {
   }
   return success();
 }
+
+LogicalResult partita::checkCalled(ModuleOp module, StringRef after) {
+  SmallVector<func::FuncOp> reached;
+  llvm::SmallPtrSet<Operation *, 8> known;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (train::entryPointOf(function) && known.insert(function).second)
+      reached.push_back(function);
+  if (reached.empty()) // a fragment
+    return success();
+  while (!reached.empty())
+    reached.pop_back_val().walk([&](CallOpInterface call) {
+      auto callee = dyn_cast_or_null<func::FuncOp>(call.resolveCallable());
+      if (callee && known.insert(callee).second)
+        reached.push_back(callee);
+    });
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!known.contains(function))
+      return function.emitError() << "@" << function.getName()
+                                  << " is not an entry point of the program, nor does one "
+                                  << "call it, after phase '" << after
+                                  << "'; give it its train.entry_point, or remove it";
+  return success();
+}

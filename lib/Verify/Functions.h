@@ -14,6 +14,9 @@ mlir::LogicalResult checkEntryPoints(mlir::ModuleOp module);
 /// `after` is the phase that the error names.
 mlir::LogicalResult checkBatches(mlir::ModuleOp module, llvm::StringRef after);
 
+/// Checks that each function is an entry point or is called by one, in a module that has any.
+mlir::LogicalResult checkCalled(mlir::ModuleOp module, llvm::StringRef after);
+
 } // namespace partita
 
 #endif // PARTITA_LIB_VERIFY_FUNCTIONS_H

@@ -310,7 +310,8 @@ private:
     mesh = par::MeshAttr::of(module);
     fitting.clear();
     return success(succeeded(checkEntryPoints(module)) &&
-                   (!hasObjective || succeeded(checkBatches(module, after))));
+                   (!hasObjective || (succeeded(checkCalled(module, after)) &&
+                                      succeeded(checkBatches(module, after)))));
   }
 
   /// Is every rank's shard that of the value's placement on the mesh?

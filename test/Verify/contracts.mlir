@@ -74,7 +74,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %0 = par.all_reduce %x over "dp" because "norm of the gradients" : tensor<1xf64, #par.place<[1], partial [dp]>> -> tensor<1xf64>
     return %0 : tensor<1xf64>
   }
-  func.func @forward() -> tensor<4xf32> attributes {par.no_cotangents} {
+  func.func @gathers() -> tensor<4xf32> attributes {par.no_cotangents} {
     %0 = train.read @w : tensor<2xf32, #par.place<[4], flat [dp]>>
     // expected-error@+1 {{'zero.gather' op has no par.causes after phase 'schedule'}}
     %1 = zero.gather %0 over "dp" because "parameter" : tensor<2xf32, #par.place<[4], flat [dp]>> -> tensor<4xf32>
