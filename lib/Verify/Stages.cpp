@@ -11,6 +11,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Pipe/Idle.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Transfers.h"
 #include "llvm/ADT/MapVector.h"
@@ -130,10 +131,40 @@ static LogicalResult checkLayout(ModuleOp program, ArrayRef<ModuleOp> stages, St
   return success();
 }
 
+/// The numbers of parameters and states in the program's tables, by which their initial values are
+/// drawn, are those of its stages together (pipe-agree), so each stage lists what others have, too.
+static LogicalResult checkLists(ArrayRef<ModuleOp> stages, StringRef after) {
+  for (ModuleOp stage : stages)
+    for (StringRef name : {pipe::PipeDialect::kParameters, pipe::PipeDialect::kMoments}) {
+      auto list = stage->getAttrOfType<ArrayAttr>(name);
+      for (Operation &op : *stage.getBody()) {
+        auto state = dyn_cast<train::StateOp>(op);
+        if (name == pipe::PipeDialect::kParameters ? !isa<train::ParameterOp>(op)
+                                                   : !state || !state.getOf())
+          continue;
+        auto symbol = FlatSymbolRefAttr::get(SymbolTable::getSymbolName(&op));
+        if (!list || !llvm::is_contained(list, symbol))
+          return op.emitOpError() << symbol << " is not in " << name << " of stage "
+                                  << *pipe::stageOf(stage) << " after phase '" << after << "'";
+      }
+    }
+  ModuleOp first = stages.front();
+  for (ModuleOp stage : stages.drop_front())
+    for (StringRef name :
+         {pipe::PipeDialect::kParameters, pipe::PipeDialect::kMoments, pipe::PipeDialect::kHyper})
+      if (stage->getAttr(name) != first->getAttr(name))
+        return stage.emitOpError() << "is stage " << *pipe::stageOf(stage) << " and has "
+                                   << (stage->hasAttr(name) ? "another " : "no ") << name
+                                   << (stage->hasAttr(name) ? " than stage " : ", unlike stage ")
+                                   << *pipe::stageOf(first) << " after phase '" << after << "'";
+  return success();
+}
+
 LogicalResult partita::checkStagesAgree(ModuleOp program, StringRef after) {
   SmallVector<ModuleOp> stages = pipe::stagesOf(program);
   if (stages.front() == program) // a stage alone, or a program without stages
     return success();
   return success(succeeded(checkLayout(program, stages, after)) &&
-                 succeeded(checkMessages(stages, after)) && succeeded(pipe::checkIdle(program)));
+                 succeeded(checkLists(stages, after)) && succeeded(checkMessages(stages, after)) &&
+                 succeeded(pipe::checkIdle(program)));
 }

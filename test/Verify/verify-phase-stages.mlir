@@ -131,3 +131,34 @@ module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.idle = {"
 module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
 }
 }
+
+// -----
+
+// The numbers of parameters, from which their initial values are drawn, are those of all stages together.
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.parameters = [@v, @w]} {
+  train.parameter @v : tensor<4xf32>
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+  // expected-error@+1 {{'train.parameter' op @w is not in pipe.parameters of stage 1 after phase 'schedule'}}
+  train.parameter @w : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.parameters = [@v, @w]} {
+  train.parameter @v : tensor<4xf32>
+}
+// expected-error@+1 {{is stage 1 and has another pipe.parameters than stage 0 after phase 'schedule'}}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.parameters = [@w]} {
+  train.parameter @w : tensor<4xf32>
+}
+}
+
+// -----
+
+// expected-error@+2 {{is stage 1 and has no pipe.hyper, unlike stage 0 after phase 'schedule'}}
+module attributes {pipe.axis = 0} { module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.hyper = {beta1 = 0.9}} {}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {} }
