@@ -23,7 +23,7 @@ public:
     value.at = here();
     value.kind = Value::Block;
     if (at == end)
-      return fail(here(), "the file is empty; write {} for a configuration without keys");
+      return fail(here(), "the file has no configuration; write {} for one without keys");
     bool braces = *at == '{';
     if (*at == '[')
       return fail(here(), "a configuration is a block { ... } of keys and values");

@@ -81,9 +81,10 @@ private:
   LogicalResult checkOptions(const ImportOptions &options) {
     for (const auto &[name, size] : options.dims) {
       if (!known.contains(name)) {
-        InFlightDiagnostic diagnostic = emitError() << "--dim names " << quoted(name)
-                                                    << ", but the model's dimensions are ";
-        return diagnostic << llvm::join(names, ", ");
+        InFlightDiagnostic diagnostic = emitError() << "--dim names " << quoted(name);
+        if (names.empty())
+          return diagnostic << ", but the model's inputs have no dimensions";
+        return diagnostic << ", but the model's dimensions are " << llvm::join(names, ", ");
       }
       if (size < 1)
         return emitError() << "--dim " << name << "=" << size << ": a dimension is at least 1";

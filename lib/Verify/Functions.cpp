@@ -1,7 +1,7 @@
-//===- Functions.cpp - what functions say of themselves -----------------------------------------===//
+//===- Functions.cpp - attributes of entry points -------------------------------------------------===//
 //
-// Which entry point a function is, and which of its inputs are of the batch, say attributes that
-// the last phase reads. Somebody who edits a file may lose them.
+// Attributes say which entry point a function is, and which of its inputs have a batch dimension. The
+// last phase reads them, and an edit of a file may lose them.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Functions.h - what functions say of themselves ---------------------------------*- C++ -*-===//
+//===- Functions.h - attributes of entry points -----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_VERIFY_FUNCTIONS_H
 #define PARTITA_LIB_VERIFY_FUNCTIONS_H
