@@ -95,7 +95,7 @@ def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
   let summary = "the plan, as the command line and the configuration file gave it";
   let description = [{
     `#train.plan<{accumulate = "2", ...}>`; the keys are the command line's plan options, the values their text. Read by the
-    driver alone, which turns it into pass options.
+    driver and by the pipelines `--partita-PHASE`, which turn it into pass options.
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$options);
   let assemblyFormat = "`<` $options `>`";

@@ -15,10 +15,10 @@ def NotePhasePass : Pass<"note-phase", "::mlir::ModuleOp"> {
     phase, stays without it, except after `import`.
 
     ```mlir
-    module attributes {train.phase = "import"} {
+    module attributes {train.phase = "import", train.plan = #train.plan<{}>} {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
     // becomes
-    module attributes {train.phase = "raise"} {
+    module attributes {train.phase = "raise", train.plan = #train.plan<{}>} {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
     ```
   }];

@@ -1,4 +1,4 @@
-module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
+module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap", train.plan = #train.plan<{}>} {
   train.parameter @table : tensor<16x8xf32> fill(<0.0, normal 0.2>)
   train.parameter @head.weight : tensor<8x16xf32> fill(<0.0, normal 0.2>)
   train.parameter @head.bias : tensor<16xf32> fill(<0.0>)
