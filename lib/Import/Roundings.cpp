@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace partita::importer {
 
-/// Is the value only moved, and then widened?
+/// Returns true if the value is only moved, and then widened.
 static bool isWidened(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<tx::ReshapeOp, tx::TransposeOp, tx::BroadcastOp>(user))
@@ -20,25 +20,23 @@ static bool isWidened(Value value) {
   });
 }
 
+/// Returns whether a parameter has 16 bits. An exporter may also have made a copy of one (`alsoFolded`).
+static bool hasShortParameter(ModuleOp module, bool alsoFolded) {
+  return llvm::any_of(module.getOps<train::ParameterOp>(), [&](train::ParameterOp each) {
+    return isShortFloat(each.getType()) &&
+           (alsoFolded || train::tensorsOf(each).front().folded == train::Folded::No);
+  });
+}
+
 /// Integers are rounded as floats are; truth values are exact.
 Roundings::Roundings(ModuleOp module) {
-  auto parameters = module.getOps<train::ParameterOp>();
-  bool hasShort = llvm::any_of(
-      parameters, [](train::ParameterOp each) { return isShortFloat(each.getType()); });
+  bool hasShort = hasShortParameter(module, /*alsoFolded=*/true);
   module.walk([&](tx::CastOp cast) {
     Type from = getElementTypeOrSelf(cast.getX().getType());
     if (!isShortFloat(cast.getType()) || from.isInteger(1))
       return;
     bool isKept = !hasShort && !isShortFloat(from) && isWidened(cast.getResult());
     (isKept ? kept : dropped).push_back(cast);
-  });
-}
-
-/// Parameters of 16 bits show a model of 16 bits, but for copies that an exporter has made.
-static bool hasShortParameter(ModuleOp module) {
-  return llvm::any_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp each) {
-    return isShortFloat(each.getType()) &&
-           train::tensorsOf(each).front().folded == train::Folded::No;
   });
 }
 
@@ -59,7 +57,8 @@ std::string roundingWarning(ModuleOp module) {
     nodes.insert(name ? name.getName().getValue() : "");
     types.insert(getElementTypeOrSelf(cast.getType()));
   }
-  if (nodes.empty() || hasShortParameter(module))
+  // A copy of 16 bits, made by the exporter, does not make it a model of 16 bits.
+  if (nodes.empty() || hasShortParameter(module, /*alsoFolded=*/false))
     return "";
   auto nameOf = [](Type type) { return type.isF16() ? "float16" : "bfloat16"; };
   bool isOne = nodes.size() == 1;

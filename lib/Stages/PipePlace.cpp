@@ -8,8 +8,8 @@
 // depend on parameters alone (a transposed table, a position bias) are computed where they are
 // needed, from the parameter, which is then at several positions: moving the value would cost its
 // bytes per micro-batch, sharing the parameter costs one sum of its gradient per step. The same
-// holds for values that elementwise ops compute from these and from inputs (a position bias plus a
-// mask).
+// holds for values that ops without reductions compute from these and from inputs (a position bias
+// plus a mask).
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -98,9 +98,9 @@ private:
     return kind.parameter && !kind.isActivation();
   }
 
-  /// Returns true if each element of the op's results depends on at most one of each operand: then
-  /// computing it again costs little.
-  static bool isElementwise(Operation *op) {
+  /// Returns true if each element of the op's results depends on at most one of each operand (it may
+  /// also move or repeat elements): then computing it again costs little.
+  static bool reducesNothing(Operation *op) {
     std::string ignored;
     const ShardRule *rule = par::ruleOf(op, ignored);
     return rule && isMemoryEffectFree(op) &&
@@ -128,7 +128,7 @@ private:
         kind.input |= from.input;
         readsActivation |= from.isActivation();
       }
-      kind.repeated = kind.parameter && kind.input && !readsActivation && isElementwise(op);
+      kind.repeated = kind.parameter && kind.input && !readsActivation && reducesNothing(op);
       for (Value result : op->getResults())
         kinds[result] = kind;
     });

@@ -26,7 +26,7 @@ int Timeline::slowest() const {
   return static_cast<int>(max_element(report.work) - report.work.begin());
 }
 
-/// Appends the slots of all runs. Returns false if an entry is malformed.
+/// Appends slots. Returns false if one is malformed.
 static bool readSlots(const json::Array &texts, std::vector<Slot> &slots) {
   for (const json::Value &text : texts) {
     std::optional<Slot> slot = stages::parseSlot(text.getAsString().value_or(""));
@@ -37,7 +37,8 @@ static bool readSlots(const json::Array &texts, std::vector<Slot> &slots) {
   return true;
 }
 
-/// Only runs of the manifest's list have `parts`, runs themselves.
+/// Appends the slots of all runs. Returns false if an entry is malformed. A run has slots, or runs of its
+/// own (`mayHaveParts`), which have slots.
 static bool readRuns(const json::Array &runs, std::vector<Slot> &slots, bool mayHaveParts = true) {
   for (const json::Value &value : runs) {
     const json::Object *run = value.getAsObject();
