@@ -1,5 +1,5 @@
 """Formats the results of try_families.py in Markdown: a table per version, a row per family, a column per way; then the
-reasons."""
+reasons. Two tables have a place in docs/families.md: the default ways, and dynamo's opsets, which fewer families try."""
 
 import collections
 import datetime
@@ -8,7 +8,8 @@ import os
 import re
 import sys
 
-BEGIN, END = "<!-- tried families -->\n", "<!-- /tried families -->"
+WAYS = ["torchscript", "torchscript_folded", "dynamo", "dynamo_unoptimized"]
+OPSETS = ["dynamo_18", "dynamo_newest"]
 MODEL = r"^[\w.]+\.onnx:\s*"
 SHORT = {"torchscript": "TorchScript, unfolded", "torchscript_folded": "TorchScript", "dynamo": "dynamo",
          "dynamo_unoptimized": "dynamo, unoptimized", "dynamo_18": "dynamo, opset 18",
@@ -43,8 +44,14 @@ def versions(cache, labels):
     return found
 
 
+def place_of(ways):
+    """Returns what the markers around the table of these ways are called."""
+    return "tried opsets" if set(ways) <= set(OPSETS) else "tried families"
+
+
 def table(results, made_by):
-    """Returns the tables; reasons are numbered in the order in which they first appear."""
+    """Returns the tables; reasons are numbered in the order in which they first appear. The few columns of opsets form one
+    table with both versions."""
     families = list(dict.fromkeys(family for family, _, _ in results))
     columns = list(dict.fromkeys((label, way) for _, label, way in results))
     reasons, numbers = [], {}
@@ -62,23 +69,33 @@ def table(results, made_by):
             reasons.append(two + re.sub(MODEL, "", reason))
         return f"{text} ({numbers[key]})"
 
+    def rows(titles, columns):
+        yield "| family | " + " | ".join(titles) + " |"
+        yield "|---" * (1 + len(columns)) + "|"
+        for family in families:
+            yield f"| {family} | " + " | ".join(cell(results[family, label, way]) for label, way in columns) + " |"
+        yield ""
+
     lines = [f"Tried on {datetime.date.today().isoformat()}: {summary(results)}.", ""]
-    for label, text in made_by.items():
-        lines += [f"**{label}**: {text}", ""]
-        ways = [way for of, way in columns if of == label]
-        lines += ["| family | " + " | ".join(SHORT[way] for way in ways) + " |", "|---" * (1 + len(ways)) + "|"]
-        lines += [f"| {family} | " + " | ".join(cell(results[family, label, way]) for way in ways) + " |"
-                  for family in families]
-        lines.append("")
+    if place_of(way for _, way in columns) == "tried opsets":
+        lines += [*(f"- **{label}**: {text}" for label, text in made_by.items()), ""]
+        lines += rows([f"{label}: {SHORT[way]}" for label, way in columns], columns)
+    else:
+        for label, text in made_by.items():
+            lines += [f"**{label}**: {text}", ""]
+            own = [column for column in columns if column[0] == label]
+            lines += rows([SHORT[way] for _, way in own], own)
     lines += [f"{number}. `{reason.replace('`', chr(39))}`" for number, reason in enumerate(reasons, 1)]
     return "\n".join(lines) + "\n"
 
 
 def replace(path, results, made_by):
+    place = place_of(way for _, _, way in results)
+    begin, end = f"<!-- {place} -->\n", f"<!-- /{place} -->"
     with open(path) as file:
         page = file.read()
-    if BEGIN not in page or END not in page:
-        sys.exit(f"{path}: has no place between {BEGIN.strip()} and {END}")
-    page = page[:page.index(BEGIN) + len(BEGIN)] + table(results, made_by) + page[page.index(END):]
+    if begin not in page or end not in page:
+        sys.exit(f"{path}: has no place between {begin.strip()} and {end}")
+    page = page[:page.index(begin) + len(begin)] + table(results, made_by) + page[page.index(end):]
     with open(path, "w") as file:
         file.write(page)

@@ -37,6 +37,7 @@ import numpy
 import family_notes
 import family_table
 from family_models import MATRIX
+from family_table import OPSETS, WAYS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
@@ -44,8 +45,6 @@ sys.path.insert(0, os.path.join(ROOT, "test", "Golden"))
 from family_files import read_safetensors  # noqa: E402
 
 UNFOLDED = {"torchscript_folded": "torchscript", "dynamo": "dynamo_unoptimized"}
-WAYS = ["torchscript", "torchscript_folded", "dynamo", "dynamo_unoptimized"]
-OPSETS = ["dynamo_18", "dynamo_newest"]
 MESHES = {"dp=1": "1", "dp=2": "2"}
 TOLERANCE = 1e-5  # of the max; or ten times the error of PyTorch in single precision
 DIFFERS = 2  # exit code of partita verify
@@ -355,7 +354,9 @@ def parse():
     parser.add_argument("--no-export", action="store_true", help="try only what the cache has")
     parser.add_argument("--as-it-is", action="store_true", help="try nothing: show the results that the cache has")
     parser.add_argument("--work", metavar="DIR", help="where programs are built [the system's temporary folder]")
-    parser.add_argument("--table", metavar="FILE.md", help="replaces the table between its markers")
+    parser.add_argument("--table", metavar="FILE.md",
+                        help=f"replaces the table between its markers; {' and '.join(OPSETS)} without other ways have one of "
+                             "their own")
     args = parser.parse_args()
     for family in args.families:
         if family not in MATRIX:
