@@ -2,6 +2,7 @@
 
 #include "lib/Import/Importer.h"
 #include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Weights/InitializerUses.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -22,16 +23,6 @@ std::string dimText(const onnx::TensorShapeProto::Dimension &dim) {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-void addOperands(const Nodes &nodes, llvm::StringSet<> &names) {
-  for (const onnx::NodeProto &node : nodes) {
-    for (const std::string &input : node.input())
-      names.insert(input);
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (attribute.has_g())
-        addOperands(attribute.g().node(), names);
-  }
-}
-
 /// Counts tensors by place, and collects the errors of invalid ones.
 void addTensors(ModelFile &file, const llvm::StringSet<> &buffers, MLIRContext *context,
                 OnnxReport &report) {
@@ -41,14 +32,13 @@ void addTensors(ModelFile &file, const llvm::StringSet<> &buffers, MLIRContext *
     return success();
   });
   const onnx::GraphProto &graph = file.model().graph();
-  llvm::StringSet<> used;
-  addOperands(graph.node(), used);
+  InitializerUses uses(graph);
   for (const onnx::TensorProto &tensor : graph.initializer()) {
     auto tensorError = [&] { return file.tensorError(tensor.name()); };
     FailureOr<TensorData> data = file.locate(tensor, tensorError);
     if (failed(data))
       continue;
-    bool isRead = used.contains(tensor.name()) && !buffers.contains(tensor.name());
+    bool isRead = uses.isRead(tensor.name()) && !buffers.contains(tensor.name());
     if (isRead && data->isParameter() && failed(file.checkParameter(*data, tensorError)))
       continue;
     OnnxReport::Tensors &sum = data->place == TensorData::inModel    ? report.stored

@@ -10,6 +10,7 @@
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/BufferValues.h"
+#include "lib/Import/Weights/InitializerUses.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -23,81 +24,73 @@ struct OwnUses {
   bool isSubtrahendOrDivisor = false; ///< it is subtracted, not from a number, or divided by
 };
 
-class UseFinder {
+/// Is the result a function of the first operand's elements alone, one by one?
+bool keepsElements(const onnx::NodeProto &node) {
+  static constexpr OpEffect effects[] = {OpEffect::Renames, OpEffect::Reshapes,   OpEffect::Picks,
+                                         OpEffect::LooksUp, OpEffect::Negates,    OpEffect::Maps,
+                                         OpEffect::Turns,   OpEffect::Normalizes, OpEffect::Powers};
+  return llvm::is_contained(effects, effectOf(node));
+}
+
+bool computes(OpEffect effect) {
+  static constexpr OpEffect effects[] = {OpEffect::Adds,   OpEffect::Scales, OpEffect::Bounds,
+                                         OpEffect::Powers, OpEffect::Joins,  OpEffect::Combines};
+  return llvm::is_contained(effects, effect);
+}
+
+/// Constants of the program.
+class Numbers {
 public:
-  explicit UseFinder(const onnx::GraphProto &graph) {
+  explicit Numbers(const onnx::GraphProto &graph) {
     for (const onnx::TensorProto &tensor : graph.initializer())
-      if (isModelName(tensor.name()))
-        uses.try_emplace(tensor.name());
-      else
-        numbers.insert(tensor.name());
+      if (!isModelName(tensor.name()))
+        names.insert(tensor.name());
     look(graph.node());
   }
 
-  OwnUses of(llvm::StringRef name) const { return uses.lookup(name); }
+  bool contains(llvm::StringRef name) const { return names.contains(name); }
 
 private:
-  /// Is the result a function of the first operand's elements alone, one by one?
-  static bool keepsElements(OpEffect effect) {
-    static constexpr OpEffect effects[] = {
-        OpEffect::Renames, OpEffect::Reshapes,   OpEffect::Picks,
-        OpEffect::LooksUp, OpEffect::Negates,    OpEffect::Maps,
-        OpEffect::Turns,   OpEffect::Normalizes, OpEffect::Powers};
-    return llvm::is_contained(effects, effect);
-  }
-
-  static bool computes(OpEffect effect) {
-    static constexpr OpEffect effects[] = {OpEffect::Adds,   OpEffect::Scales, OpEffect::Bounds,
-                                           OpEffect::Powers, OpEffect::Joins,  OpEffect::Combines};
-    return llvm::is_contained(effects, effect);
-  }
-
   void look(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
     for (const onnx::NodeProto &node : nodes) {
       if (node.op_type() == "Constant")
-        numbers.insert_range(node.output());
-      look(node);
+        names.insert_range(node.output());
       for (const onnx::AttributeProto &attribute : node.attribute())
-        if (attribute.has_g()) // a branch reads what is outside of it
+        if (attribute.has_g())
           look(attribute.g().node());
     }
   }
 
-  void look(const onnx::NodeProto &node) {
-    const OpRow &facts = factsOf(node);
-    OpEffect effect = facts.effect;
-    for (const auto &[i, input] : llvm::enumerate(node.input())) {
-      if (facts.learnedOperand == static_cast<int>(i)) // whatever its name
-        uses.try_emplace(input);
-      auto alias = aliases.find(input);
-      auto found = uses.find(alias == aliases.end() ? llvm::StringRef(input) : alias->second);
-      if (found == uses.end())
-        continue;
-      found->second.computes |= computes(effect);
-      // "1 - gate" is a learned gate's rest; data minus its mean is no number of the program.
-      bool isRest = effect == OpEffect::Adds && numbers.contains(node.input(0));
-      found->second.isSubtrahendOrDivisor |= facts.inverts && i == 1 && !isRest;
-      if (i == 0 && keepsElements(effect))
-        for (const std::string &output : node.output())
-          aliases[output] = found->first().str();
-    }
-  }
-
-  llvm::StringMap<OwnUses> uses;
-  llvm::StringSet<> numbers;            ///< constants of the program
-  llvm::StringMap<std::string> aliases; ///< by a function of a tensor's elements
+  llvm::StringSet<> names;
 };
+
+/// Nothing is known of a tensor that is not the model's own by its name or its use.
+OwnUses ownUses(llvm::StringRef name, llvm::ArrayRef<InitializerUses::Use> uses,
+                const Numbers &numbers) {
+  OwnUses own;
+  bool isOwn = isModelName(name);
+  for (auto [node, operand] : uses) {
+    const OpRow &facts = factsOf(*node);
+    isOwn |= facts.learnedOperand == operand;
+    own.computes |= computes(facts.effect);
+    // "1 - gate" is a learned gate's rest; data minus its mean is no number of the program.
+    bool isRest = facts.effect == OpEffect::Adds && numbers.contains(node->input(0));
+    own.isSubtrahendOrDivisor |= facts.inverts && operand == 1 && !isRest;
+  }
+  return isOwn ? own : OwnUses();
+}
 
 /// The model's floats that are operands of arithmetic, that have so many dimensions other than 1, and that no
 /// option decides.
 std::vector<std::string> inArithmetic(const onnx::GraphProto &graph, const WeightTable &weights,
                                       int64_t wide,
                                       llvm::function_ref<bool(llvm::StringRef, OwnUses)> isWanted) {
-  UseFinder finder(graph);
+  InitializerUses all(graph, keepsElements);
+  Numbers numbers(graph);
   std::vector<std::string> names;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
     std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
-    OwnUses uses = finder.of(tensor.name());
+    OwnUses uses = ownUses(tensor.name(), all.of(tensor.name()), numbers);
     if (type && isFloat(*type) && uses.computes && !weights.isDecided(tensor.name()) &&
         llvm::count_if(tensor.dims(), [](int64_t size) { return size != 1; }) == wide &&
         isWanted(tensor.name(), uses))

@@ -2,6 +2,7 @@
 
 #include "lib/Import/Weights/SingleBiases.h"
 #include "lib/Import/Operators/Registry.h"
+#include "lib/Import/Weights/InitializerUses.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -17,29 +18,17 @@ public:
   }
 
   llvm::StringSet<> run() {
-    for (const onnx::NodeProto &node : graph.node()) {
-      countUses(node);
+    for (const onnx::NodeProto &node : graph.node())
       look(node);
-    }
-    for (const onnx::ValueInfoProto &output : graph.output())
-      ++uses[output.name()];
+    InitializerUses uses(graph);
     llvm::StringSet<> found;
     for (const auto &each : biases)
-      if (each.second == uses.lookup(each.first()))
+      if (each.second == uses.of(each.first()).size() && !uses.isOutput(each.first()))
         found.insert(each.first());
     return found;
   }
 
 private:
-  void countUses(const onnx::NodeProto &node) {
-    for (const std::string &input : node.input())
-      ++uses[input];
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (attribute.has_g())
-        for (const onnx::NodeProto &inner : attribute.g().node())
-          countUses(inner);
-  }
-
   void look(const onnx::NodeProto &node) {
     const OpRow &facts = factsOf(node);
     if (node.input_size() == 0 || node.output_size() != 1)
@@ -88,9 +77,9 @@ private:
 
   const onnx::GraphProto &graph;
   llvm::StringMap<const onnx::TensorProto *> tensors;
-  llvm::StringSet<> columns;             ///< matrices of one row, in another shape
-  llvm::StringSet<> matmuls;             ///< of one output, without a bias
-  llvm::StringMap<int64_t> uses, biases; ///< how often each name is read, and as a bias
+  llvm::StringSet<> columns;      ///< matrices of one row, in another shape
+  llvm::StringSet<> matmuls;      ///< of one output, without a bias
+  llvm::StringMap<size_t> biases; ///< how often each name is read as a bias
 };
 
 } // namespace

@@ -1,13 +1,12 @@
 //===- TableCopies.cpp ------------------------------------------------------------------------===//
 
 #include "partita/Import/TableCopies.h"
-#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/CompareElements.h"
 #include "lib/Import/Weights/EqualMatrices.h"
+#include "lib/Import/Weights/InitializerUses.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 #include <map>
 
 using namespace mlir;
@@ -29,10 +28,7 @@ struct Matrices {
 
 Matrices findMatrices(ModelFile &file) {
   const onnx::GraphProto &graph = file.model().graph();
-  llvm::StringSet<> gathered;
-  for (const onnx::NodeProto &node : graph.node())
-    if (effectOf(node) == OpEffect::LooksUp && node.input_size() > 0)
-      gathered.insert(node.input(0));
+  InitializerUses uses(graph);
   llvm::StringMap<int64_t> defined; // a name that is defined twice stands for neither
   for (const onnx::TensorProto &proto : graph.initializer())
     ++defined[proto.name()];
@@ -44,7 +40,7 @@ Matrices findMatrices(ModelFile &file) {
     if (!data || !isFloat(data->type) || data->count < 2 || !data->isRaw() ||
         data->place == TensorData::declared)
       continue;
-    if (gathered.contains(proto.name()))
+    if (llvm::any_of(uses.of(proto.name()), [](auto use) { return use.looksUp(); }))
       found.tables[{data->shape[0], data->shape[1]}].push_back({&proto, *data});
     else
       found.others.push_back({&proto, *data});

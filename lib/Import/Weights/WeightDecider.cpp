@@ -2,7 +2,6 @@
 
 #include "lib/Import/Weights/WeightDecider.h"
 #include "lib/Import/Operators/Registry.h"
-#include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/SingleBiases.h"
 
 using namespace mlir;
@@ -39,35 +38,15 @@ void WeightDecider::locateTensors() {
   }
 }
 
-void WeightDecider::countUses(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-                              bool isOuter) {
-  for (const onnx::NodeProto &node : nodes) {
-    bool isPassedOn = passesOn(node);
-    for (int i = 0; i < node.input_size(); ++i) {
-      auto passed = passedOn.find(node.input(i));
-      Tensor *tensor = passed == passedOn.end() ? known(node.input(i)) : passed->second;
-      if (!tensor)
-        continue;
-      tensor->isRead = true;
-      if (isPassedOn)
-        passedOn[node.output(0)] = tensor;
-      else
-        tensor->uses.push_back({&node, i});
-    }
-    for (const std::string &output : node.output())
-      if (isOuter)
-        weights.makers[output] = &node;
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (attribute.has_g())
-        countUses(attribute.g().node(), /*isOuter=*/false);
-  }
-}
-
 void WeightDecider::findUses() {
-  countUses(graph.node(), /*isOuter=*/true);
-  for (const onnx::ValueInfoProto &output : graph.output())
-    if (Tensor *tensor = known(output.name()))
-      tensor->isRead = true;
+  InitializerUses uses(graph);
+  for (auto &entry : weights.tensors) {
+    entry.second.uses = uses.of(entry.first());
+    entry.second.isRead = uses.isRead(entry.first());
+  }
+  for (const onnx::NodeProto &node : graph.node())
+    for (const std::string &output : node.output())
+      weights.makers[output] = &node;
 }
 
 //===------------------------------------------------------------------------------------------===//

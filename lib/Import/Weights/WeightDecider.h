@@ -45,7 +45,6 @@ private:
   namesToSuggest(llvm::function_ref<bool(const Tensor &)> mayBe) const;
 
   // What one of them consists of.
-  void countUses(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes, bool isOuter);
   bool isMeant(const NamePattern &pattern, const Tensor &tensor) const;
   mlir::LogicalResult checkNotFolded(const NamePattern &pattern, llvm::StringRef text) const;
   bool mayRepeat(const Tensor &tensor) const;
@@ -61,7 +60,6 @@ private:
   const std::vector<std::string> &order;
   const ImportOptions &options;
   SearchBudget budget;
-  llvm::StringMap<Tensor *> passedOn; ///< by the name of a cast or copy of it
 };
 
 } // namespace partita::importer

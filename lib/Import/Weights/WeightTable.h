@@ -8,6 +8,7 @@
 
 #include "lib/Import/File/Exporter.h"
 #include "lib/Import/File/Origins.h"
+#include "lib/Import/Weights/InitializerUses.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "lib/Import/Weights/Weights.h"
 #include <map>
@@ -15,10 +16,7 @@
 namespace partita::importer {
 
 struct WeightTable {
-  struct Use {
-    const onnx::NodeProto *node;
-    int operand;
-  };
+  using Use = InitializerUses::Use;
   struct Tensor {
     const onnx::TensorProto *proto;
     TensorData data;
