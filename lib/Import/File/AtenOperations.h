@@ -23,7 +23,7 @@ enum class Decomposed {
 struct AtenOperation {
   enum Effect {
     Computes,
-    Creates, ///< its result has numbers of the program, whatever its operands are
+    Creates, ///< its result has literals, whatever its operands are
     Moves,   ///< its result has elements of its operand, each at most once
     Copies,  ///< moves all; the program reads its constants through it
     Joins,   ///< its result has elements of its operands, of each operand each at most once

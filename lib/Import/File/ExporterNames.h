@@ -32,8 +32,8 @@ llvm::StringRef computedName(llvm::StringRef name);
 /// TorchScript: folded, and named after the operator that reads it ("onnx::MatMul_12").
 bool isFoldedName(llvm::StringRef name);
 
-/// TorchScript: a tensor of the model, under its name there; neither folded nor a number in the program,
-/// which is named by the path of a Constant node ("/layer/Constant_output_0").
+/// TorchScript: a tensor of the model, under its name there; neither folded nor a literal
+/// (Literals.h), which is named by the path of a Constant node ("/layer/Constant_output_0").
 bool isModelName(llvm::StringRef name);
 
 /// TorchScript: are these the same node of two modules of one list ("/layers.0/fc/MatMul" and

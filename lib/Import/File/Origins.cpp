@@ -90,9 +90,9 @@ void Origins::readSignature(llvm::StringRef text) {
     trouble = "no inputs";
 }
 
-/// Is a sum that comes from these values the parameter plus a number in the program? Such a number is one
-/// inner value; a factor (alpha) would add more, and "w + w" has none. Both may have been cast.
-static bool isByNumber(llvm::ArrayRef<std::string> from, llvm::StringRef parameter) {
+/// Is a sum that comes from these values the parameter plus a literal (Literals.h)? A literal is one inner
+/// value; a factor (alpha) would add more, and "w + w" has none. Both may have been cast.
+static bool isByLiteral(llvm::ArrayRef<std::string> from, llvm::StringRef parameter) {
   static constexpr llvm::StringLiteral casts[] = {"_to_copy", "scalar_tensor_default"};
   return llvm::count_if(from, isInnerName) == 1 && llvm::all_of(from, [&](llvm::StringRef each) {
            return each == parameter || isInnerName(each) ||
@@ -158,7 +158,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
   origin.direct = origin.lastInner && from->size() == 1 && origin.parameters.size() == 1;
   origin.shifted = own.effect == AtenOperation::Shifts && origin.parameters.size() == 1 &&
-                   isByNumber(*from, origin.parameters.front());
+                   isByLiteral(*from, origin.parameters.front());
   llvm::sort(origin.parameters);
   return origin;
 }

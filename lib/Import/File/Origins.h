@@ -57,7 +57,7 @@ struct Origin {
   bool detached = false;
   /// One of these operations casts (`_to_copy`).
   bool cast = false;
-  /// One parameter, perhaps negated, plus a number in the program, like the scale 1 + w of Gemma's norms.
+  /// One parameter, perhaps negated, plus a literal, like the scale 1 + w of Gemma's norms.
   /// Its gradient is the parameter's, perhaps negated.
   bool shifted = false;
   /// The model's buffers and constants that it is computed from.

@@ -3,6 +3,7 @@
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/BufferValues.h"
+#include "lib/Import/Weights/Literals.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "partita/Import/HostTensor.h"
 #include "llvm/ADT/STLExtras.h"
@@ -97,7 +98,7 @@ bool keepsSingle(const onnx::NodeProto &node) {
                   OpEffect::Scales, OpEffect::Bounds, OpEffect::Powers, OpEffect::Combines});
 }
 
-/// Single numbers, sizes of tensors and what is computed from these: as operands they scale a weight, as
+/// Scalars, literals or not, sizes of tensors and what is computed from these: as operands they scale a weight, as
 /// the factor of torch.add(x, b, alpha=0.5) does, and are not positions.
 llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
   llvm::StringSet<> single;
@@ -106,10 +107,8 @@ llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
       single.insert(tensor.name());
   for (const onnx::NodeProto &node : graph.node()) {
     bool isSingle = effectOf(node) == OpEffect::Measures;
-    if (node.op_type() == "Constant")
-      isSingle = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
-        return each.has_f() || each.has_i() || (each.has_t() && each.t().dims_size() == 0);
-      });
+    if (std::optional<Literal> literal = literalOf(node))
+      isSingle = literal->isScalar;
     else if (keepsSingle(node))
       isSingle = llvm::all_of(node.input(),
                               [&](const std::string &input) { return single.contains(input); });

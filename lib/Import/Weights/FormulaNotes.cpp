@@ -8,6 +8,7 @@
 
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Operators/Registry.h"
+#include "lib/Import/Weights/Literals.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/HostTensor.h"
 #include "llvm/ADT/STLExtras.h"
@@ -47,13 +48,16 @@ private:
       numbers[name] = value->onlyDouble();
   }
 
-  /// A constant, or a sum or quotient of numbers.
+  /// A literal, or a sum or quotient of numbers.
   void compute(const onnx::NodeProto &node) {
     if (node.output_size() != 1)
       return;
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (node.op_type() == "Constant" && attribute.has_t())
-        read(node.output(0), attribute.t());
+    if (std::optional<Literal> literal = literalOf(node)) {
+      if (literal->tensor)
+        read(node.output(0), *literal->tensor);
+      else if (literal->number)
+        numbers[node.output(0)] = *literal->number;
+    }
     const OpRow &facts = factsOf(node);
     if (node.input_size() != 2)
       return;

@@ -1,7 +1,7 @@
 //===- KindNotes.cpp - tensors that may or may not be parameters ------------------------------===//
 //
 // PyTorch's TorchScript exporter writes parameters and buffers alike, under their names in the model.
-// It generates the names of what it has computed, and of numbers in the program: "onnx::Mul_12", or
+// It generates the names of what it has computed, and of literals: "onnx::Mul_12", or
 // the path of a Constant node, which begins with a slash. The remaining tensors are the model's own,
 // and if their use does not show what they are, a note says what they are taken for.
 //
@@ -11,6 +11,7 @@
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/BufferValues.h"
 #include "lib/Import/Weights/InitializerUses.h"
+#include "lib/Import/Weights/Literals.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,7 +22,7 @@ namespace {
 /// How a tensor of the model is used.
 struct OwnUses {
   bool computes = false;              ///< it is an operand of arithmetic
-  bool isSubtrahendOrDivisor = false; ///< it is subtracted, not from a number, or divided by
+  bool isSubtrahendOrDivisor = false; ///< it is subtracted, not from a literal, or divided by
 };
 
 /// Is the result a function of the first operand's elements alone, one by one?
@@ -38,43 +39,17 @@ bool computes(OpEffect effect) {
   return llvm::is_contained(effects, effect);
 }
 
-/// Constants of the program.
-class Numbers {
-public:
-  explicit Numbers(const onnx::GraphProto &graph) {
-    for (const onnx::TensorProto &tensor : graph.initializer())
-      if (!isModelName(tensor.name()))
-        names.insert(tensor.name());
-    look(graph.node());
-  }
-
-  bool contains(llvm::StringRef name) const { return names.contains(name); }
-
-private:
-  void look(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
-    for (const onnx::NodeProto &node : nodes) {
-      if (node.op_type() == "Constant")
-        names.insert_range(node.output());
-      for (const onnx::AttributeProto &attribute : node.attribute())
-        if (attribute.has_g())
-          look(attribute.g().node());
-    }
-  }
-
-  llvm::StringSet<> names;
-};
-
 /// Nothing is known of a tensor that is not the model's own by its name or its use.
 OwnUses ownUses(llvm::StringRef name, llvm::ArrayRef<InitializerUses::Use> uses,
-                const Numbers &numbers) {
+                const Literals &literals) {
   OwnUses own;
   bool isOwn = isModelName(name);
   for (auto [node, operand] : uses) {
     const OpRow &facts = factsOf(*node);
     isOwn |= facts.learnedOperand == operand;
     own.computes |= computes(facts.effect);
-    // "1 - gate" is a learned gate's rest; data minus its mean is no number of the program.
-    bool isRest = facts.effect == OpEffect::Adds && numbers.contains(node->input(0));
+    // "1 - gate" is a learned gate's rest; data minus its mean is no literal.
+    bool isRest = facts.effect == OpEffect::Adds && literals.contains(node->input(0));
     own.isSubtrahendOrDivisor |= facts.inverts && operand == 1 && !isRest;
   }
   return isOwn ? own : OwnUses();
@@ -86,11 +61,11 @@ std::vector<std::string> inArithmetic(const onnx::GraphProto &graph, const Weigh
                                       int64_t wide,
                                       llvm::function_ref<bool(llvm::StringRef, OwnUses)> isWanted) {
   InitializerUses all(graph, keepsElements);
-  Numbers numbers(graph);
+  Literals literals(graph);
   std::vector<std::string> names;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
     std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
-    OwnUses uses = ownUses(tensor.name(), all.of(tensor.name()), numbers);
+    OwnUses uses = ownUses(tensor.name(), all.of(tensor.name()), literals);
     if (type && isFloat(*type) && uses.computes && !weights.isDecided(tensor.name()) &&
         llvm::count_if(tensor.dims(), [](int64_t size) { return size != 1; }) == wide &&
         isWanted(tensor.name(), uses))

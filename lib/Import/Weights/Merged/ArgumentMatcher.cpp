@@ -58,7 +58,7 @@ void ArgumentMatcher::place(const CallReader &reader) {
   if (placeOfNorm(reader))
     return;
   for (const Operand &operand : reader.operands)
-    if (operand.index == reader.number)
+    if (operand.index == reader.literal)
       assignNumber(reader, operand);
   llvm::SmallVector<CallReader::Argument> absent = readers.absentArguments(reader);
   if (absent.empty() || placeInOrder(reader))

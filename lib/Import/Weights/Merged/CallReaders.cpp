@@ -23,7 +23,7 @@ std::optional<llvm::StringRef> CallReader::targetAt(int place) const {
 llvm::SmallVector<CallReader::Operand> CallReader::unexplained() const {
   llvm::SmallVector<Operand> found;
   llvm::copy_if(operands, std::back_inserter(found),
-                [&](const Operand &each) { return !names(each.target) && each.index != number; });
+                [&](const Operand &each) { return !names(each.target) && each.index != literal; });
   return found;
 }
 
@@ -56,7 +56,7 @@ void CallReaders::read(const onnx::NodeProto &node, int index) {
   reader.inputs = node.input_size();
   readOperands(node, reader);
   readArguments(*call, reader);
-  readNumbers(node, *call, reader);
+  readLiterals(node, *call, reader);
   if (atenOperation(reader.operation).effect == AtenOperation::LooksUp)
     for (const CallReader::Operand &operand : reader.operands)
       tables.insert(operand.target);
@@ -92,19 +92,19 @@ void CallReaders::readArguments(const ProgramCall &call, CallReader &reader) {
       reader.slots.push_back(text == "None" ? "" : text);
 }
 
-/// Which operand is a number of the program, or a tensor that it creates: where each argument is an
+/// Which operand is a literal, or a tensor that it creates: where each argument is an
 /// operand, and the file has all others.
-void CallReaders::readNumbers(const onnx::NodeProto &node, const ProgramCall &call,
-                              CallReader &reader) const {
+void CallReaders::readLiterals(const onnx::NodeProto &node, const ProgramCall &call,
+                               CallReader &reader) const {
   static constexpr OpEffect elementwise[] = {OpEffect::Adds,     OpEffect::Scales,
                                              OpEffect::Bounds,   OpEffect::Powers,
                                              OpEffect::Combines, OpEffect::Chooses};
-  reader.mayHaveNumbers = llvm::is_contained(elementwise, effectOf(node));
-  int arguments = 0, numbers = 0;
+  reader.mayHaveLiterals = llvm::is_contained(elementwise, effectOf(node));
+  int arguments = 0, literals = 0;
   for (llvm::StringRef text : call.texts) {
     double number;
     arguments += !text.empty();
-    numbers += !text.empty() && !text.getAsDouble(number);
+    literals += !text.empty() && !text.getAsDouble(number);
   }
   for (const ProgramCall::Argument &argument : call.arguments) {
     llvm::StringRef target = tensors.targetOf(argument.name);
@@ -112,13 +112,13 @@ void CallReaders::readNumbers(const onnx::NodeProto &node, const ProgramCall &ca
     if (!isAbsent && (!target.empty() || isTaken(argument.name)))
       continue;
     bool isCreated = !isAbsent && operationMaking(argument.name).effect == AtenOperation::Creates;
-    reader.mayHaveNumbers &= isCreated;
-    numbers += isCreated ? 1 : node.input_size(); // too many
+    reader.mayHaveLiterals &= isCreated;
+    literals += isCreated ? 1 : node.input_size(); // too many
   }
   llvm::SmallVector<CallReader::Operand> others = reader.unexplained();
-  if (arguments == node.input_size() && numbers == 1 && others.size() == 1 &&
+  if (arguments == node.input_size() && literals == 1 && others.size() == 1 &&
       tensors.isParameter(others.front().target))
-    reader.number = others.front().index;
+    reader.literal = others.front().index;
 }
 
 llvm::SmallVector<CallReader::Argument>

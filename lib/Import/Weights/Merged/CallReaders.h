@@ -32,7 +32,7 @@ struct CallReader {
   bool names(llvm::StringRef target) const;
   /// The only target that the call names at this place.
   std::optional<llvm::StringRef> targetAt(int place) const;
-  /// The operands that the call does not name, and that are no number of it.
+  /// The operands that the call does not name, and that are no literal of it.
   llvm::SmallVector<Operand> unexplained() const;
   /// Has each argument that may be a tensor an operand of its own, in the same order (empty slots at
   /// the end left out)? Then those slots.
@@ -46,8 +46,8 @@ struct CallReader {
   /// The name of each positional argument that may be a tensor; empty for None.
   llvm::SmallVector<llvm::StringRef> slots;
   int inputs = 0;                  ///< how many the node has
-  int number = -1;                 ///< the operand that the call has as a number
-  bool mayHaveNumbers = false;     ///< elementwise, and its call names nothing that the file lacks
+  int literal = -1;                ///< the operand that the call has as a literal
+  bool mayHaveLiterals = false;    ///< elementwise, and its call names nothing that the file lacks
   bool readsNumbers = false;       ///< a tensor that comes from no parameter, by the record
   llvm::StringSet<> numberSources; ///< what such tensors come from
 };
@@ -72,7 +72,7 @@ private:
   void read(const onnx::NodeProto &node, int index);
   void readOperands(const onnx::NodeProto &node, CallReader &reader) const;
   void readArguments(const ProgramCall &call, CallReader &reader);
-  void readNumbers(const onnx::NodeProto &node, const ProgramCall &call, CallReader &reader) const;
+  void readLiterals(const onnx::NodeProto &node, const ProgramCall &call, CallReader &reader) const;
 
   const RecordedTensors &tensors;
   std::vector<CallReader> readers;

@@ -30,7 +30,7 @@
 //      looks at it.
 //
 // Buffers are merged with parameters too, and so are ones and zeros that the exporter creates for a norm
-// without weights, numbers of the program (mul(%x, 0.5)) and tensors that it creates (mul(%x, %ones)).
+// without weights, literals (mul(%x, 0.5)) and tensors that it creates (mul(%x, %ones)).
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_MERGEDTENSORS_H

@@ -92,7 +92,7 @@ void UnplacedFinder::findSharing(MergedTensors &result) const {
 
 /// Does the call leave open what this operand is, a parameter that another node reads as itself?
 bool UnplacedFinder::mayBeNumber(const CallReader &reader, const Operand &operand) const {
-  return reader.mayHaveNumbers && operand.index != reader.number &&
+  return reader.mayHaveLiterals && operand.index != reader.literal &&
          tensors.isParameter(operand.target) && matcher.isReadAsItself(operand.target) &&
          !reader.names(operand.target);
 }
