@@ -40,23 +40,15 @@ Roundings::Roundings(ModuleOp module) {
   });
 }
 
-/// Import casts too, for example a norm's weights to the type of what it normalizes: only the same node
-/// uses these. (The name of the node is in the location, as Import.h says.)
-static bool isImports(tx::CastOp cast) {
-  return llvm::all_of(cast->getUsers(),
-                      [&](Operation *user) { return user->getLoc() == cast.getLoc(); });
-}
-
 std::string roundingWarning(ModuleOp module) {
   llvm::SmallSetVector<StringRef, 4> nodes;
   llvm::SmallSetVector<Type, 2> types;
-  for (tx::CastOp cast : Roundings(module).dropped) {
-    if (isImports(cast))
-      continue;
-    auto name = dyn_cast<NameLoc>(cast.getLoc());
-    nodes.insert(name ? name.getName().getValue() : "");
-    types.insert(getElementTypeOrSelf(cast.getType()));
-  }
+  for (tx::CastOp cast : Roundings(module).dropped)
+    if (auto name = cast->getAttrOfType<StringAttr>(kCastNode)) {
+      nodes.insert(name.getValue());
+      types.insert(getElementTypeOrSelf(cast.getType()));
+    }
+  module.walk([](tx::CastOp cast) { cast->removeAttr(kCastNode); });
   // A copy of 16 bits, made by the exporter, does not make it a model of 16 bits.
   if (nodes.empty() || hasShortParameter(module, /*alsoFolded=*/false))
     return "";

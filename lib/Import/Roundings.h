@@ -22,7 +22,12 @@ struct Roundings {
   llvm::SmallVector<tx::CastOp> kept, dropped;
 };
 
-/// What to warn of; empty if PyTorch rounds nowhere else.
+/// On a cast that a node of the file is, until the model is imported: the node's name. Handlers also cast
+/// operands, such as a norm's weights to the type of what it normalizes: these casts have no such name.
+/// (Its prefix is no dialect's, so the verifier refuses a module that still has one.)
+constexpr llvm::StringLiteral kCastNode = "import.cast_node";
+
+/// Removes kCastNode. Returns what to warn of; empty if PyTorch rounds nowhere else.
 std::string roundingWarning(mlir::ModuleOp module);
 
 } // namespace partita::importer

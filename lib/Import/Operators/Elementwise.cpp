@@ -3,6 +3,7 @@
 #include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Operators/Math.h"
 #include "lib/Import/Operators/Scalars.h"
+#include "lib/Import/Roundings.h"
 
 using namespace mlir;
 
@@ -342,8 +343,10 @@ FailureOr<Tensor *> castTo(Node &node, Tensor *x, DType type) {
                                                "the numbers by clamp() and round()");
   if (failed(node.emittable(x)))
     return failure();
-  return node.importer.create(tx::CastOp::create(
-      node.builder(), node.loc, RankedTensorType::get(x->shape, element), node.value(x)));
+  auto cast = tx::CastOp::create(node.builder(), node.loc, RankedTensorType::get(x->shape, element),
+                                 node.value(x));
+  cast->setAttr(kCastNode, node.builder().getStringAttr(node.name));
+  return node.importer.create(cast);
 }
 
 LogicalResult castOp(Node &node) {
