@@ -1,9 +1,11 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
+#include "lib/Import/File/Node.h"
 #include "lib/Import/Importer.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/InitializerUses.h"
 #include "lib/Import/Weights/SharedWeights.h"
+#include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -62,12 +64,27 @@ void countOperators(const Nodes &nodes, OperatorCounts &counts) {
   }
 }
 
+/// Casts to 16 bits. What they cast is not known before the import.
+void addCasts(const Nodes &nodes, OnnxReport &report) {
+  for (const onnx::NodeProto &node : nodes)
+    for (const onnx::AttributeProto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        addCasts(attribute.g().node(), report);
+      std::optional<DType> type = dtypeFromOnnx(attribute.i());
+      if (node.op_type() == "Cast" && attribute.name() == "to" && type && is16Bit(*type))
+        report.casts.push_back({nodeName(node).str(), dtypeName(*type)});
+    }
+}
+
 void addOperators(const onnx::ModelProto &model, const llvm::StringMap<int64_t> &opsets,
                   OnnxReport &report) {
   OperatorCounts counts;
   countOperators(model.graph().node(), counts);
   for (const onnx::FunctionProto &function : model.functions())
     countOperators(function.node(), counts);
+  addCasts(model.graph().node(), report);
+  for (const onnx::FunctionProto &function : model.functions())
+    addCasts(function.node(), report);
   for (const auto &[op, count] : counts) {
     const std::string &domain = op.first, &type = op.second;
     bool known = findOp(domain, type, opsets.lookup(domain)) ||
@@ -170,6 +187,16 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
                        : "\n");
   for (const std::string &each : guessed)
     os << "warning: " << each << "\n";
+  for (const char *type : {"float16", "bfloat16"}) {
+    std::vector<std::string> cast;
+    for (const Cast &each : casts)
+      if (each.type == type)
+        cast.push_back(each.node);
+    if (!cast.empty())
+      os << oneOf(cast, "node") << " casts to " << type
+         << ": its import, with all dimensions known, warns where PyTorch rounds and a program does "
+            "not\n";
+  }
   os << "nodes: " << nodes << ", functions: " << functions << "\n";
   for (const Operator &each : operators) {
     os << llvm::formatv("{0,8} ", each.count) << unquoted(each.type);
@@ -187,7 +214,9 @@ llvm::json::Object OnnxReport::toJson() const {
   using namespace llvm::json;
   auto text = [](llvm::StringRef raw) { return fixUTF8(raw); };
   auto named = [&](const std::string &domain) { return domain.empty() ? "ai.onnx" : text(domain); };
-  Array sets, ins, outs, ops, read, devices, warnings;
+  Array sets, ins, outs, ops, read, devices, warnings, casting;
+  for (const Cast &each : casts)
+    casting.push_back(Object{{"node", text(each.node)}, {"to", each.type}});
   for (const std::string &each : guessed)
     warnings.push_back(text(each));
   for (const auto &[name, count] : configurations)
@@ -228,6 +257,7 @@ llvm::json::Object OnnxReport::toJson() const {
                 {"warnings", std::move(warnings)},
                 {"nodes", nodes},
                 {"functions", functions},
+                {"casts", std::move(casting)},
                 {"operators", std::move(ops)}};
 }
 

@@ -76,6 +76,10 @@ struct OnnxReport {
     int64_t uses = 0;
     bool merged = false;
   };
+  /// A node that casts to float16 or bfloat16.
+  struct Cast {
+    std::string node, type;
+  };
   std::string producer, producerVersion;
   int64_t irVersion = 0, nodes = 0, functions = 0;
   std::vector<std::pair<std::string, int64_t>> opsets;
@@ -86,6 +90,7 @@ struct OnnxReport {
   std::vector<Shared> shared;
   /// Guesses about its weights that training depends on.
   std::vector<std::string> guessed;
+  std::vector<Cast> casts; ///< in functions and branches too
   std::vector<Operator>
       operators; ///< functions and branches once; the most frequent first, then by name
   /// What prevents its import, in functions and branches too; and invalid tensors.
