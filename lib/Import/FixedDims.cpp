@@ -29,6 +29,7 @@ public:
         best = findStep(fixed, now, /*pairs=*/true);
       if (!best)
         return {};
+      hasMoved = true;
       fixed = best->fixed;
       now = best->failure;
       if (!best->complete)
@@ -53,6 +54,8 @@ public:
   bool isOneOfSeveral() const { return others.size() > 1; }
   /// Were there more to try than there is time for, so that others are not known?
   bool isSpent() const { return trials > mostTrials || nodes > mostNodes; }
+  /// Did no size that the failure suggests get the import past it?
+  bool isStuck() const { return !hasMoved && !isSpent(); }
   /// The names of all of them.
   llvm::SmallVector<std::string> candidates(const Dims &fixed) const {
     llvm::SmallVector<std::string> names;
@@ -189,7 +192,21 @@ private:
   Weights &weights;      ///< do not depend on dimensions: decided once
   std::set<Dims> others; ///< all with which the last step completed
   int64_t trials = 0, nodes = 0;
+  bool hasMoved = false; ///< has find() got past the first failure?
 };
+
+/// Neither side of a clash is a dimension's size, or both are.
+std::string explainOtherClash(const ImportOptions &options, const Prober &prober) {
+  std::string names;
+  for (const auto &[i, dim] : llvm::enumerate(options.dims))
+    names += (i == 0 ? "" : i + 1 == options.dims.size() ? " or " : ", ") + quoted(dim.first);
+  if (names.empty() || !prober.isStuck())
+    return "; the model may have been traced with fixed sizes: " + exportDynamically("it");
+  return "; no size of " + names +
+         " that these shapes suggest makes it fit, so the exporter has probably written a wrong "
+         "constant: " +
+         exportDynamically("the model");
+}
 
 /// If no size works: the dimension that clashes with a size in the file.
 std::string explainClash(const ImportOptions &options, const Importer::Failure &failure,
@@ -207,7 +224,7 @@ std::string explainClash(const ImportOptions &options, const Importer::Failure &
   };
   Dims fixed = fixAll(here, inFile), others = fixAll(inFile, here);
   if (fixed.empty() == others.empty()) // none, or the sizes of two
-    return "; the model may have been traced with fixed sizes: " + exportDynamically("it");
+    return explainOtherClash(options, prober);
   if (fixed.empty()) {
     std::swap(here, inFile);
     fixed = others;
@@ -215,7 +232,8 @@ std::string explainClash(const ImportOptions &options, const Importer::Failure &
   text = "; " + text + " is " + std::to_string(here) + " here and " + std::to_string(inFile) +
          " in the file, ";
   if (prober.getsFurther(fixed, failure))
-    return text + "so tracing has probably fixed it: " + exportDynamically("the model");
+    return text + "so tracing has fixed it, or the exporter has written a wrong constant: " +
+           exportDynamically("the model");
   return text + "but a size of " + std::to_string(inFile) +
          " fails there too, so the exporter has probably written a wrong constant: " +
          exportDynamically("the model");
