@@ -30,6 +30,8 @@ public:
   void follow(Node &node);
   /// "" if every constant shape keeps the batch.
   std::string warning() const;
+  /// Does some constant shape mix samples?
+  bool mixesSamples() const { return !first.empty(); }
 
 private:
   bool isActive() const { return size > 1 && !others.empty(); }

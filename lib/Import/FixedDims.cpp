@@ -167,9 +167,12 @@ private:
       return step;
     ScopedDiagnosticHandler silent(context, [](Diagnostic &) { return success(); });
     Importer importer(file, other, context, &weights);
-    step.complete = succeeded(importer.run());
+    bool isImported = succeeded(importer.run());
+    step.complete = isImported && !importer.mixesSamples(); // else the sizes fit by chance
     step.failure = importer.whyFailed;
     nodes += step.failure.done + file.model().graph().initializer_size();
+    if (isImported && !step.complete)
+      step.failure = {};
     return step;
   }
 

@@ -92,6 +92,8 @@ public:
   Tensor *create(mlir::Value value);
   /// What is trained, for another import of the file.
   Weights &decidedWeights() { return weights; }
+  /// Does a constant shape of the imported program mix samples (BatchDims.h)?
+  bool mixesSamples() const { return batch.mixesSamples(); }
 
   /// Counts elements of sequences; false when all that the model makes have become too many.
   bool mayList(int64_t count);
