@@ -46,7 +46,7 @@ void partita::config::printPage(raw_ostream &os) {
      << counts[2] + counts[3]
      << " refused\nunless they have their default value. Any other key is an error. Where DeepSpeed's code "
         "and documentation disagree, defaults are\nthe code's. `partita config --keys` prints this "
-        "page.\n\n[Coming from DeepSpeed](tutorials/from_deepspeed.md) shows how to compile from a configuration.\n";
+        "page. Sizes are numbers without\nunits, as DeepSpeed reads them; those of options have units (`--bucket-bytes 25M`).\n\n[Coming from DeepSpeed](tutorials/from_deepspeed.md) shows how to compile from a configuration.\n";
   for (const Section &section : sections()) {
     os << "\n## " << section.title
        << "\n\n| key | value | default | support | effect, or reason | value of \"auto\" "

@@ -215,12 +215,22 @@ static std::string choicesText(const PlanOption &option) {
                     ", ");
 }
 
+static bool isSize(const PlanOption &option) {
+  return option.kind == PlanOption::Bytes || option.kind == PlanOption::Elements;
+}
+
+static std::optional<int64_t> parseSize(const PlanOption &option, StringRef text,
+                                        std::string *problem = nullptr) {
+  return option.kind == PlanOption::Bytes ? parseBytes(text, problem)
+                                          : parseElements(text, problem);
+}
+
 std::string partita::plainPlanValue(const PlanOption &option, StringRef text) {
   if (option.kind == PlanOption::Choice && isChoice(option, fullName(text)))
     return fullName(text).str();
-  if (option.kind == PlanOption::Bytes)
-    if (std::optional<int64_t> bytes = parseBytes(text))
-      return std::to_string(*bytes);
+  if (isSize(option))
+    if (std::optional<int64_t> size = parseSize(option, text))
+      return std::to_string(*size);
   return text.str();
 }
 
@@ -272,13 +282,16 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
                            int64_t(option.high));
     return {};
   }
-  case PlanOption::Bytes: {
+  case PlanOption::Bytes:
+  case PlanOption::Elements: {
     std::string problem;
-    std::optional<int64_t> bytes = parseBytes(text, &problem);
-    if (!bytes)
+    std::optional<int64_t> size = parseSize(option, text, &problem);
+    if (!size)
       return problem;
-    if (*bytes > option.high)
-      return ("'" + text + "' is more than " + numberText(option.high) + " bytes").str();
+    if (*size > option.high)
+      return ("'" + text + "' is more than " + numberText(option.high) +
+              (option.kind == PlanOption::Bytes ? " bytes" : " elements"))
+          .str();
     return {};
   }
   case PlanOption::Rate:

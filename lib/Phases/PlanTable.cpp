@@ -54,8 +54,8 @@ static constexpr PlanOption kOptions[] = {
      "how often stages 2 and 3 reduce gradients, and stage 3 gathers parameters: micro-batch needs less memory; "
      "step communicates once for all micro-batches, and keeps full gradient sums and gathered parameters between",
      /*unpartitioned=*/"micro-batch"},
-    {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
-     "parameters of at most this many elements per rank are not sharded at stage 3, and stay on the "
+    {"persistence-threshold", PlanOption::Elements, "ELEMENTS", "0", 0, kMost,
+     "parameters of at most this many elements (2K is 2048) per rank are not sharded at stage 3, and stay on the "
      "device with --offload parameters",
      /*unpartitioned=*/"0"},
     {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,

@@ -5,20 +5,22 @@
 
 using namespace llvm;
 
-std::optional<int64_t> partita::parseBytes(StringRef text, std::string *problem) {
-  auto none = [&](const char *what) -> std::optional<int64_t> {
+/// A size in `things`, "bytes" or "elements".
+static std::optional<int64_t> parseSize(StringRef text, StringRef things, std::string *problem) {
+  auto none = [&](const Twine &what) -> std::optional<int64_t> {
     if (problem)
       *problem = ("'" + text + "' " + what).str();
     return std::nullopt;
   };
-  const char *noSize = "is not a size in bytes, such as 4000000, 512K or 1.5G";
+  bool ofBytes = things == "bytes";
+  std::string noSize = ("is not a size in " + things + ", such as 4000000, 512K or 1.5G").str();
   size_t digits = text.find_first_not_of("0123456789.");
   StringRef number = text.take_front(digits), unit = text.substr(number.size()).ltrim(' ');
   double factor = 1;
-  if (!unit.empty() && unit != "B") {
+  if (!unit.empty() && !(ofBytes && unit == "B")) {
     size_t power = StringRef("KMGT").find(toUpper(unit[0]));
     unit = unit.drop_front();
-    if (power == StringRef::npos || !(unit.empty() || unit == "B" || unit == "iB"))
+    if (power == StringRef::npos || !(unit.empty() || (ofBytes && (unit == "B" || unit == "iB"))))
       return none(noSize);
     factor = double(int64_t(1) << 10 * (power + 1));
   }
@@ -29,8 +31,16 @@ std::optional<int64_t> partita::parseBytes(StringRef text, std::string *problem)
   if (factor == 1 && !number.getAsInteger(10, integer))
     return integer;
   if (value * factor >= 0x1p63)
-    return none("is too large: a size is below 8388608T, 2^63 bytes");
+    return none("is too large: a size is below 8388608T, 2^63 " + things);
   if (factor == 1)
-    return none("is not a whole number of bytes; a fraction needs a unit, such as 1.5G");
+    return none("is not a whole number of " + things + "; a fraction needs a unit, such as 1.5G");
   return static_cast<int64_t>(value * factor);
+}
+
+std::optional<int64_t> partita::parseBytes(StringRef text, std::string *problem) {
+  return parseSize(text, "bytes", problem);
+}
+
+std::optional<int64_t> partita::parseElements(StringRef text, std::string *problem) {
+  return parseSize(text, "elements", problem);
 }

@@ -22,6 +22,7 @@ struct PlanOption {
     Cuts,     ///< one of `values`, or cuts:LAYER,... in ascending order
     Integer,  ///< within [low, high]
     Bytes,    ///< like Integer, optionally with a unit (partita/Support/ParseBytes.h)
+    Elements, ///< the same
     Real,     ///< within [low, high]; or empty, if that is the initial value
     Rate,     ///< within [low, high), as runs read it (partita_rt/lr_schedule_text.h)
     Choice,   ///< one of `values`, separated by '|'

@@ -15,6 +15,9 @@ namespace partita {
 /// such a size.
 std::optional<int64_t> parseBytes(llvm::StringRef text, std::string *problem = nullptr);
 
+/// The same of elements, without B or iB.
+std::optional<int64_t> parseElements(llvm::StringRef text, std::string *problem = nullptr);
+
 } // namespace partita
 
 #endif // PARTITA_SUPPORT_PARSEBYTES_H
