@@ -198,7 +198,7 @@ private:
   bool hasMoved = false; ///< has find() got past the first failure?
 };
 
-/// Neither side of a clash is a dimension's size, or both are.
+/// No dimension is known to clash.
 std::string explainOtherClash(const ImportOptions &options, const Prober &prober) {
   std::string names;
   for (const auto &[i, dim] : llvm::enumerate(options.dims))
@@ -232,13 +232,10 @@ std::string explainClash(const ImportOptions &options, const Importer::Failure &
     std::swap(here, inFile);
     fixed = others;
   }
-  text = "; " + text + " is " + std::to_string(here) + " here and " + std::to_string(inFile) +
-         " in the file, ";
-  if (prober.getsFurther(fixed, failure))
-    return text + "so tracing has fixed it, or the exporter has written a wrong constant: " +
-           exportDynamically("the model");
-  return text + "but a size of " + std::to_string(inFile) +
-         " fails there too, so the exporter has probably written a wrong constant: " +
+  if (!prober.getsFurther(fixed, failure)) // the other is equal to it by chance
+    return explainOtherClash(options, prober);
+  return "; " + text + " is " + std::to_string(here) + " here and " + std::to_string(inFile) +
+         " in the file, so tracing has fixed it, or the exporter has written a wrong constant: " +
          exportDynamically("the model");
 }
 
