@@ -18,7 +18,7 @@ static constexpr StringRef kRelations[] = {"<=", ">=", "==", "<", ">"}; // the l
 static std::string kindList() {
   std::string list;
   for (const CollectiveRow &row : partita_rt::kCollectives)
-    if (row.conjugate)
+    if (row.inPrograms)
       list += (list.empty() ? "" : ", ") + std::string(row.name);
   return list;
 }
@@ -76,7 +76,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   contract.axis = axis.str();
   if (kind != "total") {
     const CollectiveRow *row = partita_rt::collectiveNamed(kind);
-    if (!row || !row->conjugate)
+    if (!row || !row->inPrograms)
       return wrong("'" + kind + "' is not a kind of collective");
     contract.kind = row->kind;
   }

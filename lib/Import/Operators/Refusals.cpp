@@ -87,7 +87,6 @@ constexpr Refusal refusals[] = {
     {"RoiAlign", "torchvision.ops.roi_align()", ofImages},
     {"STFT", "torch.stft()", transform},
     {"Scan", "a loop in a scripted function", fixedLoop},
-    {"SequenceInsert", "append() to a list in a scripted function", fixedLoop},
     {"Sinh", "torch.sinh()", inExponentials},
     {"SpaceToDepth", "nn.PixelUnshuffle", rearranged},
     {"Tan", "torch.tan()", "write it as torch.sin(x) / torch.cos(x)"},

@@ -89,7 +89,8 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
   }
 };
 
-/// From memory to other memory: nothing of an operand is overwritten.
+/// From memory to other memory: nothing of an operand is overwritten. Op: a CollectiveInterface with
+/// one result and one operand, getValue(), whose getInterleaving() is the layout of both.
 template <typename Op, typename Call>
 struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
   StringRef resultName(Operation *op, unsigned) const {

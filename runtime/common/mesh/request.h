@@ -13,9 +13,10 @@ namespace partita_rt {
 
 /// Do the transports perform a collective of this form? They read the row, not the kind:
 ///   in place   a reduction, or a copy of the root's values, in buffers of equal size
-///   to shards  a reduction of full tensors
+///   to shards  a reduction of full tensors; without one, the source would not be determined
 ///   to full    all ranks' data for this one, in rank order, not reduced: shards, or a block of
 ///              each full tensor
+/// The runtime's README.md says which block goes where, and what replaces a refused form.
 constexpr bool isPerformed(const CollectiveRow &row) {
   if (row.inPlace)
     return row.from == Extent::Shard && row.to == Extent::Shard;

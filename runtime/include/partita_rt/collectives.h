@@ -25,9 +25,10 @@ struct CollectiveRow {
   const char *spelling; ///< the kind's, in the tables of an emitted program
   const char *name;     ///< in the dialects, the census, reports and messages
   const char *call;     ///< the function of comm.h; with the suffix "Start", the one that begins it
-  /// The collective of the backward pass if ranks use the result for different work. None: only the
-  /// runtime issues this kind.
+  /// The collective of the backward pass if ranks use the result for different work. None: no
+  /// gradient passes through.
   std::optional<CollectiveKind> conjugate;
+  bool inPrograms; ///< ops issue it; else only the runtime does
   Extent from, to;
   bool inPlace; ///< works in a Bucket's buffers; else Transfers go from one buffer to another
   bool reduces; ///< over the ranks, to a sum or a max, so its elements are numbers
@@ -38,37 +39,21 @@ struct CollectiveRow {
 
 inline constexpr CollectiveRow kCollectives[] = {
     {CollectiveKind::AllReduce, "AllReduce", "all_reduce", "allReduce", CollectiveKind::AllReduce,
-     Extent::Shard, Extent::Shard, /*inPlace=*/true, /*reduces=*/true, /*ahead=*/false,
-     "completes the sum"},
+     /*inPrograms=*/true, Extent::Shard, Extent::Shard, /*inPlace=*/true, /*reduces=*/true,
+     /*ahead=*/false, "completes the sum"},
     {CollectiveKind::ReduceScatter, "ReduceScatter", "reduce_scatter", "reduceScatter",
-     CollectiveKind::AllGather, Extent::Full, Extent::Shard, /*inPlace=*/false, /*reduces=*/true,
-     /*ahead=*/false, "completes the sum and leaves each rank its shard"},
+     CollectiveKind::AllGather, /*inPrograms=*/true, Extent::Full, Extent::Shard,
+     /*inPlace=*/false, /*reduces=*/true, /*ahead=*/false,
+     "completes the sum and leaves each rank its shard"},
     {CollectiveKind::AllGather, "AllGather", "all_gather", "allGather",
-     CollectiveKind::ReduceScatter, Extent::Shard, Extent::Full, /*inPlace=*/false,
-     /*reduces=*/false,
-     /*ahead=*/true, "makes it full"},
-    {CollectiveKind::Broadcast,
-     "Broadcast",
-     "broadcast",
-     "broadcast",
-     {},
-     Extent::Shard,
-     Extent::Shard,
-     /*inPlace=*/true,
-     /*reduces=*/false,
-     /*ahead=*/false,
-     "is the root's"},
-    {CollectiveKind::Barrier,
-     "Barrier",
-     "barrier",
-     "barrier",
-     {},
-     Extent::Shard,
-     Extent::Shard,
-     /*inPlace=*/true,
-     /*reduces=*/false,
-     /*ahead=*/false,
-     "waits for all"},
+     CollectiveKind::ReduceScatter, /*inPrograms=*/true, Extent::Shard, Extent::Full,
+     /*inPlace=*/false, /*reduces=*/false, /*ahead=*/true, "makes it full"},
+    {CollectiveKind::Broadcast, "Broadcast", "broadcast", "broadcast", std::nullopt,
+     /*inPrograms=*/false, Extent::Shard, Extent::Shard, /*inPlace=*/true, /*reduces=*/false,
+     /*ahead=*/false, "is the root's"},
+    {CollectiveKind::Barrier, "Barrier", "barrier", "barrier", std::nullopt,
+     /*inPrograms=*/false, Extent::Shard, Extent::Shard, /*inPlace=*/true, /*reduces=*/false,
+     /*ahead=*/false, "waits for all"},
 };
 inline constexpr int kCollectiveKinds = int(sizeof(kCollectives) / sizeof(kCollectives[0]));
 

@@ -54,8 +54,9 @@ struct Buffer {
 /// A full tensor and a shard of it in different buffers. In each of `blocks` consecutive blocks,
 /// rank r of the group owns elements [r * count, (r + 1) * count): a block of the full tensor has
 /// size() * count elements, one of the shard has count. (Several blocks: an inner dimension is
-/// split.) The collective's row says which side is full and which a shard (collectives.h); if both
-/// are full, `count` and `blocks` describe both, and it cannot be in-place. With one block it may
+/// split.) The collective's row says which side is full and which a shard (collectives.h). If both
+/// are full, `count` and `blocks` describe both: rank r's block goes to rank r, and the block from
+/// rank r takes its place; it cannot be in-place. With one block it may
 /// be in-place: the shard may be the r-th shard of the full tensor itself.
 ///
 /// A full tensor of one block may have fewer elements, `fullCount`, than all shards together. The rest
