@@ -268,10 +268,23 @@ DictionaryAttr provenance::attributesWithout(Operation *op) {
   return DictionaryAttr::getWithSorted(op->getContext(), without);
 }
 
+/// Gives a terminator the facts of the op around it, so that what is built from it does not depend
+/// on what its location said before it was written to a file.
+static void loadTerminator(Operation *op, const Keys &keys) {
+  Operation *around = op->getParentOp();
+  DictionaryAttr said = factsOf(op->getLoc()), facts;
+  if (around && hasProvenance(around))
+    facts = factsInAttributes(around, keys, said);
+  if (said != facts)
+    op->setLoc(facts ? withFacts(op->getLoc(), facts) : withoutFacts(op->getLoc()));
+}
+
 void provenance::load(Operation *root, bool setAside) {
   Keys keys(root->getContext());
   root->walk([&](Operation *op) {
     loadArgumentNames(op, keys);
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      loadTerminator(op, keys);
     if (!hasProvenance(op))
       return;
     loadName(op, keys);

@@ -24,18 +24,28 @@ namespace {
 
 struct MarkLayers : partita::impl::MarkLayersPassBase<MarkLayers> {
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      mark(function);
+    SmallVector<std::pair<func::FuncOp, analysis::Layers>> functions;
+    int64_t count = 0;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      functions.emplace_back(function, analysis::Layers(function));
+      count = std::max(count, functions.back().second.count());
+    }
+    for (auto &[function, layers] : functions) // @init computes no layer, but its ops count them
+      mark(function, layers, layers.count() ? layers.count() : count);
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](train::ReadOp read) { markParameter(read); });
-    getOperation().walk([](train::InitialValueOp value) {
-      Operation *parameter = SymbolTable::lookupNearestSymbolFrom(value, value.getSymbolAttr());
-      if (LayerAttr layer = parameter ? LayerAttr::of(parameter) : LayerAttr())
-        provenance::set(value, provenance::kLayer, layer);
-    });
+    getOperation().walk([](train::InitialValueOp value) { inherit(value, value.getSymbolAttr()); });
+    getOperation().walk([](train::WriteOp write) { inherit(write, write.getSymbolAttr()); });
   }
 
 private:
+  /// A parameter's initial value, and its first write, belong to the parameter's layer.
+  static void inherit(Operation *op, FlatSymbolRefAttr symbol) {
+    Operation *parameter = SymbolTable::lookupNearestSymbolFrom(op, symbol);
+    if (LayerAttr layer = parameter ? LayerAttr::of(parameter) : LayerAttr())
+      provenance::set(op, provenance::kLayer, layer);
+  }
+
   /// Assigns a parameter to the layer that uses it first. What is made at its location, its updates
   /// and their states, inherits the layer.
   void markParameter(train::ReadOp read) {
@@ -52,8 +62,7 @@ private:
   }
 
   /// Ops outside of the loop over micro-batches run once per step and belong to no layer.
-  void mark(func::FuncOp function) {
-    analysis::Layers layers(function);
+  void mark(func::FuncOp function, const analysis::Layers &layers, int64_t count) {
     bool loops = !function.getOps<train::AccumulateOp>().empty();
     function.walk([&](Operation *op) {
       if (op == function || LayerAttr::of(op))
@@ -61,7 +70,7 @@ private:
       bool inside = op->getParentOfType<train::AccumulateOp>() != nullptr;
       int64_t number = loops && !inside ? LayerAttr::kOnce : layers.layerOf(op);
       marked += number >= 0;
-      auto layer = LayerAttr::get(&getContext(), number, layers.count());
+      auto layer = LayerAttr::get(&getContext(), number, count);
       provenance::set(op, provenance::kLayer, layer);
     });
   }

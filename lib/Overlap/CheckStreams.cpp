@@ -8,7 +8,7 @@
 // check does not rely on the planner: it knows places, not lifetimes. Passes of a loop with an
 // order are walked in the order in which they end: an op started in a pass's last slot is pending
 // in the rest of that pass and in passes that end later. Messages that they send are checked after
-// the loop, slot by slot (SentMessages.h).
+// the loop, slot by slot (SentMessages.h). What a pass starts in every slot is waited for in it.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -92,9 +92,24 @@ private:
       for (Block &block : *region) {
         for (BlockArgument argument : block.getArguments())
           noteArgument(argument);
-        if (failed(checkBlock(block)))
+        if (failed(checkBlock(block)) || failed(checkOpen(block)))
           return failure();
       }
+    return success();
+  }
+
+  /// Refuses what has started in a region and is still running at its end, unless the region hands
+  /// it out: a loop does so with what a pass's last slot starts. Of any other slot nobody waits.
+  static bool isHandedOut(AsyncStartInterface start) {
+    return behindRegion(start.getToken()) != start.getToken() &&
+           start->hasAttr(train::TrainDialect::kLast);
+  }
+  LogicalResult checkOpen(Block &block) {
+    for (auto &[op, flight] : flights)
+      if (op->getBlock() == &block && !isHandedOut(cast<AsyncStartInterface>(op)))
+        return op->emitOpError()
+               << "is still running when its pass ends: only what a pass starts in its last slot ("
+               << train::TrainDialect::kLast << ") can be waited for after the loop";
     return success();
   }
 

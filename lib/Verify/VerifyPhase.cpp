@@ -53,7 +53,7 @@ struct Contract {
   StringLiteral phase;
   Predicate isKnown; ///< its dialect may be present from now on
   Predicate isGone;  ///< must not be present from now on
-  Fault faults[2] = {};
+  Fault faults[3] = {};
   Predicate isNew = nullptr; ///< of a known dialect, but created by this phase and none before
   bool makesSteps = false;   ///< from now on, the steps of training are functions
   bool placesShards = false; ///< from now on, shards are those of placements on the mesh
@@ -97,6 +97,22 @@ bool lostLayers(Operation *op) {
     return train::LayerAttr::of(each) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return isStepped && !found.wasInterrupted();
+}
+
+bool hasLayerCount(Operation *op, bool isZero) {
+  return op
+      ->walk([&](Operation *each) {
+        train::LayerAttr layer = train::LayerAttr::of(each);
+        bool isFound = layer && (layer.getCount() == 0) == isZero;
+        return isFound ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// All ops agree on whether the model has layers, in @init as well.
+bool contradictsLayers(Operation *op) {
+  return isa<func::FuncOp>(op) && hasLayerCount(op, /*isZero=*/true) &&
+         hasLayerCount(op->getParentOfType<ModuleOp>(), /*isZero=*/false);
 }
 
 bool lacksAxis(Operation *op) {
@@ -213,7 +229,8 @@ const Contract kContracts[] = {
      nullptr,
      nullptr,
      {{lacksLayer, "has no train.layer", kGiveLocation},
-      {lostLayers, "has no op with train.layer, although train.work records the work of layers"}},
+      {lostLayers, "has no op with train.layer, although train.work records the work of layers"},
+      {contradictsLayers, "has a train.layer of 0 layers, although the model has layers"}},
      /*isNew=*/nullptr,
      /*makesSteps=*/true},
     {"precision",

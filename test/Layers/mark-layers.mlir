@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --mark-layers > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t && FileCheck %s --check-prefix=SHARED < %t
+// RUN: partita-opt %s --mark-layers > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t && FileCheck %s --check-prefix=SHARED < %t && FileCheck %s --check-prefix=INIT < %t
 // Carried on by all phases: a rank's gradient still has it, and the ledger reads it there.
 // The functions below the step are no program's.
 // RUN: sed '/^\/\/ Two branches of one value/,$d' %s | partita-opt --mark-layers --partita-partition=mesh=dp=2 --partita-differentiate --partita-optimize --partita-schedule --partita-fuse --partita-overlap --plan-memory | grep -o '#rt.buffer<[^>]*>' | FileCheck %s --check-prefix=LEDGER
@@ -8,6 +8,7 @@
 // CHECK: train.parameter @b0 : tensor<4x4xf32> {train.layer = #train.layer<1 of 2>}
 train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>
+train.state @step : tensor<i64> = 0.0
 
 // Two layers, each a product and what is added to the stream.
 // CHECK-LABEL: func.func @forward
@@ -47,6 +48,20 @@ func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
   }
   train.minimize %loss : tensor<f32>
   return %loss : tensor<f32>
+}
+
+// What fills a parameter belongs to its layer, and @init counts the layers of the model, of which it has none.
+// INIT-LABEL: func.func @init
+// INIT: train.initial_value @b0 {train.layer = #train.layer<1 of 2>}
+// INIT: train.write @b0, %{{.*}} {train.layer = #train.layer<1 of 2>}
+// INIT: tx.constant {{.*}} {train.layer = #train.layer<-1 of 3>}
+// INIT: train.write @step, %{{.*}} {train.layer = #train.layer<-1 of 3>}
+func.func @init() {
+  %b0 = train.initial_value @b0 : tensor<4x4xf32>
+  train.write @b0, %b0 : tensor<4x4xf32>
+  %zero = tx.constant dense<0> : tensor<i64> : tensor<i64>
+  train.write @step, %zero : tensor<i64>
+  return
 }
 
 // Two branches of one value, added to the stream one after the other: neither feeds the other, and the stream is what

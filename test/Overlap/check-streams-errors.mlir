@@ -128,3 +128,23 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt
     return
   }
 }
+
+// -----
+
+// A pass runs once per micro-batch, and only what its last slot starts is waited for after the loop: train.last is missing.
+!p = tensor<64xf32, #par.place<[64], partial [dp]>>
+!ps = tensor<2x64xf32, #par.place<[2, 64], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @every_slot(%xs: !ps) attributes {par.no_cotangents} {
+    %dw, %token, %begun = train.accumulate (%x = %xs) : (!ps) -> (!p, i64, !p) {
+      train.yield
+    } backward (%g) onto (%s = 0) {
+      %w = tx.add %s, %g {rt.buffers = [#rt.at<arena 0>]} : (!p, !p) -> !p
+      // expected-error @below {{'par.all_reduce_start' op is still running when its pass ends: only what a pass starts in its last slot (train.last) can be waited for after the loop}}
+      %t = par.all_reduce_start %w over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
+      train.yield %w : !p last %t, %w : i64, !p
+    } {order = #train.order<2 x (forward 0, backward 0)>, rt.buffers = [#rt.at<arena 0>, #rt.at<arena 0>]}
+    %r = par.wait %token, %begun {rt.buffers = [#rt.at<arena 0>]} : i64, !p -> tensor<64xf32>
+    return
+  }
+}

@@ -22,6 +22,19 @@ module attributes {train.work = [#train.work<place = 0, matmuls = 8.0, elementwi
 
 // -----
 
+// One function whose ops count no layers, beside one that has layers: reports by layer would leave it out.
+func.func @layers(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tx.exp %x {train.layer = #train.layer<0 of 1>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// expected-error@+1 {{'func.func' op has a train.layer of 0 layers, although the model has layers after phase 'schedule'}}
+func.func @no_layers(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tx.exp %x {train.layer = #train.layer<-1 of 0>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 // stages
 // expected-error@+1 {{'builtin.module' op is of pipeline stages but has no pipe.axis after phase 'schedule'}}
 module attributes {pipe.stages = 2} {
