@@ -24,6 +24,7 @@ class Train_Names<list<string> names> {
 /// prepared  {name, expression}: constants of a step
 /// formula   {target, expression}: assignments per element; a target that is neither p nor a state is a new variable
 /// scalars   scalar operands after the states, always including `rate`
+/// withMomentum  the optimizer that it becomes with a momentum, if that is another one
 class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
                       list<list<string>> formula, list<string> scalars = ["rate"]>
     : Train_Op<mnemonic, [Pure, UpdateWork, ShardInterface, OptimizerInterface]> {
@@ -31,6 +32,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
                        !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),
                             !foreach(h, hyper, h[0])),
                        (ins DefaultValuedAttr<F64Attr, "1.0">:$rate_scale));
+  string withMomentum = "";
   let results = (outs AnyRankedTensor:$new_value, Variadic<AnyRankedTensor>:$new_others);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   defvar own = !listconcat(["p"], states);
@@ -39,6 +41,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     ::std::string getShardRule() { return ::partita::train::optimizerRule(getStateNames().size(), getNumOperands(), (*this)->getNumResults()); }
     static ::llvm::SmallVector<::llvm::StringRef> getStateNames();
     static ::llvm::SmallVector<::llvm::StringRef> getScalarNames();
+    static ::llvm::StringRef getWithMomentum();
     static ::llvm::SmallVector<::partita::train::Hyperparameter> getHyperparameters();
     static ::llvm::SmallVector<::partita::train::Assignment> getPreparations();
     static ::llvm::SmallVector<::partita::train::Assignment> getAssignments();
@@ -48,6 +51,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
   let extraClassDefinition = [{
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getStateNames() { return }] # Train_Names<states>.text # [{; }
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getScalarNames() { return }] # Train_Names<scalars>.text # [{; }
+    ::llvm::StringRef $cppClass::getWithMomentum() { return "}] # withMomentum # [{"; }
     ::llvm::SmallVector<::partita::train::Hyperparameter> $cppClass::getHyperparameters() {
       return {}] # !interleave(!foreach(h, hyper, "{\"" # h[0] # "\", " # h[1] # "}"), ", ") # [{};
     }
@@ -97,6 +101,7 @@ def Train_AdamOp : Train_Optimizer<"adam", ["m", "v"], AdamHyper, AdamPrepared,
 
 def Train_SgdOp : Train_Optimizer<"sgd", [], [["decay", "0.0"]], [], [["p", "p - rate * (g + decay * p)"]]> {
   let summary = "p' = p - lr (g + decay p)";
+  let withMomentum = "momentum";
 }
 
 def Train_MomentumOp : Train_Optimizer<"momentum", ["m"], [["momentum", "0.9"], ["decay", "0.0"], ["nesterov", "0.0", "optional"]], [],

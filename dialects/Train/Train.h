@@ -102,6 +102,7 @@ struct OptimizerRow {
   llvm::StringRef name;
   llvm::SmallVector<Hyperparameter> hyperparameters;
   llvm::SmallVector<llvm::StringRef> scalars; ///< "ratio": LAMB's
+  llvm::StringRef withMomentum;               ///< what it becomes with a momentum; "": itself
 };
 /// Returns all optimizers, by name.
 llvm::ArrayRef<OptimizerRow> optimizers();

@@ -24,6 +24,8 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
       "::llvm::SmallVector<::llvm::StringRef>", "getScalarNames">,
     StaticInterfaceMethod<"Hyperparameters, which are attributes of these names, and their usual values.",
       "::llvm::SmallVector<::partita::train::Hyperparameter>", "getHyperparameters">,
+    StaticInterfaceMethod<"The name of the optimizer that this one becomes with a momentum; empty if it stays itself.",
+      "::llvm::StringRef", "getWithMomentum">,
     StaticInterfaceMethod<"The values computed once per step, in double precision, from scalars and hyperparameters.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getPreparations">,
     StaticInterfaceMethod<"The assignments for each element, in order.",

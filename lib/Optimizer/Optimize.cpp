@@ -48,9 +48,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
                          << ", expected the largest norm, or 0 for any";
       return signalPassFailure();
     }
-    if (kind == "sgd" && momentum != 0)
-      kind = "momentum";
-    std::optional<RegisteredOperationName> found = train::findOptimizer(&getContext(), kind);
+    std::optional<RegisteredOperationName> found = findOptimizer();
     if (!found) {
       module.emitError() << "optimizer '" << kind << "' is unknown; known: "
                          << llvm::join(llvm::map_range(train::optimizers(),
@@ -71,8 +69,6 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     findInitialWrites(symbols);
     if (failed(findScale(wanted)))
       return signalPassFailure();
-    auto *optimizer = found->getInterface<train::OptimizerInterface>();
-    usesNorms = llvm::is_contained(optimizer->getScalarNames(), "ratio");
     Operation *last = nullptr;
     updates += wanted.size();
     for (train::UpdateOp update : wanted) {
@@ -84,9 +80,21 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
   }
 
 private:
+  std::optional<RegisteredOperationName> findOptimizer() {
+    auto found = train::findOptimizer(&getContext(), kind);
+    if (!found || momentum == 0)
+      return found;
+    auto *optimizer = found->getInterface<train::OptimizerInterface>();
+    if (optimizer->getWithMomentum().empty())
+      return found;
+    kind = optimizer->getWithMomentum().str();
+    return train::findOptimizer(&getContext(), kind);
+  }
+
   /// Sets hyperparameters from the options, and the optimizer's defaults for the others.
   LogicalResult settleHyperparameters(RegisteredOperationName name) {
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
+    usesNorms = llvm::is_contained(optimizer->getScalarNames(), "ratio");
     for (train::Hyperparameter each : optimizer->getHyperparameters())
       hyper[each.name] = each.usual;
     auto set = [&](StringRef option, StringRef which, double value) -> LogicalResult {
@@ -118,8 +126,9 @@ private:
     if (!lambBounds.empty()) {
       if (lambBounds.size() != 2 || !(lambBounds[0] >= 0 && lambBounds[0] <= lambBounds[1]))
         return getOperation().emitError() << "lamb-bounds: expected two numbers, 0 <= MIN <= MAX";
-      if (kind != "lamb")
-        return getOperation().emitError() << "lamb-bounds: the optimizer is '" << kind << "'";
+      if (!usesNorms)
+        return getOperation().emitError()
+               << "lamb-bounds: optimizer '" << kind << "' has no trust ratio";
       bounds[0] = lambBounds[0];
       bounds[1] = lambBounds[1];
     }

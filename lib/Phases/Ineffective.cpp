@@ -34,12 +34,18 @@ static bool hasDynamicScale(const Plan &plan) {
 
 static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objective") == "none"; },
                                  "with --objective none, a program for inference"};
-/// Has the optimizer's definition no hyperparameter or scalar of this name? sgd has those that it has with momentum.
-static bool lacks(const Plan &plan, StringRef name) {
-  StringRef wanted = plan.get("optimizer") == "sgd" ? "momentum" : plan.get("optimizer");
+static const train::OptimizerRow *optimizerNamed(StringRef name) {
   ArrayRef<train::OptimizerRow> all = train::optimizers();
-  const auto *found = llvm::find_if(all, [&](auto &each) { return each.name == wanted; });
-  return found != all.end() && !llvm::is_contained(found->scalars, name) &&
+  const auto *found = llvm::find_if(all, [&](auto &each) { return each.name == name; });
+  return found == all.end() ? nullptr : found;
+}
+
+/// Has the optimizer no hyperparameter or scalar of this name, with a momentum either?
+static bool lacks(const Plan &plan, StringRef name) {
+  const train::OptimizerRow *found = optimizerNamed(plan.get("optimizer"));
+  if (found && !found->withMomentum.empty())
+    found = optimizerNamed(found->withMomentum);
+  return found && !llvm::is_contained(found->scalars, name) &&
          llvm::none_of(found->hyperparameters, [&](auto &each) { return each.name == name; });
 }
 static constexpr Idle kNoMoments = {[](const Plan &plan) { return lacks(plan, "beta1"); },
