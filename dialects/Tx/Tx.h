@@ -29,6 +29,8 @@
 #include "dialects/Tx/TxFused.h.inc"
 
 namespace partita::tx {
+/// Returns true if one element of the result depends on one element of each operand.
+inline bool isElementwise(mlir::Operation *op) { return llvm::isa<ScalarInterface, CastOp>(op); }
 /// Creates a constant whose elements all are `value`; `type` may carry a placement.
 mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
                         double value);

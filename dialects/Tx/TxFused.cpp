@@ -41,7 +41,7 @@ LogicalResult FusionOp::verify() {
     bool splat = false;
     if (auto constant = dyn_cast<ConstantOp>(op))
       splat = constant.getValue().isSplat();
-    if (!splat && !isa<ScalarInterface, CastOp>(op))
+    if (!splat && !isElementwise(&op))
       return op.emitOpError() << "is neither elementwise nor a splat constant, in a fusion";
   }
   return success();

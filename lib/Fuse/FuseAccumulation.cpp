@@ -78,8 +78,7 @@ std::optional<Addition> additionOf(Operation *gradient, Value part) {
   found.add = dyn_cast<tx::AddOp>(use.getOwner());
   if (found.add) {
     Value other = found.add->getOperand(1 - use.getOperandNumber());
-    if (!isSumBefore(other, gradient) ||
-        llvm::any_of(found.add->getUsers(), llvm::IsaPred<ScalarInterface, tx::CastOp>))
+    if (!isSumBefore(other, gradient) || llvm::any_of(found.add->getUsers(), tx::isElementwise))
       return std::nullopt;
   } else if (auto yield = dyn_cast<train::YieldOp>(use.getOwner())) {
     found.loop = cast<train::AccumulateOp>(yield->getParentOp());

@@ -25,9 +25,8 @@ using namespace partita;
 namespace {
 
 /// Returns true if a loop over elements can compute the op; scalars are not worth a kernel.
-bool isElementwise(Operation *op) {
-  return isa<ScalarInterface, tx::CastOp>(op) &&
-         cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
+bool isWorthLoop(Operation *op) {
+  return tx::isElementwise(op) && cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
 }
 
 /// Returns what two ops must have in common to share a loop.
@@ -48,7 +47,7 @@ public:
   std::pair<unsigned, unsigned> run() {
     repeatWidening();
     for (Operation &op : block)
-      if (isElementwise(&op))
+      if (isWorthLoop(&op))
         visit(&op);
     llvm::MapVector<Operation *, SmallVector<Operation *>> members;
     for (Operation &op : block)
@@ -73,7 +72,7 @@ private:
       if (!cast || !widens(cast) || cast->hasOneUse())
         continue;
       for (OpOperand &use : llvm::make_early_inc_range(cast->getUses()))
-        if (use.getOwner()->getBlock() == &block && isElementwise(use.getOwner()))
+        if (use.getOwner()->getBlock() == &block && isWorthLoop(use.getOwner()))
           use.set(OpBuilder(use.getOwner()).clone(op)->getResult(0));
       if (cast->use_empty())
         cast->erase();

@@ -34,7 +34,7 @@ SmallVector<Operation *> partita::usersOf(Value value) {
 }
 
 bool partita::isFollowedByArithmetic(Value value) {
-  return llvm::any_of(usersOf(value), llvm::IsaPred<ScalarInterface, tx::CastOp>);
+  return llvm::any_of(usersOf(value), tx::isElementwise);
 }
 
 bool partita::sameElements(ArrayRef<Value> values) {

@@ -20,9 +20,6 @@ using namespace partita;
 
 namespace {
 
-/// Returns true if one element of the result depends on one element of each operand.
-bool isElementwise(Operation *op) { return isa<ScalarInterface, tx::CastOp>(op); }
-
 /// Returns true if shape and placement are the same; the element types may differ.
 bool sameLayout(Type a, Type b) {
   auto x = cast<RankedTensorType>(a), y = cast<RankedTensorType>(b);
@@ -33,7 +30,7 @@ struct SinkReshapes : partita::impl::SinkReshapesPassBase<SinkReshapes> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isElementwise(op))
+      if (tx::isElementwise(op))
         ops.push_back(op);
     });
     for (Operation *op : ops)
@@ -60,7 +57,7 @@ tx::ReshapeOp SinkReshapes::reshapeToSink(Operation *op) {
     if (!reshape || !reshape->hasOneUse() || !reshape.getX().hasOneUse())
       continue;
     Operation *source = reshape.getX().getDefiningOp();
-    if (source && (isMatmul(source) || isElementwise(source)))
+    if (source && (isMatmul(source) || tx::isElementwise(source)))
       return reshape;
   }
   return {};

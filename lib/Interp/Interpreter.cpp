@@ -268,7 +268,7 @@ LogicalResult Execution::run(Operation *op) {
   const KernelTable &table = KernelTable::get();
   StringRef name = op->getName().getStringRef();
   auto kernel = table.ranks.find(name);
-  bool isLocal = table.local.contains(name) || isa<ScalarInterface, tx::CastOp>(op);
+  bool isLocal = table.local.contains(name) || tx::isElementwise(op);
   if (kernel == table.ranks.end() && !isLocal)
     return op->emitError() << "the interpreter does not know '" << name << "'";
   auto complain = [&](const Twine &text) { op->emitError() << text; };

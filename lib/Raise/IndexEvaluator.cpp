@@ -167,7 +167,7 @@ std::optional<Row> IndexEvaluator::row(Value value, ArrayRef<int64_t> leading) {
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<tx::ConstantOp>(op))
     return constantRow(constant, linearize(leading, type.getShape().drop_back()) * size, size);
-  if (isa_and_nonnull<ScalarInterface, tx::CastOp>(op))
+  if (op && tx::isElementwise(op))
     return scalarRow(op, leading);
   if (auto broadcast = dyn_cast_or_null<tx::BroadcastOp>(op)) {
     ArrayRef<int64_t> shape = typeOf(broadcast.getX()).getShape();
@@ -226,7 +226,7 @@ bool IndexEvaluator::variesAlong(Value value, int64_t dim) {
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<tx::ConstantOp>(op))
     return constantVaries(constant, dim);
-  if (isa_and_nonnull<ScalarInterface, tx::CastOp>(op))
+  if (op && tx::isElementwise(op))
     return llvm::any_of(op->getOperands(),
                         [&](Value operand) { return variesAlong(operand, dim); });
   if (auto broadcast = dyn_cast_or_null<tx::BroadcastOp>(op)) {

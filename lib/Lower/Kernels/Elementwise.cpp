@@ -242,7 +242,7 @@ private:
       text[result] = literalText(constant.getSplatValue<TypedAttr>());
       return success();
     }
-    if (!isa<ScalarInterface, tx::CastOp>(inner))
+    if (!tx::isElementwise(inner))
       return inner->emitOpError() << "has no scalar expression to put into a kernel";
     SmallVector<std::string> operands;
     for (Value operand : inner->getOperands())
