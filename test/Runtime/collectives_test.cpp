@@ -44,4 +44,16 @@ TEST(Collectives, FormsThatNoTransportPerformsAreRefused) {
   EXPECT_FALSE(isPerformedAs(Extent::Full, Extent::Full, true, true));
 }
 
+template <typename T, typename = void> constexpr bool kHasDType = false;
+template <typename T> constexpr bool kHasDType<T, std::void_t<decltype(DTypeOf<T>::value)>> = true;
+
+TEST(Collectives, BuffersHaveTheTypeOfTheirElements) {
+  static_assert(kDTypeOf<float> == DType::Float32 && kDTypeOf<bool> == DType::Bool);
+  static_assert(kHasDType<int64_t> && !kHasDType<uint8_t> && !kHasDType<char>); // no default
+  bool flags[2] = {};
+  BFloat16 numbers[2] = {};
+  EXPECT_EQ(Buffer(flags, 2).dtype, DType::Bool);
+  EXPECT_EQ(Transfer(numbers, numbers, 2).dtype, DType::BFloat16);
+}
+
 } // namespace

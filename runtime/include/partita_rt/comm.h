@@ -36,19 +36,14 @@ namespace partita_rt {
 
 enum class Reduce : uint8_t { Sum, Max };
 
-/// A buffer of `count` contiguous elements. All buffers of a bucket have one type.
+/// A buffer of `count` contiguous elements. All buffers of a bucket have one type. Booleans have no
+/// sum: they are only sent (channel.h) and gathered.
 struct Buffer {
   void *data;
   int64_t count;
   DType dtype;
-  Buffer(float *data, int64_t count) : data(data), count(count), dtype(DType::Float32) {}
-  Buffer(Half *data, int64_t count) : data(data), count(count), dtype(DType::Float16) {}
-  Buffer(BFloat16 *data, int64_t count) : data(data), count(count), dtype(DType::BFloat16) {}
-  Buffer(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
-  Buffer(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
-  Buffer(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
-  /// Only for messages (channel.h): booleans have no sum.
-  Buffer(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
+  template <typename T>
+  Buffer(T *data, int64_t count) : data(data), count(count), dtype(kDTypeOf<T>) {}
 };
 
 /// A full tensor and a shard of it in different buffers. In each of `blocks` consecutive blocks,
@@ -69,30 +64,9 @@ struct Transfer {
   int64_t blocks;
   int64_t fullCount; ///< elements of the full tensor; 0: as many as all shards
   DType dtype;
-  Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
-        dtype(DType::Float32) {}
-  Transfer(const Half *from, Half *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
-        dtype(DType::Float16) {}
-  Transfer(const BFloat16 *from, BFloat16 *to, int64_t count, int64_t blocks = 1,
-           int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
-        dtype(DType::BFloat16) {}
-  Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
-        dtype(DType::Float64) {}
-  Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1,
-           int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
-        dtype(DType::Int64) {}
-  Transfer(const int32_t *from, int32_t *to, int64_t count, int64_t blocks = 1,
-           int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount),
-        dtype(DType::Int32) {}
-  /// Only for gathers: booleans have no sum.
-  Transfer(const bool *from, bool *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
-      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount), dtype(DType::Bool) {
+  template <typename T>
+  Transfer(const T *from, T *to, int64_t count, int64_t blocks = 1, int64_t fullCount = 0)
+      : from(from), to(to), count(count), blocks(blocks), fullCount(fullCount), dtype(kDTypeOf<T>) {
   }
 };
 

@@ -120,13 +120,30 @@ PARTITA_RT_HOST_DEVICE inline BFloat16 roundStochastically(float x, uint16_t ran
   return result;
 }
 
-/// The DType of a C++ type.
-template <typename T> constexpr DType kDTypeOf = DType::Float32;
-template <> inline constexpr DType kDTypeOf<double> = DType::Float64;
-template <> inline constexpr DType kDTypeOf<Half> = DType::Float16;
-template <> inline constexpr DType kDTypeOf<BFloat16> = DType::BFloat16;
-template <> inline constexpr DType kDTypeOf<int32_t> = DType::Int32;
-template <> inline constexpr DType kDTypeOf<int64_t> = DType::Int64;
+/// The DType of a tensor's C++ type. There is no default: other types do not compile.
+template <typename T> struct DTypeOf;
+template <> struct DTypeOf<float> {
+  static constexpr DType value = DType::Float32;
+};
+template <> struct DTypeOf<double> {
+  static constexpr DType value = DType::Float64;
+};
+template <> struct DTypeOf<Half> {
+  static constexpr DType value = DType::Float16;
+};
+template <> struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
+template <> struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::Int32;
+};
+template <> struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::Int64;
+};
+template <> struct DTypeOf<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <typename T> inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 
 } // namespace partita_rt
 
