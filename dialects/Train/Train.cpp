@@ -177,10 +177,8 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
 }
 
 std::optional<EntryPoint> train::entryPointOf(Operation *function) {
-  if (auto marked = function->getAttrOfType<EntryPointAttr>(TrainDialect::kEntryPoint))
-    return marked.getValue();
-  auto name = function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
-  return name ? symbolizeEntryPoint(name.getValue()) : std::nullopt;
+  auto marked = function->getAttrOfType<EntryPointAttr>(TrainDialect::kEntryPoint);
+  return marked ? std::optional(marked.getValue()) : std::nullopt;
 }
 
 Operation *train::lookup(ModuleOp module, EntryPoint what) {
@@ -192,6 +190,27 @@ Operation *train::lookup(ModuleOp module, EntryPoint what) {
 
 void train::set(Operation *function, EntryPoint what) {
   function->setAttr(TrainDialect::kEntryPoint, EntryPointAttr::get(function->getContext(), what));
+}
+
+std::string train::hintFor(ModuleOp module, EntryPoint missing) {
+  Operation *named = SymbolTable::lookupSymbolIn(module, nameOf(missing));
+  if (!isa_and_nonnull<FunctionOpInterface>(named) || entryPointOf(named))
+    return "";
+  StringRef name = nameOf(missing);
+  return ("; @" + name + " has no " + TrainDialect::kEntryPoint + " = #train.entry_point<" + name +
+          ">")
+      .str();
+}
+
+LogicalResult train::expectFreeName(ModuleOp module, EntryPoint made) {
+  Operation *named = SymbolTable::lookupSymbolIn(module, nameOf(made));
+  if (!named)
+    return success();
+  return named->emitError()
+         << "@" << nameOf(made)
+         << " is the name of an entry point that is made here, and this is none; "
+            "rename it, or give it its "
+         << TrainDialect::kEntryPoint;
 }
 
 FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {

@@ -57,8 +57,8 @@ struct PassName {
 #include "dialects/Train/Optimizers.h.inc"
 
 namespace partita::train {
-/// Returns the entry point that a function is: by its attribute or, for a hand-written function
-/// without one, by its name. None for all other functions.
+/// Returns the entry point that a function is, by its attribute alone; none for all others, whatever
+/// their names.
 std::optional<EntryPoint> entryPointOf(mlir::Operation *function);
 inline bool is(mlir::Operation *function, EntryPoint what) {
   return entryPointOf(function) == what;
@@ -71,6 +71,11 @@ template <typename FunctionOp> FunctionOp lookup(mlir::ModuleOp module, EntryPoi
 /// Returns the name of a function that is created as this entry point: "train_step".
 inline llvm::StringRef nameOf(EntryPoint what) { return stringifyEntryPoint(what); }
 void set(mlir::Operation *function, EntryPoint what);
+/// Returns what to add to the message that a module lacks an entry point: that a function has its
+/// name and no attribute, or "".
+std::string hintFor(mlir::ModuleOp module, EntryPoint missing);
+/// Reports a symbol that has the name of an entry point about to be created.
+llvm::LogicalResult expectFreeName(mlir::ModuleOp module, EntryPoint made);
 
 /// Returns, for an argument of a later pass of an `accumulate`, the value in the pass that made it;
 /// any other value itself.

@@ -47,8 +47,7 @@ def Train_EntryPoint : I32EnumAttr<"EntryPoint", "what a function is to the prog
 }
 def Train_EntryPointAttr : EnumAttr<Train_Dialect, Train_EntryPoint, "entry_point"> {
   let description = [{
-    The attribute `train.entry_point` of a function that a run calls. A function without it is the entry point with its name, if there is
-    one.
+    The attribute `train.entry_point` of a function that a run calls. A function without it is none, whatever its name.
 
     | entry point  | arguments                            | results                    | created by  |
     |--------------|--------------------------------------|----------------------------|-------------|

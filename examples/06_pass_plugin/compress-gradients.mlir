@@ -13,7 +13,7 @@
 // CHECK: %[[HALF:.*]] = par.all_reduce %arg2 over "dp" {train.backward}
 // CHECK: return %[[LOSS]], %[[WIDE]], %[[HALF]]
 module attributes {par.mesh = #par.mesh<dp = 2>} {
-  func.func @train_step(%loss: tensor<f32, #par.place<[], partial [dp]>>, %g: tensor<4x8xf32, #par.place<[4, 8], partial [dp]>>, %h: tensor<4xf16, #par.place<[4], partial [dp]>>) -> (tensor<f32>, tensor<4x8xf32>, tensor<4xf16>) {
+  func.func @train_step(%loss: tensor<f32, #par.place<[], partial [dp]>>, %g: tensor<4x8xf32, #par.place<[4, 8], partial [dp]>>, %h: tensor<4xf16, #par.place<[4], partial [dp]>>) -> (tensor<f32>, tensor<4x8xf32>, tensor<4xf16>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0 = par.all_reduce %loss over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
     %1 = par.all_reduce %g over "dp" because "gradient" {train.backward} : tensor<4x8xf32, #par.place<[4, 8], partial [dp]>> -> tensor<4x8xf32>
     %2 = par.all_reduce %h over "dp" {train.backward} : tensor<4xf16, #par.place<[4], partial [dp]>> -> tensor<4xf16>

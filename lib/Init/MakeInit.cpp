@@ -34,6 +34,8 @@ struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
     }
     if (!init && module.getOps<train::ParameterOp>().empty())
       return;
+    if (!init && failed(train::expectFreeName(module, train::EntryPoint::Init)))
+      return signalPassFailure();
     if (!init)
       init = emptyInit(module);
     llvm::StringSet<> written;

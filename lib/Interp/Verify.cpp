@@ -343,7 +343,8 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp fullModule,
     train::EntryPoint needed = trains ? train::EntryPoint::TrainStep : train::EntryPoint::Forward;
     if (!side->has(needed))
       return side->module().emitError() << "has no @" << train::nameOf(needed) << " to compare"
-                                        << (trains ? ", and the other program has one" : "");
+                                        << (trains ? ", and the other program has one" : "")
+                                        << train::hintFor(side->module(), needed);
   }
   if (failed(checkMemory(fullModule)) || failed(full.initialize(options.values)) ||
       failed(partitioned.initialize(options.values)))

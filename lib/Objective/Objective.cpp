@@ -68,7 +68,8 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     forward = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward);
     if (!forward || forward.isExternal()) {
       module.emitError() << "the module has no entry point '"
-                         << train::nameOf(train::EntryPoint::Forward) << "' with a body to train";
+                         << train::nameOf(train::EntryPoint::Forward) << "' with a body to train"
+                         << train::hintFor(module, train::EntryPoint::Forward);
       return signalPassFailure();
     }
     if (accumulate < 1) {
@@ -92,6 +93,9 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     }
     if (name == "none")
       return tell("none, the program infers");
+    for (auto made : {train::EntryPoint::TrainStep, train::EntryPoint::EvalStep})
+      if (failed(train::expectFreeName(module, made)))
+        return signalPassFailure();
     if (failed(objective::checkSomethingTrains(module)) || failed(checkTakesData()) ||
         failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()) ||
         failed(checkIgnoreIndex(module)))

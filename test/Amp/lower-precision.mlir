@@ -37,7 +37,7 @@ func.func @example(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 }
 
 // CHECK-LABEL: @init
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   // CHECK: train.initial_value @w : tensor<8x8xbf16>
   %w = train.initial_value @w : tensor<8x8xf32>
   train.write @w, %w : tensor<8x8xf32>

@@ -15,7 +15,7 @@
 // WINDOW: error: window=0, expected an integer from 1 to
 // NAME: error: parameter 'loss_scale.steps' is called like a state of the loss scale: rename it in the model's file, or train without --loss-scale
 train.parameter @w : tensor<4xf32> {train.name = "loss_scale.steps"}
-func.func @train_step(%x: tensor<4xf32>) {
+func.func @train_step(%x: tensor<4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4xf32>
   %y = tx.mul %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %loss = tx.reduce_sum %y [0] : tensor<4xf32> -> tensor<f32>

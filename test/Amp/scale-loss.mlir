@@ -31,14 +31,14 @@
 // STEP: %[[NEXT:[a-z_]+]], %{{.*}} = amp.update_scale %[[SCALE]], {{.*}}, %[[FINITE]]
 // STEP: train.write @loss_scale, %[[NEXT]]
 train.parameter @w : tensor<4xf32>
-func.func @train_step(%x: tensor<4xf32>) {
+func.func @train_step(%x: tensor<4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4xf32>
   %y = tx.mul %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %loss = tx.reduce_sum %y [0] : tensor<4xf32> -> tensor<f32>
   train.minimize %loss : tensor<f32>
   return
 }
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %w = train.initial_value @w : tensor<4xf32>
   train.write @w, %w : tensor<4xf32>
   return

@@ -7,7 +7,7 @@ train.parameter @heads : tensor<2x4xf32>
 
 // The gradient of what the loop captures is a sum over micro-batches, reduced once, after the loop.
 // CHECK-LABEL: func.func @train_step
-// CHECK-SAME: attributes {par.no_cotangents}
+// CHECK-SAME: attributes {par.no_cotangents, train.entry_point = #train.entry_point<train_step>}
 // CHECK: %[[W:.*]] = train.read @w
 // CHECK: %[[F:.*]] = par.f %[[W]]
 // CHECK: %[[SEED:.*]] = tx.constant dense<1.0
@@ -22,7 +22,7 @@ train.parameter @heads : tensor<2x4xf32>
 // CHECK: train.update @w, %[[W]] by %[[DW]]
 // CHECK-NOT: train.update @frozen
 // CHECK-NOT: train.minimize
-func.func @train_step(%x: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tensor<f32> {
+func.func @train_step(%x: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4x6xf32>
   %z = train.read @frozen : tensor<6xf32>
   %f = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
@@ -134,7 +134,7 @@ func.func @reads(%xs: tensor<3x2x4xf32>) {
   return
 }
 
-// A rank's piece of two heads is one: nothing was repeated along it, so nothing is summed.
+// A rank's shard of two heads is one: nothing was repeated along it, so nothing is summed.
 // CHECK-LABEL: func.func @shard_of_size_one
 // CHECK: tx.reduce_sum {{.*}} [0] {train.backward} : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<1x4xf32, #par.place<[2 @dp, 4]>>
 // CHECK-NEXT: train.update @heads

@@ -24,7 +24,7 @@ train.parameter @p : tensor<4xf64>
 // CHECK: par.reduce_scatter %{{.*}} over "tp" along 1 because "gradient"
 // CHECK-NOT: par.all_gather
 // CHECK: return
-func.func @train_step(%xs: !shards) -> tensor<f64> {
+func.func @train_step(%xs: !shards) -> tensor<f64> attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
   %p = train.read @p : tensor<4xf64>
   %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>

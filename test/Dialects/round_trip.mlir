@@ -9,7 +9,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK: train.parameter @half : tensor<16x32xf16> initial(<"model.onnx", offset = 64, bytes = 1100, f16 varints>)
   train.parameter @half : tensor<16x32xf16> initial(<"model.onnx", offset = 64, bytes = 1100, f16 varints>)
   // CHECK: train.initial_value @w : tensor<16x32xf32>
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     %w = train.initial_value @w : tensor<16x32xf32>
     train.write @w, %w : tensor<16x32xf32>
     return

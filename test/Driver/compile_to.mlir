@@ -7,7 +7,7 @@
 // CHECK: train.phase = "import", train.plan = #train.plan<{{{.*}}mesh = "dp=2"
 // CHECK: func @forward
 // SAME: func @forward
-func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   // CHECK-NEXT: tx.neg
   // CHECK-NEXT: return
   // SAME-NEXT: tx.neg

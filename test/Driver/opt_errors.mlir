@@ -5,6 +5,6 @@
 // OP: note: see current operation:
 // OP: "func.func"()
 
-func.func @train_step(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @train_step(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<train_step>} {
   return %x : tensor<4xf32>
 }

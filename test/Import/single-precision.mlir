@@ -4,7 +4,7 @@
 train.parameter @w : tensor<4x8xf16> initial(<"w.bin", offset = 0, bytes = 64, f16>)
 
 // CHECK-LABEL: func.func @forward(%arg0: tensor<2x4xf32>, %arg1: tensor<2x8xi64>) -> tensor<2x8xf32>
-func.func @forward(%x: tensor<2x4xf16>, %i: tensor<2x8xi64>) -> tensor<2x8xbf16> {
+func.func @forward(%x: tensor<2x4xf16>, %i: tensor<2x8xi64>) -> tensor<2x8xbf16> attributes {train.entry_point = #train.entry_point<forward>} {
   // CHECK-DAG: %[[LOWEST:.*]] = tx.constant dense<-6.550400e+04> : tensor<2x8xf32> : tensor<2x8xf32>
   // CHECK-DAG: %[[W:.*]] = train.read @w : tensor<4x8xf32>
   %low = tx.constant dense<-6.550400e+04> : tensor<2x8xf16> : tensor<2x8xf16>

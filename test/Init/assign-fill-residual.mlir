@@ -21,7 +21,7 @@ train.parameter @scale : tensor<4xf32>
 // CHECK: train.parameter @apart : tensor<4x4xf32> fill(<0.000000e+00, normal 2.000000e-02>)
 train.parameter @apart : tensor<4x4xf32>
 
-func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %first = train.read @first : tensor<4x4xf32>
   %inner = train.read @inner : tensor<4x4xf32>
   %left = train.read @left : tensor<4x4xf32>

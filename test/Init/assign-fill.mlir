@@ -29,7 +29,7 @@ train.parameter @normed : tensor<8x8xf32>
 // CHECK: train.parameter @scaled_bias : tensor<8xf32> fill(<0.000000e+00>)
 train.parameter @scaled_bias : tensor<8xf32>
 
-func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @bias : tensor<4x8xf32>
   %s = train.read @table : tensor<8xf32>
   %b = train.read @weight : tensor<8xf32>

@@ -14,7 +14,7 @@
 // CHECK-NOT: train.write
 train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
 
-func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<4x8xf32>
   %y = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
   return %y : tensor<2x8xf32>

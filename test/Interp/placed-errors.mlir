@@ -83,7 +83,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 //--- returned.mlir
 module attributes {rt.arena_bytes = 32 : i64, rt.persistent_bytes = 0 : i64} {
-func.func @forward(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @forward(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
   %0 = tx.exp %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
   return {rt.buffers = [#rt.at<arena 8>, #rt.at<arena 0>]} %x, %0 : tensor<4xf32>, tensor<4xf32>
 }

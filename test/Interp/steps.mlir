@@ -14,7 +14,7 @@ train.state @v : tensor<2xf32> = 0.0
 // CHECK-NEXT: value m: 2 = [0, 0]
 // CHECK-NEXT: value v: 2 = [0, 0]
 // CHECK-NEXT: value w: 2 = [-1.16667, -1.75]
-func.func @train_step(%x: tensor<2x2xf32>, %labels: tensor<2x2xi64>) -> tensor<f32> {
+func.func @train_step(%x: tensor<2x2xf32>, %labels: tensor<2x2xi64>) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<2xf32>
   %n = train.token_count %labels ignore -1 : (tensor<2x2xi64>) -> tensor<f32>
   %sums:2 = train.accumulate (%i = %x) : (tensor<2x2xf32>) -> (tensor<f32>, tensor<2xf32>) {

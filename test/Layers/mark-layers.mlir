@@ -16,7 +16,7 @@ train.state @step : tensor<i64> = 0.0
 // CHECK: tx.matmul {{.*}} {train.layer = #train.layer<0 of 2>
 // CHECK: tx.matmul {{.*}} {train.layer = #train.layer<1 of 2>
 // CHECK: tx.exp {{.*}} {train.layer = #train.layer<-2 of 2>
-func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w0 = train.read @a0 : tensor<4x4xf32>
   %w1 = train.read @b0 : tensor<4x4xf32>
   %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("start")
@@ -31,7 +31,7 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 // What stands beside the loop over micro-batches belongs to none.
 // LEDGER-DAG: #rt.buffer<name = "/h.1/MatMul", kind = activation, bytes = {{[0-9]+}}, offset = {{[0-9]+}}, begin = {{[0-9]+}}, end = {{[0-9]+}}, place = 1>
 // LEDGER-DAG: #rt.buffer<name = "/h.0/MatMul{{.*}}", kind = gradient, bytes = 64, offset = {{[0-9]+}}, begin = {{[0-9]+}}, end = {{[0-9]+}}, place = 0, backward = true>
-func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
+func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %w0 = train.read @a0 : tensor<4x4xf32>
   %w1 = train.read @b0 : tensor<4x4xf32>
   %share = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
@@ -56,7 +56,7 @@ func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
 // INIT: train.write @b0, %{{.*}} {train.layer = #train.layer<1 of 2>}
 // INIT: tx.constant {{.*}} {train.layer = #train.layer<-1 of 3>}
 // INIT: train.write @step, %{{.*}} {train.layer = #train.layer<-1 of 3>}
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %b0 = train.initial_value @b0 : tensor<4x4xf32>
   train.write @b0, %b0 : tensor<4x4xf32>
   %zero = tx.constant dense<0> : tensor<i64> : tensor<i64>

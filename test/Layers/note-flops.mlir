@@ -3,7 +3,7 @@
 
 // CHECK: module attributes {train.work = [#train.work<place = -1, matmuls = 9.600000e+01 : f64, elementwise = 0.000000e+00 : f64, backward = 0.000000e+00 : f64, parameters = 24>]}
 train.parameter @w : tensor<4x6xf32>
-func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %0 = train.read @w : tensor<4x6xf32>
   %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
   return %1 : tensor<2x6xf32>
@@ -21,7 +21,7 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
 // LAYERS-SAME: #train.work<place = -2, matmuls = 0.000000e+00 : f64, elementwise = 5.100000e+01 : f64, backward = 0.000000e+00 : f64, parameters = 0>]}
 train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>
-func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
+func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %w0 = train.read @a0 : tensor<4x4xf32>
   %w1 = train.read @b0 : tensor<4x4xf32>
   %share = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
@@ -44,7 +44,7 @@ func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
 
 // Attention: 2 * (1 batch * 3 queries * 4 heads * 5 keys) * (8 + 2), whatever mask it has.
 // CHECK: matmuls = 1.200000e+03 : f64
-func.func @forward(%q: tensor<1x3x4x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x2x2xf32>) -> tensor<1x3x4x2xf32> {
+func.func @forward(%q: tensor<1x3x4x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x2x2xf32>) -> tensor<1x3x4x2xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %out, %lse = tx.attention %q, %k, %v scale 1.0 causal : (tensor<1x3x4x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x2x2xf32>) -> (tensor<1x3x4x2xf32>, tensor<1x4x3xf32>)
   return %out : tensor<1x3x4x2xf32>
 }
@@ -62,7 +62,7 @@ train.parameter @alone : tensor<4xf32>
 // CHECK: train.work = [#train.work<{{.*}}matmuls = 1.760000e+02 : f64, {{.*}}backward = 4.800000e+01 : f64, {{.*}}>]
 train.parameter @first : tensor<4x4xf32> frozen
 train.parameter @second : tensor<4x3xf32>
-func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f32> {
+func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %0 = train.read @first : tensor<4x4xf32>
   %1 = train.read @second : tensor<4x3xf32>
   %2 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
@@ -77,7 +77,7 @@ func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f3
 
 // Attention is two matmuls, of which each says over which letter it does not go: 2 * 2 heads * 3 queries * 5 keys * (4 + 6).
 // CHECK: module attributes {train.work = [#train.work<place = -1, matmuls = 6.000000e+02 : f64, elementwise = 0.000000e+00 : f64
-func.func @forward(%q: tensor<1x3x2x4xf32>, %k: tensor<1x5x1x4xf32>, %v: tensor<1x5x1x6xf32>) -> tensor<1x3x2x6xf32> {
+func.func @forward(%q: tensor<1x3x2x4xf32>, %k: tensor<1x5x1x4xf32>, %v: tensor<1x5x1x6xf32>) -> tensor<1x3x2x6xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %out, %lse = tx.attention %q, %k, %v scale 5.000000e-01 : (tensor<1x3x2x4xf32>, tensor<1x5x1x4xf32>, tensor<1x5x1x6xf32>) -> (tensor<1x3x2x6xf32>, tensor<1x2x3xf32>)
   return %out : tensor<1x3x2x6xf32>
 }

@@ -17,7 +17,7 @@ func.func @apart(%x: tensor<2x3x4xf32>) -> tensor<3xf32> {
 // -----
 
 // CHECK: error: argument 0 'ids' of @forward still has the train.role of the import, 'input'; run the objective first
-func.func @forward(%x: tensor<4xf32> {train.name = "ids", train.role = "input"}) -> tensor<4xf32> {
+func.func @forward(%x: tensor<4xf32> {train.name = "ids", train.role = "input"}) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -25,7 +25,7 @@ func.func @forward(%x: tensor<4xf32> {train.name = "ids", train.role = "input"})
 // -----
 
 // CHECK: error: argument 0 'temperature' of @forward has no train.role, so nothing says how to fill it
-func.func @forward(%x: tensor<4xf32> {train.name = "temperature"}) -> tensor<4xf32> {
+func.func @forward(%x: tensor<4xf32> {train.name = "temperature"}) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -43,7 +43,7 @@ func.func @no_axis(%x: tensor<4xf32, #p>) -> tensor<4xf32> attributes {par.no_co
 
 // CHECK: error: 'train.parameter' op has no `fill` that says how to make a value from a seed; run assign-fill first
 train.parameter @w : tensor<6xf32>
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %0 = train.initial_value @w : tensor<6xf32>
   train.write @w, %0 : tensor<6xf32>
   return
@@ -53,7 +53,7 @@ func.func @init() {
 
 // CHECK: error: 'train.state' op gets no initial value: the entry point 'init', @init, does not write it
 train.state @m : tensor<6xf32> = 0.0
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   return
 }
 
@@ -76,6 +76,6 @@ func.func @many_dimensions(%x: tensor<1x2x1x2x1x2x1x2x1xf32>) -> tensor<1x2x1x2x
 // -----
 
 // CHECK: error: argument 0 'x' of @forward has 9 dimensions, a program's inputs at most 8
-func.func @forward(%x: tensor<1x2x1x2x1x2x1x2x1xf32> {train.name = "x", train.role = "data"}) -> tensor<1x2x1x2x1x2x1x2x1xf32> {
+func.func @forward(%x: tensor<1x2x1x2x1x2x1x2x1xf32> {train.name = "x", train.role = "data"}) -> tensor<1x2x1x2x1x2x1x2x1xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   return %x : tensor<1x2x1x2x1x2x1x2x1xf32>
 }

@@ -75,7 +75,7 @@ func.func @micro_batches(%x: tensor<3x4xf32>) -> tensor<4xf32> {
 // CHECK: rt.fill %[[M]] {n = 6 : i64, value = 2.000000e+00 : f64}
 train.parameter @w : tensor<6xf32> initial(<"a{b.onnx", offset = 64, bytes = 12, f16>) fill(<0.0, normal 0.02>)
 train.state @w.m : tensor<6xf32> = 2.0 of @w "m"
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %0 = train.initial_value @w : tensor<6xf32>
   train.write @w, %0 : tensor<6xf32>
   %1 = train.initial_value @w.m : tensor<6xf32>
@@ -88,7 +88,7 @@ func.func @init() {
 // CHECK-DAG: %[[X:.*]] = rt.input 0 [2, 4]
 // CHECK-DAG: %[[R:.*]] = rt.arena {{[0-9]+}} [2, 4]
 // CHECK: rt.copy_rows %[[R]], %[[X]]
-func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> tensor<2x4xf32> {
+func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   return %x : tensor<2x4xf32>
 }
 

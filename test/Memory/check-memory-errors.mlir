@@ -19,7 +19,7 @@ module attributes {rt.arena_bytes = 128 : i64, rt.persistent_bytes = 0 : i64} {
 module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64} {
   // expected-error @below {{has 'tensor<8xf32>' as its rt.local, but is read and written as 'tensor<16xf32>'}}
   train.parameter @w : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<8xf32>}
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     %0 = train.initial_value @w {rt.buffers = [#rt.at<persistent 0>]} : tensor<16xf32>
     train.write @w, %0 : tensor<16xf32>
     return
@@ -69,7 +69,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64, pip
 module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
   train.parameter @b : tensor<16xf32> {rt.at = #rt.at<persistent 64>, rt.local = tensor<16xf32>}
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     // expected-error @below {{has a result at byte 64 of the persistent memory, which is not the place of a parameter or state that it is written to}}
     %0 = train.initial_value @a {rt.buffers = [#rt.at<persistent 64>]} : tensor<16xf32>
     train.write @a, %0 : tensor<16xf32>
@@ -84,7 +84,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
 // It lies behind all memory.
 module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64} {
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     // expected-error @below {{has a 'tensor<16xf32>' at #rt.at<persistent 99999984>, up to byte 100000048 of the persistent memory, which has 64}}
     %0 = train.initial_value @a {rt.buffers = [#rt.at<persistent 99999984>]} : tensor<16xf32>
     train.write @a, %0 : tensor<16xf32>
@@ -97,7 +97,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64} {
 module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
   train.parameter @b : tensor<16xf32> {rt.at = #rt.at<persistent 64>, rt.local = tensor<16xf32>}
-  func.func @train_step() {
+  func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
     // expected-error @below {{has its result at #rt.at<persistent 64>, and @a is at #rt.at<persistent 0>}}
     %0 = train.read @a {rt.buffers = [#rt.at<persistent 64>]} : tensor<16xf32>
     return
@@ -110,7 +110,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
 module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 64 : i64} {
   // expected-note @below {{it is made here}}
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
-  func.func @train_step() -> tensor<16xf32> {
+  func.func @train_step() -> tensor<16xf32> attributes {train.entry_point = #train.entry_point<train_step>} {
     %0 = train.read @a {rt.buffers = [#rt.at<persistent 0>]} : tensor<16xf32>
     // expected-note @below {{and overwritten here}}
     %1 = tx.neg %0 {rt.buffers = [#rt.at<persistent 0>]} : (tensor<16xf32>) -> tensor<16xf32>
@@ -267,7 +267,7 @@ module attributes {rt.arena_bytes = 128 : i64, rt.persistent_bytes = 0 : i64} {
 
 // @forward returns two results in one place.
 module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 0 : i64} {
-  func.func @forward(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  func.func @forward(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
     // expected-error @below {{needs the value that 'func.return' puts at byte 0 of the arena, where 'func.return' has written since}}
     // expected-note @below {{it is made here}}
     // expected-note @below {{and overwritten here}}

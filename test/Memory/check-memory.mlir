@@ -6,14 +6,14 @@
 module attributes {rt.arena_bytes = 256 : i64, rt.persistent_bytes = 80 : i64} {
   train.parameter @w : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
   train.state @s : tensor<f32> = 1.0 {rt.at = #rt.at<persistent 64>, rt.local = tensor<f32>}
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     %0 = train.initial_value @w {rt.buffers = [#rt.at<persistent 0>]} : tensor<16xf32>
     train.write @w, %0 : tensor<16xf32>
     %1 = train.initial_value @s {rt.buffers = [#rt.at<persistent 64>]} : tensor<f32>
     train.write @s, %1 : tensor<f32>
     return
   }
-  func.func @train_step(%x: tensor<4x4xf32>, %xs: tensor<2x16xf32>) -> tensor<f32> {
+  func.func @train_step(%x: tensor<4x4xf32>, %xs: tensor<2x16xf32>) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
     %w = train.read @w {rt.buffers = [#rt.at<persistent 0>]} : tensor<16xf32>
     %left = tx.neg %x {rt.buffers = [#rt.at<arena 0, [8, 1]>]} : (tensor<4x4xf32>) -> tensor<4x4xf32>
     %right = tx.exp %x {rt.buffers = [#rt.at<arena 16, [8, 1]>]} : (tensor<4x4xf32>) -> tensor<4x4xf32>

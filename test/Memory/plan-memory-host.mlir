@@ -22,7 +22,7 @@ module {
   // CHECK: offload.to_host %{{.*}} {rt.buffers = [#rt.at<pinned {{[0-9]+}}>]}
   // CHECK: offload.to_device {{.*}} {rt.buffers = [#rt.at<arena {{[0-9]+}}>]}
   // CHECK: offload.to_host %{{.*}} {rt.buffers = [#rt.at<host 0>]}
-  func.func @forward(%x: tensor<16xf32>) -> tensor<16xf32> {
+  func.func @forward(%x: tensor<16xf32>) -> tensor<16xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %a = tx.exp %x : (tensor<16xf32>) -> tensor<16xf32>
     %token, %buffer = offload.to_host_start %a : tensor<16xf32>
     %y = tx.exp %a : (tensor<16xf32>) -> tensor<16xf32>

@@ -11,7 +11,7 @@
 // CHECK: offload.to_device {{.*}}rt.buffers = [#rt.at<arena
 // CHECK: rt.in_flight = #rt.in_flight<3 x 64 at 0 pinned, 3 x 64 at {{[0-9]+}}>
 module {
-func.func @train_step() -> tensor<2xf32> {
+func.func @train_step() -> tensor<2xf32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %xs = tx.constant dense<[[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]> : tensor<3x2xf32> : tensor<3x2xf32>
   %0 = train.accumulate (%x = %xs) : (tensor<3x2xf32>) -> (tensor<2xf32>) {
     %h = tx.add %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>

@@ -14,7 +14,7 @@
 // CHECK: } backward 1
 // CHECK: tx.add {{.*}}rt.buffers = [#rt.at<in_flight 128>]
 // CHECK: rt.in_flight = #rt.in_flight<4 x 64 at {{[0-9]+}}, 1 x 64 at {{[0-9]+}}, 2 x 64 at {{[0-9]+}}>
-func.func @train_step() -> (tensor<f32>, tensor<4xf32>) {
+func.func @train_step() -> (tensor<f32>, tensor<4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
   %xs = tx.constant dense<[[1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0], [3.0, 3.0, 3.0, 3.0], [4.0, 4.0, 4.0, 4.0]]> : tensor<4x4xf32> : tensor<4x4xf32>
   %0:2 = train.accumulate (%x = %xs) : (tensor<4x4xf32>) -> (tensor<f32>, tensor<4xf32>) {
     %h = tx.add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>

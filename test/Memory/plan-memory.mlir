@@ -154,7 +154,7 @@ func.func @old_value(%g: tensor<4xf32>) -> tensor<4xf32> {
 train.parameter @fresh : tensor<64xf32>
 // CHECK-LABEL: func.func @init
 // CHECK: train.initial_value @fresh {rt.buffers = [#rt.at<persistent {{[0-9]+}}>]}
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %0 = train.initial_value @fresh : tensor<64xf32>
   train.write @fresh, %0 : tensor<64xf32>
   return
@@ -166,7 +166,7 @@ func.func @init() {
 // CHECK: tx.relu %arg0 {rt.buffers = [#rt.at<arena [[RELU:[0-9]+]]>]}
 // CHECK: tx.reshape {{.*}} {rt.buffers = [#rt.at<arena [[RELU]]>]}
 // CHECK: return {rt.buffers = [#rt.at<arena [[X:[0-9]+]]>, #rt.at<arena [[Y:[0-9]+]]>, #rt.at<arena [[RELU]]>]} %arg0, %0, %2
-func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> (tensor<2x4xf32>, tensor<8xf32>, tensor<8xf32>) {
+func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> (tensor<2x4xf32>, tensor<8xf32>, tensor<8xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
   %0 = tx.reshape %x : tensor<2x4xf32> -> tensor<8xf32>
   %1 = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
   %2 = tx.reshape %1 : tensor<2x4xf32> -> tensor<8xf32>

@@ -14,7 +14,7 @@
 // CHECK:         tx.dropout %{{.*}} ratio 1.000000e-01 id 3 key %[[KEY]] micro %[[MICRO]]
 // CHECK:         tx.dropout %{{.*}} ratio 2.000000e-01 id 4 key %[[KEY]] micro %[[MICRO]]
 train.parameter @wte : tensor<256x4xf32>
-func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
+func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @wte : tensor<256x4xf32>
   %e = tx.embedding %w, %ids : (tensor<256x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
   %x = tx.dropout %e ratio 0.1 id 3 : (tensor<8x16x4xf32>) -> tensor<8x16x4xf32>

@@ -12,7 +12,7 @@
 // CONSTANT: error: trainable: no parameter matches 'position*'
 module attributes {train.frozen_constants = ["positions"]} {
 train.parameter @wte : tensor<256x4xf32> {train.tensors = [#train.stored<name = "val_3", origin = "embedding.scale">]}
-func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x4xf32> {
+func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @wte : tensor<256x4xf32>
   %x = tx.embedding %w, %ids : (tensor<256x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
   return %x : tensor<8x16x4xf32>

@@ -5,7 +5,7 @@
 // CHECK: train.objective
 
 // Open, twice.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -20,7 +20,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // One of two is causal.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -34,7 +34,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // Causal and a mask of padding, as a bias.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}, %mask: tensor<2x4xi64> {train.name = "mask"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}, %mask: tensor<2x4xi64> {train.name = "mask"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -60,7 +60,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // The mask of padding alone.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}, %mask: tensor<2x4xi64> {train.name = "mask"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}, %mask: tensor<2x4xi64> {train.name = "mask"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -80,7 +80,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // A window to both sides hides later keys, but not the next.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -95,7 +95,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // A mask of queries and keys that is an input.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}, %mask: tensor<1x1x4x4xf32> {train.name = "mask"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}, %mask: tensor<1x1x4x4xf32> {train.name = "mask"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -108,7 +108,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // Written out.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
@@ -127,7 +127,7 @@ train.parameter @w : tensor<8x8xf32>
 // -----
 
 // Written out, with a factor of zero and a large number for what is hidden.
-func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> {
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "ids"}) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x8xf32>
   %x = tx.embedding %w, %ids : (tensor<8x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
   %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>

@@ -9,7 +9,7 @@
 // CHECK: train.minimize
 // NAMED: train.objective = "classification of 'scores' (auto: it has one vector of scores a sample)"
 func.func @forward(%x: tensor<4x2xf32> {train.name = "x"}, %wanted: tensor<4x2xf32> {train.name = "wanted"})
-    -> (tensor<f32> {train.name = "size"}, tensor<f32> {train.name = "part"}, tensor<f32> {train.name = "total"}, tensor<4x2xf32> {train.name = "scores"}) {
+    -> (tensor<f32> {train.name = "size"}, tensor<f32> {train.name = "part"}, tensor<f32> {train.name = "total"}, tensor<4x2xf32> {train.name = "scores"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<2x2xf32>
   %s = tx.matmul %x, %w : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
   %size = tx.reduce_sum %s [0, 1] : tensor<4x2xf32> -> tensor<f32>
@@ -27,7 +27,7 @@ train.parameter @w : tensor<2x2xf32>
 // CHECK: train.objective = "output of 'loss' (auto: the model compares its scores with an input's labels itself)"
 // NAMED: train.objective = "masked of 'scores'
 func.func @forward(%wanted: tensor<4x2xi64> {train.name = "wanted"})
-    -> (tensor<4x2x8xf32> {train.name = "scores"}, tensor<f32> {train.name = "loss"}) {
+    -> (tensor<4x2x8xf32> {train.name = "scores"}, tensor<f32> {train.name = "loss"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x2xf32>
   %x = tx.cast %wanted : tensor<4x2xi64> -> tensor<4x2xf32>
   %r = tx.reshape %x : tensor<4x2xf32> -> tensor<4x2x1xf32>
@@ -45,7 +45,7 @@ train.parameter @w : tensor<8x2xf32>
 // CHECK: train.objective = "output of 'scores' (auto: the model has no scores, but this one number)"
 // NAMED: train.objective = "output of 'scores' (auto: the model has no scores, but this one number)"
 
-func.func @forward(%x: tensor<4x2xf32> {train.name = "x"}) -> (tensor<f32> {train.name = "fixed"}, tensor<f32> {train.name = "scores"}) {
+func.func @forward(%x: tensor<4x2xf32> {train.name = "x"}) -> (tensor<f32> {train.name = "fixed"}, tensor<f32> {train.name = "scores"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<2x2xf32>
   %fixed = tx.reduce_sum %x [0, 1] : tensor<4x2xf32> -> tensor<f32>
   %s = tx.matmul %x, %w : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>

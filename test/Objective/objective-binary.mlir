@@ -13,7 +13,7 @@
 // CHECK: %[[LOSS:.*]], %{{.*}} = tx.cross_entropy %[[BOTH]], %{{.*}} ignore -100
 // CHECK: tx.reduce_sum %[[LOSS]] [0, 1]
 // ASKED: train.objective = "binary of 'scores'"
-func.func @forward(%ids: tensor<4x3xi64> {train.name = "ids", train.role = "ids"}) -> (tensor<4x3xf32> {train.name = "scores"}) {
+func.func @forward(%ids: tensor<4x3xi64> {train.name = "ids", train.role = "ids"}) -> (tensor<4x3xf32> {train.name = "scores"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x2xf32>
   %v = train.read @v : tensor<2x1xf32>
   %x = tx.embedding %w, %ids : (tensor<8x2xf32>, tensor<4x3xi64>) -> tensor<4x3x2xf32>
@@ -30,7 +30,7 @@ train.parameter @v : tensor<2x1xf32>
 // Two such outputs, where a span begins and where it ends: one token of each sample.
 // CHECK: train.objective = "classification of 'start' (auto: it is one of several outputs with one score for each of 'ids')"
 // ASKED: train.objective = "binary of 'start'"
-func.func @forward(%ids: tensor<4x3xi64> {train.name = "ids", train.role = "ids"}) -> (tensor<4x3xf32> {train.name = "start"}, tensor<4x3xf32> {train.name = "end"}) {
+func.func @forward(%ids: tensor<4x3xi64> {train.name = "ids", train.role = "ids"}) -> (tensor<4x3xf32> {train.name = "start"}, tensor<4x3xf32> {train.name = "end"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x2xf32>
   %x = tx.embedding %w, %ids : (tensor<8x2xf32>, tensor<4x3xi64>) -> tensor<4x3x2xf32>
   %a = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<4x3x2xf32> -> tensor<4x3x1xf32>
@@ -47,7 +47,7 @@ train.parameter @w : tensor<8x2xf32>
 // As many classes as tokens: sizes say nothing.
 // CHECK: train.objective = "classification of 'scores' (auto: it has one vector of scores a sample)"
 // ASKED: train.objective = "binary of 'scores'"
-func.func @forward(%ids: tensor<4x3xi64> {train.name = "ids", train.role = "ids"}) -> (tensor<4x3xf32> {train.name = "scores"}) {
+func.func @forward(%ids: tensor<4x3xi64> {train.name = "ids", train.role = "ids"}) -> (tensor<4x3xf32> {train.name = "scores"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<8x2xf32>
   %v = train.read @v : tensor<2x3xf32>
   %x = tx.embedding %w, %ids : (tensor<8x2xf32>, tensor<4x3xi64>) -> tensor<4x3x2xf32>

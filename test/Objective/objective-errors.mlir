@@ -44,7 +44,7 @@
 // LABELS: error: inputs 'one' and 'two' are both 'labels', of which a program has one; bind what is a column of the data with --input NAME=targets
 // EMPTY: error: input 'one': 'shifted:' is not a role; only shifted takes a token, such as shifted:0
 // FILLER: error: input 'pixels': 'ones:3' is not a role; only shifted takes a token, such as shifted:0
-func.func @forward(%x: tensor<8x16xf32> {train.name = "pixels"}) -> (tensor<8x16xf32> {train.name = "scores"}) {
+func.func @forward(%x: tensor<8x16xf32> {train.name = "pixels"}) -> (tensor<8x16xf32> {train.name = "scores"}) attributes {train.entry_point = #train.entry_point<forward>} {
   return %x : tensor<8x16xf32>
 }
 train.parameter @h.1.weight : tensor<4x4xf32>
@@ -54,7 +54,7 @@ train.parameter @h.0.weight : tensor<4x4xf32>
 // -----
 
 // expected-error@+1 {{no result is a floating-point tensor that could be the logits [batch, ..., classes]}}
-func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x16xi64> {
+func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x16xi64> attributes {train.entry_point = #train.entry_point<forward>} {
   return %a : tensor<8x16xi64>
 }
 
@@ -62,7 +62,7 @@ func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x16xi64> {
 
 // One score too few for a next token of each.
 // expected-error@+1 {{output '0' of type 'tensor<8x15x4xf32>' does not score a next token for each of number 0, 'tensor<8x16xi64>'}}
-func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x15x4xf32> {
+func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x15x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<4x4xf32>
   %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
   %y = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<8x16x4xf32> -> tensor<8x15x4xf32>
@@ -76,9 +76,26 @@ train.parameter @w : tensor<4x4xf32>
 func.func private @other()
 
 // -----
+
+// expected-error@-2 {{the module has no entry point 'forward' with a body to train; @forward has no train.entry_point = #train.entry_point<forward>}}
+func.func @forward(%a: tensor<8x16xi64>) { return }
+
+// -----
+
+// A name that the pass needs: a function that is merely called so is no step, nor is a parameter.
+train.parameter @w : tensor<4x4xf32>
+func.func @forward(%a: tensor<8x16xi64> {train.name = "ids"}) -> (tensor<8x16x4xf32> {train.name = "logits"}) attributes {train.entry_point = #train.entry_point<forward>} {
+  %w = train.read @w : tensor<4x4xf32>
+  %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  return %x : tensor<8x16x4xf32>
+}
+// expected-error@+1 {{@train_step is the name of an entry point that is made here, and this is none; rename it, or give it its train.entry_point}}
+func.func private @train_step()
+
+// -----
 // What has no elements cannot be scored.
 // expected-error@+1 {{no result is a floating-point tensor that could be the logits [batch, ..., classes]}}
-func.func @forward(%x: tensor<2x3xf32> {train.name = "pixels"}) -> (tensor<0x4xf32> {train.name = "none"}) {
+func.func @forward(%x: tensor<2x3xf32> {train.name = "pixels"}) -> (tensor<0x4xf32> {train.name = "none"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %none = tx.constant dense<> : tensor<0x4xf32> : tensor<0x4xf32>
   return %none : tensor<0x4xf32>
 }
@@ -86,7 +103,7 @@ func.func @forward(%x: tensor<2x3xf32> {train.name = "pixels"}) -> (tensor<0x4xf
 // -----
 
 // Two labels: by --input, and by the module's own attributes.
-func.func @forward(%a: tensor<8x16xi64> {train.name = "one"}, %b: tensor<8x16xi64> {train.name = "two"}) -> tensor<8x16x4xf32> {
+func.func @forward(%a: tensor<8x16xi64> {train.name = "one"}, %b: tensor<8x16xi64> {train.name = "two"}) -> tensor<8x16x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<4x4xf32>
   %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
   %y = tx.embedding %w, %b : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
@@ -98,7 +115,7 @@ train.parameter @w : tensor<4x4xf32>
 // -----
 
 // expected-error@+1 {{inputs 'first' and 'second' are both 'labels', of which a program has one; bind what is a column of the data with --input NAME=targets}}
-func.func @forward(%a: tensor<8x16xi64> {train.name = "first", train.role = "labels"}, %b: tensor<8x16xi64> {train.name = "second", train.role = "labels"}) -> tensor<8x16x4xf32> {
+func.func @forward(%a: tensor<8x16xi64> {train.name = "first", train.role = "labels"}, %b: tensor<8x16xi64> {train.name = "second", train.role = "labels"}) -> tensor<8x16x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<4x4xf32>
   %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
   %y = tx.embedding %w, %b : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>

@@ -40,7 +40,7 @@
 // MASKED: tx.cross_entropy %{{.*}}, %{{.*}} ignore 0
 func.func @forward(%ids: tensor<8x4xi64> {train.name = "input_ids"}, %mask: tensor<8x4xi64> {train.name = "attention_mask"},
                    %position: tensor<1x4xi64> {train.name = "position_ids"}, %known: tensor<8x4xi1> {train.name = "known_positions"})
-    -> (tensor<8x4x16xf32> {train.name = "scores"}, tensor<8x4x2xf32> {train.name = "hidden"}, tensor<1xf32> {train.name = "loss"}) {
+    -> (tensor<8x4x16xf32> {train.name = "scores"}, tensor<8x4x2xf32> {train.name = "hidden"}, tensor<1xf32> {train.name = "loss"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<16x2xf32>
   %x = tx.embedding %w, %ids : (tensor<16x2xf32>, tensor<8x4xi64>) -> tensor<8x4x2xf32>
   %p = tx.embedding %w, %position : (tensor<16x2xf32>, tensor<1x4xi64>) -> tensor<1x4x2xf32>

@@ -2,7 +2,7 @@
 // RUN: partita-opt %s --split-input-file --objective | FileCheck %s
 
 // CHECK: func.func @forward(%{{.*}} {train.batch = 0 : i64, train.name = "a", train.role = "data"}, %{{.*}} {train.batch = 0 : i64, train.name = "b", train.role = "ids"}, %{{.*}} {train.batch = 0 : i64, train.name = "c", train.role = "data"})
-func.func @forward(%a: tensor<2x4xi64> {train.name = "a"}, %b: tensor<2x4xi32> {train.name = "b", train.role = "input"}, %c: tensor<2x4xi64> {train.name = "c"}) -> (tensor<2x4x16xf32> {train.name = "y"}) {
+func.func @forward(%a: tensor<2x4xi64> {train.name = "a"}, %b: tensor<2x4xi32> {train.name = "b", train.role = "input"}, %c: tensor<2x4xi64> {train.name = "c"}) -> (tensor<2x4x16xf32> {train.name = "y"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %table = train.read @table : tensor<16x2xf32>
   %kinds = train.read @kinds : tensor<3x2xf32>
   %places = train.read @places : tensor<8x2xf32>
@@ -23,7 +23,7 @@ train.parameter @places : tensor<8x2xf32>
 
 // What is called input_ids and looks up nothing is no token; of two equal tables nothing says which is theirs.
 // CHECK: func.func @forward(%{{.*}} {train.batch = 0 : i64, train.name = "input_ids", train.role = "data"}, %{{.*}} {train.batch = 0 : i64, train.name = "b", train.role = "data"}, %{{.*}} {train.batch = 0 : i64, train.name = "c", train.role = "data"})
-func.func @forward(%a: tensor<2x4xi64> {train.name = "input_ids"}, %b: tensor<2x4xi64> {train.name = "b"}, %c: tensor<2x4xi64> {train.name = "c"}) -> (tensor<2x4x2xf32> {train.name = "y"}) {
+func.func @forward(%a: tensor<2x4xi64> {train.name = "input_ids"}, %b: tensor<2x4xi64> {train.name = "b"}, %c: tensor<2x4xi64> {train.name = "c"}) -> (tensor<2x4x2xf32> {train.name = "y"}) attributes {train.entry_point = #train.entry_point<forward>} {
   %left = train.read @left : tensor<16x2xf32>
   %right = train.read @right : tensor<16x2xf32>
   %f = tx.cast %a : tensor<2x4xi64> -> tensor<2x4xf32>

@@ -21,7 +21,7 @@
 // CHECK: train.minimize %[[LOSS]]
 // CHECK: return %[[LOSS]], %[[COUNT]]
 train.parameter @wte : tensor<256x4xf32>
-func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
+func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @wte : tensor<256x4xf32>
   %x = tx.embedding %w, %ids : (tensor<256x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
   %y = tx.matmul_nt %x, %w : (tensor<8x16x4xf32>, tensor<256x4xf32>) -> tensor<8x16x256xf32>

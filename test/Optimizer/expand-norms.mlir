@@ -18,7 +18,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @u : tensor<3x8xf32>
   train.parameter @c : tensor<8xf32>
   train.state @w.m : tensor<3x5xf32> = 0.0 of @w "m"
-  func.func @train_step(%a: tensor<3x5xf32>, %b: tensor<3x4xf32, #par.place<[3, 8 @tp]>>, %c: tensor<4xf32, #par.place<[8 @tp]>>) attributes {par.no_cotangents} {
+  func.func @train_step(%a: tensor<3x5xf32>, %b: tensor<3x4xf32, #par.place<[3, 8 @tp]>>, %c: tensor<4xf32, #par.place<[8 @tp]>>) attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
     %rate = train.learning_rate : tensor<f32>
     %norm = train.global_norm %a, %b, %c of [@w, @u, @c] : (tensor<3x5xf32>, tensor<3x4xf32, #par.place<[3, 8 @tp]>>, tensor<4xf32, #par.place<[8 @tp]>>) -> tensor<f32>
     %scale = train.clip %norm {max_norm = 1.0} : (tensor<f32>) -> tensor<f32>

@@ -9,7 +9,7 @@
 train.parameter @w : tensor<4xbf16>
 train.parameter @v : tensor<4xbf16>
 train.parameter @f : tensor<4xf32>
-func.func @train_step(%gw: tensor<4xbf16>, %gv: tensor<4xbf16>, %gf: tensor<4xf32>) attributes {par.no_cotangents} {
+func.func @train_step(%gw: tensor<4xbf16>, %gv: tensor<4xbf16>, %gf: tensor<4xf32>) attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
   %w = train.read @w : tensor<4xbf16>
   %v = train.read @v : tensor<4xbf16>
   %f = train.read @f : tensor<4xf32>
@@ -18,7 +18,7 @@ func.func @train_step(%gw: tensor<4xbf16>, %gv: tensor<4xbf16>, %gf: tensor<4xf3
   train.update @f, %f by %gf : tensor<4xf32>, tensor<4xf32>
   return
 }
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %w = train.initial_value @w : tensor<4xbf16>
   train.write @w, %w : tensor<4xbf16>
   %v = train.initial_value @v : tensor<4xbf16>

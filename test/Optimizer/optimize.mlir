@@ -52,14 +52,14 @@ train.parameter @b : tensor<6xf32>
 // CLIP-NEXT: %[[SCALE:.*]] = train.clip %[[NORM]] {max_norm = 2.000000e+00{{.*}} : f64}
 // CLIP: train.adagrad %{{.*}}, %arg0, %{{.*}}, %{{.*}}, %[[SCALE]] {decay = 0.000000e+00{{.*}} : f64, epsilon = 9.9999999999999995E-8 : f64}
 // CLIP: train.adagrad %{{.*}}, %arg1, %{{.*}}, %{{.*}}, %[[SCALE]]
-func.func @train_step(%gw: tensor<4x6xf32>, %gb: tensor<6xf32>) attributes {par.no_cotangents} {
+func.func @train_step(%gw: tensor<4x6xf32>, %gb: tensor<6xf32>) attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
   %w = train.read @w : tensor<4x6xf32>
   %b = train.read @b : tensor<6xf32>
   train.update @w, %w by %gw : tensor<4x6xf32>, tensor<4x6xf32>
   train.update @b, %b by %gb : tensor<6xf32>, tensor<6xf32>
   return
 }
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %w = train.initial_value @w : tensor<4x6xf32>
   train.write @w, %w : tensor<4x6xf32>
   %b = train.initial_value @b : tensor<6xf32>

@@ -24,7 +24,7 @@ train.parameter @t : tensor<4x6xf32> {train.tensors = [#train.stored<name = "t",
 train.parameter @column : tensor<6x1xf32> {train.tensors = [#train.stored<name = "column", origin = "scale", folded = moved, dimensions = [1, 1]>]}
 train.parameter @view : tensor<2x3xf32> {train.tensors = [#train.stored<name = "view", origin = "gain", folded = moved, dimensions = [0, 64]>]}
 
-func.func @train_step(%gu: tensor<6xf32>, %gv: tensor<2x6xf32>, %gw: tensor<4x6xf32>, %gc: tensor<6x1xf32>, %gg: tensor<2x3xf32>) attributes {par.no_cotangents} {
+func.func @train_step(%gu: tensor<6xf32>, %gv: tensor<2x6xf32>, %gw: tensor<4x6xf32>, %gc: tensor<6x1xf32>, %gg: tensor<2x3xf32>) attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
   %u = train.read @select : tensor<6xf32>
   %v = train.read @slice : tensor<2x6xf32>
   %w = train.read @t : tensor<4x6xf32>

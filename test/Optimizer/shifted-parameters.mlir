@@ -17,7 +17,7 @@ train.parameter @add : tensor<6xf32> {train.tensors = [#train.stored<name = "add
 train.parameter @add_1 : tensor<6xf32> {train.tensors = [#train.stored<name = "add_1", origin = "v", folded = shifted>]}
 train.parameter @w : tensor<4x6xf32>
 
-func.func @train_step(%gu: tensor<6xf32>, %gv: tensor<6xf32>, %gw: tensor<4x6xf32>) attributes {par.no_cotangents} {
+func.func @train_step(%gu: tensor<6xf32>, %gv: tensor<6xf32>, %gw: tensor<4x6xf32>) attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
   %u = train.read @add : tensor<6xf32>
   %v = train.read @add_1 : tensor<6xf32>
   %w = train.read @w : tensor<4x6xf32>

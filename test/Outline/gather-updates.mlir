@@ -12,7 +12,7 @@
 // CHECK-NEXT: rt.update_all @momentum over @updates 0 2 with {{\[}}["*{}", "0.1"], ["*{}", "0.0"]] at(%[[RATE:.*]], %[[RATE]])
 // CHECK-NOT: rt.update @
 rt.update_kernel @momentum ["p", "m", "g"] [f32, f32, f32] scalars ["rate", "decay"] prepares [] factors ["rate", "decay"] computes ["p[i] = g[i];"]
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %g0 = rt.arena 0 [8] : <f32>
   %g1 = rt.arena 64 [4] : <f32>
   %squares = rt.arena 128 [2] : <f64>
@@ -49,7 +49,7 @@ func.func @train_step() {
 // CHECK: rt.update @sgd
 // CHECK-NOT: update_all
 rt.update_kernel @sgd ["p", "g"] [f32, f32] scalars ["rate"] prepares [] factors ["rate"] computes ["p[i] = g[i];"]
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %g0 = rt.arena 0 [4] : <f32>
   %g1 = rt.arena 64 [4] : <f32>
   %g2 = rt.arena 128 [4] : <f32>
@@ -84,7 +84,7 @@ func.func @train_step() {
 // CHECK-SAME: tile 4
 // CHECK-NOT: update_all
 rt.update_kernel @sgd ["p", "g"] [f32, f32] scalars ["rate"] prepares [] factors ["rate"] computes ["p[i] = g[i];"]
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %g0 = rt.arena 0 [4] : <f32>
   %g1 = rt.arena 64 [4] : <f32>
   %g2 = rt.arena 128 [4] : <f32>
@@ -108,7 +108,7 @@ func.func @train_step() {
 // CHECK: rt.update_all @many over @updates 0 2
 // CHECK: rt.update_all @many over @updates 2 2
 rt.update_kernel @many ["p", "g"] [f32, f32] scalars ["a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a"] prepares [] factors [] computes ["p[i] = g[i];"]
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %g = rt.arena 0 [4] : <f32>
   %w0 = rt.arena 64 [4] : <f32>
   %w1 = rt.arena 128 [4] : <f32>

@@ -20,7 +20,7 @@
 // CHECK-NEXT: %[[LAST:.*]] = rt.arena 192 [4, 4]
 // CHECK-NEXT: rt.softmax_forward %[[LAST]], %[[LAST]]
 // CHECK-NEXT: return
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   rt.comment "wte"
   %x = rt.arena 0 [16] : <f32> loc("wte")
   rt.fill %x {value = 0.0 : f64, n = 16 : i64} : !rt.buffer<f32>
@@ -64,7 +64,7 @@ func.func @train_step() {
 // CHECK: rt.comment "g.0.mlp"
 // CHECK-COUNT-8: rt.gemm
 // CHECK-NOT: rt.call
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.comment "h.0.mlp"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
@@ -95,7 +95,7 @@ func.func @train_step() {
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   return
 }
-func.func @forward() {
+func.func @forward() attributes {train.entry_point = #train.entry_point<forward>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.comment "g.0.mlp"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("g_0_mlp")
@@ -135,7 +135,7 @@ func.func @forward() {
 // CHECK-NEXT: rt.pending "p3"
 // CHECK-NEXT: rt.call @h_forward 2 times 1 pending ["p3", "p2"] copies []
 // CHECK: rt.wait "p3"
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   rt.pending "p2"
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.all_gather "p0" %x to %x [1] blocks of [4] of [0] over "dp" because "first" : !rt.buffer<f32> to !rt.buffer<f32>
@@ -201,7 +201,7 @@ func.func @train_step() {
 // CHECK: rt.call @h_eval 0 times 3
 // CHECK-LABEL: func.func @forward
 // CHECK: rt.call @h_eval 3 times 3
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   %m = rt.arena 4096 [4, 4] : <f32> loc("masks")
   rt.for 2 {
@@ -254,7 +254,7 @@ func.func @train_step() {
   }
   return
 }
-func.func @eval_step() {
+func.func @eval_step() attributes {train.entry_point = #train.entry_point<eval_step>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.comment "h.0.mlp"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
@@ -285,7 +285,7 @@ func.func @eval_step() {
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   return
 }
-func.func @forward() {
+func.func @forward() attributes {train.entry_point = #train.entry_point<forward>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.comment "h.0.mlp"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
@@ -332,7 +332,7 @@ func.func @forward() {
 // CHECK-NEXT: rt.comment "h.1.mlp"
 // CHECK-NEXT: rt.fill %[[X]] {n = 2
 module attributes {rt.target = "cuda"} {
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.comment "h.0.mlp"
   %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
@@ -386,7 +386,7 @@ func.func @train_step() {
 // CHECK-SAME: [array<i64: 128, 256, 384>, array<i64: 0, 128, 256>]
 // CHECK: rt.arena 192 [4, 4] {rt.columns = {offset = #rt.column<"arena" plus 64>}{{.*}} : <f32> loc("down")
 // CHECK: rt.persistent 64 [4, 4] {rt.columns = {offset = #rt.column<"parameters" plus 64>}{{.*}} : <f32> loc("down_weight")
-func.func @train_step() {
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")
   rt.comment "h.0.up"
   %u0 = rt.arena 128 [4, 4] : <f32> loc("h_0_up")

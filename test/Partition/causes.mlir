@@ -11,7 +11,7 @@ train.parameter @scale : tensor<4xf32>
 // SEED: train.parameter @down : {{.*}} {par.seeds = {tp = #par.seed<"analysis" "" of ["up@1", "down@0"]>}, par.split
 // CHECK-NOT: par.seeds
 // CHECK-LABEL: func.func @train_step
-func.func @train_step(%x: tensor<8x4xf32> {train.batch = 0, train.name = "x"}) {
+func.func @train_step(%x: tensor<8x4xf32> {train.batch = 0, train.name = "x"}) attributes {train.entry_point = #train.entry_point<train_step>} {
   // CHECK: train.read @up
   %up = train.read @up : tensor<4x16xf32>
   %down = train.read @down : tensor<16x4xf32>

@@ -16,7 +16,7 @@ train.parameter @p : tensor<5x4xf32>
 // CHECK: %[[G:.*]] = par.g %[[SUM]] over "dp" {{.*}} : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
 // CHECK-NEXT: train.minimize %[[G]]
 // CHECK-NEXT: return %[[G]]
-func.func @train_step(%x: tensor<3x8x4xf32> {par.split = #par.place<[3, 8 @dp, 4]>}) -> tensor<f32> {
+func.func @train_step(%x: tensor<3x8x4xf32> {par.split = #par.place<[3, 8 @dp, 4]>}) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4x6xf32>
   %s = train.accumulate (%i = %x) : (tensor<3x8x4xf32>) -> tensor<f32> {
     %y = tx.matmul %i, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
@@ -68,7 +68,7 @@ train.parameter @half : tensor<8x6xf32> {par.split = #par.place<[8 @dp, 6]>}
 // CHECK-LABEL: func.func @init
 // CHECK: train.initial_value @half : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
 // CHECK-NEXT: train.write @half, %{{.*}} : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
-func.func @init() {
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   %0 = train.initial_value @half : tensor<8x6xf32>
   train.write @half, %0 : tensor<8x6xf32>
   return

@@ -9,7 +9,7 @@ train.parameter @w : tensor<4x6xf32>
 // CHECK: tx.reshape {{.*}}{par.splits = [#par.place<[2 @dp, 4, 6]>]}
 // CHECK: tx.reshape {{.*}}{par.splits = [#par.place<[2 @dp, 24]>]}
 // CHECK: tx.reduce_sum {{.*}} : tensor<2x24xf32> -> tensor<24xf32>
-func.func @forward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> tensor<24xf32> {
+func.func @forward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> tensor<24xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w = train.read @w : tensor<4x6xf32>
   %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
   %a = tx.reshape %y : tensor<8x6xf32> -> tensor<2x4x6xf32>

@@ -28,7 +28,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = {a = {devices = 4, tensors = 1}}} {
   // expected-error @+1 {{device configuration 'a': node 'n': the devices along dimension 1 are not an axis of the mesh, whose devices are dp=2,tp=2 with the last axis counting fastest, each holding a shard: #train.sharding<"a" by "n"}}
   train.parameter @w : tensor<4x16xf32> {train.shardings = [#n]}
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x16xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x16xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %w = train.read @w : tensor<4x16xf32>
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
     return %0 : tensor<8x16xf32>
@@ -43,7 +43,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = 
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
   train.parameter @w : tensor<4x24xf32> {train.shardings = [#n]}
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x8xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %w = train.read @w : tensor<4x24xf32>
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x24xf32>) -> tensor<8x24xf32>
     // expected-note @+1 {{here}}
@@ -62,7 +62,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#up]}
   train.parameter @down : tensor<16x4xf32> {train.shardings = [#full]}
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %up = train.read @up : tensor<4x16xf32>
     %down = train.read @down : tensor<16x4xf32>
     %0 = tx.matmul %x, %up : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
@@ -87,7 +87,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 #n = #train.sharding<"a" by "n", dims = [0], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
 // expected-remark @+1 {{device configuration 'a': 1 of 2 annotated tensors are inputs or inside other operations by now; the rules decide how they are split}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     // expected-note @+2 {{here}}
     // expected-remark @+1 {{device configuration 'a': node 'n': dimension 0 of 'n' cannot be split: tp would split an input}}
     %0 = tx.relu %x {train.shardings = [#n]} : (tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -100,7 +100,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 #n = #train.sharding<"a" by "n", dims = [2], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     // expected-error @+1 {{has no dimension 2: #train.sharding}}
     %0 = tx.relu %x {train.shardings = [#n]} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     return %0 : tensor<8x4xf32>

@@ -14,7 +14,7 @@
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {pair = {devices = 2, stages = 0, tensors = 1}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#pair]}
   train.parameter @down : tensor<16x4xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %up = train.read @up : tensor<4x16xf32>
     %down = train.read @down : tensor<16x4xf32>
     %0 = tx.matmul %x, %up : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
@@ -39,7 +39,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = 
   train.parameter @qkv : tensor<4x24xf32> {train.shardings = [#qkv]}
   train.parameter @full : tensor<4x16xf32> {train.shardings = [#all]}
   train.parameter @by_result : tensor<4x16xf32>
-  func.func @forward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> (tensor<8x8xf32>, tensor<8x16xf32>, tensor<8x16xf32>) {
+  func.func @forward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> (tensor<8x8xf32>, tensor<8x16xf32>, tensor<8x16xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
     %qkv = train.read @qkv : tensor<4x24xf32>
     %full = train.read @full : tensor<4x16xf32>
     %by = train.read @by_result : tensor<4x16xf32>
@@ -59,7 +59,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = 
 #pair = #train.sharding<"pair" by "up_proj", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
 module attributes {par.mesh = #par.mesh<dp = 4, tp = 2>, train.configurations = {pair = {devices = 2, stages = 0, tensors = 1}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#pair]}
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x16xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x16xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %up = train.read @up : tensor<4x16xf32>
     %0 = tx.matmul %x, %up : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
     return %0 : tensor<8x16xf32>

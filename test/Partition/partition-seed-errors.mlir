@@ -10,6 +10,6 @@
 // AXIS: error: mesh axis 'dq' is unknown; known axes: dp, fsdp, tp
 
 // expected-error@+1 {{a batch of 8 does not divide over 3 data-parallel ranks; take a multiple of 3}}
-func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0 : i64}) -> tensor<8x16xi64> {
+func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0 : i64}) -> tensor<8x16xi64> attributes {train.entry_point = #train.entry_point<forward>} {
   return %ids : tensor<8x16xi64>
 }

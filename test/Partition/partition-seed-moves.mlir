@@ -21,7 +21,7 @@
 module attributes {par.mesh = #par.mesh<tp = 2>, pipe.stages = 2} {
   train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>, pipe.on = array<i64: 0>}
   train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, pipe.on = array<i64: 0, 1>}
-  func.func @forward(%x: tensor<2x8x4xf32> {train.batch = 0}) -> tensor<2x8x16xf32> {
+  func.func @forward(%x: tensor<2x8x4xf32> {train.batch = 0}) -> tensor<2x8x16xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %down = train.read @down : tensor<16x4xf32>
     %up = train.read @up : tensor<4x16xf32>
     %a = tx.matmul %x, %up : (tensor<2x8x4xf32>, tensor<4x16xf32>) -> tensor<2x8x16xf32>

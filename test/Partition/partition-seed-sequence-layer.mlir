@@ -7,7 +7,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @w : tensor<4xf32>
   train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
   train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
-  func.func @forward(%x: tensor<2x8x4xf32> {train.batch = 0}) -> tensor<2x8x16xf32> {
+  func.func @forward(%x: tensor<2x8x4xf32> {train.batch = 0}) -> tensor<2x8x16xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %w = train.read @w : tensor<4xf32>
     %up = train.read @up : tensor<4x16xf32>
     %down = train.read @down : tensor<16x4xf32>

@@ -4,7 +4,7 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
   // expected-error@+1 {{dimension 1 of 'up' is split together with a dimension of size 6, which does not divide over tp = 4; sizes of tp that do for all weights: 1, 2, 3, 6}}
   train.parameter @up : tensor<4x6xf32>
   train.parameter @down : tensor<6x4xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     // expected-note@+1 {{it does not divide here}}
     %up = train.read @up : tensor<4x6xf32>
     %down = train.read @down : tensor<6x4xf32>
@@ -26,7 +26,7 @@ module attributes {par.mesh = #par.mesh<tp = 5>} {
   train.parameter @down : tensor<12x4xf32>
   train.parameter @up2 : tensor<4x8xf32>
   train.parameter @down2 : tensor<8x4xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     // expected-note@+1 {{it does not divide here}}
     %up = train.read @up : tensor<4x12xf32>
     %down = train.read @down : tensor<12x4xf32>
@@ -50,7 +50,7 @@ module attributes {par.mesh = #par.mesh<tp = 5>} {
 // expected-error@+1 {{nothing can be split over mesh axis 'tp': no dimension of a parameter belongs to a matmul and is free of softmax, and of inputs, on its way}}
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @w : tensor<4x4xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %w = train.read @w : tensor<4x4xf32>
     %n = tx.softmax %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
     %0 = tx.matmul %n, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
@@ -66,7 +66,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
   // expected-remark@+1 {{dimension 0 of 'tokens' stays full: 15 does not divide over tp = 2}}
   train.parameter @tokens : tensor<15x8xf32>
   train.parameter @up : tensor<8x6xf32>
-  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x6xf32> {
+  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x6xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %tokens = train.read @tokens : tensor<15x8xf32>
     %up = train.read @up : tensor<8x6xf32>
     %positive = tx.exp %tokens : (tensor<15x8xf32>) -> tensor<15x8xf32>

@@ -11,7 +11,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @up : tensor<4x16xf32>
   train.parameter @bias : tensor<16xf32>
   train.parameter @down : tensor<16x4xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %w = train.read @w : tensor<4xf32>
     %up = train.read @up : tensor<4x16xf32>
     %bias = train.read @bias : tensor<16xf32>
@@ -35,7 +35,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @qkv : tensor<8x24xf32>
   train.parameter @out : tensor<8x8xf32>
-  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %qkv = train.read @qkv : tensor<8x24xf32>
     %out = train.read @out : tensor<8x8xf32>
     %in = tx.softmax %x : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
@@ -64,7 +64,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @tokens : tensor<16x8xf32>
   train.parameter @positions : tensor<4x8xf32>
-  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x8xf32> {
+  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %tokens = train.read @tokens : tensor<16x8xf32>
     %positions = train.read @positions : tensor<4x8xf32>
     %at = tx.iota 0.0, 1.0 : tensor<4xi64>
@@ -83,7 +83,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 // CHECK: train.parameter @odd : tensor<15x8xf32> {{{.*}}par.split = #par.place<[15 @tp, 8]>}
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @odd : tensor<15x8xf32>
-  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x8xf32> {
+  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %odd = train.read @odd : tensor<15x8xf32>
     %0 = tx.embedding %odd, %ids : (tensor<15x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
     %1 = tx.softmax %0 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
@@ -104,7 +104,7 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
   train.parameter @q : tensor<8x8xf32>
   train.parameter @kv : tensor<8x4xf32>
   train.parameter @out : tensor<8x8xf32>
-  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %q = train.read @q : tensor<8x8xf32>
     %kv = train.read @kv : tensor<8x4xf32>
     %out = train.read @out : tensor<8x8xf32>
@@ -142,7 +142,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @qkv : tensor<12x8xf32>
   train.parameter @bias : tensor<12xf32>
   train.parameter @out : tensor<8x8xf32>
-  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %qkv = train.read @qkv : tensor<12x8xf32>
     %bias = train.read @bias : tensor<12xf32>
     %out = train.read @out : tensor<8x8xf32>
@@ -181,7 +181,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @up : tensor<4x16xf32>
   train.parameter @inner : tensor<16xf32>
   train.parameter @down : tensor<16x4xf32>
-  func.func @forward(%x: tensor<8x5xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x5xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %first = train.read @first : tensor<4xf32>
     %table = train.read @table : tensor<5x4xf32>
     %up = train.read @up : tensor<4x16xf32>

@@ -10,7 +10,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @down : tensor<16x4xf32>
   train.parameter @qkv : tensor<4x24xf32>
   train.parameter @key_up : tensor<4x16xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x8xf32>, tensor<8x16xf32>) {
+  func.func @forward(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x8xf32>, tensor<8x16xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
     %up = train.read @up : tensor<4x16xf32>
     %down = train.read @down : tensor<16x4xf32>
     %qkv = train.read @qkv : tensor<4x24xf32>

@@ -7,9 +7,9 @@
 
 // An axis of one rank splits nothing.
 // ONE-NOT: par.split
-func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0 : i64}) -> tensor<8x16xi64> {
+func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0 : i64}) -> tensor<8x16xi64> attributes {train.entry_point = #train.entry_point<forward>} {
   return %ids : tensor<8x16xi64>
 }
-func.func @train_step(%ids: tensor<3x8x16xi64> {train.batch = 1 : i64}, %other: tensor<8xf32>) {
+func.func @train_step(%ids: tensor<3x8x16xi64> {train.batch = 1 : i64}, %other: tensor<8xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
   return
 }

@@ -12,7 +12,7 @@
 // CHECK: tx.add %[[NEG]], %[[BIAS]]
 // CHECK: tx.sub %[[NEG]], %[[BIAS]]
 train.parameter @bias : tensor<8xf32>
-func.func @forward(%q: tensor<4x6x8xf32>, %p: tensor<4x6x8xf32>, %angles: tensor<6x8xf32>) -> (tensor<4x6x8xf32>, tensor<4x6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) {
+func.func @forward(%q: tensor<4x6x8xf32>, %p: tensor<4x6x8xf32>, %angles: tensor<6x8xf32>) -> (tensor<4x6x8xf32>, tensor<4x6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
   %table = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
   %neg = tx.neg %angles : (tensor<6x8xf32>) -> tensor<6x8xf32>
   %bias = train.read @bias : tensor<8xf32>

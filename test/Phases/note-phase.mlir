@@ -14,7 +14,7 @@
 
 module attributes {train.phase = "import", train.plan = #train.plan<{}>} {
 // CHECK: train.phase = "raise"
-func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   return %x : tensor<4xf32>
 }
 }

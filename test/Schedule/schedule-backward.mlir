@@ -23,7 +23,7 @@ func.func @example(%x: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
 // CHECK-LABEL: func.func @forward
 // CHECK-NOT: train.backward
 // CHECK: return
-func.func @forward(%x: tensor<4x8xf32>) -> tensor<8xf32> {
+func.func @forward(%x: tensor<4x8xf32>) -> tensor<8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %sum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> tensor<8xf32> {
     %y = tx.exp %i : (tensor<8xf32>) -> tensor<8xf32>
     train.yield %y : tensor<8xf32>

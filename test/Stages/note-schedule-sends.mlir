@@ -4,7 +4,7 @@
 #partial = #par.place<[4, 8], partial [dp]>
 module {
 module attributes {par.mesh = #par.mesh<dp = 2>, pipe.count = 2, pipe.stage = 1} {
-  func.func @train_step(%x: tensor<2x4x8xf32>, %g: tensor<4x8xf32, #partial>) -> tensor<4x8xf32> {
+  func.func @train_step(%x: tensor<2x4x8xf32>, %g: tensor<4x8xf32, #partial>) -> tensor<4x8xf32> attributes {train.entry_point = #train.entry_point<train_step>} {
     %sum, %start, %last = train.accumulate (%i = %x) : (tensor<2x4x8xf32>) -> (tensor<4x8xf32, #partial>, i64, tensor<4x8xf32, #partial>) {
       train.yield
     } backward (%j) onto (%so_far = 0) {

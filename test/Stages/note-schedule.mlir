@@ -15,7 +15,7 @@
 
 module {
 module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
-  func.func @train_step(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) {
+  func.func @train_step(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0:2 = train.accumulate (%i = %x) : (tensor<2x4x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) {
       %y = tx.matmul %i, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
       pipe.send %y over <0 to 1> : tensor<4x8xf32>
@@ -30,7 +30,7 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
   }
 }
 module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
-  func.func @train_step(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) {
+  func.func @train_step(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0:2 = train.accumulate (%j = %x) : (tensor<2x4x8xf32>) -> (tensor<f32>, tensor<4x8xf32>) {
       %y = tx.matmul %j, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
       %part = tx.reduce_sum %y [0, 1] : tensor<4x8xf32> -> tensor<f32>

@@ -6,7 +6,7 @@ module attributes {pipe.stages = 2} {
 train.parameter @table : tensor<64x32xf32> {pipe.on = array<i64: 0, 1>}
 // CHECK: train.parameter @w : tensor<32x32xf32> {pipe.on = array<i64: 1>}
 train.parameter @w : tensor<32x32xf32> {pipe.on = array<i64: 1>}
-func.func @forward() -> tensor<32x32xf32> {
+func.func @forward() -> tensor<32x32xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %0 = train.read @w : tensor<32x32xf32>
   return %0 : tensor<32x32xf32>
 }

@@ -123,7 +123,7 @@ func.func @step(%xs: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4
 // CHECK-NEXT: tx.add %[[D0]], %[[D2S]]
 // CHECK: %[[DA:.*]] = pipe.sum %[[SUM]] on [0, 1]
 // CHECK-NEXT: return %[[DA]]
-// CHECK: func.func @forward(%{{.*}}: tensor<4xf32>) {
+// CHECK: func.func @forward(%{{.*}}: tensor<4xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
 // CHECK: %[[F0:.*]] = tx.mul
 // CHECK-NEXT: pipe.send %[[F0]] over <0 to 1> :
 // CHECK-NEXT: %[[F1:.*]] = pipe.recv over <1 to 0, number 1>
@@ -131,7 +131,7 @@ func.func @step(%xs: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4
 // CHECK-NEXT: pipe.send %[[F2]] over <0 to 1, number 2>
 // CHECK-NEXT: return
 // CHECK: module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 1 : i64} {
-// CHECK: func.func @forward(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK: func.func @forward(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
 module attributes {pipe.stages = 2, pipe.chunks = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 3>}
 func.func @step(%xs: tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
@@ -164,7 +164,7 @@ func.func @step(%xs: tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %sa = pipe.sum %da on [0, 3] : tensor<4xf32>
   return %loss, %sa : tensor<4xf32>, tensor<4xf32>
 }
-func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %ra = train.read @a : tensor<4xf32>
   %a = pipe.share %ra on [0, 3] : tensor<4xf32>
   %a0 = pipe.pin %a to 0 : tensor<4xf32>

@@ -16,12 +16,12 @@ train.state @b.m : tensor<4x4xf32> = 0.0 of @b "m"
 train.state @scale : tensor<f32> = 1.0
 
 // CHECK-LABEL: func.func @forward
-// CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>) {
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
 // CHECK-NEXT: %[[W0:.*]] = train.read @a
 // CHECK-NEXT: %[[Y:.*]] = tx.matmul %[[X]], %[[W0]]
 // CHECK-NEXT: pipe.send %[[Y]] over <0 to 1>
 // CHECK-NEXT: return
-func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %w0 = train.read @a : tensor<4x4xf32>
   %w1 = train.read @b : tensor<4x4xf32>
   %0 = tx.matmul %x, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
@@ -105,7 +105,7 @@ func.func @squares() -> tensor<f32> {
 // CHECK-NEXT: train.state @b.m
 // CHECK-NEXT: train.state @scale
 // CHECK-LABEL: func.func @forward
-// CHECK-SAME: (%{{.*}}: tensor<2x4xf32>) -> tensor<2x4xf32> {
+// CHECK-SAME: (%{{.*}}: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
 // CHECK: %[[W1:.*]] = train.read @b
 // CHECK-NEXT: %[[R:.*]] = pipe.recv over <0 to 1>
 // CHECK-NEXT: %[[V:.*]] = tx.matmul %[[R]], %[[W1]]

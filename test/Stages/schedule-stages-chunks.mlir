@@ -11,7 +11,7 @@
 // Two stages of two chunks, assigned round-robin: four positions.
 module {
 module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 0 : i64} {
-  func.func @train_step(%x: tensor<2x4xf32>) {
+  func.func @train_step(%x: tensor<2x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0:2 = train.accumulate (%i = %x) : (tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       pipe.send %i over <0 to 1> : tensor<4xf32>
       train.yield
@@ -37,7 +37,7 @@ module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 0 :
   }
 }
 module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 1 : i64} {
-  func.func @train_step(%x: tensor<2x4xf32>) {
+  func.func @train_step(%x: tensor<2x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0 = train.accumulate (%i = %x) : (tensor<2x4xf32>) -> tensor<4xf32> {
       %y = pipe.recv over <0 to 1> : tensor<4xf32>
       pipe.send %y over <1 to 0, number 1> : tensor<4xf32>

@@ -10,7 +10,7 @@
 
 module {
 module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
-  func.func @train_step(%x: tensor<4x4xf32>) {
+  func.func @train_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       %y = tx.exp %i : (tensor<4xf32>) -> tensor<4xf32>
       pipe.send %y over <0 to 1> : tensor<4xf32>
@@ -29,7 +29,7 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
   }
 }
 module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
-  func.func @train_step(%x: tensor<4x4xf32>) {
+  func.func @train_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       %y = pipe.recv over <0 to 1> : tensor<4xf32>
       train.yield %y : tensor<4xf32> saves %y : tensor<4xf32>
@@ -46,7 +46,7 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
   // A loop without a backward pass has one order.
   // CHECK-LABEL: func.func @eval_step
   // CHECK-NOT: order
-  func.func @eval_step(%x: tensor<4x4xf32>) {
+  func.func @eval_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<eval_step>} {
     %0 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> tensor<4xf32> {
       train.yield %i : tensor<4xf32>
     }

@@ -18,7 +18,7 @@ module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
   // CHECK-NEXT: } weights (%{{.*}}, %[[Y2:.*]], %[[D2:.*]]) {
   // CHECK-NEXT: %[[DW:.*]] = tx.matmul_tn %[[Y2]], %[[D2]]
   // CHECK-NEXT: train.yield %[[DW]] :
-  func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) {
+  func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
     %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
       %y = pipe.recv over <0 to 1> : tensor<2x3xf32>
       train.yield saves %y : tensor<2x3xf32>

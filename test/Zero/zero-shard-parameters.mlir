@@ -25,7 +25,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 
   // CHECK-LABEL: func @init
   // CHECK: train.initial_value @w : tensor<12xf32, #par.place<[4, 6], flat [dp]>>
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     %w = train.initial_value @w : tensor<4x6xf32>
     train.write @w, %w : tensor<4x6xf32>
     return

@@ -28,7 +28,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @half : tensor<3x8xf32>
   train.state @half.m : tensor<3x8xf32> = 0.0 of @half "m"
   train.state @half.v : tensor<3x8xf32> = 0.0 of @half "v"
-  func.func @train_step(%dw: tensor<3x5xf32, #par.place<[3, 5], partial [dp]>>, %dh: tensor<3x4xf32, #par.place<[3, 8 @tp], partial [dp]>>) attributes {par.no_cotangents} {
+  func.func @train_step(%dw: tensor<3x5xf32, #par.place<[3, 5], partial [dp]>>, %dh: tensor<3x4xf32, #par.place<[3, 8 @tp], partial [dp]>>) attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
     %rate = train.learning_rate : tensor<f32>
     %step = train.step_number : tensor<f32>
     %w = train.read @w : tensor<3x5xf32>
@@ -49,7 +49,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     train.write @half.v, %onewV : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
     return
   }
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     %m = train.initial_value @w.m : tensor<3x5xf32>
     train.write @w.m, %m : tensor<3x5xf32>
     %o = train.initial_value @half.m : tensor<3x4xf32, #par.place<[3, 8 @tp]>>

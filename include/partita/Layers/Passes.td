@@ -36,7 +36,7 @@ def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
 
     ```mlir
     train.parameter @w : tensor<4x6xf32>
-    func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
+    func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> attributes {train.entry_point = #train.entry_point<forward>} {
       %0 = train.read @w : tensor<4x6xf32>
       %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
     // becomes

@@ -34,7 +34,7 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     - Several such outputs (beginning and end of a span) are taken for `classification`.
 
     ```mlir
-    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
+    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     // becomes, with accumulate=2
     func.func @train_step(%ids: tensor<2x8x16xi64> ..., %labels: tensor<2x8x16xi64> ...) -> (tensor<f32> ..., tensor<f32> ...) attributes {train.entry_point = #train.entry_point<train_step>} {
       %count = train.token_count %labels ignore -100 : (tensor<2x8x16xi64>) -> tensor<f32>
@@ -73,7 +73,7 @@ def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
     loop.
 
     ```mlir
-    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
+    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> attributes {train.entry_point = #train.entry_point<forward>} {
       %x = tx.dropout %e ratio 0.1 id 3
     // becomes, after `objective` with accumulate=2, in @train_step
     %key = train.random_key : tensor<i64>

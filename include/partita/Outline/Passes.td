@@ -25,7 +25,7 @@ def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
     `rt.square_sum` and the report of overflows read the same rows, or a table of their own.
 
     ```mlir
-    func.func @train_step() {
+    func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
       ...
       rt.expose_gradient %g0 {flatOver = array<i64>, index = 0 : i64}
       %w0 = rt.persistent 0 [8] : <f32>
@@ -37,7 +37,7 @@ def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
       rt.update @momentum(%w1, %m1, %g1) 4 with ["*{}", "0.0"] at (%rate) tile 0 on_host false rounds false
     // becomes
     rt.tensors @updates in ["persistent", "persistent", "arena"] [f32, f32, f32] [#rt.tensor<"w0" at[0, 64, 0] elements 8 parameter 0>, #rt.tensor<"w1" at[128, 192, 64] elements 4 step 1 parameter 1>]
-    func.func @train_step() {
+    func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
       ...
       rt.expose_gradients @updates 2 0 2 flat []
       rt.update_all @momentum over @updates 0 2 with [["*{}", "0.1"], ["*{}", "0.0"]] at (%rate, %rate)
@@ -60,7 +60,7 @@ def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
     first layer that differs, leave shorter ones. A sequence may start a collective that another one waits for.
 
     ```mlir
-    func.func @train_step() {
+    func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
       ...
       rt.comment "h.0.mlp"
       %y0 = rt.arena 64 [4, 4] : <f32>
@@ -81,7 +81,7 @@ def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
       rt.gemm %y, %x, %w {..., m = 4, ...}
       ...
     }
-    func.func @train_step() {
+    func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
       ...
       rt.call @h_forward 0 times 3 pending [] copies []
     ```

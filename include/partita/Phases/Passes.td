@@ -16,10 +16,10 @@ def NotePhasePass : Pass<"note-phase", "::mlir::ModuleOp"> {
 
     ```mlir
     module attributes {train.phase = "import", train.plan = #train.plan<{}>} {
-    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     // becomes
     module attributes {train.phase = "raise", train.plan = #train.plan<{}>} {
-    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     ```
   }];
   let options = [Option<"phase", "phase", "std::string", "", "the phase that has just ended">];

@@ -104,7 +104,7 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
     module attributes {pipe.stages = 2} {
       train.parameter @a : tensor<4x4xf32> {pipe.on = array<i64: 0>}
       train.parameter @b : tensor<4x4xf32> {pipe.on = array<i64: 1>}
-      func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
         %w0 = train.read @a : tensor<4x4xf32>
         %w1 = train.read @b : tensor<4x4xf32>
         %0 = tx.matmul %x, %w0
@@ -114,14 +114,14 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
     // becomes
       module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
         train.parameter @a : tensor<4x4xf32>
-        func.func @forward(%x: tensor<2x4xf32>) {
+        func.func @forward(%x: tensor<2x4xf32>) attributes {train.entry_point = #train.entry_point<forward>} {
           %w0 = train.read @a : tensor<4x4xf32>
           %0 = tx.matmul %x, %w0
           pipe.send %0 over <0 to 1> : tensor<2x4xf32>
           return
       module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
         train.parameter @b : tensor<4x4xf32>
-        func.func @forward(%y: tensor<2x4xf32>) -> tensor<2x4xf32> {
+        func.func @forward(%y: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
           %w1 = train.read @b : tensor<4x4xf32>
           %1 = pipe.recv over <0 to 1> : tensor<2x4xf32>
           %2 = tx.matmul %1, %w1
@@ -148,7 +148,7 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
     ```mlir
     module {
       module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
-        func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) {
+        func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
             %y = pipe.recv over <0 to 1> : tensor<2x3xf32>
             train.yield saves %y : tensor<2x3xf32>
@@ -162,7 +162,7 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
     // becomes, with schedule=zb-h1
     module {
       module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
-        func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) {
+        func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
             %y = pipe.recv over <0 to 1> : tensor<2x3xf32>
             train.yield saves %y : tensor<2x3xf32>
@@ -201,7 +201,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
     ```mlir
     module {
       module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
-        func.func @train_step(%x: tensor<4x4xf32>) {
+        func.func @train_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
             %y = tx.exp %i
             pipe.send %y over <0 to 1> : tensor<4xf32>
@@ -214,7 +214,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
     // becomes, with schedule=1f1b
     module {
       module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
-        func.func @train_step(%x: tensor<4x4xf32>) {
+        func.func @train_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
             %y = tx.exp %i
             pipe.send %y over <0 to 1> : tensor<4xf32>

@@ -4,7 +4,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap", train.
   train.parameter @head.bias : tensor<16xf32> fill(<0.0>)
   train.state @head.weight.m : tensor<8x16xf32> = 0.0 of @head.weight "m"
   train.state @head.weight.v : tensor<8x16xf32> = 0.0 of @head.weight "v"
-  func.func @init() {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
     %table = train.initial_value @table : tensor<16x8xf32>
     train.write @table, %table : tensor<16x8xf32>
     %w = train.initial_value @head.weight : tensor<8x16xf32>
@@ -18,7 +18,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap", train.
     return
   }
   func.func @train_step(%ids: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.batch = 1 : i64, train.role = "ids", train.name = "input_ids"},
-                        %labels: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.batch = 1 : i64, train.role = "labels"}) -> tensor<f32> attributes {par.no_cotangents} {
+                        %labels: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.batch = 1 : i64, train.role = "labels"}) -> tensor<f32> attributes {train.entry_point = #train.entry_point<train_step>, par.no_cotangents} {
     %table = train.read @table : tensor<16x8xf32>
     %w = train.read @head.weight : tensor<8x16xf32>
     %b = train.read @head.bias : tensor<16xf32>

@@ -6,7 +6,7 @@ small, large = f"tensor<{rows}x{width}xf32>", f"tensor<{rows}x{4 * width}xf32>"
 up, down = f"tensor<{width}x{4 * width}xf32>", f"tensor<{4 * width}x{width}xf32>"
 for i in range(layers):
     print(f"train.parameter @up{i} : {up}\ntrain.parameter @down{i} : {down}")
-print(f"func.func @forward(%x: {small}) -> {small} {{")
+print(f"func.func @forward(%x: {small}) -> {small} attributes {{train.entry_point = #train.entry_point<forward>}} {{")
 print(f'  %s = tx.relu %x : ({small}) -> {small} loc("start")')
 before = "%s"
 for i in range(layers):

@@ -2,7 +2,7 @@
 module {
   train.parameter @table : tensor<256x16xf32> fill(<0.0, normal 0.5>)
   train.parameter @w : tensor<16x16xf32> fill(<0.0, normal 0.3>)
-  func.func @forward(%ids: tensor<BATCHx8xi64> {train.name = "input_ids"}) -> (tensor<BATCHx8x256xf32> {train.name = "logits"}) {
+  func.func @forward(%ids: tensor<BATCHx8xi64> {train.name = "input_ids"}) -> (tensor<BATCHx8x256xf32> {train.name = "logits"}) attributes {train.entry_point = #train.entry_point<forward>} {
     %table = train.read @table : tensor<256x16xf32>
     %w = train.read @w : tensor<16x16xf32>
     %e = tx.embedding %table, %ids : (tensor<256x16xf32>, tensor<BATCHx8xi64>) -> tensor<BATCHx8x16xf32>

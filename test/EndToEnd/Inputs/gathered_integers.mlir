@@ -5,7 +5,7 @@ module {
   train.parameter @positions : tensor<4x8xf32> fill(<0.0, normal 0.5>)
   train.parameter @up : tensor<8x16xf32> fill(<0.0, normal 0.3>)
   train.parameter @down : tensor<16x8xf32> fill(<0.0, normal 0.3>)
-  func.func @forward(%ids: tensor<2x4xi64> {train.name = "input_ids"}) -> (tensor<2x4x64xf32> {train.name = "logits"}) {
+  func.func @forward(%ids: tensor<2x4xi64> {train.name = "input_ids"}) -> (tensor<2x4x64xf32> {train.name = "logits"}) attributes {train.entry_point = #train.entry_point<forward>} {
     %table = train.read @table : tensor<64x8xf32>
     %positions = train.read @positions : tensor<4x8xf32>
     %up = train.read @up : tensor<8x16xf32>

@@ -1,4 +1,4 @@
-func.func @train_step(%x: tensor<8x16xf32> {train.batch = 0}) {
+func.func @train_step(%x: tensor<8x16xf32> {train.batch = 0}) attributes {train.entry_point = #train.entry_point<train_step>} {
   %norm = train.read @norm : tensor<16xf32>
   %gate = train.read @gate : tensor<48x16xf32>
   %up = train.read @up : tensor<48x16xf32>

@@ -3,7 +3,7 @@ ROWS = "4x6x8xf32"
 print("""module {
   train.parameter @table : tensor<256x8xf32> fill(<0.0, normal 0.5>)
   train.parameter @scale : tensor<8xf32> fill(<1.0, normal 0.1>)
-  func.func @forward(%ids: tensor<4x6xi64> {train.name = "input_ids"}) -> (tensor<4x6x256xf32> {train.name = "logits"}) {
+  func.func @forward(%ids: tensor<4x6xi64> {train.name = "input_ids"}) -> (tensor<4x6x256xf32> {train.name = "logits"}) attributes {train.entry_point = #train.entry_point<forward>} {
     %table = train.read @table : tensor<256x8xf32>
     %scale = train.read @scale : tensor<8xf32>
     %x0 = tx.embedding %table, %ids : (tensor<256x8xf32>, tensor<4x6xi64>) -> tensor<4x6x8xf32>""")

@@ -7,7 +7,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap", train.
   train.state @rows.m : tensor<8x6xf32> = 0.5 of @rows "m"
   train.state @scale : tensor<f32> = 65536.0
   train.state @count : tensor<i64> = -3.0
-  func.func @init() attributes {par.no_cotangents} {
+  func.func @init() attributes {train.entry_point = #train.entry_point<init>, par.no_cotangents} {
     %0 = train.initial_value @rows : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
     train.write @rows, %0 : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
     %1 = train.initial_value @columns : tensor<6x4xf32, #par.place<[6, 8 @dp]>>

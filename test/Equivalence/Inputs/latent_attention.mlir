@@ -14,7 +14,7 @@ module {
   train.parameter @o : tensor<16x8xf32> fill(<0.0, normal 0.3>)
   train.parameter @up : tensor<8x12xf32> fill(<0.0, normal 0.3>)
   train.parameter @down : tensor<12x8xf32> fill(<0.0, normal 0.3>)
-  func.func @forward(%ids: tensor<2x4xi64> {train.name = "input_ids"}) -> (tensor<2x4x16xf32> {train.name = "logits"}) {
+  func.func @forward(%ids: tensor<2x4xi64> {train.name = "input_ids"}) -> (tensor<2x4x16xf32> {train.name = "logits"}) attributes {train.entry_point = #train.entry_point<forward>} {
     %table = train.read @table : tensor<16x8xf32>
     %norm = train.read @norm : tensor<8xf32>
     %q_a = train.read @q_a : tensor<8x6xf32>

@@ -3,7 +3,7 @@ module attributes {par.mesh = #par.mesh<dp = 4, tp = 2>} {
   train.parameter @down : tensor<6x4xf32>
   train.parameter @w : tensor<8x8xf32>
   train.parameter @v : tensor<8x8xf32>
-  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %up = train.read @up : tensor<4x6xf32>
     %down = train.read @down : tensor<6x4xf32>
     %n = tx.softmax %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
