@@ -2,7 +2,7 @@
 // fastest of its suggestions: an upper bound for the full step. bfloat16; prints one JSON line with
 // milliseconds, tokens/s and TFLOP/s.
 //
-//   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the products of a layer, forward;
+//   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the matmuls of a layer, forward;
 //   the head is VOCABULARYxWIDTH
 //
 // Included: per weight, the forward matmul and two backward ones, once per layer, and the head's.

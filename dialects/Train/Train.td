@@ -130,7 +130,7 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
   let description = [{
     A pipeline stage's schedule: each pass of each micro-batch once, one after another. Slots that repeat with the next
     micro-batches are written once, with their count and the first micro-batches. Runs that repeat with the next group of micro-batches
-    are in brackets, with the group's size behind `by`. A chunk other than 0 follows a dot.
+    are in brackets, with the group's size after `by`. A chunk other than 0 follows a dot.
 
         #train.order<2 x (forward 0), 2 x (forward 2, backward 0), 2 x (backward 2)>
         #train.order<1 x (forward 0, forward.1 0, backward.1 0, backward 0, weights.1 0, weights 0)>

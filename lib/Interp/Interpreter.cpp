@@ -171,7 +171,7 @@ Operation *partita::interp::lastUse(Block &block, Value value) {
 }
 
 /// Of what a pass's last slot yields: may a collective that has begun work in its memory? So it does where the value
-/// is handed out, or a sum that nobody wants behind the loop.
+/// is handed out, or a sum that nobody wants after the loop.
 static bool isOnItsWay(OpOperand &yielded) {
   auto loop = dyn_cast<train::AccumulateOp>(yielded.getOwner()->getParentOp());
   if (!loop)

@@ -97,7 +97,7 @@ static RankTensors sumOf(const RankTensors &a, const RankTensors &b) {
 }
 
 /// In planned memory the sums stand where they are added up, from before the first micro-batch on;
-/// those that the region makes it has written there, or they are copied. One that nobody wants behind the
+/// those that the region makes it has written there, or they are copied. One that nobody wants after the
 /// loop is, where its pass has ended, what the pass's last slot has made of it.
 static LogicalResult keepSums(Execution &execution, train::AccumulateOp op, RankOutputs before,
                               RankOutputs after, const llvm::BitVector &ended) {

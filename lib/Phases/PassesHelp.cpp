@@ -39,7 +39,7 @@ void partita::printPassesHelp() {
     if (auto options = planOptionsOf(phase); !options.empty())
       os << "  options: " << llvm::join(options, ", ") << "\n";
     SmallVector<StringRef> passes(phase.passes.begin(), phase.passes.end());
-    passes.push_back("note-phase"); // behind those of every phase
+    passes.push_back("note-phase"); // after those of every phase
     for (StringRef pass : passes)
       if (const PassInfo *info = PassInfo::lookup(nameOf(pass));
           info && told.insert(nameOf(pass)).second)

@@ -28,7 +28,7 @@ llvm::SmallVector<int64_t> shapeOf(const Labels &labels, llvm::ArrayRef<int64_t>
 /// scaled.
 struct View {
   mlir::Value source;
-  Labels labels; // of `value`; atom i is dimension i of `source`, those behind are repetitions
+  Labels labels; // of `value`; atom i is dimension i of `source`, later ones are repetitions
   llvm::SmallVector<int64_t> atomSizes;
   double scale = 1;
 };

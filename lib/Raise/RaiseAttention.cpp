@@ -274,7 +274,7 @@ void Comparison::chooseSizes() {
   for (auto [size, most] : llvm::zip_equal(sizes, few))
     newSizes.push_back(std::min<int64_t>(size, most));
   // The corner that the mask is cut to must end as far from the diagonal as in the model, and reach
-  // behind a window.
+  // after a window.
   if (outcome.window)
     newSizes[S] = std::min<int64_t>(oldSizes[S], std::max<int64_t>(5, outcome.window + 3));
   newSizes[T] =

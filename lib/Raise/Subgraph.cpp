@@ -121,7 +121,7 @@ public:
   StructuralKey key;
 
 private:
-  /// Post-order over the ops behind an operand, without recursion.
+  /// Post-order over the ops that compute an operand, without recursion.
   void bring(Value value) {
     SmallVector<Value> stack{value};
     while (!stack.empty()) {

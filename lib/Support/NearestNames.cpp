@@ -14,7 +14,7 @@ static bool isBoundary(StringRef name, size_t at) {
          name[at - 1] == '/' || name[at] == '/';
 }
 
-/// The pattern with what it lacks in front or behind, so that it matches some of the names: that
+/// The pattern with what it lacks before or after, so that it matches some of the names: that
 /// which adds least to the first of them.
 static std::string completed(StringRef pattern, ArrayRef<StringRef> names) {
   auto glob = GlobPattern::create(pattern);

@@ -87,7 +87,7 @@ private:
            zero::shardType(type, axis, mesh);
   }
 
-  /// The `f` over the axis behind the value or others like it; null for a program without gradients.
+  /// The `f` over the axis after the value or others like it; null for a program without gradients.
   par::FOp conjugateBehind(Value value) const {
     for (Operation *user : value.getUsers()) {
       auto f = dyn_cast<par::FOp>(user);

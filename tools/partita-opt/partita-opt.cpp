@@ -2,7 +2,7 @@
 //
 // mlir-opt with our dialects and passes, but for two things: its passes carry provenance, as those of
 // `partita compile` do, for which the pass manager has to be set up here, since upstream's main offers
-// no place to do it; and an error is its line, without the whole op behind it. A plugin that cannot be
+// no place to do it; and an error is its line, without the whole op after it. A plugin that cannot be
 // loaded and an output that is the input are errors.
 //
 //===----------------------------------------------------------------------------------------===//

@@ -17,7 +17,7 @@
 //                      "tensors": [names], "name"}]
 //     "explained":   the same one by one, with their reasons: see
 //     partita/Analysis/Collectives.h, Collective::toJson
-//     "work":        [{"place": layer, -1 in front of them, -2 behind, -3 beside the micro-batches,
+//     "work":        [{"place": layer, -1 in front of them, -2 after, -3 beside the micro-batches,
 //                      "matmuls", "elementwise": FLOPs of a step's forward pass, "backward":
 //                      products of its backward pass, "parameters"}]
 //     "stages":      of a pipeline, one by one: [{"stage", "chunks": [{"first_layer", "layers"}],

@@ -361,7 +361,7 @@ Value takeGrid(Node &node, Value data, int64_t from, int64_t count, const Grid &
   return node.reshape(taken, around(shape));
 }
 
-/// Dimension by dimension: what is before and behind the box stays.
+/// Dimension by dimension: what is before and after the box stays.
 static Value replaceBox(Node &node, Value data, const Box &box, size_t dim, Value updates) {
   llvm::ArrayRef<int64_t> shape = shapeOf(data);
   if (dim == box.sizes.size())

@@ -298,7 +298,7 @@ LogicalResult rotaryEmbedding(Node &node) {
   return node.set(0, rank == 3 ? joinHeads(node, value) : value);
 }
 
-/// Queries, keys and values with heads second; keys and values may be packed behind the queries.
+/// Queries, keys and values with heads second; keys and values may be packed after the queries.
 LogicalResult readGroups(Node &node, int64_t heads, int64_t groups, AttentionParts &parts) {
   Tensor *q = node.input(0), *k = node.input(1), *v = node.input(2);
   if (heads < 1 || groups < 1 || heads % groups != 0 || !k != !v)

@@ -37,7 +37,7 @@ FailureOr<llvm::ArrayRef<Tensor *>> sequenceOf(Node &node) {
   return failure();
 }
 
-/// An optional position among `count`, or behind the last too; from the end if negative.
+/// An optional position among `count`, or after the last too; from the end if negative.
 LogicalResult position(Node &node, int64_t input, int64_t count, int64_t &at,
                        bool orBehind = false) {
   if (!node.input(input))
@@ -78,7 +78,7 @@ LogicalResult sequenceInsert(Node &node) {
   FailureOr<llvm::ArrayRef<Tensor *>> parts = sequenceOf(node);
   if (failed(parts))
     return failure();
-  int64_t at = parts->size(); // behind the last
+  int64_t at = parts->size(); // after the last
   if (failed(position(node, 2, parts->size(), at, /*orBehind=*/true)))
     return failure();
   llvm::SmallVector<Tensor *> all(*parts);

@@ -82,7 +82,7 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     return Target::of(op).getAttentionGradWorkspace(grad.getQ().getType(), grad.getK().getType(),
                                                     grad.getLse().getType().getNumElements());
   }
-  /// The kernel adds the bias's gradient up in float; one of 16 bits has its sums behind the
+  /// The kernel adds the bias's gradient up in float; one of 16 bits has its sums after the
   /// kernel's workspace.
   static bool hasBiasSums(tx::AttentionGradOp grad) {
     auto dbias = grad.getDbias();

@@ -219,12 +219,12 @@ struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
   }
 
 private:
-  /// a to h, then a8, a9, ...: the letters behind count loops.
+  /// a to h, then a8, a9, ...: letters after h count loops.
   static std::string inputName(size_t i) {
     return i < 8 ? std::string(1, static_cast<char>('a' + i)) : "a" + std::to_string(i);
   }
 
-  /// Are all casts to 16 bits the model's own, or of gradients behind these? In a program whose parameters
+  /// Are all casts to 16 bits the model's own, or of gradients after these? In a program whose parameters
   /// have 16 bits, others stand where results may be stored.
   static bool areCastsOwn(ModuleOp module) {
     return llvm::none_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {

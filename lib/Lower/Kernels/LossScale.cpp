@@ -28,7 +28,7 @@ struct AllFinite : KernelInterface::ExternalModel<AllFinite, amp::AllFiniteOp> {
   }
 };
 
-/// In place: nobody looks at the old values behind it.
+/// In place: nobody looks at the old values after it.
 struct UpdateScale : KernelInterface::ExternalModel<UpdateScale, amp::UpdateScaleOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const { return {result}; }
   StringRef resultName(Operation *, unsigned) const { return "next"; }

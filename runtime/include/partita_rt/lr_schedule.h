@@ -161,7 +161,7 @@ PARTITA_RT_HOST_DEVICE inline double rangeTest(const LrSchedule &s, int64_t it) 
 
 } // namespace lr_schedules
 
-/// The rates of the update behind `done` others, with the optimizer's base rate.
+/// The rates of the update after `done` others, with the optimizer's base rate.
 PARTITA_RT_HOST_DEVICE inline ScheduledRates scheduledRates(const LrSchedule &s, int64_t done,
                                                             double base) {
   ScheduledRates r;
