@@ -18,7 +18,7 @@ train.parameter @frequencies : tensor<8xf32> frozen
 // CHECK: train.parameter @scale : tensor<8xbf16>
 train.parameter @scale : tensor<8xf32> frozen
 
-// Casts stand around each op but the products.
+// Casts stand around each op but the matmuls.
 // CHECK-LABEL: @example
 // CHECK: %[[X:.*]] = tx.cast %arg0 : tensor<4x8xf32> -> tensor<4x8xbf16>
 // CHECK: %[[Y:.*]] = tx.matmul %[[X]], {{.*}} -> tensor<4x8xbf16>
@@ -44,7 +44,7 @@ func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   return
 }
 
-// Each op computes in 32 bits but for the products.
+// Each op computes in 32 bits but for the matmuls.
 // CHECK-LABEL: @block
 // ELIDED-LABEL: @block
 // ELIDED: %[[C:.*]] = tx.constant dense<1.000000e-01>
@@ -118,7 +118,7 @@ func.func @loss(%ids: tensor<4xi64>, %labels: tensor<4xi64>) -> tensor<4xf32> {
   return %loss : tensor<4xf32>
 }
 
-// A loss that is written out: behind the last product nothing that is of 32 bits is rounded. Before it, it is.
+// A loss that is written out: after the last matmul nothing that is of 32 bits is rounded. Before it, it is.
 // ELIDED-LABEL: @written_out
 func.func @written_out(%ids: tensor<4xi64>, %targets: tensor<4x8xf32>) -> tensor<4xf32> {
   %table = train.read @table : tensor<16x8xf32>

@@ -11,7 +11,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @w : tensor<4x6xf64>
 train.parameter @p : tensor<4xf64>
 
-// The product's gradient in its weight wants the whole input again, once for both.
+// The gradient of the matmul's weight needs the full input again, once for both.
 // CHECK-LABEL: func.func @train_step
 // CHECK: %[[Y:.*]] = tx.mul
 // CHECK: %[[G:.*]] = par.all_gather %[[Y]] over "tp" along 1 : {{.*}} replicated [tp]

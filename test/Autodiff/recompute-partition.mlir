@@ -2,8 +2,8 @@
 // RUN: partita-opt %s --recompute=policy=block | FileCheck %s --check-prefix=FULL
 // FULL-NOT: zero.
 
-// What enters the layer alike on both ranks of tp is kept as a piece on each, and gathered for all that the layer's backward pass does
-// with it: nothing of the backward pass uses the whole any more. A piece stays what it is.
+// What enters the layer alike on both ranks of tp is kept as a shard on each, and gathered for all that the layer's backward pass does
+// with it: nothing of the backward pass uses the full value any more. A shard stays what it is.
 !t = tensor<4x5xf32>
 !s = tensor<5x3xf32, #par.place<[5, 6 @tp]>>
 !y = tensor<4x3xf32, #par.place<[4, 6 @tp]>>

@@ -22,7 +22,7 @@
 // RUN: partita-opt %s --recompute=policy=block --schedule-backward --cse | FileCheck %s --check-prefix=JOINED
 // JOINED-COUNT-2: tx.exp
 
-// Kept by `selective`: what enters, and the product in front of the activation; by `block`: what enters. Selective clones
+// Kept by `selective`: what enters, and the matmul in front of the activation; by `block`: what enters. Selective clones
 // stand before their uses, a block is done once more as a whole. What is kept is the list of saved values.
 // CHECK-LABEL: func @example
 // CHECK: %[[N:.*]] = tx.exp %{{.*}}

@@ -1,4 +1,4 @@
-// What the loop over micro-batches and a product's kernel may be, and what not.
+// What the loop over micro-batches and a matmul's kernel may be, and what not.
 // RUN: partita-opt %s --split-input-file --verify-diagnostics
 
 func.func @grown(%x: tensor<3x4xf32>) -> tensor<4xf32> {

@@ -20,7 +20,7 @@ func.func @forgotten_f(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>, %w: tensor<4
 
 // -----
 
-// The wrong shard: row-parallel weight behind a whole input.
+// The wrong shard: a row-parallel weight applied to a full input.
 func.func @wrong_shard(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>, %w: tensor<2x6xf32, #par.place<[4 @tp, 6]>>) {
   // expected-error@+1 {{letter k is split over tp: operand 0 must be sharded(1), it is replicated}}
   %y = "tx.matmul"(%x, %w) : (tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>, tensor<2x6xf32, #par.place<[4 @tp, 6]>>) -> tensor<8x6xf32, #par.place<[8, 6], partial [tp]>>
@@ -87,7 +87,7 @@ func.func @dropped(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
 
 // -----
 
-// Whole and split data mixed.
+// Full and split data mixed.
 func.func @mixed(%x: tensor<4xf32, #par.place<[8 @dp]>>, %y: tensor<4xf32>) {
   // expected-error@+1 {{}}
   %z = tx.add %x, %y : (tensor<4xf32, #par.place<[8 @dp]>>, tensor<4xf32>) -> tensor<4xf32, #par.place<[8 @dp]>>
@@ -101,7 +101,7 @@ func.func @axis_twice(%x: tensor<4x2xf32, #par.place<[8 @dp, 4 @dp]>>)
 
 // -----
 
-// A gather of a value that every rank has whole.
+// A gather of a value that every rank has in full.
 func.func @gather_full(%x: tensor<4xf32>) {
   // expected-error@+1 {{over "tp" expects a shard that is split along dimension 0 in 1 blocks, it is 'tensor<4xf32>'}}
   %y = par.all_gather %x over "tp" along 0 : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [tp]>>
@@ -121,7 +121,7 @@ func.func @other_dimension(%x: tensor<2x4xf32, #par.place<[4 @tp, 4]>>) {
 
 // -----
 
-// A reduce-scatter of what is no sum: every rank's piece would be that many times too large.
+// A reduce-scatter of what is no sum: every rank's shard would be that many times too large.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @no_sum(%x: tensor<4xf32>) {
   // expected-error@+1 {{over "tp" expects a full value that is partial, it is invariant: 'tensor<4xf32>'}}
@@ -132,7 +132,7 @@ func.func @no_sum(%x: tensor<4xf32>) {
 
 // -----
 
-// Its piece of a partial sum, of which a rank has its own share alone.
+// A shard of a partial sum, of which a rank has only its own share.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @shard_of_a_share(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
   // expected-error@+1 {{over "tp" expects a full value that is invariant, it is partial}}
@@ -143,7 +143,7 @@ func.func @shard_of_a_share(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
 
 // -----
 
-// Pieces that another axis splits again lie apart.
+// Shards that another axis splits again lie apart.
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 func.func @apart(%x: tensor<2xf32, #par.place<[8 @dp @tp]>>) {
   // expected-error@+1 {{over "dp" cannot move shards that "tp" splits again}}
@@ -154,7 +154,7 @@ func.func @apart(%x: tensor<2xf32, #par.place<[8 @dp @tp]>>) {
 
 // -----
 
-// A whole of another size than its pieces make.
+// A full tensor of another size than its shards make.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @size(%x: tensor<2xf32, #par.place<[4 @tp]>>) {
   // expected-error@+1 {{is not a shard of}}

@@ -2,7 +2,7 @@
 
 // An error about a placement tells how the value came by it: op by op, back to what placed it.
 
-// A partial sum is used as if it were complete: from the reshape to the product, and to the split weight.
+// A partial sum is used as if it were complete: from the reshape to the matmul, and to the split weight.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @up : tensor<4x16xf32>
 train.parameter @down : tensor<16x4xf32>
@@ -66,7 +66,7 @@ func.func @dropped_by_update(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>, %g: te
 
 // -----
 
-// A piece is used as if it were whole: both sides of the contradiction.
+// A shard is used as if it were full: both sides of the contradiction.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @up : tensor<4x16xf32>
 train.parameter @full : tensor<16x4xf32>
@@ -87,7 +87,7 @@ func.func @as_if_full(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>) 
 
 // -----
 
-// A sum is reduced twice; behind an op that computes alike on every rank, that is as far as the reasons go.
+// A sum is reduced twice; after an op that computes alike on every rank, that is as far as the reasons go.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 func.func @reduced_twice(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
   // expected-note@+1 {{it is invariant over tp: 'par.g' completes the sum}}

@@ -43,7 +43,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
 // -----
 
-// A flat piece is no matrix.
+// A flat shard is no matrix.
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @matmul(%x: tensor<2x2xf32>, %w: tensor<2xf32, #par.place<[2, 2], flat [dp]>>) attributes {par.no_cotangents} {
     // expected-error @+1 {{dp splits the elements of an operand flat, and the op does not treat each element alone}}
@@ -54,7 +54,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
 // -----
 
-// An update of a piece needs the piece of everything.
+// An update of a shard needs the shard of each operand.
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @update(%w: tensor<2xf32, #par.place<[4], flat [dp]>>, %g: tensor<4xf32>, %rate: tensor<f32>) attributes {par.no_cotangents} {
     // expected-note @-1 {{operand 1 is invariant over dp: it is argument 1 of @update}}

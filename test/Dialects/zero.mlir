@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --canonicalize | FileCheck %s
 // RUN: partita-opt %s | partita-opt | FileCheck %s --check-prefix=TRIP
 
-// The piece of a sum is a reduce-scatter.
+// The shard of a sum is a reduce-scatter.
 // CHECK-LABEL: func @shard_of_sum
 // CHECK-NEXT: %[[P:.*]] = zero.reduce_scatter %{{.*}} over "dp" because "gradient"
 // CHECK-NEXT: return %[[P]]
@@ -13,7 +13,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, fsdp = 2>} {
     return %p : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
   }
 
-  // The whole is wanted too: the sum stays.
+  // The full sum is wanted too: the sum stays.
   // CHECK-LABEL: func @full_wanted
   // CHECK: par.all_reduce
   // CHECK: zero.shard
@@ -23,7 +23,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, fsdp = 2>} {
     return %p, %s : tensor<2xf32, #par.place<[4], flat [dp]>>, tensor<4xf32>
   }
 
-  // Other ranks sum up pieces, whichever sum came first: hybrid sharding.
+  // Other ranks sum up shards, whichever sum came first: hybrid sharding.
   // CHECK-LABEL: func @inner_first
   // CHECK-NEXT: %[[P:.*]] = zero.reduce_scatter %{{.*}} over "fsdp" : tensor<4xf32, #par.place<[4], partial [dp, fsdp]>> -> tensor<2xf32, #par.place<[4], partial [dp], flat [fsdp]>>
   // CHECK-NEXT: %[[S:.*]] = par.all_reduce %[[P]] over "dp"

@@ -71,7 +71,7 @@ func.func @tied(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) -> tensor<f32> {
   return %g : tensor<f32>
 }
 
-// Pieces and wholes: gathers to an invariant and to a replicated value, a narrow and a reduce-scatter, within
+// Shards and full tensors: gathers to an invariant and to a replicated value, a narrow and a reduce-scatter, within
 // blocks too.
 // MOVES: gradient of w
 func.func @moves(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) -> tensor<f32> {
@@ -93,7 +93,7 @@ func.func @moves(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) -> tensor<f32> {
   return %z : tensor<f32>
 }
 
-// A Transformer's block: norm, queries, keys and values sliced from one product, attention, residual.
+// A Transformer's block: norm, queries, keys and values sliced from one matmul, attention, residual.
 // BLOCK: gradient of qkv
 // BLOCK-NEXT: gradient of scale
 // BLOCK-NEXT: gradient of shift

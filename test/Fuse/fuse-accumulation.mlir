@@ -63,7 +63,7 @@ module attributes {rt.target = "cuda"} {
     return %sum#0, %3 : tensor<6xf32>, tensor<4x6xf32>
   }
 
-  // A weight that is used twice: the second product adds to the first.
+  // A weight that is used twice: the second matmul adds to the first.
   // CHECK-LABEL: func.func @reused
   // CHECK: %[[FIRST:.*]] = tx.matmul_tn %arg0, %arg1
   // CHECK: tx.fused_matmul (%{{.*}} = %arg2, %{{.*}} = %arg3, %{{.*}} = %[[FIRST]])
@@ -77,8 +77,8 @@ module attributes {rt.target = "cuda"} {
     return %2 : tensor<4x6xf32>
   }
 
-  // Somebody else looks at the product, or at what it is added to; what it is added to is nobody's sum; another product; more
-  // arithmetic follows, which is one loop with the addition; what is yielded is made of the product in between.
+  // Somebody else looks at the matmul, or at what it is added to; what it is added to is nobody's sum; another matmul; more
+  // arithmetic follows, which is one loop with the addition; what is yielded is made of the matmul in between.
   // CHECK-LABEL: func.func @kept
   // CHECK-NOT: onto
   // CHECK-NOT: tx.fused_matmul

@@ -2,14 +2,14 @@
 // RUN: partita-opt %s --fuse-addends -o %t.mlir
 // RUN: bash %S/equal.sh %s %t.mlir residual chain waited cotangent weight needed others narrow
 // RUN: partita-opt %s --fuse-addends --canonicalize --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
-// The CPU's products have no second matrix to add.
+// The CPU's matmuls have no second matrix to add.
 // RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-addends | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_matmul
 // CPU: func.func @residual
 // RUN: sed '/^module/s/cuda/cpu/' %t.mlir | not partita-opt --plan-memory --lower-to-rt 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: 'tx.fused_matmul' op has no kernel on the target 'cpu'
 
 module attributes {rt.target = "cuda"} {
-  // A bias in between, in another shape than the product's: as GPT-2 is exported. The residual lives on.
+  // A bias in between, in another shape than the matmul's: as GPT-2 is exported. The residual lives on.
   // CHECK-LABEL: func.func @residual(
   // CHECK: %[[R:.*]] = tx.reshape %arg3 : tensor<2x4x6xf32> -> tensor<8x6xf32>
   // CHECK: %[[F:.*]] = tx.fused_matmul (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2, %[[X:.*]] = %[[R]]) : {{.*}} {
@@ -29,7 +29,7 @@ module attributes {rt.target = "cuda"} {
     return %4, %residual : tensor<2x4x6xf32>, tensor<2x4x6xf32>
   }
 
-  // One residual behind the other: the second sum is arithmetic behind the first until it is part of a product itself.
+  // One residual after the other: the second sum is arithmetic after the first until it is part of a matmul itself.
   // CHECK-LABEL: func.func @chain(
   // CHECK: %[[FIRST:.*]] = tx.fused_matmul ({{.*}} = %arg1)
   // CHECK: %[[MEAN:.*]] = tx.softmax %[[FIRST]]
@@ -49,7 +49,7 @@ module attributes {rt.target = "cuda"} {
     return %5 : tensor<8x6xf16>
   }
 
-  // The addend is made behind the product: it is waited for.
+  // The addend is made after the matmul: it is waited for.
   // CHECK-LABEL: func.func @waited(
   // CHECK: tx.softmax
   // CHECK-NEXT: tx.fused_matmul
@@ -61,7 +61,7 @@ module attributes {rt.target = "cuda"} {
     return %2 : tensor<8x6xf32>
   }
 
-  // The cotangent of what three products have read.
+  // The cotangent of what three matmuls have read.
   // CHECK-LABEL: func.func @cotangent(
   // CHECK: %[[Q:.*]] = tx.matmul_nt %arg0, %arg3
   // CHECK: %[[QK:.*]] = tx.fused_matmul (%{{.*}} = %arg1, %{{.*}} = %arg4, %{{.*}} = %[[Q]])
@@ -88,7 +88,7 @@ module attributes {rt.target = "cuda"} {
     return %1, %4 : tensor<4x6xf32>, tensor<8x6xf32>
   }
 
-  // What is added is the product's operand; the product to itself.
+  // What is added is the matmul's operand; the matmul to itself.
   // CHECK-LABEL: func.func @needed(
   // CHECK-NOT: tx.fused_matmul
   func.func @needed(%x: tensor<8x6xf32>, %w: tensor<6x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
@@ -99,7 +99,7 @@ module attributes {rt.target = "cuda"} {
     return %1, %3 : tensor<8x6xf32>, tensor<8x6xf32>
   }
 
-  // Others read the product, or more arithmetic follows.
+  // Others read the matmul, or more arithmetic follows.
   // CHECK-LABEL: func.func @others(
   // CHECK-NOT: tx.fused_matmul
   func.func @others(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %y: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {

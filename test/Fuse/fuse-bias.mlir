@@ -21,7 +21,7 @@ func.func @transposed(%x: tensor<2x8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf
   return %2 : tensor<2x8x6xf32>
 }
 
-// A product that others use too, and what is no row, stay.
+// A matmul that others use too, and what is no row, stay.
 // CHECK-LABEL: func.func @shared
 // CHECK-NOT: tx.matmul_bias
 func.func @shared(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %c: tensor<8x1xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {

@@ -15,7 +15,7 @@ func.func @training(%x: tensor<2x4x3xf64>, %w: tensor<6x3xf64>, %labels: tensor<
   return %loss, %dx, %dw : tensor<2x4xf64>, tensor<2x4x3xf64>, tensor<6x3xf64>
 }
 
-// The loss's cotangent is made behind the loss, whose sum somebody reads in between.
+// The loss's cotangent is made after the loss, whose sum somebody reads in between.
 // CHECK-LABEL: @cotangent_behind(
 // CHECK-NEXT:    tx.reciprocal
 // CHECK-NEXT:    %[[SEED:.*]] = tx.broadcast

@@ -60,7 +60,7 @@ func.func @alone(%x: tensor<8x4xf32>, %s: tensor<f32>) -> (tensor<32xf32>, tenso
   return %y, %b : tensor<32xf32>, tensor<f32>
 }
 
-// A product reads the exponential before its other users run: it cannot wait for them. Comparisons,
+// A matmul reads the exponential before its other users run: it cannot wait for them. Comparisons,
 // selections and casts are elementwise all the same.
 // CHECK-LABEL: func.func @interleaved
 // CHECK: %[[A:.*]] = tx.exp

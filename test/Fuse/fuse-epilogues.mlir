@@ -25,7 +25,7 @@ module attributes {rt.target = "cuda"} {
     return %3, %2 : tensor<8x6xf32>, tensor<8x6xf32>
   }
 
-  // In another shape than the product's, of a weight that is stored transposed.
+  // In another shape than the matmul's, of a weight that is stored transposed.
   // CHECK-LABEL: func.func @flat(
   // CHECK: %[[F:.*]]:2 = tx.fused_matmul
   // CHECK-NEXT: tx.matmul_nt_bias
@@ -89,7 +89,7 @@ module attributes {rt.target = "cuda"} {
     return %2, %5 : tensor<3x6xbf16>, tensor<6xf32>
   }
 
-  // Where the first of the two stood; what is summed up is the product's operand, in the shape that the product has it in.
+  // Where the first of the two stood; what is summed up is the matmul's operand, in the shape that the matmul has it in.
   // CHECK-LABEL: func.func @bias_gradient(
   // CHECK: %[[DY:.*]] = tx.reshape %arg1
   // CHECK-NEXT: %[[F:.*]]:2 = tx.fused_matmul (%[[X:.*]] = %arg0, %[[B:.*]] = %[[DY]]) : {{.*}} {
@@ -118,7 +118,7 @@ module attributes {rt.target = "cuda"} {
     return %0, %1 : tensor<6x4xf32>, tensor<6xf32>
   }
 
-  // Nobody wants the GELU's argument (one loop behind the product writes less), the product is used by others too, or what is
+  // Nobody wants the GELU's argument (one loop after the matmul writes less), the matmul is used by others too, or what is
   // added is no row.
   // CHECK-LABEL: func.func @alone(
   // CHECK-NOT: tx.fused_matmul
@@ -187,7 +187,7 @@ module attributes {rt.target = "cuda"} {
     return %2, %1 : tensor<4x6xbf16>, tensor<6xf32>
   }
 
-  // The product can only be made of what becomes of the sum.
+  // The matmul can only be made of what becomes of the sum.
   // CHECK-LABEL: func.func @needed(
   // CHECK-NOT: tx.fused_matmul
   func.func @needed(%dy: tensor<8x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {

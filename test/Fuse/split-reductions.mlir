@@ -19,7 +19,7 @@ func.func @max(%x: tensor<2x3x4x1x5x6x7xf32>) -> tensor<3x1x6xf32> {
   return %0 : tensor<3x1x6xf32>
 }
 
-// A rank's piece: what the first sum leaves partial, the second keeps so.
+// A rank's shard: what the first sum leaves partial, the second keeps so.
 // CHECK-LABEL: @placed(
 // CHECK-NEXT:    %[[P:.*]] = tx.reduce_sum %arg0 [2] : tensor<2x3x4xf32, #par.place<[4 @dp, 3, 8 @tp]>> -> tensor<2x3xf32, #par.place<[4 @dp, 3], partial [tp]>>
 // CHECK-NEXT:    tx.reduce_sum %[[P]] [0] : tensor<2x3xf32, #par.place<[4 @dp, 3], partial [tp]>> -> tensor<3xf32, #par.place<[3], partial [dp, tp]>>

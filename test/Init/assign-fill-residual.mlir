@@ -4,7 +4,7 @@
 // RUN: partita compile %data/gpt2_training_torchscript.onnx --dim batch=2 --dim sequence=8 --scale-residual-init --compile-to objective -o - | FileCheck %s --check-prefix=GPT2
 // RUN: partita compile %data/gpt2_training_torchscript.onnx --dim batch=2 --dim sequence=8 --compile-to objective -o - | FileCheck %s --check-prefix=PLAIN
 
-// Three products go into the stream of %x: one with a bias, two side by side, one of them repeated after a
+// Three matmuls go into the stream of %x: one with a bias, two side by side, one of them repeated after a
 // normalization. 0.02 / sqrt(3) = 0.011547.
 // CHECK: train.parameter @first : tensor<4x4xf32> fill(<0.000000e+00, normal 0.011547
 train.parameter @first : tensor<4x4xf32>
@@ -17,7 +17,7 @@ train.parameter @right : tensor<4x4xf32>
 // CHECK: train.parameter @bias : tensor<4xf32> fill(<0.000000e+00>)
 train.parameter @bias : tensor<4xf32>
 train.parameter @scale : tensor<4xf32>
-// Sums of products that are no streams: neither of %p and %q is computed from the other.
+// Sums of matmuls that are no streams: neither of %p and %q is computed from the other.
 // CHECK: train.parameter @apart : tensor<4x4xf32> fill(<0.000000e+00, normal 2.000000e-02>)
 train.parameter @apart : tensor<4x4xf32>
 
@@ -47,7 +47,7 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.ent
   return %z : tensor<2x4xf32>
 }
 
-// Four products in the encoder, six in the decoder.
+// Four matmuls in the encoder, six in the decoder.
 // T5-DAG: train.parameter @lm_head.weight : {{.*}}normal 2.000000e-02
 // T5-DAG: train.parameter @encoder.block.1.layer.0.SelfAttention.o.weight : {{.*}}normal 1.000000e-02
 // T5-DAG: train.parameter @encoder.block.1.layer.1.DenseReluDense.wi.weight : {{.*}}normal 2.000000e-02

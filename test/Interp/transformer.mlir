@@ -101,7 +101,7 @@ func.func @nt(%a: tensor<2x3x4xf64>, %b: tensor<5x4xf64>) -> tensor<2x3x5xf64> {
   %0 = tx.matmul_nt %a, %b : (tensor<2x3x4xf64>, tensor<5x4xf64>) -> tensor<2x3x5xf64>
   return %0 : tensor<2x3x5xf64>
 }
-// The product as a sum of a broadcast product.
+// The matmul as a sum of a broadcast product.
 func.func @nt_small(%a: tensor<2x3x4xf64>, %b: tensor<5x4xf64>) -> tensor<2x3x5xf64> {
   %a1 = tx.reshape %a : tensor<2x3x4xf64> -> tensor<2x3x1x4xf64>
   %aa = tx.broadcast %a1 : tensor<2x3x1x4xf64> -> tensor<2x3x5x4xf64>

@@ -10,7 +10,7 @@ train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>
 train.state @step : tensor<i64> = 0.0
 
-// Two layers, each a product and what is added to the stream.
+// Two layers, each a matmul and what is added to the stream.
 // CHECK-LABEL: func.func @forward
 // CHECK: tx.relu %arg0 {train.layer = #train.layer<-1 of 2>
 // CHECK: tx.matmul {{.*}} {train.layer = #train.layer<0 of 2>

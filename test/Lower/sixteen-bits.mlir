@@ -25,7 +25,7 @@ func.func @cast(%x: tensor<4xf32>) -> tensor<4xf16> {
   return %0 : tensor<4xf16>
 }
 
-// The gradient of attention's bias is added up in floats, behind the kernel's own scratch memory (delta of 2 x 4 queries and the sums of
+// The gradient of attention's bias is added up in floats, after the kernel's own scratch memory (delta of 2 x 4 queries and the sums of
 // their dq, 4 rows of 16), and rounded once; one that nobody uses has no sums.
 !heads = tensor<1x4x2x8xbf16>
 !bias = tensor<1x2x4x4xbf16>

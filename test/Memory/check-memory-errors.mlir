@@ -81,7 +81,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
 
 // -----
 
-// It lies behind all memory.
+// It lies beyond all memory.
 module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 64 : i64} {
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}
   func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
@@ -106,7 +106,7 @@ module attributes {rt.arena_bytes = 0 : i64, rt.persistent_bytes = 128 : i64} {
 
 // -----
 
-// The old value is read behind the update, which stands over it.
+// The old value is read after the update, which stands over it.
 module attributes {rt.arena_bytes = 64 : i64, rt.persistent_bytes = 64 : i64} {
   // expected-note @below {{it is made here}}
   train.parameter @a : tensor<16xf32> {rt.at = #rt.at<persistent 0>, rt.local = tensor<16xf32>}

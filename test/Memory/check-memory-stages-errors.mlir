@@ -76,7 +76,7 @@ module attributes {pipe.stage = 0 : i64, rt.arena_bytes = 448 : i64, rt.persiste
 
 // -----
 
-// A value ends behind its block.
+// A value ends after its block.
 module {
 module attributes {pipe.stage = 0 : i64, rt.arena_bytes = 448 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @behind(%xs: tensor<2x4xf32>) {

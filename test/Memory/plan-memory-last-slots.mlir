@@ -24,7 +24,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return %f, %r : tensor<f32>, !shard
   }
 
-  // Passes of chunk 0 run behind those of chunk 1, though they stand in front of them in the text.
+  // Passes of chunk 0 run after those of chunk 1, though they stand in front of them in the text.
   // CHECK-LABEL: func.func @out_of_order
   // CHECK: tx.exp {{.*}}arena [[TEMPORARY:[0-9]+]]
   // CHECK-NOT: zero.reduce_scatter_start {{.*}}arena [[TEMPORARY]]>

@@ -32,7 +32,7 @@ func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %2 : tensor<4xf32>
 }
 
-// What went to the host in this block comes back behind it at the earliest.
+// What went to the host in this block comes back after it at the earliest.
 // CHECK-LABEL: func @no_earlier
 // CHECK: tx.exp
 // CHECK-NEXT: %[[Y:.*]] = tx.exp

@@ -48,7 +48,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return %s#0, %s#1 : tensor<8x6xf32>, tensor<8x4xf32>
   }
 
-  // A piece is updated on the device: the value goes there for it, and what is gathered goes back.
+  // A shard is updated on the device: the value goes there for it, and what is gathered goes back.
   // CHECK-LABEL: func @shards
   // CHECK: %[[H:.*]] = train.read @table
   // CHECK: %[[U:.*]] = offload.to_device %[[H]] for "update"

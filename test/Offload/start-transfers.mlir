@@ -27,7 +27,7 @@ func.func @foreign(%0: tensor<4xf32>) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }
 
-// A copy to the host is complete where the second one behind it begins.
+// A copy to the host is complete where the second one after it begins.
 // CHECK-LABEL: func @two_under_way
 // CHECK: %[[TA:.*]], %[[A:.*]] = offload.to_host_start %arg0
 // CHECK: %[[TB:.*]], %[[B:.*]] = offload.to_host_start

@@ -8,7 +8,7 @@
 // CHECK: train.norm %[[FULL]], %[[SUM]] of [@w, @u, @c] :
 // CHECK-NOT: global_norm
 
-// A rank that updates a piece looks at that piece alone; what it does not update is its own.
+// A rank that updates a shard looks at that shard alone; what it does not update is its own.
 // ZERO: train.square_sum %{{.*}} : (tensor<8xf32, #par.place<[3, 5], flat [dp]>>) -> tensor<1xf64, #par.place<[1], partial [dp]>>
 // ZERO: par.all_reduce {{.*}} over "dp"
 // ZERO: train.square_sum %{{.*}} : {{.*}} -> tensor<2xf64, #par.place<[2], partial [tp]>>

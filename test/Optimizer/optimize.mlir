@@ -27,7 +27,7 @@ train.parameter @b : tensor<6xf32>
 // Vectors do not decay.
 // CHECK: train.adamw {{.*}} decay = 0.000000e+00{{.*}} : f64
 // CHECK-NOT: train.update
-// The states' first values stand behind their parameter's.
+// The states' first values stand after their parameter's.
 // CHECK-LABEL: func.func @init
 // CHECK: train.write @w, %{{.*}} : tensor<4x6xf32>
 // CHECK-NEXT: %[[M0:.*]] = train.initial_value @w.m{{.*}} : tensor<4x6xf32>
@@ -47,7 +47,7 @@ train.parameter @b : tensor<6xf32>
 // The first group that matches counts.
 // LION: train.lion {{.*}} {beta1 = 9.000000e-01{{.*}} : f64, beta2 = 0.98{{9*}} : f64, decay = 0.000000e+00 : f64, rate_scale = 5.000000e-01 : f64}
 // LION: train.lion {{.*}} decay = 2.000000e-01{{.*}} : f64}
-// One norm of all gradients, and all updates behind it.
+// One norm of all gradients, and all updates after it.
 // CLIP: %[[NORM:.*]] = train.global_norm %arg0, %arg1 of [@w, @b] :
 // CLIP-NEXT: %[[SCALE:.*]] = train.clip %[[NORM]] {max_norm = 2.000000e+00{{.*}} : f64}
 // CLIP: train.adagrad %{{.*}}, %arg0, %{{.*}}, %{{.*}}, %[[SCALE]] {decay = 0.000000e+00{{.*}} : f64, epsilon = 9.9999999999999995E-8 : f64}

@@ -184,7 +184,7 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
 
 // -----
 
-// One function for all that is equal within training, or outside of it: a loop, and what stands behind it, however many layers each
+// One function for all that is equal within training, or outside of it: a loop, and what stands after it, however many layers each
 // has. What depends on the micro-batch is handed over.
 // CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.0", "h.1"]
 // CHECK: ^bb0(%[[M:.*]]: !rt.buffer<f32> loc("mask")):

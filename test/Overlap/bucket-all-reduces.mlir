@@ -86,7 +86,7 @@ func.func @twice(%x: !t, %y: !t, %z: !d) -> (tensor<2xf32>, tensor<2xf32>, tenso
   return %a1, %b1, %z1 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
 
-// Pieces that are only added to other micro-batches' are waited for at the end: their sums all stand there.
+// Shards that are only added to other micro-batches' are waited for at the end: their sums all stand there.
 // CHECK-LABEL: func.func @sums_of_micro_batches
 // CHECK: %[[P:.*]]:2 = zero.reduce_scatter {{.*}} over "dp" because "gradient"
 // CHECK-NOT: tx.add

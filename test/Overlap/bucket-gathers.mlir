@@ -2,7 +2,7 @@
 // RUN: not partita-opt %s --bucket-gathers=bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
 // BYTES: error: bucket of -1 bytes, expected at least 1, or 0 for a share of all
 
-// 16 bytes each: two fill a bucket, which stands behind its last update; what is gathered for its use stays.
+// 16 bytes each: two fill a bucket, which stands after its last update; what is gathered for its use stays.
 !shard = tensor<2xf32, #par.place<[4], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @p : tensor<4xf32>

@@ -21,7 +21,7 @@ module attributes {pipe.stage = 0 : i64, rt.arena_bytes = 4096 : i64, rt.persist
 
 // -----
 
-// The rest of the pass: what stands in front of the send is complete, what stands behind it is not awaited.
+// The rest of the pass: what stands in front of the send is complete, what stands after it is not awaited.
 module {
 module attributes {pipe.stage = 1 : i64, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
   func.func @rest(%xs: tensor<2x64xf32>) {

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --pass-pipeline='builtin.module(builtin.module(check-streams))' | FileCheck %s
 
-// What is sent is left alone until its pass runs again: what stands in front of the send, the next run of the pass and what stands behind
+// What is sent is left alone until its pass runs again: what stands in front of the send, the next run of the pass and what stands after
 // the loop may write it. Of three blocks, the one that the backward pass sends is not the one that the forward pass fills meanwhile.
 // CHECK-LABEL: func.func @ordered
 module {

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --check-streams | FileCheck %s
 
-// What is under way is left alone: other bytes, reads of what is only read, and what comes behind the wait.
-// A view touches nothing; pieces that lie between each other's rows touch nothing in common.
+// What is under way is left alone: other bytes, reads of what is only read, and what comes after the wait.
+// A view touches nothing; shards that lie between each other's rows touch nothing in common.
 // CHECK-LABEL: func.func @ordered
 !p = tensor<64xf32, #par.place<[64], partial [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {

@@ -4,7 +4,7 @@
 !p = tensor<4x4xf32, #par.place<[4, 4], partial [tp]>>
 !t = tensor<4x4xf32>
 
-// The product needs the first sum alone.
+// The matmul needs the first sum alone.
 // CHECK-LABEL: func.func @independent
 // CHECK: %[[A:.*]] = par.all_reduce %arg0
 // CHECK: %[[B:.*]] = tx.neg %arg0
@@ -21,7 +21,7 @@ func.func @independent(%a: !p, %w: !t) -> (!t, !t) attributes {par.no_cotangents
   return %q, %b1 : !t, !t
 }
 
-// Three in one group; what the first is needed for goes behind the third, in its order.
+// Three in one group; what the first is needed for goes after the third, in its order.
 // CHECK-LABEL: func.func @three
 // CHECK: par.all_reduce
 // CHECK-NEXT: tx.neg

@@ -45,7 +45,7 @@ func.func @used(%a: !p, %b: !p, %rate: tensor<f32>) -> tensor<4xf32> attributes 
   return %n : tensor<4xf32>
 }
 
-// A piece that is taken for an update, and the gather of what it makes, move with it; gathered values are written last.
+// A shard that is taken for an update, and the gather of what it makes, move with it; gathered values are written last.
 // CHECK-LABEL: func.func @shards
 // CHECK: %[[PW:.*]] = zero.shard
 // CHECK-NEXT: %[[Y:.*]] = train.sgd %[[PW]], %{{.*}}

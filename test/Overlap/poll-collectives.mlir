@@ -64,7 +64,7 @@ func.func @out_of_order(%a: !p, %x: tensor<64x64xf32>) -> (tensor<4xf32>, tensor
   return %r, %s, %d : tensor<4xf32>, tensor<4xf32>, tensor<64x64xf32>
 }
 
-// What begins in the last slot of a pass is polled there in that slot alone, in a pass that ends later, and behind the loop; in one that has
+// What begins in the last slot of a pass is polled there in that slot alone, in a pass that ends later, and after the loop; in one that has
 // ended before it is not.
 !ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
 // CHECK-LABEL: func.func @last_slot

@@ -6,7 +6,7 @@
 !ph = tensor<8xbf16, #par.place<[8], partial [dp]>>
 !phs = tensor<4x8xbf16, #par.place<[4, 8], partial [dp]>>
 
-// The backward pass adds up what the loop added behind it, and reduces the sum when it runs for the last time.
+// The backward pass adds up what the loop added after it, and reduces the sum when it runs for the last time.
 // CHECK-LABEL: func.func @example
 // CHECK: %[[S:.*]]:2, %[[L:.*]] = train.accumulate (%{{.*}} = %arg0, %{{.*}} = %arg1) : (tensor<4x8xf32>, {{.*}}) -> (tensor<8xf32>, {{.*}}, tensor<8xf32>) {
 // CHECK: } backward (%{{.*}}, %[[E:.*]], %[[Y:.*]]) onto (%[[SO_FAR:.*]] = 1) {

@@ -45,7 +45,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return %f, %g : tensor<4xf32>, !shard
   }
 
-  // One after the other: the first one's wholes are free when the second begins.
+  // One after the other: the first one's full tensors are free when the second begins.
   // CHECK-LABEL: func.func @in_turn
   // CHECK: %[[T:.*]], %[[B:.*]] = zero.reduce_scatter_start %arg0
   // CHECK-NEXT: tx.exp
@@ -63,7 +63,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   }
 }
 
-// What begins in a pass's last slot is waited for behind the loop: that of a sum in its memory, that of pieces in what it fills.
+// What begins in a pass's last slot is waited for after the loop: that of a sum in its memory, that of shards in what it fills.
 !shard1 = tensor<2xf32, #par.place<[4], flat [dp]>>
 !ps = tensor<2x4xf32, #par.place<[2, 4], partial [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {

@@ -86,7 +86,7 @@ func.func @steep(%x: tensor<2x4xf32>) -> tensor<2x7xf32> {
 // -----
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
-// Of values that differ no rank takes a shorter piece.
+// No rank takes a shorter shard of values that differ.
 train.parameter @table : tensor<3xf32> {par.split = #par.place<[3 @dp]>}
 func.func @constant() -> tensor<3xf32> {
   %w = train.read @table : tensor<3xf32>

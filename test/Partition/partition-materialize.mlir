@@ -94,7 +94,7 @@ func.func @capped(%x: tensor<2x4xf32>, %n: tensor<f32>) -> tensor<2x7xf32> {
   return %m : tensor<2x7xf32>
 }
 
-// Of a constant with a value per head every rank has all, and takes its piece, axis by axis; of a splat it has a smaller one.
+// Every rank has a constant with a value per head in full, and takes its shard, axis by axis; a splat is made smaller.
 // CHECK-LABEL: func.func @slopes
 // CHECK: %[[ALL:.*]] = tx.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00{{\]}}, {{.*}}> : tensor<8x2xf32> : tensor<8x2xf32>
 // CHECK-NEXT: %[[SHARD:.*]] = par.narrow %[[ALL]] over "dp" along 0 {par.causes = [#par.cause<shard "*0" in "~*, ~* -> *" of "tx.mul" "" layer -1 of 0 seed <"batch" "" of []>>]} : tensor<8x2xf32> -> tensor<4x2xf32, #par.place<[8 @dp, 2]>>
@@ -108,7 +108,7 @@ func.func @slopes(%x: tensor<8x2xf32> {par.split = #par.place<[8 @dp, 2]>}) -> t
   return %y : tensor<8x2xf32>
 }
 
-// An open sum is completed in front of a product that makes as much of it, or more; of one that makes less, the result is.
+// An open sum is completed in front of a matmul that makes as much of it, or more; of one that makes less, the result is.
 train.parameter @rows : tensor<6x4xf32> {par.split = #par.place<[6 @dp, 4]>}
 train.parameter @square : tensor<4x4xf32>
 train.parameter @narrow : tensor<4x1xf32>

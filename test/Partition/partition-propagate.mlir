@@ -44,7 +44,7 @@ func.func @loop(%x: tensor<3x8xf32> {par.split = #par.place<[3, 8 @dp]>}) -> ten
 
 // -----
 
-// Within the blocks of a dimension: through a product, a bias, a slice that cuts whole blocks, and heads.
+// Within the blocks of a dimension: through a matmul, a bias, a slice that cuts full blocks, and heads.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @qkv : tensor<4x12xf32> {par.split = #par.place<[4, 3 x 4 @tp]>}
 // CHECK-LABEL: @blocks

@@ -27,7 +27,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {pair = 
 // -----
 
 // Four devices are two replicas of the model: rank 2 is device 0 of the second one. A fused weight is split within
-// its blocks, a parameter on all devices stays whole, and a result takes its parameter with it.
+// its blocks, a parameter on all devices stays full, and a result takes its parameter with it.
 // CHECK-LABEL: module
 // CHECK: train.parameter @qkv : tensor<4x24xf32> {{{.*}}par.split = #par.place<[4, 3 x 8 @tp]>}
 // CHECK: train.parameter @full : tensor<4x16xf32> {par.full = "whole, node n2"}

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partition-seed-moves --split-input-file | FileCheck %s
 // RUN: partita-opt %s --partition-seed-moves --partition-propagate --partition-materialize --simplify-collectives --split-input-file | FileCheck %s --check-prefix=PLACED
 
-// The sum over ranks is completed behind the move; what adds to it follows, on shards.
+// The sum over ranks is completed after the move; what adds to it follows, on shards.
 // CHECK-LABEL: func.func @forward
 // CHECK: %[[A:.*]] = tx.matmul %arg0
 // CHECK: %[[H:.*]] = tx.matmul %[[A]]

@@ -3,8 +3,8 @@
 // OFF-NOT: par.narrow
 // OFF-NOT: par.all_gather
 
-// From the product whose sum is left open, through the residual sum and the norm, to the product whose
-// columns are split: rows are the second dimension, behind the batch.
+// From the matmul whose sum is left open, through the residual sum and the norm, to the matmul whose
+// columns are split: rows are the second dimension, after the batch.
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x8x4xf32>
 // CHECK: %[[U:.*]] = tx.matmul %[[X]]
@@ -38,7 +38,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 // -----
 
 // Rows and batch in one dimension: the sequence is what each sample has of it. A bias and positions are
-// split where they are made; a value that an op must have whole is gathered there.
+// split where they are made; a value that an op needs in full is gathered there.
 // CHECK-LABEL: func.func @merged
 // CHECK: %[[H:.*]] = tx.matmul {{.*}} tensor<16x4xf32>
 // CHECK-NEXT: %[[N:.*]] = par.narrow %[[H]] over "tp" along 0 in 2 blocks
@@ -74,8 +74,8 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 
 // -----
 
-// Elements of a dropped value are numbered from the piece's first one on: pieces of several samples in one
-// dimension have no such number, so the value is whole there.
+// Elements of a dropped value are numbered from the shard's first one on: shards of several samples in one
+// dimension have no such number, so the value is full there.
 // CHECK-LABEL: func.func @dropped
 // CHECK: %[[N:.*]] = par.narrow %{{.*}} over "tp" along 0 in 2 blocks
 // CHECK-NEXT: %[[E:.*]] = tx.exp %[[N]]

@@ -19,7 +19,7 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
 
 // -----
 
-// Sizes that suit one family of weights and not another are not named: pieces of 8 over 3 would be uneven, and exp of their padding one.
+// Sizes that suit one family of weights and not another are not named: shards of 8 over 3 would be uneven, and exp of their padding one.
 module attributes {par.mesh = #par.mesh<tp = 5>} {
   // expected-error@+1 {{a dimension of size 12, which does not divide over tp = 5; sizes of tp that do for all weights: 1, 2, 4}}
   train.parameter @up : tensor<4x12xf32>
@@ -61,7 +61,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 
 // -----
 
-// A vocabulary that does not divide stays whole where an op would not keep padding zero.
+// A vocabulary that does not divide stays full where an op would not keep padding zero.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   // expected-remark@+1 {{dimension 0 of 'tokens' stays full: 15 does not divide over tp = 2}}
   train.parameter @tokens : tensor<15x8xf32>

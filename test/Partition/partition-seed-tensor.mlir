@@ -79,7 +79,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 
 // -----
 
-// A vocabulary that does not divide: what uses the table keeps the padding of the last rank's piece zero.
+// A vocabulary that does not divide: what uses the table keeps the padding of the last rank's shard zero.
 // CHECK: train.parameter @odd : tensor<15x8xf32> {{{.*}}par.split = #par.place<[15 @tp, 8]>}
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @odd : tensor<15x8xf32>
@@ -123,7 +123,7 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
 
 // -----
 
-// Four query heads and one key head for all of them in one weight, which stays whole: the queries' rows and bias are pieces,
+// Four query heads and one key head for all of them in one weight, which stays full: the queries' rows and bias are shards,
 // the key's are not. A row that is looked up by a number is a slice too.
 // CHECK: train.parameter @qkv : tensor<12x8xf32>{{$}}
 // CHECK: train.parameter @bias : tensor<12xf32>{{$}}
@@ -168,8 +168,8 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 
 // -----
 
-// A norm of all that one product makes and the next one sums away is split with them, as nothing else is in the way; the
-// one in front of both runs along rows that both have whole.
+// A norm of all that one matmul makes and the next one sums away is split with them, as nothing else is in the way; the
+// one in front of both runs along rows that both have in full.
 // CHECK: train.parameter @first : tensor<4xf32>
 // CHECK-NOT: par.split
 // CHECK: train.parameter @up : tensor<4x16xf32> {{{.*}}par.split = #par.place<[4, 16 @tp]>}

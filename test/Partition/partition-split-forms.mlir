@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --split-input-file --partition-split-forms --mlir-print-debuginfo | FileCheck %s
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
-// The max and the sum over parts are ordinary reductions of whole values, which partitioning completes.
+// The max and the sum over parts are ordinary reductions of full values, which partitioning completes.
 // CHECK-LABEL: @loss
 // CHECK: %[[L:.*]] = tx.log_sum_exp %arg0 : (tensor<8x16xf32>) -> tensor<8x2xf32>
 // CHECK: tx.reduce_max %[[L]] [1]
@@ -28,7 +28,7 @@ func.func @norms(%x: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>}, %w:
   return %z : tensor<8x16xf32>
 }
 
-// A whole vocabulary needs none.
+// A full vocabulary needs none.
 // CHECK-LABEL: @full
 // CHECK: tx.cross_entropy
 func.func @full(%logits: tensor<8x16xf32>, %labels: tensor<8xi64>) -> tensor<8xf32> {

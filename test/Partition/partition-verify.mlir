@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partition-verify | FileCheck %s
 
-// What the phase promises: pieces of the right size, a minimized value that is complete on every rank.
+// What the phase promises: shards of the right size, a minimized value that is complete on every rank.
 // CHECK-LABEL: func.func @kept
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @kept(%x: tensor<4xf32, #par.place<[8 @dp]>>) -> tensor<4xf32, #par.place<[8 @dp]>> {

@@ -4,7 +4,7 @@
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 
-// A sum of which each rank takes its piece, and a gather in front of f.
+// A sum of which each rank takes its shard, and a gather in front of f.
 // CHECK-LABEL: func.func @pairs
 // CHECK-NEXT: %[[N:.*]] = par.reduce_scatter %{{.*}} over "tp" along 1
 // CHECK-NEXT: %[[E:.*]] = tx.exp %[[N]]
@@ -19,7 +19,7 @@ func.func @pairs(%p: tensor<2x4x2xf64, #par.place<[2, 4, 2], partial [tp]>>) -> 
   return %f : tensor<2x4x2xf64, #par.place<[2, 4, 2], replicated [tp]>>
 }
 
-// What the whole is used of as well stays an all-reduce.
+// A sum that is also used in full stays an all-reduce.
 // CHECK-LABEL: func.func @both
 // CHECK-NEXT: par.g
 // CHECK-NEXT: par.narrow
@@ -30,7 +30,7 @@ func.func @both(%p: tensor<4xf64, #par.place<[4], partial [tp]>>) -> (tensor<4xf
   return %s, %n : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>
 }
 
-// A sum whose piece is used, and whose whole is needed as well: scattered, and gathered for that.
+// A sum of which a shard is used, and which is needed in full as well: scattered, and gathered for that.
 // CHECK-LABEL: func.func @stream
 // CHECK-SAME: %[[P:.*]]: tensor
 // CHECK-NEXT: %[[S:.*]] = par.reduce_scatter %[[P]]
@@ -46,7 +46,7 @@ func.func @stream(%p: tensor<4xf64, #par.place<[4], partial [tp]>>) -> (tensor<4
   return %f, %e : tensor<4xf64, #par.place<[4], replicated [tp]>>, tensor<2xf64, #par.place<[4 @tp]>>
 }
 
-// The piece of a sum over ranks and something else, element by element: pieces of both.
+// The shard of a sum over ranks and something else, element by element: shards of both.
 // CHECK-LABEL: func.func @onshards
 // CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[Y:[a-z0-9]+]]: tensor<4xf64>
 // CHECK-DAG: %[[S:.*]] = par.reduce_scatter %[[P]]
@@ -60,7 +60,7 @@ func.func @onshards(%p: tensor<4xf64, #par.place<[4], partial [tp]>>, %y: tensor
   return %n : tensor<2xf64, #par.place<[4 @tp]>>
 }
 
-// A gather of what is already there, whole or in pieces.
+// A gather of what is already there, in full or in shards.
 // CHECK-LABEL: func.func @there
 // CHECK-SAME: %[[X:.*]]: tensor<4xf64>, %[[Y:.*]]: tensor<2xf64, #par.place<[4 @tp]>>
 // CHECK-NEXT: %[[F:.*]] = par.f %[[X]] over "tp"
@@ -74,7 +74,7 @@ func.func @there(%x: tensor<4xf64>, %y: tensor<2xf64, #par.place<[4 @tp]>>) -> (
   return %b, %e, %c : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>
 }
 
-// g(a) + c + g(b) + d = g(a + b) + c + d; likewise for pieces.
+// g(a) + c + g(b) + d = g(a + b) + c + d; likewise for shards.
 // CHECK-LABEL: func.func @sums
 // CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[B:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[C:[a-z0-9]+]]: tensor<4xf64>, %[[D:[a-z0-9]+]]: tensor<2xf64
 // CHECK-NEXT: %[[AB:.*]] = tx.add %[[A]], %[[B]] : {{.*}} -> tensor<4xf64, #par.place<[4], partial [tp]>>

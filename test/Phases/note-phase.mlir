@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --note-phase=phase=raise | FileCheck %s
 // RUN: partita-opt %s --partita-raise | FileCheck %s
-// A phase runs behind the one before it, and once.
+// A phase runs after the one before it, and once.
 // RUN: not partita-opt %s --partita-precision 2>&1 | FileCheck %s --check-prefix=EARLY
 // RUN: not partita-opt %s --partita-raise --partita-raise 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not partita-opt %s --note-phase=phase=lower 2>&1 | FileCheck %s --check-prefix=LOWER

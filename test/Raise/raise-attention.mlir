@@ -31,7 +31,7 @@ func.func @eager(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<
 // -----
 
 // scaled_dot_product_attention: half the scale on q and k each, k^T over merged batch and heads, an
-// added mask, and a guard against rows without a visible key. q, k and v are pieces of one projection.
+// added mask, and a guard against rows without a visible key. q, k and v are slices of one projection.
 // CHECK-LABEL: @sdpa(
 // CHECK-NEXT:    tx.slice
 // CHECK-NEXT:    tx.slice

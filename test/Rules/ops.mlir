@@ -1,5 +1,5 @@
 // One function per op, sizes even. Each rule is tried by brute force: cut as the rule says, run the
-// localized op on two ranks, put together as the rule says, compare with the whole op; and the same
+// localized op on two ranks, put together as the rule says, compare with the full op; and the same
 // with the op's gradient. Then the op table's gradients against five-point
 // differences: the arguments that have one. --every-op-of: an op without a function is an error.
 // RUN: partita-interp %s --check-rules --every-op-of=tx | FileCheck %s
@@ -447,7 +447,7 @@ func.func @reduce_max(%x: tensor<2x4x6xf64>) -> tensor<4xf64> {
   return %0 : tensor<4xf64>
 }
 
-// Products.
+// Matmuls.
 
 // CHECK: tx.matmul @matmul: split *0 *1 k n; partial 0 1{{ *$}}
 // GRAD: gradient of matmul: 0 1{{$}}
@@ -656,7 +656,7 @@ func.func @rotate_half_interleaved(%x: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
   return %0 : tensor<2x4x6xf64>
 }
 
-// Repeated indices: a rank repeats what its piece of the result holds.
+// Repeated indices: a rank repeats what its shard of the result holds.
 
 // CHECK: tx.repeat @repeat: split z a b; partial 0{{ *$}}
 // GRAD: gradient of repeat: 0{{$}}
@@ -671,7 +671,7 @@ func.func @repeat_sum(%x: tensor<2x6x4xf64>) -> tensor<2x3x4xf64> {
   return %0 : tensor<2x3x4xf64>
 }
 
-// Dropout: a piece drops the elements that the whole drops there.
+// Dropout: a shard drops the elements that the full tensor drops there.
 
 // CHECK: tx.dropout @dropout: split a b c; partial 0{{ *$}}
 // GRAD: gradient of dropout: 0{{$}}

@@ -1,4 +1,4 @@
-// Initial values, safetensors, checksums and the layout of pieces.
+// Initial values, safetensors, checksums and the layout of shards.
 
 #include "reference.h"
 #include "temporary_folder.h"

@@ -1,4 +1,4 @@
-// Beside a reduction stands what a pass computes behind its start. What it sends there is no part of its cost.
+// Beside a reduction stands what a pass computes after its start. What it sends there is no part of its cost.
 // RUN: partita-opt %s --note-schedule | FileCheck %s
 // CHECK: #train.pass_cost<pass = <backward>, cost = 3840, reduced = 128>
 #partial = #par.place<[4, 8], partial [dp]>

@@ -14,7 +14,7 @@ func.func @forward() -> tensor<32x32xf32> attributes {train.entry_point = #train
 
 // -----
 
-// What fills whole cache lines stands first; @last, on the last two stages, behind what the middle one has already. States of no
+// What fills whole cache lines stands first; @last, on the last two stages, after what the middle one has already. States of no
 // parameter are on all stages, and have no number.
 // CHECK: module attributes {
 // CHECK-SAME: pipe.parameters = [@first, @table, @last]

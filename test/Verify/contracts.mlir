@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --verify-diagnostics --verify-phase=after=schedule
 
-// A row of the table for each; the phase is one behind all that ask.
+// A row of the table for each; the phase is one after all that ask.
 
 // objective: all layers lost, by which recomputation and stages decide. A program whose layers nobody has counted has none.
 module attributes {train.work = [#train.work<place = 0, matmuls = 8.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {

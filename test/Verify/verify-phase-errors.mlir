@@ -22,7 +22,7 @@ func.func @dialect(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What differentiate, or a pass behind it, has built without a location of the op that it is built from.
+// What differentiate, or a pass after it, has built without a location of the op that it is built from.
 func.func @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tx.exp %x {train.layer = #train.layer<0 of 2>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-error@+1 {{'tx.neg' op has no train.layer after phase 'differentiate'}}

@@ -13,7 +13,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @d : tensor<4xf32>
 
   // The second layer's two parameters are one bucket, gathered before the first layer; the third's before the second; what
-  // reads a piece moves with it. 16 bytes each.
+  // reads a shard moves with it. 16 bytes each.
   // CHECK-LABEL: func @example
   // CHECK: %[[A:.*]] = zero.gather %{{[^,]*}} over "dp" because "parameter"
   // CHECK: %[[BC:.*]]:2 = zero.gather %{{.*}}, %{{.*}} over "dp" because "parameter"

@@ -23,7 +23,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return %g : !shard
   }
 
-  // What else looks at the sum needs it whole.
+  // What else reads the sum needs it in full.
   // CHECK-LABEL: func @used
   // CHECK: train.yield
   // CHECK: zero.reduce_scatter

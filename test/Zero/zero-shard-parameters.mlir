@@ -31,7 +31,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     return
   }
 
-  // Another axis's conjugate is of the piece; in a loop every micro-batch gathers, at its first use; 5 elements on 2 ranks.
+  // Another axis's conjugate is of the shard; in a loop every micro-batch gathers, at its first use; 5 elements on 2 ranks.
   // CHECK-LABEL: func @loop
   // CHECK: %[[B:.*]] = train.read @b : tensor<3xf32, #par.place<[5], flat [dp]>>
   // CHECK-NEXT: %[[F:.*]] = par.f %[[B]] over "tp" : tensor<3xf32, #par.place<[5], flat [dp]>> -> tensor<3xf32, #par.place<[5], replicated [tp], flat [dp]>>

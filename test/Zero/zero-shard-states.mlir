@@ -14,7 +14,7 @@
 // CHECK: %[[NEW:.*]], %{{.*}} = train.adamw %[[SHARD]], %[[GRAD]], {{.*}} -> (tensor<8xf32, #par.place<[3, 5], flat [dp]>>,
 // CHECK: %[[FULL:.*]] = zero.gather %[[NEW]] over "dp" because "updated parameter" : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
 // CHECK: train.write @w, %[[FULL]] : tensor<3x5xf32>
-// The sum over tp is of pieces then.
+// The sum over tp is of shards then.
 // DONE: %[[PARTIAL:.*]] = zero.reduce_scatter %{{.*}} over "dp" {{.*}} -> tensor<6xf32, #par.place<[3, 8 @tp], flat [dp]>>
 // CHECK: zero.gather {{.*}} -> tensor<3x4xf32, #par.place<[3, 8 @tp]>>
 // CHECK-LABEL: func @init

@@ -56,7 +56,7 @@ def safetensors(path):
 
 
 def gather(entry, shards):
-    """A tensor from its pieces, each element from one."""
+    """A tensor from its shards, each element from one."""
     full, found = np.zeros(entry["shape"], TYPES[entry["dtype"]]), np.zeros(entry["shape"], int)
     numbers = np.arange(full.size).reshape(full.shape)
     for shard, values in zip(entry["shards"], shards):

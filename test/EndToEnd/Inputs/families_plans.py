@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "python"))
 from family_models import training_options  # noqa: E402
 
-# Each exporter's graphs under every plan; one target each, in turns: targets differ behind partitioning alone.
+# Each exporter's graphs under every plan; one target each, in turns: targets differ after partitioning alone.
 PLANS = ["tp=2", "tp=2 --sequence-parallel", "dp=2,tp=4 --zero-stage 3 --accumulate 2"]
 TARGETS = ["cpu", "cuda"]
 

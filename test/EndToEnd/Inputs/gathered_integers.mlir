@@ -1,5 +1,5 @@
-// Integers and truth values computed on pieces of the sequence and used whole, as sequence parallelism leaves positions that one op
-// takes in pieces and another one whole.
+// Integers and truth values computed on shards of the sequence and used in full, as sequence parallelism leaves positions that one op
+// takes in shards and another one in full.
 module {
   train.parameter @table : tensor<64x8xf32> fill(<0.0, normal 0.5>)
   train.parameter @positions : tensor<4x8xf32> fill(<0.0, normal 0.5>)

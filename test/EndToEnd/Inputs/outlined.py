@@ -33,7 +33,7 @@ with open(folder + "/tokens.bin", "wb") as file:
 planned, lowered = folder + "/planned.mlir", folder + "/lowered.mlir"
 call("partita", "compile", model, *options, "--compile-to", "sync", "-o", planned)
 call("partita-opt", planned, "--lower-to-rt", "--rt-to-emitc", "--mlir-print-debuginfo", "-o", lowered)
-with open(lowered) as file:  # the driver goes on behind the phase that a module says it comes from
+with open(lowered) as file:  # the driver goes on after the phase that a module says it comes from
     text = file.read().replace('train.phase = "sync"', 'train.phase = "lower"')
 with open(lowered, "w") as file:
     file.write(text)

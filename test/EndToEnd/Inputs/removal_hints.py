@@ -1,5 +1,5 @@
 # removal_hints.py MODEL ... -- FOLDER OPTION ...: what `partita explain` says would remove a collective does remove it, with and
-# without sequence parallelism: the weights that it says to keep whole, and the option that it says to leave out.
+# without sequence parallelism: the weights that it says to keep full, and the option that it says to leave out.
 import json
 import re
 import subprocess

@@ -75,7 +75,7 @@ def first_nonfinite(grads):
     return next((p["name"] for p in manifest["parameters"] if not np.isfinite(checkpoints.read(grads)[0][p["name"]]).all()), "")
 
 
-# One unit of an MLP is so active, to no effect, that of all gradients one row of one overflows: with tp one rank has it, with pieces another.
+# One unit of an MLP is so active, to no effect, that of all gradients one row of one overflows: with tp one rank has it, with shards another.
 call("partita", "run", f"{folder}/plain", *INIT, "--dump-parameters", f"{folder}/initial")
 values = {k: v.copy() for k, v in checkpoints.read(f"{folder}/initial")[0].items()}
 values["transformer.h.1.mlp.c_fc.bias"][5] = 1e5

@@ -63,7 +63,7 @@ else:
     assert worst(stage2, stage0) < limit, worst(stage2, stage0)
     print("same bits: stages 0 and 1, stages 2 and 3")
 
-# Bytes: of a rank's parameters, padding of each over dp's pieces aside.
+# Bytes: of a rank's parameters, padding of each over dp's shards aside.
 if tp == 1:
     parameters, padding = width * elements, width * count * (dp - 1)
     small = 64  # the loss and the count of tokens
@@ -88,7 +88,7 @@ if tp == 1:
         assert expected <= kept[stage] <= expected + aligned, (stage, kept[stage], expected)
     print(f"kept: parameters of {width} bytes and {len(states)} states of 4, what is split divided by dp")
 
-# A checkpoint knows tensors, not pieces: any stage goes on from any other's.
+# A checkpoint knows tensors, not shards: any stage goes on from any other's.
 if accumulate == 1:
     outcomes = set()
     for before in range(4):

@@ -1,6 +1,6 @@
 """state_bytes.py MODEL LIMIT STAGES PRECISION RANKS...: parameters and optimizer states of a rank, summed from the program's planned buffers, against the
 formulas of the ZeRO paper (float32 with AdamW: 4 bytes of parameter and 8 of states each; 16 bits: 2 and, with a master, 12; what a
-stage splits divided by the ranks), exactly: with each tensor's padding and alignment; together they are at most LIMIT of the whole."""
+stage splits divided by the ranks), exactly: with each tensor's padding and alignment; together they are at most LIMIT of the full state."""
 import json, math, re, subprocess, sys
 
 model, limit, stages, precision = sys.argv[1], float(sys.argv[2]), sys.argv[3].split(","), sys.argv[4]

@@ -1,4 +1,4 @@
-// @init by itself, on two ranks: pieces of rows, of columns, and wholes. init.test takes the placements out of
+// @init by itself, on two ranks: shards of rows, of columns, and full tensors. init.test takes the placements out of
 // it for one rank.
 module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap", train.plan = #train.plan<{}>} {
   train.parameter @rows : tensor<8x6xf32> fill(<0.0, normal 0.5>)

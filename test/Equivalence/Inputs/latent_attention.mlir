@@ -1,4 +1,4 @@
-// Multi-head latent attention (DeepSeek V3): queries, and keys with values, each come out of a small vector of all heads, behind a
+// Multi-head latent attention (DeepSeek V3): queries, and keys with values, each come out of a small vector of all heads, after a
 // norm; a part of the keys is one for all heads. tp splits the heads, so what stands in front of them is computed alike by all ranks.
 module {
   train.parameter @table : tensor<16x8xf32> fill(<0.0, normal 0.5>)

@@ -1,4 +1,4 @@
-// A vocabulary that two ranks cannot share evenly. Kept whole (--shard table=replicated), the table is looked up alike on
+// A vocabulary that two ranks cannot share evenly. Kept full (--shard table=replicated), the table is looked up alike on
 // every rank and multiplied with a rank's own rows.
 module {
   train.parameter @table : tensor<257x8xf32> fill(<0.0, normal 0.5>)

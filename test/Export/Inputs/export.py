@@ -1,6 +1,6 @@
 # export.py make MODEL DIR: a manifest and a checkpoint with random values for every float tensor.
 #   Names after DIR are copies of parameters, not parameters.
-# export.py split DIR: the checkpoint in pieces.
+# export.py split DIR: the checkpoint in shards.
 # export.py checksums DIR [VERSION]: the checkpoint, of either form, with checksums; of shards as format VERSION (3) has them.
 # export.py damage FILE BYTE [BIT]: flips a bit of it.
 # export.py hostile FILE: a safetensors file whose names are for terminals.

@@ -25,13 +25,13 @@ struct MatmulsStream : SimulatedStream {
   Matmuls made;
 };
 
-/// A small product.
+/// A small matmul.
 inline void makeOne(Stream &stream, Tensor<float> &a, Tensor<float> &b, Tensor<float> &c) {
   gemm(stream, Trans::No, Trans::No, 8, 8, 16, 1.0f, a.in(), 16, b.in(), 8, 0.0f, c.data(), 8);
 }
 
 #if !defined(PARTITA_TEST_ON_GPU)
-/// How many products `body` makes by the simulated cuBLASLt's algorithm.
+/// How many matmuls `body` makes by the simulated cuBLASLt's algorithm.
 inline int64_t counted(simulated::Algorithm algorithm, const std::function<void()> &body) {
   int64_t before = simulated::matmulsBy(algorithm);
   body();

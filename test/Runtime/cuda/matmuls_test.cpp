@@ -1,4 +1,4 @@
-// Matrix products of runtime/cuda by the simulated cuBLASLt, against the CPU's: small integers, of
+// Matmuls of runtime/cuda by the simulated cuBLASLt, against the CPU's: small integers, of
 // which every sum is exact, bit for bit in all combinations of types; epilogues and real numbers
 // within roundings; which algorithm is taken.
 

@@ -1,4 +1,4 @@
-// Which algorithm of the simulated cuBLASLt is the fastest for a product, and the file that keeps it.
+// Which algorithm of the simulated cuBLASLt is the fastest for a matmul, and the file that keeps it.
 
 #include "matmuls_stream.h"
 
@@ -75,7 +75,7 @@ TEST_F(Tuning, ApartWhereThatIsFaster) {
   stream.made.beginRecording();
   make(stream);
   std::vector<Choice> choices = stream.made.tuneRecorded(stream, 3);
-  ASSERT_EQ(choices.size(), 2u); // the product alone, too
+  ASSERT_EQ(choices.size(), 2u); // the matmul alone, too
   EXPECT_FALSE(choices[0].apart);
   EXPECT_TRUE(choices[1].apart);
   EXPECT_GE(choices[1].first, 3000000);
@@ -93,7 +93,7 @@ TEST_F(Tuning, ApartWhereThatIsFaster) {
   EXPECT_BITS(dw, expected);
 }
 
-/// How many kernels and products a stream begins.
+/// How many kernels and matmuls a stream begins.
 struct Launches : KernelTimes {
   int launches = 0;
   void begin(cudaStream_t, const char *, const void *, double) override { ++launches; }
