@@ -18,8 +18,9 @@ static constexpr PlanOption kOptions[] = {
      "of every stage but the first",
      /*unpartitioned=*/"auto"},
     {"virtual-stages", PlanOption::Integer, "V", "0", 0, 256,
-     "chunks of layers per pipeline stage, assigned round-robin; 0: the schedule's default, 2 for "
-     "interleaved and zb-v, otherwise 1",
+     "chunks of layers per pipeline stage, not in all; they go to the stages in turn, or with zb-v and "
+     "a file's \"wave\" every other row backward; 0: the schedule's default, 2 for interleaved and "
+     "zb-v, otherwise 1",
      /*unpartitioned=*/"0"},
     {"schedule", PlanOption::Text, "1f1b|gpipe|interleaved|zb-h1|zb-h2|zb-v|FILE.json", "1f1b", 0,
      0,

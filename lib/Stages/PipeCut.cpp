@@ -380,8 +380,8 @@ private:
             return WalkResult::advance();
           return op->emitError() << "'pipe.move' leads from " << from << " to " << to << ", and a "
                                  << (isBackward ? "backward" : "forward")
-                                 << " pass sends to the one " << (isBackward ? "before" : "after")
-                                 << " it, or keeps for a later one of its stage";
+                                 << " pass sends only to the " << (isBackward ? "previous" : "next")
+                                 << " position, or saves for a later chunk of its own stage";
         });
     return failure(result.wasInterrupted());
   }

@@ -147,7 +147,8 @@ LogicalResult StageMap::misplaced(Operation *op) const {
 FailureOr<Where> StageMap::pipeOp(Operation *op) {
   Where from = of(op->getOperand(0));
   auto refuse = [&](const Twine &what) -> FailureOr<Where> {
-    return op->emitError() << "'" << op->getName() << "' " << what << ", and the value is in full "
+    return op->emitError() << "'" << op->getName() << "' expects " << what << ", but it is "
+                           << (from.partial || from.isEverywhere() ? "" : "complete ")
                            << text(from);
   };
   auto at = [&](int64_t position) {
@@ -156,20 +157,20 @@ FailureOr<Where> StageMap::pipeOp(Operation *op) {
   if (auto move = dyn_cast<pipe::MoveOp>(op)) {
     pipe::ChannelAttr channel = move.getChannel();
     if (!from.has(channel.getFrom()) || from.partial)
-      return refuse("moves a value of " + at(channel.getFrom()));
+      return refuse("a value on " + at(channel.getFrom()));
     return Where::only(channel.getTo());
   }
   if (auto pin = dyn_cast<pipe::PinOp>(op))
     return from.has(pin.getPosition()) && !from.partial
                ? FailureOr<Where>(Where::only(pin.getPosition()))
-               : refuse("is to " + at(pin.getPosition()));
+               : refuse("a value on " + at(pin.getPosition()));
   ArrayRef<int64_t> list = isa<pipe::SumOp>(op) ? cast<pipe::SumOp>(op).getStages()
                                                 : cast<pipe::ShareOp>(op).getStages();
   Where own = Where::on(list);
   bool isPart = isa<pipe::SumOp>(op) && (from.partial || from.isOne());
   if (isa<pipe::SumOp>(op) ? !isPart || !from.isWithin(own)
                            : from.partial || from.positions != own.positions)
-    return refuse((isa<pipe::SumOp>(op) ? "adds up parts " : "shares what is ") + text(own));
+    return refuse((isa<pipe::SumOp>(op) ? "a partial sum " : "a value ") + text(own));
   bool isAll = static_cast<int64_t>(list.size()) == positions.count();
   return isa<pipe::SumOp>(op) && isAll ? Where() : own; // a state without a parameter may take it
 }

@@ -48,7 +48,7 @@ module attributes {pipe.stages = 3} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'pipe.move' moves a value of stage 1, and the value is in full on stage 0}}
+  // expected-error@+1 {{'pipe.move' expects a value on stage 1, but it is complete on stage 0}}
   %0 = pipe.move %a over <1 to 2> : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -60,7 +60,7 @@ module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 1>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'pipe.sum' adds up parts on stages 0, 1, and the value is in full on stages 0, 1}}
+  // expected-error@+1 {{'pipe.sum' expects a partial sum on stages 0, 1, but it is complete on stages 0, 1}}
   %0 = pipe.sum %a on [0, 1] : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -72,7 +72,7 @@ module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 1>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'pipe.pin' is to stage 0, and the value is in full on stage 1}}
+  // expected-error@+1 {{'pipe.pin' expects a value on stage 0, but it is complete on stage 1}}
   %0 = pipe.pin %a to 0 : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -158,7 +158,7 @@ func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
   %0 = train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> tensor<4xf32> {
     %y = tx.mul %x, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    // expected-error@+1 {{'pipe.move' leads from 0 to 2, and a forward pass sends to the one after it, or keeps for a later one of its stage}}
+    // expected-error@+1 {{'pipe.move' leads from 0 to 2, and a forward pass sends only to the next position, or saves for a later chunk of its own stage}}
     %m = pipe.move %y over <0 to 2> : tensor<4xf32>
     train.yield saves %m : tensor<4xf32>
   } backward (%x2, %m2) {
