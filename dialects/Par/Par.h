@@ -40,29 +40,44 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType shard, mli
 #include "dialects/Par/ParOps.h.inc"
 
 namespace partita::par {
-/// A mesh axis over which this compiler can split something. (pp, which splits the program, belongs
-/// to pipe.)
+/// What the ranks along a mesh axis share out.
+enum class Splits {
+  Program, ///< its ops, each rank to one stage: no tensor and no #par.mesh has the axis
+  Batch,   ///< the samples of a batch
+  Weights  ///< the dimensions of matmuls
+};
+/// A mesh axis over which this compiler can split something.
 struct AxisRow {
   llvm::StringLiteral name;
   llvm::StringLiteral what; ///< in words
-  bool splitsBatch = false; ///< the samples of a batch are split over it
+  Splits splits;
 };
 /// All axes, from the farthest to the nearest ranks: ZeRO shards over the last one that splits the
 /// batch.
 inline constexpr AxisRow kAxes[] = {
-    {"dp", "data parallel", /*splitsBatch=*/true},
-    {"fsdp", "the same, with the model's state shared by --zero-stage", /*splitsBatch=*/true},
-    {"tp", "tensor parallel"},
+    {"pp", "pipeline stages", Splits::Program},
+    {"dp", "data parallel", Splits::Batch},
+    {"fsdp", "the same, with the model's state shared by --zero-stage", Splits::Batch},
+    {"tp", "tensor parallel", Splits::Weights},
 };
 /// Returns the axis's row, or null.
 const AxisRow *findAxis(llvm::StringRef name);
-/// Returns "dp, fsdp, tp".
-std::string axisNames();
-/// Returns true if samples are split over this axis.
-inline bool splitsBatch(llvm::StringRef axis) {
-  const AxisRow *row = findAxis(axis);
-  return row && row->splitsBatch;
+/// Returns true if the ranks along this axis share this out.
+bool splits(llvm::StringRef axis, Splits what);
+inline bool splitsBatch(llvm::StringRef axis) { return splits(axis, Splits::Batch); }
+/// Returns the name of the first axis that splits this.
+constexpr llvm::StringLiteral axisThatSplits(Splits what) {
+  for (const AxisRow &row : kAxes)
+    if (row.splits == what)
+      return row.name;
+  return "";
 }
+/// The axis whose ranks share out matmuls, and with them what is between those.
+inline constexpr llvm::StringLiteral kTensorAxis = axisThatSplits(Splits::Weights);
+/// Returns true if tensors can be split over this axis, so that a #par.mesh may have it.
+bool splitsTensors(llvm::StringRef axis);
+/// Returns the names of these axes: "dp, fsdp, tp".
+std::string tensorAxisNames();
 
 /// Reports an error and fails if the op's module has a mesh without the axis.
 llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);

@@ -21,8 +21,21 @@ int64_t partita::par::ranksOver(Operation *op, StringAttr axis) {
   return MeshAttr::of(op).sizeOf(axis.getValue());
 }
 
-std::string partita::par::axisNames() {
-  return llvm::join(llvm::map_range(kAxes, [](const AxisRow &each) { return each.name; }), ", ");
+bool partita::par::splits(StringRef axis, Splits what) {
+  const AxisRow *row = findAxis(axis);
+  return row && row->splits == what;
+}
+
+bool partita::par::splitsTensors(StringRef axis) {
+  return findAxis(axis) && !splits(axis, Splits::Program);
+}
+
+std::string partita::par::tensorAxisNames() {
+  SmallVector<StringRef> names;
+  for (const AxisRow &row : kAxes)
+    if (splitsTensors(row.name))
+      names.push_back(row.name);
+  return llvm::join(names, ", ");
 }
 
 LogicalResult partita::par::verifyAxis(Operation *op, StringAttr axis) {

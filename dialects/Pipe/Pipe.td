@@ -37,7 +37,7 @@ def Pipe_Dialect : Dialect {
     /// On a parameter of a program of all stages: the positions that read it, in ascending order.
     static constexpr ::llvm::StringLiteral kOn = "pipe.on";
     /// The mesh axis whose coordinates are the stages. No par.mesh has it: the mesh of a module is that of one stage's ranks.
-    static constexpr ::llvm::StringLiteral kAxisName = "pp";
+    static constexpr ::llvm::StringLiteral kAxisName = ::partita::par::axisThatSplits(::partita::par::Splits::Program);
     /// On a program's module and on its stages: how many axes of the program's mesh precede pp, an i64.
     static constexpr ::llvm::StringLiteral kAxis = "pipe.axis";
     /// On a result of a stage's function: the number of this result in the program's function, an i64.

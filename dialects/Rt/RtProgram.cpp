@@ -230,13 +230,13 @@ static LogicalResult verifyRanks(ModuleOp module, CommunicatorAttr row) {
   std::optional<int64_t> stages = pipe::stageCount(module), own = pipe::stageOf(module);
   auto mesh = par::MeshAttr::of(module);
   for (StringRef axis : row.getAxes().getAsValueRange<StringAttr>())
-    if (!mesh.hasAxis(axis) && !(stages && axis == pipe::PipeDialect::kAxisName))
+    if (!mesh.hasAxis(axis) && !(stages && par::splits(axis, par::Splits::Program)))
       return module.emitError() << "communicator '" << row.getName() << "' is over axis '" << axis
                                 << "', which the mesh " << mesh << " does not have";
   if (!row.getStages())
     return success();
   ArrayRef<int64_t> listed = row.getStages().asArrayRef();
-  if (!stages || !own || row.getCounted() != pipe::PipeDialect::kAxisName)
+  if (!stages || !own || !par::splits(row.getCounted(), par::Splits::Program))
     return module.emitError() << "communicator '" << row.getName()
                               << "' joins pipeline stages, and is of no pipeline";
   if (listed.back() >= *stages || !llvm::is_contained(listed, *own))
@@ -248,7 +248,7 @@ static LogicalResult verifyRanks(ModuleOp module, CommunicatorAttr row) {
 /// Is one end on this stage, and the other on another one?
 static LogicalResult verifyEnds(ModuleOp module, ChannelAttr row) {
   std::optional<int64_t> stages = pipe::stageCount(module), own = pipe::stageOf(module);
-  if (row.getAxis() != pipe::PipeDialect::kAxisName || !stages || !own)
+  if (!par::splits(row.getAxis(), par::Splits::Program) || !stages || !own)
     return module.emitError() << "channel '" << row.getName() << "' is along axis '"
                               << row.getAxis() << "'; channels join pipeline stages";
   if (std::max(row.getSource(), row.getTarget()) >= *stages ||

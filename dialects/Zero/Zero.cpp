@@ -23,7 +23,7 @@ void ZeroDialect::initialize() {
 
 StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
   for (const par::AxisRow &axis : llvm::reverse(par::kAxes))
-    if (axis.splitsBatch && mesh.sizeOf(axis.name) > 1)
+    if (axis.splits == par::Splits::Batch && mesh.sizeOf(axis.name) > 1)
       return StringAttr::get(mesh.getContext(), axis.name);
   return {};
 }

@@ -2,7 +2,6 @@
 
 #include "partita/Analysis/Contracts.h"
 #include "dialects/Par/Par.h"
-#include "dialects/Pipe/Pipe.h"
 #include "partita/Support/ParseBytes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -82,7 +81,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   }
   if (what.contains('@') && axis.empty())
     return wrong("there is no axis after '@'");
-  if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !par::findAxis(axis))
+  if (!axis.empty() && !par::findAxis(axis))
     return wrong("there is no mesh axis '" + axis.str() + "'");
   if (std::string problem = parseNumber(number.trim(), contract.bytes, contract.number);
       !problem.empty())

@@ -399,7 +399,7 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
       return failPartition(
           "only inputs of fully recomputed layers are sharded; use --recompute block "
           "or --recompute-budget");
-    if (partition && par::MeshAttr::of(getOperation()).sizeOf("tp") <= 1)
+    if (partition && par::MeshAttr::of(getOperation()).sizeOf(par::kTensorAxis) <= 1)
       return failPartition("the ranks of mesh axis 'tp' share what enters a layer, and there is "
                            "one; give it a mesh with tp=2 or more");
     getOperation().walk([&](train::AccumulateOp loop) {
@@ -422,7 +422,7 @@ private:
   }
 
   void run(train::AccumulateOp loop) {
-    Step step(loop, partition ? StringAttr::get(&getContext(), "tp") : StringAttr());
+    Step step(loop, partition ? StringAttr::get(&getContext(), par::kTensorAxis) : StringAttr());
     SmallVector<int64_t> layers = step.numbers();
     if (policy == "none")
       for (int64_t layer : layers)

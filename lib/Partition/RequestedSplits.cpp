@@ -96,7 +96,7 @@ Attempt Planter::tryOut(Propagation &propagation, const Request &request, LastRe
 }
 
 bool Planter::separates(const Propagation &propagation, const Request &request, const Stop &stop) {
-  if (separated || request.optional || request.axis != "tp" ||
+  if (separated || request.optional || request.axis != par::kTensorAxis ||
       !isa<tx::SliceOp, tx::EmbeddingOp>(stop.op))
     return false;
   if (!forms.empty())

@@ -34,9 +34,9 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
       module->setAttr(par::ParDialect::kMesh, mesh);
     }
     for (StringAttr axis : mesh.getAxes())
-      if (!par::findAxis(axis)) {
+      if (!par::splitsTensors(axis)) {
         module.emitError() << "mesh axis '" << axis.getValue()
-                           << "' is unknown; known axes: " << par::axisNames();
+                           << "' is unknown; known axes: " << par::tensorAxisNames();
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())

@@ -22,7 +22,7 @@ struct PartitionSeedMoves : partita::impl::PartitionSeedMovesPassBase<PartitionS
     if (failed(expectUnpartitionedForward(*this, module)))
       return signalPassFailure();
     std::optional<pipe::Positions> layout = pipe::positionsOf(module);
-    if (!layout || par::MeshAttr::of(module).sizeOf("tp") <= 1)
+    if (!layout || par::MeshAttr::of(module).sizeOf(par::kTensorAxis) <= 1)
       return;
     auto isSent = [&](Operation *op) {
       auto move = dyn_cast<pipe::MoveOp>(op);

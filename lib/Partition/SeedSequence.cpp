@@ -25,11 +25,12 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
     if (!on) {
       // Only notes whether it is possible, so that reports about memory or bytes may propose it.
       ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
-      if (par::MeshAttr::of(module).sizeOf("tp") > 1 && succeeded(split(module, /*apply=*/false)))
+      if (par::MeshAttr::of(module).sizeOf(par::kTensorAxis) > 1 &&
+          succeeded(split(module, /*apply=*/false)))
         module->setAttr(analysis::kMaySplitSequence, UnitAttr::get(&getContext()));
       return;
     }
-    if (par::MeshAttr::of(module).sizeOf("tp") <= 1) {
+    if (par::MeshAttr::of(module).sizeOf(par::kTensorAxis) <= 1) {
       module.emitError()
           << "sequence parallelism splits over mesh axis 'tp', of which there is one "
              "rank; a mesh with tp=2 or more has what it splits";

@@ -58,8 +58,8 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
       return signalPassFailure();
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);
-    axis = StringAttr::get(&getContext(), "tp");
-    if (mesh.sizeOf("tp") <= 1)
+    axis = StringAttr::get(&getContext(), par::kTensorAxis);
+    if (mesh.sizeOf(par::kTensorAxis) <= 1)
       return;
     blocks.find(module, axis);
     // If a size is the only obstacle and other ops can replace an op, they do, and everything is
@@ -195,7 +195,8 @@ private:
       log.add(attempt, value, axis, "analysis", "");
       return success();
     }
-    if (attempt.stop || !attempt.pays || forms.find(attempt, mesh.sizeOf("tp")) || attempt.kept)
+    if (attempt.stop || !attempt.pays || forms.find(attempt, mesh.sizeOf(par::kTensorAxis)) ||
+        attempt.kept)
       return success();
     return indivisible(propagation, parameter, dim, attempt); // only a size prevents it
   }
@@ -213,7 +214,7 @@ private:
       return true;
     }
     if (!attempt.stop && attempt.pays)
-      forms.find(attempt, mesh.sizeOf("tp"));
+      forms.find(attempt, mesh.sizeOf(par::kTensorAxis));
     return false;
   }
 
@@ -246,7 +247,7 @@ private:
   }
 
   Stop sizeInTheWay(unsigned dim, const Attempt &attempt) {
-    int64_t parts = mesh.sizeOf("tp");
+    int64_t parts = mesh.sizeOf(par::kTensorAxis);
     Stop stop;
     stop.op = attempt.indivisibleAt;
     stop.why =
@@ -366,7 +367,8 @@ private:
   LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
                             const Attempt &attempt) {
     if (isVocabulary(propagation, attempt)) {
-      int64_t parts = mesh.sizeOf("tp"), shard = llvm::divideCeil(attempt.indivisible, parts);
+      int64_t parts = mesh.sizeOf(par::kTensorAxis),
+              shard = llvm::divideCeil(attempt.indivisible, parts);
       InFlightDiagnostic remark = parameter.emitRemark();
       remark << "dimension " << dim << " of '" << parameter.getSymName()
              << "' stays full: " << attempt.indivisible << " does not divide over tp = " << parts;
@@ -376,7 +378,8 @@ private:
     }
     auto error = parameter.emitError()
                  << "dimension " << dim << " of '" << parameter.getSymName() << "' "
-                 << Forms::reason(attempt, mesh.sizeOf("tp")) << " over tp = " << mesh.sizeOf("tp")
+                 << Forms::reason(attempt, mesh.sizeOf(par::kTensorAxis))
+                 << " over tp = " << mesh.sizeOf(par::kTensorAxis)
                  << "; sizes of tp that do for all weights: ";
     llvm::interleaveComma(llvm::make_filter_range(Forms::divisors(attempt),
                                                   [&](int64_t parts) { return fits(parts); }),

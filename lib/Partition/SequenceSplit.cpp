@@ -29,11 +29,11 @@ static int64_t batchSize(ModuleOp module) {
 }
 
 SampleSplits::SampleSplits(ModuleOp module)
-    : module(module), axis(StringAttr::get(module.getContext(), "tp")),
+    : module(module), axis(StringAttr::get(module.getContext(), par::kTensorAxis)),
       batch(StringAttr::get(module.getContext(), "batch")),
-      mesh(par::MeshAttr::get(
-          module.getContext(), ArrayRef<StringAttr>{batch, axis},
-          ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf("tp")})),
+      mesh(par::MeshAttr::get(module.getContext(), ArrayRef<StringAttr>{batch, axis},
+                              ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(
+                                                                       par::kTensorAxis)})),
       propagation(module, mesh) {}
 
 LogicalResult SampleSplits::run() {

@@ -26,9 +26,6 @@ static std::string numberText(double value) {
   return text;
 }
 
-/// No axis of the mesh in the program, which is of one stage.
-static constexpr StringLiteral kPipelineAxis = pipe::PipeDialect::kAxisName;
-
 static std::string checkMesh(StringRef text) {
   SmallVector<StringRef> items, seen;
   text.split(items, ',', -1, /*KeepEmpty=*/true);
@@ -39,9 +36,8 @@ static std::string checkMesh(StringRef text) {
     int64_t count;
     if (axis.empty() || size.empty() || size.getAsInteger(10, count))
       return ("'" + item + "' is not an axis with its size, such as dp=2").str();
-    bool isPipeline = axis == kPipelineAxis;
-    if (!isPipeline && !par::findAxis(axis))
-      return ("there is no mesh axis '" + axis + "'; there are pp (pipeline stages), " +
+    if (!par::findAxis(axis))
+      return ("there is no mesh axis '" + axis + "'; there are " +
               llvm::join(llvm::map_range(par::kAxes,
                                          [](const par::AxisRow &each) {
                                            return (each.name + " (" + each.what + ")").str();
@@ -50,8 +46,8 @@ static std::string checkMesh(StringRef text) {
           .str();
     if (count < 1 || count > 65536)
       return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();
-    if (isPipeline && count > pipe::PipeDialect::kMaxStages)
-      return ("axis 'pp' has size " + size + "; there are at most " +
+    if (par::splits(axis, par::Splits::Program) && count > pipe::PipeDialect::kMaxStages)
+      return ("axis '" + axis + "' has size " + size + "; there are at most " +
               Twine(pipe::PipeDialect::kMaxStages) + " pipeline stages")
           .str();
     if (llvm::is_contained(seen, axis))
@@ -326,14 +322,15 @@ StringRef Plan::get(StringRef name) const {
   return option ? StringRef(option->initial) : StringRef();
 }
 
-/// The size of pp and its place among the axes, and the other axes as text.
+/// The number of stages, the place of their axis among the axes, and the other axes as text: the
+/// mesh of the program, which is that of one stage.
 static std::tuple<int64_t, int64_t, std::string> splitMesh(StringRef mesh) {
   int64_t stages = 1, place = 0;
   SmallVector<StringRef> items, others;
   mesh.split(items, ',', -1, /*KeepEmpty=*/false);
   for (StringRef item : items) {
     auto [axis, size] = item.split('=');
-    if (axis != kPipelineAxis) {
+    if (!par::splits(axis, par::Splits::Program)) {
       others.push_back(item);
       continue;
     }

@@ -1,6 +1,6 @@
 //===- ExportCommand.cpp - partita export -----------------------------------------------------===//
 
-#include "dialects/Pipe/Pipe.h"
+#include "dialects/Par/Par.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "partita/Export/DevicePlan.h"
 #include "partita/Export/Export.h"
@@ -128,7 +128,9 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
   problem = mesh ? "" : "manifest.json: its mesh is not valid";
   if (mesh && mesh.getAxes().empty())
     problem = "--plan: the program runs on one rank: there is nothing to say about devices";
-  if (mesh && mesh.sizeOf(pipe::PipeDialect::kAxisName) > 1)
+  if (mesh && llvm::any_of(mesh.getAxes(), [&](mlir::StringAttr axis) {
+        return par::splits(axis, par::Splits::Program) && mesh.sizeOf(axis.getValue()) > 1;
+      }))
     problem =
         "--plan: the program has pipeline stages; an annotation of its tensors alone would put every "
         "stage on all devices";
