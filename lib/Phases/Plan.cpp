@@ -4,6 +4,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "partita/Stages/ParseCuts.h"
 #include "partita/Support/ParseBytes.h"
 #include "runtime/include/partita_rt/lr_schedule_text.h"
 #include "llvm/ADT/StringExtras.h"
@@ -57,35 +58,16 @@ static std::string checkMesh(StringRef text) {
   return {};
 }
 
-static constexpr double kMostLayers = 1e9; // in a message
-
 static std::string checkCuts(const PlanOption &option, StringRef text) {
-  SmallVector<StringRef> words, items;
+  SmallVector<StringRef> words;
   StringRef(option.value).split(words, '|');
   if (llvm::is_contained(words, text) && !text.contains(':'))
     return {};
   if (!text.consume_front("cuts:"))
     return ("'" + text + "' is not one of " + llvm::join(words, ", ")).str();
-  text.split(items, ',', -1, /*KeepEmpty=*/true);
-  int64_t before = 0;
-  for (StringRef item : items) {
-    int64_t layer = 0;
-    double real = 0;
-    if (item.getAsInteger(10, layer) && parseReal(item, real) && real > 0 && real < kMostLayers &&
-        real != std::floor(real))
-      return ("cuts: " + item + " is inside layer " + Twine(int64_t(real)) +
-              "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) +
-              " or " + Twine(int64_t(real) + 1 + (real < 1)))
-          .str();
-    if (item.getAsInteger(10, layer))
-      return ("cuts: '" + item + "' is not the number of a layer, such as cuts:4,8").str();
-    if (layer <= before)
-      return ("cuts: " + item + " follows " + Twine(before) +
-              "; cuts must ascend, starting at 1 or later")
-          .str();
-    before = layer;
-  }
-  return {};
+  std::string problem;
+  (void)stages::parseCuts(text, problem);
+  return problem;
 }
 
 /// Empty, or two numbers that `problem` finds nothing wrong with.

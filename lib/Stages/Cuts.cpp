@@ -3,8 +3,11 @@
 #include "lib/Stages/Cuts.h"
 #include "dialects/Train/Train.h"
 #include "partita/Stages/Balance.h"
+#include "partita/Stages/ParseCuts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace partita;
@@ -25,17 +28,49 @@ static std::string text(const pipe::Positions &positions) {
          (positions.chunks > 1 ? " of " + std::to_string(positions.chunks) + " chunks" : "");
 }
 
-/// Parses "cuts:4,8": the first layer of every position but the first.
+/// Returns why a text is no number of a layer after `before`, or "".
+static std::string problemOf(StringRef item, int64_t before, int64_t &layer) {
+  static constexpr double kMostLayers = 1e9; // in a message
+  if (!item.getAsInteger(10, layer))
+    return layer > before ? ""
+                          : ("cuts: " + item + " follows " + Twine(before) +
+                             "; cuts must ascend, starting at 1 or later")
+                                .str();
+  double real = 0;
+  if (!item.empty() && !item.getAsDouble(real) && real > 0 && real < kMostLayers &&
+      real != std::floor(real))
+    return ("cuts: " + item + " is inside layer " + Twine(int64_t(real)) +
+            "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) +
+            " or " + Twine(int64_t(real) + 1 + (real < 1)))
+        .str();
+  return ("cuts: '" + item + "' is not the number of a layer, such as cuts:4,8").str();
+}
+
+std::optional<SmallVector<int64_t>> stages::parseCuts(StringRef text, std::string &problem) {
+  SmallVector<StringRef> items;
+  text.split(items, ',', -1, /*KeepEmpty=*/true);
+  SmallVector<int64_t> cuts;
+  for (StringRef item : items) {
+    int64_t layer = 0;
+    problem = problemOf(item, cuts.empty() ? 0 : cuts.back(), layer);
+    if (!problem.empty())
+      return std::nullopt;
+    cuts.push_back(layer);
+  }
+  return cuts;
+}
+
+/// Returns the first layer of every position for cuts that a user gives.
 static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Positions &positions,
                                             int64_t layers, std::string &problem) {
   StringRef what = positions.chunks > 1 ? "chunk" : "stage";
-  SmallVector<StringRef> items;
-  text.split(items, ',');
+  std::optional<SmallVector<int64_t>> cuts = stages::parseCuts(text, problem);
+  if (!cuts)
+    return failure();
   SmallVector<int64_t> firsts{0};
-  for (StringRef item : items) {
-    int64_t layer = 0;
-    if (item.getAsInteger(10, layer) || layer <= firsts.back() || layer >= layers) {
-      problem = "cuts: '" + item.str() + "' is not the number of a layer after " +
+  for (int64_t layer : *cuts) {
+    if (layer >= layers) {
+      problem = "cuts: '" + std::to_string(layer) + "' is not the number of a layer after " +
                 std::to_string(firsts.back()) + " and before " + std::to_string(layers) +
                 "; a cut is the first layer of its " + what.str();
       return failure();
@@ -44,7 +79,7 @@ static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Position
   }
   if (static_cast<int64_t>(firsts.size()) == positions.count())
     return firsts;
-  problem = "cuts: " + std::to_string(items.size()) + " cuts make " +
+  problem = "cuts: " + std::to_string(cuts->size()) + " cuts make " +
             std::to_string(firsts.size()) + " " + what.str() + "s, not " +
             std::to_string(positions.count());
   return failure();
