@@ -12,6 +12,7 @@
 #include "partita/Analysis/Work.h"
 #include "partita/Stages/Passes.h"
 #include "partita/Stages/Schedule.h"
+#include <map>
 
 namespace partita {
 #define GEN_PASS_DEF_SPLITBACKWARDPASS
@@ -208,10 +209,16 @@ struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
 
   void runOnOperation() override {
     SmallVector<AccumulateOp> loops;
+    std::map<int64_t, bool> hasWeights; // by the number of micro-batches; a file is read once
     for (auto module : getOperation().getOps<ModuleOp>())
       if (std::optional<pipe::Positions> layout = pipe::positionsOf(module))
         module.walk([&](AccumulateOp loop) {
-          if (loop.isUnscheduled() && isSplit(loop, *layout))
+          if (!loop.isUnscheduled() || isDone(loop))
+            return;
+          auto [known, isNew] = hasWeights.try_emplace(loop.getCount());
+          if (isNew)
+            known->second = splitsBackward(*layout, loop.getCount());
+          if (known->second)
             loops.push_back(loop);
         });
     for (AccumulateOp loop : loops) {
@@ -223,14 +230,17 @@ struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
   }
 
 private:
+  static bool isDone(AccumulateOp loop) {
+    return llvm::any_of(loop.getPasses(),
+                        [](train::PassName pass) { return pass.kind == PassKind::Weights; });
+  }
+
   /// Returns true if the schedule has slots for weights. `schedule-stages` reports its errors.
-  bool isSplit(AccumulateOp loop, const pipe::Positions &layout) const {
-    bool isDone = llvm::any_of(loop.getPasses(),
-                               [](train::PassName pass) { return pass.kind == PassKind::Weights; });
+  bool splitsBackward(const pipe::Positions &layout, int64_t microBatches) const {
     std::string problem;
     std::optional<stages::Schedule> table =
-        stages::findSchedule(schedule, layout, static_cast<int>(loop.getCount()), problem);
-    return table && table->splitsBackward && !isDone;
+        stages::findSchedule(schedule, layout, static_cast<int>(microBatches), problem);
+    return table && table->splitsBackward;
   }
 };
 
