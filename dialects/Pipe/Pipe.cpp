@@ -1,8 +1,7 @@
 //===- Pipe.cpp - communication between pipeline stages ---------------------------------------===//
 
-#include "dialects/Pipe/Pipe.h"
 #include "dialects/Par/Par.h"
-#include "dialects/Pipe/Idle.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Pipe/Sums.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -36,7 +35,8 @@ static bool isOfAtLeast(Attribute attribute, int64_t least) {
   return number && number.getType().isInteger(64) && number.getInt() >= least;
 }
 
-static LogicalResult verifyStageAttribute(Operation *op, Attribute stage) {
+static LogicalResult verifyStageAttribute(Operation *op, NamedAttribute attribute) {
+  Attribute stage = attribute.getValue();
   if (!isOfAtLeast(stage, 0))
     return op->emitError() << PipeDialect::kStage << " is " << stage
                            << ", expected the number of a stage, an i64 from 0";
@@ -127,7 +127,8 @@ static LogicalResult verifyPositions(Operation *op, ArrayRef<int64_t> list) {
   return list.empty() ? op->emitError() << "lists no " << what : success();
 }
 
-static LogicalResult verifyChunks(Operation *op, Attribute chunks) {
+static LogicalResult verifyChunks(Operation *op, NamedAttribute attribute) {
+  Attribute chunks = attribute.getValue();
   if (!isOfAtLeast(chunks, 1) || isOfAtLeast(chunks, PipeDialect::kMaxPositions + 1))
     return op->emitError() << PipeDialect::kChunks << " is " << chunks
                            << ", expected a number of chunks, an i64 from 1 to "
@@ -144,7 +145,8 @@ static LogicalResult verifyChunks(Operation *op, Attribute chunks) {
 }
 
 /// Checks the first layers of the program's positions.
-static LogicalResult verifyCuts(Operation *op, Attribute value) {
+static LogicalResult verifyCuts(Operation *op, NamedAttribute attribute) {
+  Attribute value = attribute.getValue();
   auto cuts = dyn_cast<DenseI64ArrayAttr>(value);
   std::optional<Positions> positions = positionsOf(op);
   if (!cuts || (positions && cuts.size() != positions->count()))
@@ -155,57 +157,95 @@ static LogicalResult verifyCuts(Operation *op, Attribute value) {
   return success();
 }
 
-LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() == kStage)
-    return verifyStageAttribute(op, attribute.getValue());
-  if (attribute.getName() == kStages)
-    return verifyStagesAttribute(op, attribute);
-  if (attribute.getName() == kCount)
-    return verifyCount(op, attribute);
-  if (llvm::is_contained({kAxis, kOffset, kNumber}, attribute.getName()))
-    return isOfAtLeast(attribute.getValue(), 0) ? success()
-                                                : op->emitError() << attribute.getName() << " is "
-                                                                  << attribute.getValue()
-                                                                  << ", expected an i64 from 0";
-  if (attribute.getName() == kLimited)
-    return isa<LimitedAttr>(attribute.getValue()) ? success()
-                                                  : op->emitError() << kLimited << " is "
-                                                                    << attribute.getValue()
-                                                                    << ", expected a #pipe.limited";
-  if (attribute.getName() == kHyper)
-    return isa<DictionaryAttr>(attribute.getValue())
-               ? success()
-               : op->emitError() << kHyper << " is " << attribute.getValue()
-                                 << ", expected hyperparameters by name";
-  if (llvm::is_contained({kParameters, kMoments}, attribute.getName())) {
-    auto list = dyn_cast<ArrayAttr>(attribute.getValue());
-    if (!list || !llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>))
-      return op->emitError() << attribute.getName() << " is " << attribute.getValue()
-                             << ", expected a list of symbols";
-    auto program = dyn_cast<ModuleOp>(op);
-    return program && attribute.getName() == kParameters ? verifySums(program) : success();
-  }
-  if (attribute.getName() == kChunks)
-    return verifyChunks(op, attribute.getValue());
-  if (attribute.getName() == kIdle)
-    return verifyIdle(op, attribute.getValue());
-  if (attribute.getName() == kMayJoin)
-    return isa<UnitAttr>(attribute.getValue()) ? success()
-                                               : op->emitError()
-                                                     << kMayJoin << " is " << attribute.getValue()
-                                                     << ", expected a unit";
-  if (attribute.getName() == kWave)
-    return isa<UnitAttr>(attribute.getValue()) && op->hasAttr(kChunks)
-               ? success()
-               : op->emitError() << kWave << " is a unit, beside " << kChunks;
-  if (attribute.getName() == kCuts)
-    return verifyCuts(op, attribute.getValue());
-  if (attribute.getName() != kOn)
-    return op->emitError() << attribute.getName() << " is not an attribute of an op";
+/// Reports that an attribute has another value than `expected`.
+static LogicalResult refuse(Operation *op, NamedAttribute attribute, StringRef expected) {
+  return op->emitError() << attribute.getName().strref() << " is " << attribute.getValue()
+                         << ", expected " << expected;
+}
+
+static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
+  return isOfAtLeast(attribute.getValue(), 0) ? success() : refuse(op, attribute, "an i64 from 0");
+}
+
+static LogicalResult verifyLimited(Operation *op, NamedAttribute attribute) {
+  return isa<LimitedAttr>(attribute.getValue()) ? success()
+                                                : refuse(op, attribute, "a #pipe.limited");
+}
+
+static LogicalResult verifyHyper(Operation *op, NamedAttribute attribute) {
+  return isa<DictionaryAttr>(attribute.getValue())
+             ? success()
+             : refuse(op, attribute, "hyperparameters by name");
+}
+
+static LogicalResult verifySymbols(Operation *op, NamedAttribute attribute) {
+  auto list = dyn_cast<ArrayAttr>(attribute.getValue());
+  return list && llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>)
+             ? success()
+             : refuse(op, attribute, "a list of symbols");
+}
+
+/// A program has the list on all of its stages; there, it has cut sums.
+static LogicalResult verifyParameters(Operation *op, NamedAttribute attribute) {
+  if (failed(verifySymbols(op, attribute)))
+    return failure();
+  auto program = dyn_cast<ModuleOp>(op);
+  return program ? verifySums(program) : success();
+}
+
+static LogicalResult verifyIdle(Operation *op, NamedAttribute attribute) {
+  auto options = dyn_cast<DictionaryAttr>(attribute.getValue());
+  if (!options || !llvm::all_of(options, [](NamedAttribute option) {
+        return isa<StringAttr>(option.getValue());
+      }))
+    return refuse(op, attribute, "a reason for each option");
+  return op->hasAttr(PipeDialect::kStage) ? success()
+                                          : op->emitError() << PipeDialect::kIdle
+                                                            << " belongs on a module with "
+                                                            << PipeDialect::kStage;
+}
+
+static LogicalResult verifyUnit(Operation *op, NamedAttribute attribute) {
+  return isa<UnitAttr>(attribute.getValue()) ? success() : refuse(op, attribute, "a unit");
+}
+
+static LogicalResult verifyWave(Operation *op, NamedAttribute attribute) {
+  return isa<UnitAttr>(attribute.getValue()) && op->hasAttr(PipeDialect::kChunks)
+             ? success()
+             : op->emitError() << PipeDialect::kWave << " is a unit, beside "
+                               << PipeDialect::kChunks;
+}
+
+static LogicalResult verifyHolders(Operation *op, NamedAttribute attribute) {
   auto list = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
-  if (!list)
-    return op->emitError() << kOn << " is " << attribute.getValue() << ", expected stages";
-  return verifyPositions(op, list.asArrayRef());
+  return list ? verifyPositions(op, list.asArrayRef()) : refuse(op, attribute, "stages");
+}
+
+static constexpr std::pair<StringLiteral, LogicalResult (*)(Operation *, NamedAttribute)>
+    kAttributes[] = {
+        {PipeDialect::kStage, verifyStageAttribute},
+        {PipeDialect::kStages, verifyStagesAttribute},
+        {PipeDialect::kCount, verifyCount},
+        {PipeDialect::kChunks, verifyChunks},
+        {PipeDialect::kWave, verifyWave},
+        {PipeDialect::kCuts, verifyCuts},
+        {PipeDialect::kLimited, verifyLimited},
+        {PipeDialect::kOn, verifyHolders},
+        {PipeDialect::kAxis, verifyNumber},
+        {PipeDialect::kOffset, verifyNumber},
+        {kSumNumber, verifyNumber},
+        {PipeDialect::kMayJoin, verifyUnit},
+        {PipeDialect::kParameters, verifyParameters},
+        {PipeDialect::kParameterStates, verifySymbols},
+        {PipeDialect::kHyper, verifyHyper},
+        {PipeDialect::kIdle, verifyIdle},
+};
+
+LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  for (auto [name, verify] : kAttributes)
+    if (attribute.getName() == name)
+      return verify(op, attribute);
+  return op->emitError() << attribute.getName() << " is not an attribute of an op";
 }
 
 LogicalResult LimitedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t limit,
@@ -266,7 +306,7 @@ std::optional<int64_t> pipe::stageCount(Operation *op) {
 Location pipe::withRole(Location loc, par::Role role) {
   auto none = StringAttr::get(loc.getContext(), "");
   return par::withCause(loc, par::CauseAttr::get(loc.getContext(), role, none, none, none, none,
-                                                 par::CauseAttr::kOnce, 0, {}));
+                                                 par::CauseAttr::kHoldersce, 0, {}));
 }
 
 SmallVector<ModuleOp> pipe::stagesOf(ModuleOp program) {

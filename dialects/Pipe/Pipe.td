@@ -25,7 +25,7 @@ def Pipe_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
-    static constexpr int64_t kMaxStages = 64; // runtime/include/partita_rt/program.h
+    static constexpr int64_t kMaxStages = ::partita_rt::kMaxStages;
     /// The max number of positions: chunks of all stages (Positions.h).
     static constexpr int64_t kMaxPositions = 256;
     /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
@@ -54,8 +54,11 @@ def Pipe_Dialect : Dialect {
     /// Recorded by `pipe-agree`, the same on all stages: the program's parameters and the states that belong to one, in order, as
     /// symbols; and the hyperparameters that updates share, by name.
     static constexpr ::llvm::StringLiteral kParameters = "pipe.parameters";
-    static constexpr ::llvm::StringLiteral kMoments = "pipe.states";
+    static constexpr ::llvm::StringLiteral kParameterStates = "pipe.states";
     static constexpr ::llvm::StringLiteral kHyper = "pipe.hyper";
+    /// On a stage: which options of the plan a pass found without effect there, and why, by name. Another stage may have what they
+    /// apply to, so they are an error once no stage has it.
+    static constexpr ::llvm::StringLiteral kIdle = "pipe.idle";
     /// On a symbol that several stages have: its byte offset in the persistent memory of each, an i64.
     static constexpr ::llvm::StringLiteral kOffset = "pipe.offset";
   }];

@@ -11,14 +11,14 @@ using namespace partita::pipe;
 void pipe::numberSums(func::FuncOp function) {
   int64_t number = 0;
   Builder b(function);
-  function.walk([&](SumOp sum) { sum->setAttr(kNumber, b.getI64IntegerAttr(number++)); });
+  function.walk([&](SumOp sum) { sum->setAttr(kSumNumber, b.getI64IntegerAttr(number++)); });
 }
 
 /// Describes a sum: "sum 3 of tensor<16xf32>". A hand-written one may lack a number.
 static std::string text(SumOp sum) {
   std::string result = "sum";
   llvm::raw_string_ostream os(result);
-  if (auto number = sum->getAttrOfType<IntegerAttr>(kNumber))
+  if (auto number = sum->getAttrOfType<IntegerAttr>(kSumNumber))
     os << ' ' << number.getInt();
   os << " of " << sum.getType();
   return result;
@@ -26,7 +26,7 @@ static std::string text(SumOp sum) {
 
 static bool isSame(SumOp a, SumOp b) {
   return a.getType() == b.getType() && a.getStages() == b.getStages() &&
-         a->getAttr(kNumber) == b->getAttr(kNumber);
+         a->getAttr(kSumNumber) == b->getAttr(kSumNumber);
 }
 
 /// Returns the function's sums in which both stages take part. Runs before ops are verified: their

@@ -16,7 +16,7 @@
 namespace partita::pipe {
 
 /// On a `pipe.sum` of a stage: its number among those of the program's function, an i64.
-inline constexpr llvm::StringLiteral kNumber = "pipe.number";
+inline constexpr llvm::StringLiteral kSumNumber = "pipe.number";
 
 /// Numbers the sums of a function of all stages, before the cut.
 void numberSums(mlir::func::FuncOp function);

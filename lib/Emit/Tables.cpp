@@ -263,7 +263,7 @@ private:
 
   LogicalResult printStates() {
     SmallVector<std::string> moments, scalars;
-    for (auto &[state, some] : held<train::StateOp>(pipe::PipeDialect::kMoments)) {
+    for (auto &[state, some] : held<train::StateOp>(pipe::PipeDialect::kParameterStates)) {
       auto type =
           cast<RankedTensorType>(state->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
       std::string name = rt::stringLiteral(state.getSymName()),

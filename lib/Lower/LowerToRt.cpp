@@ -294,7 +294,7 @@ void numberSymbols(ModuleLowering &shared) {
   if (!number(pipe::PipeDialect::kParameters, shared.parameterIndex))
     for (auto parameter : shared.module.getOps<train::ParameterOp>())
       shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
-  if (!number(pipe::PipeDialect::kMoments, shared.stateIndex))
+  if (!number(pipe::PipeDialect::kParameterStates, shared.stateIndex))
     for (auto state : shared.module.getOps<train::StateOp>())
       if (state.getOf())
         shared.stateIndex[state.getSymName()] = shared.stateIndex.size();

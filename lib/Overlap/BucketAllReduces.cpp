@@ -5,10 +5,10 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
-#include "dialects/Pipe/Idle.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Overlap/Buckets.h"
+#include "partita/Analysis/IdleOptions.h"
 #include "partita/Overlap/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -41,8 +41,8 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
       return signalPassFailure();
     buckets += made->count;
     if (bytes > 0 && !made->sizeCounts &&
-        failed(pipe::reportIdle(getOperation(), "bucket-bytes",
-                                "no two gradients could be reduced together")))
+        failed(analysis::reportIdle(getOperation(), "bucket-bytes",
+                                    "no two gradients could be reduced together")))
       signalPassFailure();
   }
 

@@ -49,7 +49,7 @@ private:
         states.push_back(symbol(state));
     Builder b(module);
     module->setAttr(PipeDialect::kParameters, b.getArrayAttr(parameters));
-    module->setAttr(PipeDialect::kMoments, b.getArrayAttr(states));
+    module->setAttr(PipeDialect::kParameterStates, b.getArrayAttr(states));
   }
 
   static void noteHyperparameters(ModuleOp module) {

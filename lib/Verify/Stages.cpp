@@ -9,10 +9,10 @@
 
 #include "lib/Verify/Stages.h"
 #include "dialects/Par/Par.h"
-#include "dialects/Pipe/Idle.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/IdleOptions.h"
 #include "partita/Analysis/Transfers.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -135,7 +135,7 @@ static LogicalResult checkLayout(ModuleOp program, ArrayRef<ModuleOp> stages, St
 /// drawn, are those of its stages together (pipe-agree), so each stage lists what others have, too.
 static LogicalResult checkLists(ArrayRef<ModuleOp> stages, StringRef after) {
   for (ModuleOp stage : stages)
-    for (StringRef name : {pipe::PipeDialect::kParameters, pipe::PipeDialect::kMoments}) {
+    for (StringRef name : {pipe::PipeDialect::kParameters, pipe::PipeDialect::kParameterStates}) {
       auto list = stage->getAttrOfType<ArrayAttr>(name);
       for (Operation &op : *stage.getBody()) {
         auto state = dyn_cast<train::StateOp>(op);
@@ -150,8 +150,8 @@ static LogicalResult checkLists(ArrayRef<ModuleOp> stages, StringRef after) {
     }
   ModuleOp first = stages.front();
   for (ModuleOp stage : stages.drop_front())
-    for (StringRef name :
-         {pipe::PipeDialect::kParameters, pipe::PipeDialect::kMoments, pipe::PipeDialect::kHyper})
+    for (StringRef name : {pipe::PipeDialect::kParameters, pipe::PipeDialect::kParameterStates,
+                           pipe::PipeDialect::kHyper})
       if (stage->getAttr(name) != first->getAttr(name))
         return stage.emitOpError() << "is stage " << *pipe::stageOf(stage) << " and has "
                                    << (stage->hasAttr(name) ? "another " : "no ") << name
@@ -166,5 +166,5 @@ LogicalResult partita::checkStagesAgree(ModuleOp program, StringRef after) {
     return success();
   return success(succeeded(checkLayout(program, stages, after)) &&
                  succeeded(checkLists(stages, after)) && succeeded(checkMessages(stages, after)) &&
-                 succeeded(pipe::checkIdle(program)));
+                 succeeded(analysis::checkIdle(program)));
 }

@@ -12,6 +12,9 @@
 
 namespace partita_rt {
 
+/// The max number of pipeline stages, whose ranks a collective may join.
+inline constexpr int kMaxStages = 64;
+
 enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Barrier };
 
 /// What a rank has before or after a collective.

@@ -79,8 +79,7 @@ struct NumberSet {
   }
 };
 using AxisSet = NumberSet;
-using StageSet = NumberSet; ///< of at most kMaxStages
-constexpr int kMaxStages = 64;
+using StageSet = NumberSet; ///< at most kMaxStages
 
 /// Ranks that communicate: those of some stages whose coordinates are equal except along some axes. A
 /// rank is in one group of a row, or in none. Each row is a communicator of its own, whose
