@@ -3,6 +3,7 @@
 #ifndef PARTITA_DIALECTS_INTERFACES_H
 #define PARTITA_DIALECTS_INTERFACES_H
 
+#include "dialects/Interfaces/Holders.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
@@ -55,6 +56,7 @@ mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
 bool computesGradients(mlir::Operation *op);
 
 /// See Interfaces.td.
+template <typename Op> class Linear : public mlir::OpTrait::TraitBase<Op, Linear> {};
 template <typename Op> class UpdateWork : public mlir::OpTrait::TraitBase<Op, UpdateWork> {};
 } // namespace partita
 

@@ -13,6 +13,10 @@ include "mlir/IR/OpBase.td"
 /// The op's work belongs to the update of a training step, not to the passes of its micro-batches.
 def UpdateWork : NativeOpTrait<"UpdateWork"> { let cppNamespace = "::partita"; }
 
+/// Each result is linear in the op's values: it maps parts of a sum to parts of the result. For ops without a rule, which says
+/// it by `~`.
+def Linear : NativeOpTrait<"Linear"> { let cppNamespace = "::partita"; }
+
 def ShardInterface : OpInterface<"ShardInterface"> {
   let cppNamespace = "::partita";
   let description = [{
@@ -199,6 +203,24 @@ def StartableInterface : OpInterface<"StartableInterface"> {
     InterfaceMethod<"Builds the start.", "::mlir::Operation *", "buildStart", (ins "::mlir::OpBuilder &":$builder)>,
     InterfaceMethod<"Builds the wait for `start`; its results replace the op's.",
       "::mlir::Operation *", "buildWait", (ins "::mlir::OpBuilder &":$builder, "::partita::AsyncStartInterface":$start)>,
+  ];
+}
+
+def PlacedInterface : OpInterface<"PlacedInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that knows where its results are, in a program of all pipeline stages (Holders.h). Any other op is where all of its operands
+    are; one of them may be in parts if the op is linear in it, by its rule or as a Linear op.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Which positions have the results, if these have the operands. None if there are no such positions; `problem` then says why, if
+        it is not that the operands have no position in common.
+      }], "::std::optional<::partita::Holders>", "placeResults",
+      (ins "::llvm::ArrayRef<::partita::Holders>":$operands, "::std::string &":$problem)>,
+    InterfaceMethod<"Builds the results of one stage that has the op; empty if they are those of a copy of the op.",
+      "::llvm::SmallVector<::mlir::Value>", "cutTo", (ins "::mlir::OpBuilder &":$builder, "const ::partita::StageShare &":$stage), [{}],
+      [{ return {}; }]>,
   ];
 }
 

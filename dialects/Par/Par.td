@@ -176,15 +176,15 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
 
 class Par_Op<string mnemonic, list<Trait> traits = []> : Op<Par_Dialect, mnemonic, traits>;
 
-class Par_Conjugate<string mnemonic> : Par_Op<mnemonic,
-    [Pure, TransparentInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+class Par_Conjugate<string mnemonic, list<Trait> traits = []> : Par_Op<mnemonic,
+    traits # [Pure, TransparentInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$value `over` $axis attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
 
-def Par_FOp : Par_Conjugate<"f"> {
+def Par_FOp : Par_Conjugate<"f", [Linear]> {
   let summary = "identity forward, all-reduce backward: invariant -> replicated";
   let hasCanonicalizeMethod = 1;
   let description = [{
@@ -194,7 +194,7 @@ def Par_FOp : Par_Conjugate<"f"> {
   }];
 }
 
-def Par_GOp : Par_Conjugate<"g"> {
+def Par_GOp : Par_Conjugate<"g", [Linear]> {
   let summary = "all-reduce forward, identity backward: partial -> invariant";
   let description = [{
     Megatron's `g` at the exit of a row-parallel block; the mean loss under data parallelism.
@@ -235,7 +235,7 @@ def ReshardInterface : OpInterface<"ReshardInterface", [TransparentInterface]> {
 }
 
 class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : Par_Op<mnemonic,
-    traits # [Pure, ReshardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+    traits # [Pure, Linear, ReshardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
                        OptionalAttr<StrAttr>:$reason);
   let results = (outs AnyRankedTensor:$result);
@@ -345,7 +345,7 @@ class Par_Reduction<string mnemonic, list<Trait> traits = [], string more = "">
   let extraClassDeclaration = CollectiveOverAxis<"AllReduce">.declaration # more;
 }
 
-def Par_AllReduceOp : Par_Reduction<"all_reduce", [DeclareOpInterfaceMethods<StartableInterface>]> {
+def Par_AllReduceOp : Par_Reduction<"all_reduce", [Linear, DeclareOpInterfaceMethods<StartableInterface>]> {
   let summary = "sum over the ranks of an axis: partial -> invariant";
   let description = [{
     Reduces a bucket of tensors as one, in rank order. `reason` is its name in reports. Created by

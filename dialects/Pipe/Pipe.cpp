@@ -1,7 +1,7 @@
 //===- Pipe.cpp - communication between pipeline stages ---------------------------------------===//
 
-#include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Par/Par.h"
 #include "dialects/Pipe/Sums.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -119,7 +119,7 @@ static LogicalResult verifyPositions(Operation *op, ArrayRef<int64_t> list) {
     positions.stages = stageCount(op).value_or(PipeDialect::kMaxStages);
   else if (module && module->hasAttr(PipeDialect::kStages))
     positions = *positionsOf(module);
-  StringRef what = positions.chunks > 1 ? "position" : "stage";
+  StringRef what = positionNoun(positions);
   for (auto [i, position] : llvm::enumerate(list))
     if (position < (i == 0 ? 0 : list[i - 1] + 1) || position >= positions.count())
       return op->emitError() << "lists " << what << "s [" << list << "]; expected distinct " << what
@@ -129,17 +129,16 @@ static LogicalResult verifyPositions(Operation *op, ArrayRef<int64_t> list) {
 
 static LogicalResult verifyChunks(Operation *op, NamedAttribute attribute) {
   Attribute chunks = attribute.getValue();
-  if (!isOfAtLeast(chunks, 1) || isOfAtLeast(chunks, PipeDialect::kMaxPositions + 1))
+  if (!isOfAtLeast(chunks, 1) || isOfAtLeast(chunks, kMaxPositions + 1))
     return op->emitError() << PipeDialect::kChunks << " is " << chunks
-                           << ", expected a number of chunks, an i64 from 1 to "
-                           << PipeDialect::kMaxPositions;
+                           << ", expected a number of chunks, an i64 from 1 to " << kMaxPositions;
   std::optional<Positions> positions = positionsOf(op);
   if (!isa<ModuleOp>(op) || !positions)
     return op->emitError() << PipeDialect::kChunks << " belongs on a module with "
                            << PipeDialect::kStages << " or " << PipeDialect::kCount;
-  if (positions->count() > PipeDialect::kMaxPositions)
+  if (positions->count() > kMaxPositions)
     return op->emitError() << PipeDialect::kChunks << " is " << positions->chunks << " of "
-                           << positions->stages << " stages; " << PipeDialect::kMaxPositions
+                           << positions->stages << " stages; " << kMaxPositions
                            << " chunks of all stages are possible";
   return success();
 }
@@ -230,7 +229,7 @@ static constexpr std::pair<StringLiteral, LogicalResult (*)(Operation *, NamedAt
         {PipeDialect::kWave, verifyWave},
         {PipeDialect::kCuts, verifyCuts},
         {PipeDialect::kLimited, verifyLimited},
-        {PipeDialect::kOn, verifyHolders},
+        {PipeDialect::kHolders, verifyHolders},
         {PipeDialect::kAxis, verifyNumber},
         {PipeDialect::kOffset, verifyNumber},
         {kSumNumber, verifyNumber},

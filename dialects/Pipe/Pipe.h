@@ -33,6 +33,13 @@ int64_t axisNumber(mlir::Operation *op, int64_t number);
 /// stages.
 std::optional<Positions> positionsOf(mlir::Operation *op);
 
+/// Returns what positions are called in messages: stages, if each stage has one.
+llvm::StringRef positionNoun(const Positions &layout);
+
+/// Returns the stages of the positions; partial if several stages have a part. Everywhere stays
+/// everywhere.
+Holders onStages(const Holders &holders, const Positions &layout);
+
 /// Returns all positions, as ops list them.
 llvm::SmallVector<int64_t> allOf(const Positions &positions);
 

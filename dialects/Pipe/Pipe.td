@@ -26,8 +26,6 @@ def Pipe_Dialect : Dialect {
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
     static constexpr int64_t kMaxStages = ::partita_rt::kMaxStages;
-    /// The max number of positions: chunks of all stages (Positions.h).
-    static constexpr int64_t kMaxPositions = 256;
     /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
     /// On a program's module and on its stages: how many chunks each stage has, an i64; absent for 1.
@@ -35,7 +33,7 @@ def Pipe_Dialect : Dialect {
     /// Beside kChunks, a unit: every other row of positions runs backward.
     static constexpr ::llvm::StringLiteral kWave = "pipe.wave";
     /// On a parameter of a program of all stages: the positions that read it, in ascending order.
-    static constexpr ::llvm::StringLiteral kOn = "pipe.on";
+    static constexpr ::llvm::StringLiteral kHolders = "pipe.on";
     /// The mesh axis whose coordinates are the stages. No par.mesh has it: the mesh of a module is that of one stage's ranks.
     static constexpr ::llvm::StringLiteral kAxisName = ::partita::par::axisThatSplits(::partita::par::Splits::Program);
     /// On a program's module and on its stages: how many axes of the program's mesh precede pp, an i64.
@@ -133,7 +131,7 @@ class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
   let extraClassDeclaration = rule;
 }
 
-def Pipe_MoveOp : Pipe_Conjugate<"move", [TransparentInterface]> {
+def Pipe_MoveOp : Pipe_Conjugate<"move", [TransparentInterface, DeclareOpInterfaceMethods<PlacedInterface>]> {
   let summary = "a value at the next position that needs it; its gradient moves back";
   let description = [{
     The only op that takes an activation from one position to another; with one chunk per stage, a position is a stage. No
@@ -147,7 +145,7 @@ def Pipe_MoveOp : Pipe_Conjugate<"move", [TransparentInterface]> {
   let assemblyFormat = "$value `over` $channel attr-dict `:` type($value)";
 }
 
-def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
+def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface, DeclareOpInterfaceMethods<PlacedInterface, ["cutTo"]>]> {
   let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
     The `f` of positions: each contributes a term of the gradient. It is outside the loop over micro-batches, once per step.
@@ -159,7 +157,7 @@ def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface]> {
   let assemblyFormat = "$value `on` $stages attr-dict `:` type($value)";
 }
 
-def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
+def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface, DeclareOpInterfaceMethods<PlacedInterface>]> {
   let summary = "the sum of the terms that several stages have; each of them gets it";
   let description = [{
     Before the cut it lists positions, and the terms are added already; after the cut it is an all-reduce over the ranks of these
@@ -169,14 +167,14 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
   let extraClassDeclaration = rule # CollectiveOf<"AllReduce">.declaration # [{
-    int64_t getRankCount() { return getStages().size(); }
+    int64_t getRankCount(); // of the stages of its positions
     ::mlir::StringAttr getAxisAttr();
   }];
   let arguments = (ins Pipe_Value:$value, DenseI64ArrayAttr:$stages, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = "$value `on` $stages (`because` $reason^)? attr-dict `:` type($value)";
 }
 
-def Pipe_PinOp : Pipe_Conjugate<"pin", [TransparentInterface]> {
+def Pipe_PinOp : Pipe_Conjugate<"pin", [TransparentInterface, DeclareOpInterfaceMethods<PlacedInterface, ["cutTo"]>]> {
   let summary = "one position's use of a value that several positions have";
   let description = [{
     Everything computed from the result belongs to that position alone. So does its gradient, one term of the sum over the

@@ -9,12 +9,13 @@
 
 include "dialects/Train/TrainBase.td"
 
-def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
+def Train_GlobalNormOp : Train_Op<"global_norm", [Pure, DeclareOpInterfaceMethods<PlacedInterface>]> {
   let summary = "the Euclidean norm of all tensors as one vector, each element counted once";
   let description = [{
     Computed over the full tensors, whatever their placement: a value that every rank has counts once, and shards are summed.
     Created by `optimize`, given shards by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split
-    something, and `norm` by `expand-norms`, once all splits are known. `parameters` are those whose gradients `values` are,
+    something, and `norm` by `expand-norms`, once all splits are known. In a program of pipeline stages it is everywhere, whatever
+    positions have its values. `parameters` are those whose gradients `values` are,
     so that a run can name the first one whose gradient is not finite.
 
         %norm = train.global_norm %dw, %db of [@w, @b] : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
@@ -25,7 +26,7 @@ def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Train_SquareSumOp : Train_Op<"square_sum", [Pure, UpdateWork]> {
+def Train_SquareSumOp : Train_Op<"square_sum", [Pure, UpdateWork, DeclareOpInterfaceMethods<PlacedInterface, ["cutTo"]>]> {
   let summary = "the sum of squares of each tensor's elements on this rank";
   let description = [{
     All operands are split over the same axes, over which the sums are partial. Computed in double precision, in one

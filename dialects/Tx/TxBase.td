@@ -92,8 +92,8 @@ class Tx_Lookup<string indices, string indexed, string dim, string ignored = "">
 
 /// An elementwise op: one scalar expression, stated once.
 class Tx_Elementwise<string mnemonic, list<string> names, string expression,
-                     string element = "::mlir::getElementTypeOrSelf(operands[0])">
-    : Tx_InferredOp<mnemonic, [ScalarInterface, SameOperandsAndResultShape], element> {
+                     string element = "::mlir::getElementTypeOrSelf(operands[0])", list<Trait> traits = []>
+    : Tx_InferredOp<mnemonic, traits # [ScalarInterface, SameOperandsAndResultShape], element> {
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let moreDeclarations = [{
@@ -115,8 +115,8 @@ class Tx_Unary<string mnemonic, string expression> : Tx_Elementwise<mnemonic, ["
   let shardRule = "* -> *";
 }
 
-class Tx_Binary<string mnemonic, string expression>
-    : Tx_Elementwise<mnemonic, ["a", "b"], expression, "::partita::tx::storedElement(operands)"> {
+class Tx_Binary<string mnemonic, string expression, list<Trait> traits = []>
+    : Tx_Elementwise<mnemonic, ["a", "b"], expression, "::partita::tx::storedElement(operands)", traits> {
   let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b);
   let shardRule = "*, * -> *";
 }

@@ -14,7 +14,7 @@ include "dialects/Tx/TxBase.td"
 // Arithmetic
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_AddOp : Tx_Binary<"add", "a + b"> {
+def Tx_AddOp : Tx_Binary<"add", "a + b", [DeclareOpInterfaceMethods<PlacedInterface, ["cutTo"]>]> {
   let summary = "a + b";
   let shardRule = "~~*, ~~* -> *";
   let gradient = [{ return {g.dy(), g.dy()}; }];

@@ -21,7 +21,7 @@ def Zero_Dialect : Dialect {
 
 class Zero_Op<string mnemonic, list<Trait> traits = []> : Op<Zero_Dialect, mnemonic, traits>;
 
-def Zero_ShardOp : Zero_Op<"shard", [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+def Zero_ShardOp : Zero_Op<"shard", [Pure, Linear, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let summary = "this rank's flat shard of a value that all ranks of an axis have: invariant -> flat";
   let description = [{
     Splits the elements that a rank holds, in memory order, into as many equal shards as the axis has ranks, and pads
@@ -45,7 +45,7 @@ class Zero_Collective<string mnemonic, string kind, list<Trait> traits = [], str
   let extraClassDeclaration = CollectiveOverAxis<kind>.declaration # more;
 }
 
-def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [GatherInterface,
+def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [Linear, GatherInterface,
     DeclareOpInterfaceMethods<DifferentiableInterface>, DeclareOpInterfaceMethods<StartableInterface>],
     "bool gathersParameters() { return true; }"> {
   let summary = "full tensors from the flat shards of all ranks: flat -> replicated or invariant";
@@ -69,7 +69,7 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [GatherInterface,
 }
 
 def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
-    [DeclareOpInterfaceMethods<StartableInterface>]> {
+    [Linear, DeclareOpInterfaceMethods<StartableInterface>]> {
   let summary = "sums over the ranks of an axis; each rank keeps its flat shard of the sums: partial -> flat";
   let description = [{
     Reduces a bucket in rank order: each rank gets exactly the elements that it owns of each tensor. Created by

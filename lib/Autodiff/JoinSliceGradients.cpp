@@ -8,7 +8,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Stages/Where.h"
+#include "partita/Analysis/StageMap.h"
 #include "partita/Autodiff/Passes.h"
 
 namespace partita {

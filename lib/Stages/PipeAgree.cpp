@@ -8,8 +8,8 @@
 #include "dialects/Offload/Offload.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
-#include "lib/Stages/Where.h"
 #include "partita/Analysis/Parameters.h"
+#include "partita/Analysis/StageMap.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Stages/Passes.h"
 #include <array>
@@ -74,17 +74,17 @@ private:
       for (Operation &op : *module.getBody()) {
         if (!isa<train::ParameterOp, train::StateOp>(op))
           continue;
-        Where where = StageMap::ofSymbol(&op).stages(layout);
+        Holders holders = pipe::onStages(StageMap::ofSymbol(&op), layout);
         int64_t bytes = bytesOf(analysis::localType(*types, &op));
-        if (where.isOne() || (bytes % memory::kAlignment == 0) != fillsLines)
+        if (holders.isOne() || (bytes % memory::kAlignment == 0) != fillsLines)
           continue;
         SmallVector<int64_t> &end = ends[offload::livesOnHost(&op)];
         int64_t offset = 0;
         for (int64_t stage = 0; stage < stages; ++stage)
-          if (where.has(stage))
+          if (holders.has(stage))
             offset = std::max(offset, end[stage]);
         for (int64_t stage = 0; stage < stages; ++stage)
-          if (where.has(stage))
+          if (holders.has(stage))
             end[stage] = offset + memory::alignPersistent(bytes);
         op.setAttr(PipeDialect::kOffset, Builder(module).getI64IntegerAttr(offset));
         ++placed;

@@ -11,14 +11,12 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Pipe/Sums.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Stages/Where.h"
 #include "mlir/IR/IRMapping.h"
-#include "partita/Analysis/Flops.h"
+#include "partita/Analysis/StageMap.h"
 #include "partita/Stages/Passes.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -33,7 +31,7 @@ using namespace partita;
 namespace {
 
 /// Builds a stage's share of a function; within a loop's pass, the share of one of its positions.
-class StageBuilder {
+class StageBuilder : public StageShare {
 public:
   StageBuilder(const StageMap &map, int64_t stage) : map(map), layout(map.layout()), stage(stage) {
     for (int64_t chunk = 0; chunk < layout.chunks; ++chunk)
@@ -55,12 +53,20 @@ public:
         ->setDiscardableAttrs(end->getDiscardableAttrDictionary());
   }
 
+  bool has(Value value) const override { return isHere(map.of(value)); }
+  bool hasFirst(Value value) const override {
+    return layout.stageOf(map.of(value).first()) == stage;
+  }
+  bool isPartial(Value value) const override { return map.of(value).partial; }
+  bool isPartialOverStages(Value value) const override {
+    return pipe::onStages(map.of(value), layout).partial;
+  }
+  Value copyOf(Value value) const override { return mapping.lookup(value); }
+
 private:
-  bool isHere(const Where &where) const { return (where.positions & own).any(); }
-  bool isHere(Value value) const { return isHere(map.of(value)); }
+  bool isHere(const Holders &holders) const { return (holders.positions & own).any(); }
   SmallVector<Value> here(ValueRange values) const {
-    return llvm::to_vector(
-        llvm::make_filter_range(values, [&](Value each) { return isHere(each); }));
+    return llvm::to_vector(llvm::make_filter_range(values, [&](Value each) { return has(each); }));
   }
   SmallVector<Value> mapped(ValueRange values) const {
     return llvm::map_to_vector(values, [&](Value each) { return mapping.lookup(each); });
@@ -69,7 +75,7 @@ private:
   void keepResultAttributes(func::FuncOp from, func::FuncOp to) {
     SmallVector<Attribute> kept;
     for (auto [i, value] : llvm::enumerate(from.getBody().front().getTerminator()->getOperands()))
-      if (isHere(value)) {
+      if (has(value)) {
         NamedAttrList attributes(from.getResultAttrDict(i));
         if (kept.size() != i)
           attributes.set(pipe::PipeDialect::kResult,
@@ -93,16 +99,11 @@ private:
       return;
     if (auto loop = dyn_cast<train::AccumulateOp>(op))
       return copyLoop(builder, loop);
-    if (isa<pipe::ShareOp, pipe::PinOp>(op))
-      return mapping.map(op->getResult(0), mapping.lookup(op->getOperand(0)));
     if (auto sum = dyn_cast<pipe::SumOp>(op))
       return copySum(builder, sum);
-    if (auto squares = dyn_cast<train::SquareSumOp>(op);
-        squares && map.of(squares.getSum()).stages(layout).partial)
-      return copySquares(builder, squares);
-    if (isa<tx::AddOp>(op) && map.of(op->getResult(0)).partial)
-      if (SmallVector<Value> terms = here(op->getOperands()); terms.size() == 1)
-        return mapping.map(op->getResult(0), mapping.lookup(terms.front()));
+    if (auto placed = dyn_cast<PlacedInterface>(op))
+      if (SmallVector<Value> made = placed.cutTo(builder, *this); !made.empty())
+        return mapping.map(op->getResults(), made);
     builder.clone(*op, mapping);
   }
 
@@ -129,61 +130,15 @@ private:
   /// Copies a sum over the stages of its positions. If they are all on one stage, there is nothing
   /// to sum.
   void copySum(OpBuilder &builder, pipe::SumOp sum) {
-    Where stages = Where::on(sum.getStages()).stages(layout);
+    Holders stages = pipe::onStages(Holders::on(sum.getStages()), layout);
     if (stages.isOne())
       return mapping.map(sum.getResult(), mapping.lookup(sum.getValue()));
-    if (!isHere(sum.getValue())) {
+    if (!has(sum.getValue())) {
       // A constant has no provenance, so a name in its location would be all that keeps it.
       Value zero = tx::createSplat(builder, builder.getUnknownLoc(), sum.getType(), 0);
       mapping.map(sum.getValue(), zero);
     }
-    SmallVector<int64_t> list;
-    for (int64_t each = 0; each < layout.stages; ++each)
-      if (stages.has(each))
-        list.push_back(each);
-    cast<pipe::SumOp>(builder.clone(*sum, mapping)).setStages(list);
-  }
-
-  /// Copies the sum of squares, with zeros for values of other stages. A value that several stages
-  /// have counts on the first of them.
-  void copySquares(OpBuilder &builder, train::SquareSumOp squares) {
-    auto type = cast<RankedTensorType>(squares.getSum().getType());
-    auto sized = [&](int64_t size) {
-      par::Layout layout = par::Layout::of(type);
-      layout.shape = {size};
-      return RankedTensorType::get({size}, type.getElementType(),
-                                   layout.encoding(builder.getContext()));
-    };
-    SmallVector<Value> own, parts;
-    SmallVector<bool> isOwn;
-    for (Value value : squares->getOperands()) {
-      isOwn.push_back(layout.stageOf(map.of(value).first()) == stage);
-      if (isOwn.back())
-        own.push_back(value);
-    }
-    auto count = static_cast<int64_t>(own.size());
-    if (count == 0)
-      return mapping.map(squares.getSum(),
-                         tx::createSplat(builder, builder.getUnknownLoc(), type, 0));
-    auto made = train::SquareSumOp::create(builder, squares.getLoc(), sized(count), mapped(own));
-    made->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
-    int64_t taken = 0;
-    for (size_t begin = 0, end = 0; begin < isOwn.size(); begin = end) {
-      while (end < isOwn.size() && isOwn[end] == isOwn[begin])
-        ++end;
-      auto size = static_cast<int64_t>(end - begin);
-      Operation *part =
-          !isOwn[begin]
-              ? tx::createSplat(builder, builder.getUnknownLoc(), sized(size), 0).getDefiningOp()
-              : tx::SliceOp::create(builder, squares.getLoc(), sized(size), made.getSum(),
-                                    ArrayRef<int64_t>{taken}, ArrayRef<int64_t>{1});
-      part->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
-      taken += isOwn[begin] ? size : 0;
-      parts.push_back(part->getResult(0));
-    }
-    auto full = tx::ConcatOp::create(builder, squares.getLoc(), type, parts, 0);
-    full->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
-    mapping.map(squares.getSum(), full.getResult());
+    cast<pipe::SumOp>(builder.clone(*sum, mapping)).setStages(listOf(stages.positions));
   }
 
   /// Copies the loop with what its regions have on this stage.
@@ -252,11 +207,11 @@ private:
     for (auto [number, pass] : llvm::enumerate(passes))
       for (unsigned sum = 0; sum < loop.getNumResults(); ++sum) {
         OpOperand &yielded = loop.getPart(sum);
-        const Where where = map.of(yielded.get());
+        const Holders holders = map.of(yielded.get());
         if (yielded.getOwner()->getParentRegion() != &regionOf(loop, pass) || isFull[sum] ||
-            !where.has(layout.at(stage, pass.chunk)))
+            !holders.has(layout.at(stage, pass.chunk)))
           continue;
-        isFull[sum] = !where.partial;
+        isFull[sum] = !holders.partial;
         parts.push_back({sum, static_cast<unsigned>(number)});
       }
     return parts;
@@ -274,7 +229,7 @@ private:
     loop = &copy;
     this->number = number;
     for (BlockArgument argument : from.getArguments().drop_front(copy.from.getBatches().size()))
-      if (isHere(argument) && !argument.use_empty())
+      if (has(argument) && !argument.use_empty())
         mapping.map(argument, copy.inLater(number, {train::PassKind::Forward, pass.chunk},
                                            train::forwardOf(argument)));
     SmallVector<Value> yielded;
@@ -313,7 +268,7 @@ private:
   const StageMap &map;
   pipe::Positions layout;
   int64_t stage;
-  Where::Set own; ///< the positions whose ops are copied
+  PositionSet own; ///< the positions whose ops are copied
   IRMapping mapping;
   LoopCopy *loop = nullptr; ///< the loop whose pass this builds; null outside of passes
   unsigned number = 0;      ///< number of that pass
@@ -399,9 +354,10 @@ private:
     for (Operation *op : full) {
       if (auto function = functions.find(op); function != functions.end()) {
         StageBuilder(function->second, stage).function(inside, cast<func::FuncOp>(op));
-      } else if (Where where = StageMap::ofSymbol(op).stages(layout); where.has(stage)) {
+      } else if (Holders holders = pipe::onStages(StageMap::ofSymbol(op), layout);
+                 holders.has(stage)) {
         Operation *copied = inside.clone(*op);
-        copied->removeDiscardableAttr(pipe::PipeDialect::kOn);
+        copied->removeDiscardableAttr(pipe::PipeDialect::kHolders);
       }
     }
   }

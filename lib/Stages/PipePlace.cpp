@@ -23,7 +23,6 @@
 #include "partita/Stages/Schedule.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <map>
-#include <set>
 
 namespace partita {
 #define GEN_PASS_DEF_PIPEPLACEPASS
@@ -35,8 +34,6 @@ using namespace partita;
 using train::LayerAttr;
 
 namespace {
-
-using PositionSet = std::set<int64_t>;
 
 /// The positions of one function's ops.
 class FunctionPlacer {
@@ -64,8 +61,7 @@ public:
     function->walk([&](train::ReadOp read) {
       auto found = needed.find(read.getResult());
       if (found != needed.end())
-        parameters[read.getSymbolAttr().getAttr()].insert(found->second.begin(),
-                                                          found->second.end());
+        parameters[read.getSymbolAttr().getAttr()] |= found->second;
     });
   }
 
@@ -149,14 +145,14 @@ private:
   void needOperands(Operation *op) {
     PositionSet own;
     if (isActivation(op))
-      own.insert(positions.lookup(op));
+      own.set(positions.lookup(op));
     else
       for (Value result : op->getResults())
         if (auto found = needed.find(result); found != needed.end())
-          own.insert(found->second.begin(), found->second.end());
+          own |= found->second;
     for (Value operand : op->getOperands())
       if (isOfParameters(operand))
-        needed[operand].insert(own.begin(), own.end());
+        needed[operand] |= own;
   }
 
   void share(const DenseMap<StringAttr, PositionSet> &parameters) {
@@ -164,13 +160,12 @@ private:
     function->walk([&](train::ReadOp read) { reads.push_back(read); });
     for (train::ReadOp read : reads) {
       auto found = parameters.find(read.getSymbolAttr().getAttr());
-      if (found == parameters.end() || found->second.size() < 2)
+      if (found == parameters.end() || found->second.count() < 2)
         continue;
       OpBuilder builder(read->getContext());
       builder.setInsertionPointAfter(read);
-      auto shared =
-          pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
-                                SmallVector<int64_t>(found->second.begin(), found->second.end()));
+      auto shared = pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
+                                          listOf(found->second));
       read.getResult().replaceAllUsesExcept(shared.getResult(), shared);
       kinds[shared.getResult()] = kinds.lookup(read.getResult());
       needed[shared.getResult()] = found->second;
@@ -186,7 +181,7 @@ private:
       for (Operation *user : reached.pop_back_val().getUsers())
         for (Value result : user->getResults())
           if (isOfParameters(result) && seen.insert(user).second) {
-            needed[result].insert(set.begin(), set.end());
+            needed[result] |= set;
             reached.push_back(result);
           }
   }
@@ -194,7 +189,7 @@ private:
   /// Makes an activation's operand available at the op's position.
   void place(OpOperand &operand, int64_t position) {
     Value value = operand.get();
-    if (isOfParameters(value) && needed[value].size() > 1) {
+    if (isOfParameters(value) && needed[value].count() > 1) {
       operand.set(pinned(value, position, operand.getOwner()));
     } else if (Operation *maker = value.getDefiningOp(); maker && isActivation(value)) {
       operand.set(moved(value, positions.lookup(maker), position));
@@ -260,9 +255,9 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
       return signalPassFailure();
     std::string problem;
     std::optional<pipe::Positions> layout = stages::layoutOf(schedule, stages, chunks, problem);
-    if (layout && layout->count() > pipe::PipeDialect::kMaxPositions)
+    if (layout && layout->count() > kMaxPositions)
       problem = std::to_string(stages) + " stages of " + std::to_string(layout->chunks) +
-                " chunks are more than " + std::to_string(pipe::PipeDialect::kMaxPositions);
+                " chunks are more than " + std::to_string(kMaxPositions);
     if (!problem.empty()) {
       module.emitError() << "schedule: " << problem;
       return signalPassFailure();
@@ -284,12 +279,11 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     }
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       PositionSet &set = needed[parameter.getSymNameAttr()];
-      if (set.empty())
-        set.insert(0); // nothing reads it
-      shared += set.size() > 1;
-      parameter->setAttr(
-          pipe::PipeDialect::kOn,
-          DenseI64ArrayAttr::get(&getContext(), SmallVector<int64_t>(set.begin(), set.end())));
+      if (set.none())
+        set.set(0); // nothing reads it
+      shared += set.count() > 1;
+      parameter->setAttr(pipe::PipeDialect::kHolders,
+                         DenseI64ArrayAttr::get(&getContext(), listOf(set)));
     }
     for (FunctionPlacer &function : functions)
       moves += function.insert(needed);

@@ -2,7 +2,7 @@
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
-#include "lib/Stages/Where.h"
+#include "partita/Analysis/StageMap.h"
 #include "partita/Stages/Passes.h"
 
 namespace partita {
@@ -31,7 +31,7 @@ private:
     FailureOr<StageMap> map = StageMap::of(function);
     if (failed(map))
       return failure();
-    Where all = Where::on(positions);
+    Holders all = Holders::on(positions);
     Operation *end = function.getBody().front().getTerminator();
     OpBuilder builder(end);
     for (OpOperand &result : end->getOpOperands()) {

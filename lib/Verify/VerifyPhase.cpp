@@ -23,6 +23,7 @@
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinDialect.h"
+#include "partita/Analysis/StageMap.h"
 #include "partita/Verify/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -326,6 +327,10 @@ private:
   LogicalResult enter(ModuleOp module) {
     mesh = par::MeshAttr::of(module);
     fitting.clear();
+    if (module->hasAttr(pipe::PipeDialect::kStages))
+      for (auto function : module.getOps<func::FuncOp>())
+        if (!function.isDeclaration() && failed(StageMap::of(function)))
+          return failure();
     return success(succeeded(checkEntryPoints(module)) &&
                    (!hasObjective || (succeeded(checkCalled(module, after)) &&
                                       succeeded(checkBatches(module, after)))));

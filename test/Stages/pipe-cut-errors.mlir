@@ -97,6 +97,40 @@ func.func @f() -> tensor<4xf32> {
 
 // -----
 
+// An op of the backward pass may be recomputed, and then it is no product with a cotangent.
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  %0 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'tx.exp' has no stage in common: operand 0 is in parts on stages 0, 1}}
+  %1 = tx.exp %0 {train.backward} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = pipe.sum %1 on [0, 1] : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+}
+
+// -----
+
+// Each part would get the full second operand.
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  %0 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'tx.sub' has no stage in common: operand 0 is in parts on stages 0, 1}}
+  %1 = tx.sub %0, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = pipe.sum %1 on [0, 1] : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+}
+
+// -----
+
 module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
 train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
