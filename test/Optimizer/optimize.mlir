@@ -6,6 +6,8 @@
 // RUN: partita-opt %s --optimize="kind=adagrad epsilon=1e-7 clip=2" | FileCheck %s --check-prefix=CLIP
 // RUN: partita-opt %s --optimize=no-bias-correction=true | FileCheck %s --check-prefix=UNCORRECTED
 // RUN: not partita-opt %s --optimize=betas=0.9,1.0 2>&1 | FileCheck %s --check-prefix=BETAS
+// RUN: not partita-opt %s --optimize=lamb-bounds=0,1 2>&1 | FileCheck %s --check-prefix=BOUNDS
+// BOUNDS: error: lamb-bounds: optimizer 'adamw' has no trust ratio
 
 // KIND: error: optimizer 'rmsprop' is unknown; known: adagrad, adam, adamw, lamb, lion, momentum, sgd
 // BETAS: error: betas: expected two numbers in [0, 1)
