@@ -4,7 +4,7 @@
 
 using namespace partita;
 
-llvm::SmallVector<int64_t> partita::listOf(const PositionSet &positions) {
+llvm::SmallVector<int64_t> partita::listPositions(const PositionSet &positions) {
   llvm::SmallVector<int64_t> list;
   for (int64_t position = 0; position < kMaxPositions; ++position)
     if (positions.test(position))
@@ -30,7 +30,7 @@ std::string Holders::text(llvm::StringRef noun) const {
   if (isEverywhere())
     return "everywhere";
   std::string list;
-  for (int64_t position : listOf(positions))
+  for (int64_t position : listPositions(positions))
     list += (list.empty() ? "" : ", ") + std::to_string(position);
   return (partial ? "in parts on " : "on ") + noun.str() + (isOne() ? " " : "s ") + list;
 }

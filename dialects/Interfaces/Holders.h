@@ -21,7 +21,7 @@ inline constexpr int64_t kMaxPositions = 256;
 using PositionSet = std::bitset<kMaxPositions>;
 
 /// Returns the set's positions in ascending order.
-llvm::SmallVector<int64_t> listOf(const PositionSet &positions);
+llvm::SmallVector<int64_t> listPositions(const PositionSet &positions);
 
 /// The positions that have a value, each in full or each part of a sum.
 struct Holders {

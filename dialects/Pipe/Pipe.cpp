@@ -305,7 +305,7 @@ std::optional<int64_t> pipe::stageCount(Operation *op) {
 Location pipe::withRole(Location loc, par::Role role) {
   auto none = StringAttr::get(loc.getContext(), "");
   return par::withCause(loc, par::CauseAttr::get(loc.getContext(), role, none, none, none, none,
-                                                 par::CauseAttr::kHoldersce, 0, {}));
+                                                 par::CauseAttr::kOnce, 0, {}));
 }
 
 SmallVector<ModuleOp> pipe::stagesOf(ModuleOp program) {

@@ -138,7 +138,7 @@ private:
       Value zero = tx::createSplat(builder, builder.getUnknownLoc(), sum.getType(), 0);
       mapping.map(sum.getValue(), zero);
     }
-    cast<pipe::SumOp>(builder.clone(*sum, mapping)).setStages(listOf(stages.positions));
+    cast<pipe::SumOp>(builder.clone(*sum, mapping)).setStages(listPositions(stages.positions));
   }
 
   /// Copies the loop with what its regions have on this stage.

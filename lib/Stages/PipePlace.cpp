@@ -165,7 +165,7 @@ private:
       OpBuilder builder(read->getContext());
       builder.setInsertionPointAfter(read);
       auto shared = pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
-                                          listOf(found->second));
+                                          listPositions(found->second));
       read.getResult().replaceAllUsesExcept(shared.getResult(), shared);
       kinds[shared.getResult()] = kinds.lookup(read.getResult());
       needed[shared.getResult()] = found->second;
@@ -283,7 +283,7 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
         set.set(0); // nothing reads it
       shared += set.count() > 1;
       parameter->setAttr(pipe::PipeDialect::kHolders,
-                         DenseI64ArrayAttr::get(&getContext(), listOf(set)));
+                         DenseI64ArrayAttr::get(&getContext(), listPositions(set)));
     }
     for (FunctionPlacer &function : functions)
       moves += function.insert(needed);
