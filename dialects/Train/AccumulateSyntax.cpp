@@ -1,6 +1,7 @@
 //===- AccumulateSyntax.cpp - builds, parses and prints train.accumulate ------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
+#include "dialects/Train/PassKinds.h"
 #include "dialects/Train/RunningSums.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -71,9 +72,10 @@ static ValueRange savedIn(Region &region) {
 static ParseResult parseLater(OpAsmParser &parser, OperationState &result,
                               SmallVectorImpl<PassName> &passes, SmallVectorImpl<int64_t> &grown) {
   StringRef keyword;
+  auto words = llvm::map_to_vector(kPassKinds, [](const PassKindRow &row) { return row.word(); });
   while (true) {
     SMLoc loc = parser.getCurrentLocation();
-    if (failed(parser.parseOptionalKeyword(&keyword, {"forward", "backward", "weights"})))
+    if (failed(parser.parseOptionalKeyword(&keyword, words)))
       return success();
     PassName &pass = passes.emplace_back();
     pass.kind = *symbolizePassKind(keyword);

@@ -1,6 +1,6 @@
 //===- Order.cpp - #train.order: the order of micro-batches' passes ----------------------------===//
 
-#include "dialects/Train/Train.h"
+#include "dialects/Train/PassKinds.h"
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;
@@ -143,7 +143,7 @@ OrderAttr OrderAttr::get(MLIRContext *context, ArrayRef<Slot> slots) {
 static constexpr size_t kNumbers = 3;
 
 static bool isPass(int64_t kind, int64_t chunk) {
-  return kind >= 0 && kind <= static_cast<int64_t>(PassKind::Weights) && chunk >= 0;
+  return kind >= 0 && kind < static_cast<int64_t>(kPassKindCount) && chunk >= 0;
 }
 
 /// More slots than any order has, and more micro-batches.
@@ -231,10 +231,8 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
     std::optional<PassKind> kind = symbolizePassKind(name);
     int64_t chunk = 0;
     if (!kind || (pass.contains('.') && behind.getAsInteger(10, chunk)))
-      return parser.emitError(at,
-                              "a slot is 'forward', 'backward' or 'weights', perhaps with a chunk "
-                              "after a dot, not '")
-             << pass << "'";
+      return parser.emitError(at, "a slot is ")
+             << quotedPassKinds() << ", perhaps with a chunk after a dot, not '" << pass << "'";
     numbers.append({static_cast<int64_t>(*kind), chunk, microBatch});
     return success();
   };
@@ -319,8 +317,7 @@ Attribute PassAttr::parse(AsmParser &parser, Type) {
     return {};
   std::optional<PassKind> kind = symbolizePassKind(word);
   if (!kind)
-    return parser.emitError(loc, "a pass is 'forward', 'backward' or 'weights', not '")
-               << word << "'",
+    return parser.emitError(loc, "a pass is ") << quotedPassKinds() << ", not '" << word << "'",
            Attribute();
   if (auto number = parser.parseOptionalInteger(chunk); number.has_value() && failed(*number))
     return {};

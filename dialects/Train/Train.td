@@ -100,6 +100,7 @@ def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
   let assemblyFormat = "`<` $options `>`";
 }
 
+// PassKinds.h has a row for each.
 def Train_PassKind : I32EnumAttr<"PassKind", "what a pass of a micro-batch computes", [
   I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
   I32EnumAttrCase<"Weights", 2, "weights">]> {

@@ -18,13 +18,16 @@ namespace {
 /// Writes one stage's slots: the next micro-batch of each kind and chunk, while there is one.
 class Writer {
 public:
-  Writer(std::vector<Slot> &slots, int microBatches) : slots(slots), m(microBatches) {}
+  Writer(const Schedule &schedule, std::vector<Slot> &slots)
+      : slots(slots), m(schedule.microBatches) {
+    done.fill(std::vector<int>(schedule.chunks, 0));
+  }
 
   /// Nothing where there is no such micro-batch, or its pass before this one is still to come.
   void put(PassKind kind, int chunk = 0) {
     auto number = static_cast<size_t>(kind);
     int &next = done[number][chunk];
-    int ready = kind == PassKind::Forward ? m : done[number - 1][chunk];
+    int ready = number == 0 ? m : done[number - 1][chunk];
     if (next < ready)
       slots.push_back({kind, chunk, next++});
   }
@@ -38,14 +41,14 @@ public:
 private:
   std::vector<Slot> &slots;
   int m;
-  std::array<std::array<int, 2>, 3> done{};
+  std::array<std::vector<int>, partita::train::kPassKindCount> done; ///< by kind and chunk
 };
 
 } // namespace
 
 static void gpipe(Schedule &schedule) {
   for (std::vector<Slot> &slots : schedule.slots) {
-    Writer stage(slots, schedule.microBatches);
+    Writer stage(schedule, slots);
     while (stage.has(PassKind::Forward))
       stage.forward();
     while (stage.has(PassKind::Backward))
@@ -59,7 +62,7 @@ static void gpipe(Schedule &schedule) {
 static void oneForwardOneBackward(Schedule &schedule, int ahead) {
   for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
     int s = static_cast<int>(number);
-    Writer stage(slots, schedule.microBatches);
+    Writer stage(schedule, slots);
     for (int i = 0; i < ahead * (schedule.stages - s - 1); ++i)
       stage.forward();
     for (int i = 0; stage.has(PassKind::Backward); ++i) {
@@ -99,7 +102,7 @@ static void zeroBubbleWave(Schedule &schedule) {
   int p = schedule.stages;
   for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
     int s = static_cast<int>(number);
-    Writer stage(slots, schedule.microBatches);
+    Writer stage(schedule, slots);
     auto pass = [&](int chunk) {
       stage.forward(chunk);
       stage.backward(chunk);

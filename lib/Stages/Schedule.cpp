@@ -8,6 +8,7 @@
 #include <tuple>
 
 using namespace partita::stages;
+namespace train = partita::train;
 
 std::pair<int, int> Schedule::placeOf(int position) const {
   pipe::Positions positions = layout();
@@ -24,6 +25,23 @@ static std::string text(const Schedule &schedule, const Slot &slot) {
 static std::string placeText(const Schedule &schedule, int stage, size_t number) {
   return "stage " + std::to_string(stage) + ", slot " + std::to_string(number) + " (" +
          text(schedule, schedule.slots[stage][number]) + ")";
+}
+
+/// Returns the position `distance` away in the direction of the slot's pass: -1 is the source of
+/// its input, 1 the target of its result. None beyond the ends, and none for a pass that sends
+/// nothing.
+static std::optional<int> neighborOf(const Schedule &schedule, int stage, const Slot &slot,
+                                     int distance) {
+  int direction = train::rowOf(slot.kind).direction;
+  int position = schedule.positionOf(stage, slot.chunk) + direction * distance;
+  bool exists = direction != 0 && position >= 0 && position < schedule.positions();
+  return exists ? std::optional(position) : std::nullopt;
+}
+static std::optional<int> sourceOf(const Schedule &schedule, int stage, const Slot &slot) {
+  return neighborOf(schedule, stage, slot, -1);
+}
+static std::optional<int> targetOf(const Schedule &schedule, int stage, const Slot &slot) {
+  return neighborOf(schedule, stage, slot, 1);
 }
 
 namespace {
@@ -50,14 +68,10 @@ public:
   std::vector<Pass> needs(int stage, const Slot &slot) const {
     int position = schedule.positionOf(stage, slot.chunk), micro = slot.microBatch;
     std::vector<Pass> passes;
-    if (slot.kind == PassKind::Forward && position > 0)
-      passes.push_back({PassKind::Forward, position - 1, micro});
-    if (slot.kind == PassKind::Backward)
-      passes.push_back({PassKind::Forward, position, micro});
-    if (slot.kind == PassKind::Backward && position + 1 < schedule.positions())
-      passes.push_back({PassKind::Backward, position + 1, micro});
-    if (slot.kind == PassKind::Weights)
-      passes.push_back({PassKind::Backward, position, micro});
+    if (const train::PassKindRow *before = train::rowBefore(slot.kind))
+      passes.push_back({before->kind, position, micro});
+    if (std::optional<int> source = sourceOf(schedule, stage, slot))
+      passes.push_back({slot.kind, *source, micro});
     return passes;
   }
 
@@ -94,7 +108,7 @@ private:
 
 double ScheduleReport::bubbleShare() const {
   double slowest = work.empty() ? 0 : *llvm::max_element(work);
-  return slowest > 0 ? (seconds - slowest) / slowest : 0;
+  return slowest > 0 ? (time - slowest) / slowest : 0;
 }
 
 ScheduleReport partita::stages::report(const Schedule &schedule, const SlotCosts &costs) {
@@ -115,13 +129,13 @@ ScheduleReport partita::stages::reportByStage(const Schedule &schedule,
       work += execution.costOf(stage, slot);
       kept += slot.kind == PassKind::Forward;
       most = std::max(most, kept);
-      kept -= slot.kind == (schedule.splitsBackward ? PassKind::Weights : PassKind::Backward);
+      kept -= slot.kind == schedule.kinds().back().kind;
     }
     result.inFlight.push_back(most);
     result.work.push_back(work);
-    result.seconds = std::max(result.seconds, execution.now[stage]);
+    result.time = std::max(result.time, execution.now[stage]);
     double first = execution.begins[stage].empty() ? 0 : execution.begins[stage].front();
-    result.bubble = std::max(result.bubble, execution.now[stage] - first - work);
+    result.idleInside = std::max(result.idleInside, execution.now[stage] - first - work);
   }
   result.begins = std::move(execution.begins);
   return result;
@@ -148,18 +162,17 @@ static std::string findWrongSlot(const Schedule &schedule) {
       if (!isNew)
         return place + ": runs already in slot " + std::to_string(first->second);
     }
-    for (PassKind kind : {PassKind::Forward, PassKind::Backward, PassKind::Weights})
+    for (const train::PassKindRow &row : schedule.kinds())
       for (int chunk = 0; chunk < schedule.chunks; ++chunk)
         for (int micro = 0; micro < schedule.microBatches; ++micro)
-          if ((kind != PassKind::Weights || schedule.splitsBackward) &&
-              !seen.count({kind, chunk, micro}))
+          if (!seen.count({row.kind, chunk, micro}))
             return "stage " + std::to_string(stage) + " has no slot for the " +
-                   text(schedule, {kind, chunk, micro});
+                   text(schedule, {row.kind, chunk, micro});
     for (auto [number, slot] : llvm::enumerate(slots)) {
-      if (slot.kind == PassKind::Forward)
+      const train::PassKindRow *row = train::rowBefore(slot.kind);
+      if (!row)
         continue;
-      Slot before{static_cast<PassKind>(static_cast<uint32_t>(slot.kind) - 1), slot.chunk,
-                  slot.microBatch};
+      Slot before{row->kind, slot.chunk, slot.microBatch};
       if (seen[{before.kind, slot.chunk, slot.microBatch}] > number)
         return placeText(schedule, static_cast<int>(stage), number) + ": waits for the " +
                text(schedule, before) + " on stage " + std::to_string(stage) +
@@ -167,22 +180,6 @@ static std::string findWrongSlot(const Schedule &schedule) {
     }
   }
   return {};
-}
-
-/// Returns the position `distance` away in the direction of the slot's pass: -1 is the source of
-/// its input, 1 the target of its result. None beyond the ends, and none for weights.
-static std::optional<int> neighborOf(const Schedule &schedule, int stage, const Slot &slot,
-                                     int distance) {
-  int forward = slot.kind == PassKind::Forward ? distance : -distance;
-  int position = schedule.positionOf(stage, slot.chunk) + forward;
-  bool exists = slot.kind != PassKind::Weights && position >= 0 && position < schedule.positions();
-  return exists ? std::optional(position) : std::nullopt;
-}
-static std::optional<int> sourceOf(const Schedule &schedule, int stage, const Slot &slot) {
-  return neighborOf(schedule, stage, slot, -1);
-}
-static std::optional<int> targetOf(const Schedule &schedule, int stage, const Slot &slot) {
-  return neighborOf(schedule, stage, slot, 1);
 }
 
 std::vector<std::vector<Step>> partita::stages::stepsOf(const Schedule &schedule) {

@@ -10,20 +10,19 @@ using namespace partita::stages;
 namespace json = llvm::json;
 
 std::string partita::stages::slotText(const Slot &slot) {
-  return "FBW"[static_cast<size_t>(slot.kind)] + std::to_string(slot.microBatch) +
+  return train::rowOf(slot.kind).letter + std::to_string(slot.microBatch) +
          (slot.chunk > 0 ? "." + std::to_string(slot.chunk) : "");
 }
 
 std::optional<Slot> partita::stages::parseSlot(llvm::StringRef text) {
-  Slot slot{};
-  if (text.consume_front("F"))
-    slot.kind = PassKind::Forward;
-  else if (text.consume_front("B"))
-    slot.kind = PassKind::Backward;
-  else if (text.consume_front("W"))
-    slot.kind = PassKind::Weights;
-  else
+  const train::PassKindRow *row =
+      llvm::find_if(train::kPassKinds, [&](const train::PassKindRow &each) {
+        return text.starts_with(llvm::StringRef(&each.letter, 1));
+      });
+  if (row == std::end(train::kPassKinds))
     return std::nullopt;
+  text = text.drop_front();
+  Slot slot{row->kind};
   auto [microBatch, chunk] = text.split('.');
   bool isWrong = microBatch.getAsInteger(10, slot.microBatch) || slot.microBatch < 0 ||
                  slot.microBatch >= 1 << 20 ||
@@ -69,9 +68,10 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
       std::optional<Slot> slot = parseSlot(each.getAsString().value_or(""));
       if (!slot)
         return wrong("stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": " +
-                     llvm::formatv("{0}", each).str() +
-                     " is not a slot; a string with F, B or W and a micro-batch is one, perhaps "
-                     "with a chunk: \"F3\", \"B0.1\"");
+                     llvm::formatv("{0}", each).str() + " is not a slot; a string with " +
+                     train::listPassKinds(
+                         [](const train::PassKindRow &row) { return std::string(1, row.letter); }) +
+                     " and a micro-batch is one, perhaps with a chunk: \"F3\", \"B0.1\"");
       schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
       schedule.splitsBackward |= slot->kind == PassKind::Weights;
       slots.push_back(*slot);

@@ -157,16 +157,15 @@ private:
         if (!sum->getParentOfType<AccumulateOp>())
           sums.insert(sum.getReason().value_or("a sum over stages"));
       });
-    stages::ScheduleReport report = stages::report(table, {});
-    double passes = table.splitsBackward ? 3 : 2, work = passes * table.microBatches * table.chunks,
-           idle = report.seconds - work;
-    if (sums.empty() || idle <= report.bubble)
+    stages::ScheduleReport report = stages::report(table, stages::equalCosts());
+    double idle = report.time - report.work.front();
+    if (sums.empty() || idle <= report.idleInside)
       return;
     auto percent = [&](double part) {
-      return llvm::formatv("{0:F0} %", 100 * part / report.seconds).str();
+      return llvm::formatv("{0:F0} %", 100 * part / report.time).str();
     };
     getOperation().emitWarning()
-        << "schedule: " << schedule << " leaves stages idle for " << percent(report.bubble)
+        << "schedule: " << schedule << " leaves stages idle for " << percent(report.idleInside)
         << " of a step only if nothing is summed over stages between steps; here they wait for "
         << llvm::join(sums, ", ") << ", and idle for " << percent(idle)
         << " if all passes take equally long";

@@ -13,10 +13,10 @@
 #define PARTITA_STAGES_SCHEDULE_H
 
 #include "dialects/Pipe/Positions.h"
-#include "dialects/Train/Train.h"
+#include "dialects/Train/PassKinds.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/ErrorHandling.h"
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +41,10 @@ struct Schedule {
   bool splitsBackward = false;                  ///< it has slots for weights
   std::vector<std::vector<Slot>> slots;         ///< per stage
 
+  /// Returns the kinds of pass that each micro-batch has. Its values are kept until the last one.
+  llvm::ArrayRef<train::PassKindRow> kinds() const {
+    return llvm::ArrayRef(train::kPassKinds).drop_back(splitsBackward ? 0 : 1);
+  }
   pipe::Positions layout() const { return {stages, chunks, isWave}; }
   int positions() const { return stages * chunks; }
   int positionOf(int stage, int chunk) const { return static_cast<int>(layout().at(stage, chunk)); }
@@ -110,32 +114,28 @@ std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Ste
 /// Checks the schedule's own steps.
 std::string findProblem(const Schedule &schedule);
 
-/// Seconds, or any other unit, that a slot of a chunk takes.
+/// The time that a slot of a chunk takes, in any unit, by kind of pass.
 struct SlotCosts {
-  double forward = 1, backward = 1, weights = 1;
-  double of(PassKind kind) const {
-    switch (kind) {
-    case PassKind::Forward:
-      return forward;
-    case PassKind::Backward:
-      return backward;
-    case PassKind::Weights:
-      return weights;
-    }
-    llvm_unreachable("no such kind of pass");
-  }
+  std::array<double, train::kPassKindCount> each;
+  double of(PassKind kind) const { return each[static_cast<size_t>(kind)]; }
 };
+/// All passes take equally long.
+inline SlotCosts equalCosts() {
+  SlotCosts costs;
+  costs.each.fill(1);
+  return costs;
+}
 
 /// The timing of a schedule that can run.
 struct ScheduleReport {
-  double seconds = 0; ///< from the first slot's begin to the last one's end
-  double bubble = 0;  ///< the max over the stages of the idle time between first and last slot
+  double time = 0;       ///< from the first slot's begin to the last one's end
+  double idleInside = 0; ///< the max over the stages of the idle time between first and last slot
   std::vector<int>
       inFlight; ///< per stage: the max number of chunks of micro-batches whose values it keeps
   std::vector<double> work;                ///< per stage: the total time of its slots
   std::vector<std::vector<double>> begins; ///< per stage: when each slot begins
-  /// Returns what waiting adds to the slowest stage's work, as a fraction of that: (p - 1) / m for
-  /// 1F1B at equal costs.
+  /// Returns the bubble: what waiting adds to the slowest stage's work, as a fraction of that work;
+  /// (p - 1) / m for 1F1B at equal costs.
   double bubbleShare() const;
 };
 /// Returns the timing, with the same costs for all stages and chunks, or one for each chunk of each

@@ -17,12 +17,6 @@ constexpr int kPageWidth = 1000, kPageLeft = 90, kPageRight = 20, kPageTop = 64,
 constexpr int kRowHeight = 26, kRowGap = 4;
 constexpr int kPageAreaWidth = kPageWidth - kPageLeft - kPageRight;
 
-/// The appearance of a kind of slot.
-struct Look {
-  StringLiteral title, color;
-};
-constexpr Look kLooks[] = {{"forward", "#4e79a7"}, {"backward", "#f28e2b"}, {"weights", "#59a14f"}};
-
 int heightOf(const Timeline &timeline) {
   return kPageTop + timeline.schedule.stages * (kRowHeight + kRowGap) + kPageBottom;
 }
@@ -47,7 +41,7 @@ public:
 
 private:
   double x(double time) const {
-    return kPageLeft + time * kPageAreaWidth / std::max(timeline.report.seconds, 1.);
+    return kPageLeft + time * kPageAreaWidth / std::max(timeline.report.time, 1.);
   }
 
   void drawStage(int stage) {
@@ -62,7 +56,7 @@ private:
           "<rect x=\"{0:f2}\" y=\"{1}\" width=\"{2:f2}\" height=\"{3}\" fill=\"{4}\" stroke=\"white\" "
           "stroke-width=\"0.5\"{5} data-stage=\"{6}\" data-slot=\"{7}\" data-begin=\"{8:f0}\" "
           "data-end=\"{9:f0}\"/>\n",
-          x(begin), y, x(end) - x(begin), kRowHeight, kLooks[static_cast<size_t>(slot.kind)].color,
+          x(begin), y, x(end) - x(begin), kRowHeight, partita::train::rowOf(slot.kind).color,
           slot.chunk % 2 ? " fill-opacity=\"0.6\"" : "", stage, name, begin, end);
       if (x(end) - x(begin) > 7. * static_cast<double>(name.size()) + 2)
         text((x(begin) + x(end)) / 2, y + kRowHeight * 0.66, "middle", name, " fill=\"white\"");
@@ -71,11 +65,11 @@ private:
 
   void drawLegend() {
     int left = kPageLeft, bottom = heightOf(timeline) - 28;
-    for (const Look &look : ArrayRef(kLooks).take_front(timeline.schedule.splitsBackward ? 3 : 2)) {
+    for (const partita::train::PassKindRow &row : timeline.schedule.kinds()) {
       os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>\n", left,
-                    bottom, look.color);
-      text(left + 18, bottom + 10, "start", look.title);
-      left += 18 + 8 * static_cast<int>(look.title.size()) + 18;
+                    bottom, row.color);
+      text(left + 18, bottom + 10, "start", row.title);
+      left += 18 + 8 * static_cast<int>(row.title.size()) + 18;
     }
     text(kPageLeft + kPageAreaWidth, bottom + 10, "end",
          timeline.schedule.chunks > 1 ? "number: micro-batch, and chunk; paler: every other chunk"

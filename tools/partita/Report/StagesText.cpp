@@ -360,14 +360,15 @@ static std::string laterText(size_t slots) {
 void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool all) {
   const stages::ScheduleReport &report = timeline.report;
   int chunks = timeline.schedule.chunks;
-  os << "\nSchedule, one row per stage: F forward, B backward"
-     << (timeline.schedule.splitsBackward ? " of inputs, W of weights" : "")
-     << ", with the micro-batch" << (chunks > 1 ? " and the chunk" : "")
+  os << "\nSchedule, one row per stage: ";
+  for (const train::PassKindRow &row : timeline.schedule.kinds())
+    os << row.letter << ' ' << row.title << ", ";
+  os << "with the micro-batch" << (chunks > 1 ? " and the chunk" : "")
      << "; time is estimated from the costs of ops, messages take none\n";
   printRows(os, Rows(timeline), all);
   for (int stage : seq(0, timeline.schedule.stages)) {
-    double waits = report.seconds > 0 ? 100 * (1 - report.work[stage] / report.seconds) : 0;
-    os << formatv("  stage {0} idles {1:F1} % of the time and has at most {2} {3} in flight\n",
+    double waits = report.time > 0 ? 100 * (1 - report.work[stage] / report.time) : 0;
+    os << formatv("  stage {0} idles {1:F1} % of the step and has at most {2} {3} in flight\n",
                   stage, waits, report.inFlight[stage],
                   chunks > 1                    ? "chunks of micro-batches"
                   : report.inFlight[stage] == 1 ? "micro-batch"
@@ -379,6 +380,6 @@ void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, boo
           stage, grouped(each.bytes), stages::slotText(slots[each.slot]), 100 * each.beside,
           laterText(slots.size() - 1 - each.slot));
   }
-  os << formatv("  Bubble: {0:F1} % of the compute time of the slowest stage, {1}\n",
+  os << formatv("  Bubble: the step takes {0:F1} % longer than stage {1}, the slowest, computes\n",
                 100 * report.bubbleShare(), timeline.slowest());
 }

@@ -72,10 +72,11 @@ static std::vector<SlotCosts> readCosts(const json::Object *costs, int chunks) {
     return std::max(isThere ? (*list)[chunk].getAsNumber().value_or(1) : 1., 1.);
   };
   std::vector<SlotCosts> result;
-  for (int chunk = 0; chunk < chunks; ++chunk)
-    result.push_back({cost(train::stringifyPassKind(PassKind::Forward), chunk),
-                      cost(train::stringifyPassKind(PassKind::Backward), chunk),
-                      cost(train::stringifyPassKind(PassKind::Weights), chunk)});
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    SlotCosts &own = result.emplace_back();
+    for (const train::PassKindRow &row : train::kPassKinds)
+      own.each[static_cast<size_t>(row.kind)] = cost(row.word(), chunk);
+  }
   return result;
 }
 
@@ -152,11 +153,11 @@ json::Object Timeline::toJson() const {
                                      {"beside", each.beside}});
     all.push_back(json::Object{{"stage", stage},
                                {"work", report.work[stage]},
-                               {"waits", report.seconds - report.work[stage]},
+                               {"waits", report.time - report.work[stage]},
                                {"in_flight", report.inFlight[stage]},
                                {"slots", std::move(slots)},
                                {"reductions", std::move(reduced)}});
   }
   return json::Object{
-      {"time", report.seconds}, {"bubble_share", report.bubbleShare()}, {"stages", std::move(all)}};
+      {"time", report.time}, {"bubble_share", report.bubbleShare()}, {"stages", std::move(all)}};
 }
