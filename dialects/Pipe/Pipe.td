@@ -98,7 +98,8 @@ def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemWrite]>]> {
   let summary = "sends a value to another stage";
   let description = [{
     Every rank of the stage sends what it holds of the value. The transport decides whether the op returns before the value
-    is received: a program must not depend on it.
+    is received: a program must not depend on it. Created by `pipe-cut` from `pipe.move`; becomes a runtime call in the lower
+    phase, and in a schedule its pass awaits it before it runs again.
 
         pipe.send %x over <0 to 1> : tensor<2x8xf32>
   }];
@@ -109,7 +110,8 @@ def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemWrite]>]> {
 def Pipe_RecvOp : Pipe_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a value that another stage sends";
   let description = [{
-    The result has the type of the sent value, placement included.
+    The result has the type of the sent value, placement included. Created by `pipe-cut` from `pipe.move`; becomes a runtime
+    call in the lower phase.
 
         %x = pipe.recv over <0 to 1> : tensor<2x8xf32>
   }];
@@ -149,7 +151,7 @@ def Pipe_ShareOp : Pipe_Conjugate<"share", [TransparentInterface, DeclareOpInter
   let summary = "a parameter that several positions read: identity forward, sum over the positions backward";
   let description = [{
     The `f` of positions: each contributes a term of the gradient. It is outside the loop over micro-batches, once per step.
-    `stages` lists positions before the cut, and stages after it. Created by `pipe-place`.
+    `stages` lists positions. Created by `pipe-place`; removed by `pipe-cut`.
 
         %1 = pipe.share %0 on [0, 3] : tensor<64x32xf32>
   }];
@@ -161,8 +163,9 @@ def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface, DeclareOpInterfaceM
   let summary = "the sum of the terms that several stages have; each of them gets it";
   let description = [{
     Before the cut it lists positions, and the terms are added already; after the cut it is an all-reduce over the ranks of these
-    stages with equal other coordinates. It is the gradient of `pipe.share`; `pipe-report` creates it for values that all ranks
-    report.
+    stages with equal other coordinates. Created by `differentiate` as the gradient of `pipe.share`, by `expand-norms`, and by
+    `pipe-report` for values that all ranks report; `pipe-cut` removes it where all its positions are on one stage, and the rest
+    become runtime calls in the lower phase.
 
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
