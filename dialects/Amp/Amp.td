@@ -1,4 +1,4 @@
-//===- Amp.td - loss scaling ----------------------------------------------------------------------------===//
+//===- Amp.td - loss scaling, and numbers of 8 bits -----------------------------------------------------===//
 //
 // The loss is multiplied by a scale so that small gradients do not vanish in 16 bits. Values computed from
 // gradients are divided by it again, a step with an infinite or NaN gradient changes nothing, and overflows
@@ -27,6 +27,11 @@ def Amp_Dialect : Dialect {
     /// On train.minimize, by `scale-loss`, and on the module, by `differentiate`: the loss's cotangent is the
     /// scale. A dictionary of the attributes of amp.update_scale.
     static constexpr ::llvm::StringLiteral kScaled = "amp.scaled";
+    /// The state of `--precision fp8`: what each quantized tensor's max was in the last steps, [steps, tensors].
+    static constexpr ::llvm::StringLiteral kMaxima = "fp8.maxima";
+    /// On the module, by `quantize-linears`: how many numbers tx.through_fp8 has, the first ones in e4m3, the others in e5m2, and the scales
+    /// of the first step, a dictionary of the attributes of `scale-fp8`'s state.
+    static constexpr ::llvm::StringLiteral kFp8 = "amp.fp8";
     /// On an optimizer's op, by `optimize`: the new value is rounded stochastically; the parameter's number, an i64, is
     /// the random key.
     static constexpr ::llvm::StringLiteral kStochastic = "amp.stochastic";
@@ -75,6 +80,38 @@ def Amp_UpdateScaleOp : Amp_Op<"update_scale", [Pure]> {
   let results = (outs Amp_Float:$new_scale, Amp_Count:$new_steps, Amp_Count:$new_last_overflow,
                       Amp_Count:$new_hysteresis_left, Amp_Count:$new_skipped);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===------------------------------------------------------------------------------------------------------===//
+// FP8
+//===------------------------------------------------------------------------------------------------------===//
+
+def Amp_Vector : 1DTensorOf<[F32]>;
+
+def Amp_NoMaximaOp : Op<Amp_Dialect, "no_maxima", [Pure]> {
+  let summary = "zeros, the maxima before anything is quantized";
+  let description = "One per number of amp.quantize. Created by `scale-fp8`; becomes a kernel call.";
+  let results = (outs Amp_Vector:$maxima);
+  let assemblyFormat = "attr-dict `:` type($maxima)";
+}
+
+def Amp_QuantizeOp : Op<Amp_Dialect, "quantize", [Pure]> {
+  let summary = "x / scales[number] in 8 bits; raises maxima[number] to the max of |x|";
+  let description = [{
+    Rounds to nearest even; what is beyond the format's max becomes its max, infinities too; NaN stays NaN. A result in x's
+    own type is the stored number times its scale, which is exact since scales are powers of two. The max is over the finite elements
+    of this rank's shard. Created by `scale-fp8`; becomes a kernel call, which updates the maxima in place.
+
+        %q, %m1 = amp.quantize %x by %scales[3] in f8E4M3FN noting %m0
+            : (tensor<4x8xbf16>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<6xf32>)
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, Amp_Vector:$scales, Optional<Amp_Vector>:$maxima, I64Attr:$number,
+                       TypeAttrOf<AnyTypeOf<[F8E4M3FN, F8E5M2]>>:$stored);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result, Optional<Amp_Vector>:$raised);
+  let assemblyFormat = [{
+    $x `by` $scales `[` $number `]` `in` $stored (`noting` $maxima^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // PARTITA_AMP

@@ -1,4 +1,4 @@
-//===- Floats.h - 16-bit floats and their arithmetic --------------------------------*- C++ -*-===//
+//===- Floats.h - floats of 8 and 16 bits, and their arithmetic ----------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_FLOATS_H
 #define PARTITA_DIALECTS_FLOATS_H
@@ -13,6 +13,13 @@ namespace partita {
 inline bool isShortFloat(mlir::Type type) {
   auto element = mlir::dyn_cast<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
   return element && element.getWidth() == 16;
+}
+
+/// Is it a float, or a tensor of floats, of 8 bits? Only tx.quantize and the matmuls of its results
+/// compute with them.
+inline bool isByteFloat(mlir::Type type) {
+  auto element = mlir::dyn_cast<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
+  return element && element.getWidth() == 8;
 }
 
 /// Returns the type with float32 in place of a shorter float.

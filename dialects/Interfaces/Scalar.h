@@ -9,6 +9,7 @@
 #ifndef PARTITA_DIALECTS_INTERFACES_SCALAR_H
 #define PARTITA_DIALECTS_INTERFACES_SCALAR_H
 
+#include <algorithm>
 #include <cmath>
 
 namespace partita::scalar {
@@ -28,6 +29,14 @@ inline double gelu_tanh_slope(double x, double t) {
 }
 /// Returns the derivative of x s at x, given s = sigmoid(x).
 inline double silu_slope(double x, double s) { return s * (1.0 + x * (1.0 - s)); }
+/// Returns the smallest power of two from 2^-50 to 2^60 that is not below max / 1.75, times `unit`;
+/// `initial` if max is 0.
+inline double fp8_scale(double max, double unit, double initial) {
+  int exponent = 0;
+  bool isAbove = 2 * std::frexp(max, &exponent) > 1.75;
+  exponent += isAbove ? 0 : -1;
+  return max == 0 ? initial : std::ldexp(unit, std::min(std::max(exponent, -50), 60));
+}
 } // namespace partita::scalar
 
 #endif // PARTITA_DIALECTS_INTERFACES_SCALAR_H

@@ -128,7 +128,8 @@ def Par_Role : I32EnumAttr<"Role", "why an op was inserted", [
   I32EnumAttrCase<"Parameter", 3, "parameter">, I32EnumAttrCase<"Full", 4, "full">, I32EnumAttrCase<"Shard", 5, "shard">,
   I32EnumAttrCase<"Block", 6, "block">, I32EnumAttrCase<"Moved", 7, "moved">, I32EnumAttrCase<"Update", 8, "update">,
   I32EnumAttrCase<"Kept", 9, "kept">, I32EnumAttrCase<"Saved", 10, "saved">, I32EnumAttrCase<"Held", 11, "held">,
-  I32EnumAttrCase<"Norm", 12, "norm">, I32EnumAttrCase<"Report", 13, "report">, I32EnumAttrCase<"Sent", 14, "sent">]> {
+  I32EnumAttrCase<"Norm", 12, "norm">, I32EnumAttrCase<"Report", 13, "report">, I32EnumAttrCase<"Sent", 14, "sent">,
+  I32EnumAttrCase<"Scale", 15, "scale">]> {
   let cppNamespace = "::partita::par";
   let genSpecializedAttr = 0;
 }
@@ -157,6 +158,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | norm      | a norm is over the gradients of all pipeline stages                        |
     | report    | every rank reports a value that one pipeline stage has                     |
     | sent      | as sum or share, and each rank sends its shard of the total to another pipeline stage |
+    | scale     | 8-bit numbers are scaled by a max over all ranks; no letter                |
 
     `layer` is the number of the layer (partita/Analysis/Layers.h): -1 before the first one or without layers, -2 after the last
     one, -3 outside the loop over micro-batches. `layers` is the number of layers of the function.

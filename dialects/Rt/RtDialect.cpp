@@ -297,6 +297,10 @@ StringRef rt::cppName(Type element) {
     return "Half";
   if (element.isBF16())
     return "BFloat16";
+  if (isa<Float8E4M3FNType>(element))
+    return "Float8E4M3";
+  if (isa<Float8E5M2Type>(element))
+    return "Float8E5M2";
   if (element.isInteger(64))
     return "int64_t";
   if (element.isInteger(32))

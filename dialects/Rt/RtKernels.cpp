@@ -11,10 +11,12 @@ using namespace partita::rt;
 /// Returns the runtime's type for a buffer's elements.
 static partita_rt::DType typeOf(Value buffer) {
   Type element = cast<BufferType>(buffer.getType()).getElement();
-  return element.isF16()    ? partita_rt::DType::Float16
-         : element.isBF16() ? partita_rt::DType::BFloat16
-         : element.isF64()  ? partita_rt::DType::Float64
-                            : partita_rt::DType::Float32;
+  return element.isF16()                  ? partita_rt::DType::Float16
+         : element.isBF16()               ? partita_rt::DType::BFloat16
+         : element.isF64()                ? partita_rt::DType::Float64
+         : isa<Float8E4M3FNType>(element) ? partita_rt::DType::Float8E4M3
+         : isa<Float8E5M2Type>(element)   ? partita_rt::DType::Float8E5M2
+                                          : partita_rt::DType::Float32;
 }
 
 #define GET_OP_CLASSES

@@ -71,6 +71,21 @@ def Rt_GemmBatchedOp : Rt_Call<"gemm_batched", "gemmBatched",
   let arguments = (ins B:$c, B:$a, B:$b, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
 }
 
+def Rt_QuantizeOp : Rt_Call<"quantize", "quantize", ["getY()", "getX()", "getScale()", "orNull(getMax())", "getN()"]> {
+  let summary = "y = x / *scale in 8 bits, *max = max(*max, |x|)";
+  let arguments = (ins B:$y, B:$x, B:$scale, Optional<B>:$max, I64Attr:$n);
+}
+def Rt_ThroughFp8Op : Rt_Call<"through_fp8", "throughFp8",
+    ["\"Fp8::\" + getFormat().str()", "getY()", "getX()", "getScale()", "orNull(getMax())", "getN()"]> {
+  let summary = "the same, times *scale: a number that 8 bits hold, in x's type";
+  let arguments = (ins B:$y, B:$x, B:$scale, Optional<B>:$max, StrAttr:$format, I64Attr:$n);
+}
+def Rt_ScaledGemmOp : Rt_Call<"scaled_gemm", "scaledGemm",
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getScaleA()", "getB()", "getScaleB()", "getC()"]> {
+  let summary = "c = *scale_a *scale_b op(a) op(b) of dense 8-bit operands";
+  let arguments = (ins B:$c, B:$a, B:$scaleA, B:$b, B:$scaleB, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k);
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Rows
 //===------------------------------------------------------------------------------------------===//

@@ -27,6 +27,8 @@
 #include "dialects/Tx/TxTransformer.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxFused.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxFp8.h.inc"
 
 namespace partita::tx {
 /// Returns true if one element of the result depends on one element of each operand.

@@ -35,6 +35,10 @@ void TxDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Tx/TxFused.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tx/TxFp8.cpp.inc"
+      >();
 }
 
 Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

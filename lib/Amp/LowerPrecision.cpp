@@ -163,13 +163,13 @@ struct LowerPrecision : partita::impl::LowerPrecisionPassBase<LowerPrecision> {
       return;
     ModuleOp module = getOperation();
     FloatType narrow;
-    if (type == "bfloat16")
+    if (type == "bfloat16" || type == "fp8")
       narrow = BFloat16Type::get(&getContext());
     else if (type == "float16")
       narrow = Float16Type::get(&getContext());
     if (!narrow) {
       module.emitError() << "precision '" << type
-                         << "' is unknown; known: float32, bfloat16, float16";
+                         << "' is unknown; known: float32, bfloat16, float16, fp8";
       return signalPassFailure();
     }
     findUsers();

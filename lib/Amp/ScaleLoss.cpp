@@ -2,6 +2,7 @@
 
 #include "dialects/Amp/Amp.h"
 #include "dialects/Train/Train.h"
+#include "lib/Amp/States.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Amp/Passes.h"
 
@@ -38,7 +39,11 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
                          << " and at most 2^127";
       return signalPassFailure();
     }
-    if (failed(checkNames()))
+    if (failed(
+            amp::checkStateNames(module,
+                                 {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
+                                  AmpDialect::kHysteresis, AmpDialect::kSkipped},
+                                 "the loss scale", "without --loss-scale")))
       return signalPassFailure();
     SmallVector<train::MinimizeOp> losses;
     module.walk([&](train::MinimizeOp minimize) { losses.push_back(minimize); });
@@ -56,14 +61,18 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
                                b.getNamedAttr("consecutive", b.getBoolAttr(consecutive)),
                                b.getNamedAttr("minimum", b.getF64FloatAttr(minimum))}));
     scaled += losses.size();
-    makeState(AmpDialect::kScale, b.getF32Type(), first);
-    makeState(AmpDialect::kSteps, b.getI64Type(), 0);
-    makeState(AmpDialect::kLastOverflow, b.getI64Type(), -1);
-    makeState(AmpDialect::kHysteresis, b.getI64Type(), static_cast<double>(hysteresis));
-    makeState(AmpDialect::kSkipped, b.getI64Type(), 0);
+    makeScalar(AmpDialect::kScale, b.getF32Type(), first);
+    makeScalar(AmpDialect::kSteps, b.getI64Type(), 0);
+    makeScalar(AmpDialect::kLastOverflow, b.getI64Type(), -1);
+    makeScalar(AmpDialect::kHysteresis, b.getI64Type(), static_cast<double>(hysteresis));
+    makeScalar(AmpDialect::kSkipped, b.getI64Type(), 0);
   }
 
 private:
+  void makeScalar(StringRef name, Type element, double value) {
+    amp::makeState(getOperation(), name, RankedTensorType::get({}, element), value);
+  }
+
   /// Checks the options' ranges, which the command line also has, even if there is no scale.
   LogicalResult checkOptions() {
     auto integer = [&](StringRef name, int64_t value, int64_t from, int64_t to) -> LogicalResult {
@@ -82,19 +91,6 @@ private:
            << "minimum=" << minimum.getValue() << ", expected a number from 1e-30 to 2^127";
   }
 
-  /// Checks that no parameter has the name of a state; these are fixed, here and in checkpoints.
-  LogicalResult checkNames() {
-    for (auto parameter : getOperation().getOps<train::ParameterOp>())
-      for (StringRef state : {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
-                              AmpDialect::kHysteresis, AmpDialect::kSkipped})
-        if (parameter.getSymName() == state || parameter.getModelName() == state)
-          return parameter.emitError()
-                 << "parameter '" << state
-                 << "' is called like a state of the loss scale: rename it in the model's file, or "
-                    "train without --loss-scale";
-    return success();
-  }
-
   /// Warns that float16 flushes gradients below 6e-8, its smallest number, to zero.
   static void warnOfFloat16(ModuleOp module) {
     auto isHalf = [](train::ParameterOp parameter) {
@@ -105,22 +101,6 @@ private:
     if (trains && llvm::any_of(module.getOps<train::ParameterOp>(), isHalf))
       module.emitWarning() << "float16 without a loss scale: gradients below 6e-8 are zero; "
                               "--loss-scale 0 scales the loss as far as they allow";
-  }
-
-  /// Creates a scalar of the module, which @init, if there is one, writes last.
-  void makeState(StringRef name, Type element, double value) {
-    ModuleOp module = getOperation();
-    OpBuilder builder(module.getBody(), module.getBody()->begin());
-    auto type = RankedTensorType::get({}, element);
-    auto state = train::StateOp::create(builder, module.getLoc(), name, type, APFloat(value),
-                                        FlatSymbolRefAttr(), StringAttr());
-    auto init = train::lookup<func::FuncOp>(module, train::EntryPoint::Init);
-    if (!init)
-      return;
-    builder.setInsertionPoint(init.getBody().front().getTerminator());
-    auto symbol = FlatSymbolRefAttr::get(state.getSymNameAttr());
-    auto first = train::InitialValueOp::create(builder, module.getLoc(), type, symbol);
-    train::WriteOp::create(builder, module.getLoc(), state.getSymName(), first);
   }
 };
 

@@ -36,3 +36,11 @@ std::optional<SmallVector<Type>> amp::storedTypes(Operation *op, ValueRange oper
       type = tensor.clone(getElementTypeOrSelf(stored));
   return types;
 }
+
+bool amp::suitsFp8(Value operand) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  if (type.getRank() == 0 || type.getNumElements() == 0)
+    return false;
+  int64_t width = type.getShape().back(), rows = type.getNumElements() / width;
+  return width % kFp8Multiple == 0 && rows % kFp8Multiple == 0;
+}

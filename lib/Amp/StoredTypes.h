@@ -19,6 +19,11 @@ bool isSplat(mlir::Value value);
 std::optional<llvm::SmallVector<mlir::Type>> storedTypes(mlir::Operation *op,
                                                          mlir::ValueRange operands);
 
+/// 8-bit matrix instructions take sizes that are multiples of this.
+constexpr int64_t kFp8Multiple = 16;
+/// Returns true if the operand of a matmul, as a matrix of its last dimension, has such sizes.
+bool suitsFp8(mlir::Value operand);
+
 } // namespace partita::amp
 
 #endif // PARTITA_LIB_AMP_STOREDTYPES_H

@@ -137,6 +137,10 @@ constexpr Role kRoles[] = {
                  "pipeline stage receives")
         .chosen("with --mesh pp=1, where an all_reduce takes the place of a reduce_scatter and an "
                 "all_gather"),
+    Role(par::Role::Scale,
+         "numbers of 8 bits are scaled by the max of a tensor, of which each rank has a shard")
+        .chosen("with --precision bfloat16")
+        .reportedAt(Once, "maxima of FP8 tensors"),
 };
 
 /// What all splits of one kind of seed have in common.

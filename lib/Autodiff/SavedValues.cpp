@@ -3,13 +3,15 @@
 #include "lib/Autodiff/SavedValues.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Tx/Tx.h"
 #include "partita/Analysis/Work.h"
 
 using namespace mlir;
 using namespace partita;
 
 bool autodiff::isFree(Operation *op) {
-  return op->hasTrait<OpTrait::ConstantLike>() || isa<par::FOp>(op) || analysis::isView(op);
+  return op->hasTrait<OpTrait::ConstantLike>() || isa<par::FOp, tx::ThroughFp8Op>(op) ||
+         analysis::isView(op);
 }
 
 Value autodiff::inBackward(OpBuilder &builder, train::AccumulateOp loop, Value value,

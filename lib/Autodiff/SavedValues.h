@@ -7,8 +7,8 @@
 
 namespace partita::autodiff {
 
-/// Returns true if an op costs neither time nor memory: a constant, a view, `f`. Its results are
-/// recomputed rather than saved.
+/// Returns true if an op costs neither time nor memory: a constant, a view, `f`, a mark. Its results
+/// are recomputed rather than saved.
 bool isFree(mlir::Operation *op);
 
 /// Returns a value for use in `loop`'s backward region. Values from outside the loop stay as they

@@ -275,12 +275,16 @@ private:
         moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " +
                           shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
                           homeText(state, type) + "}");
-      } else if (type.getNumElements() == 1) {
+      } else if (type == state.getType()) {
+        bool countsSkipped = state.getSymName() == amp::AmpDialect::kSkipped;
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
-                          (state.getSymName() == amp::AmpDialect::kSkipped ? ", true}" : "}"));
+                          (countsSkipped         ? ", true"
+                           : type.getRank() == 0 ? ""
+                                                 : ", false, " + shapeText(type.getShape())) +
+                          "}");
       } else {
-        return state.emitOpError()
-               << "of type " << type << " belongs to no parameter; only a scalar may";
+        return state.emitOpError() << "of type " << type
+                                   << " belongs to no parameter; only one that no rank splits may";
       }
     }
     programRows("OptimizerState", "OptimizerStates", moments);

@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
@@ -47,6 +48,10 @@ LogicalResult partita::interp::evaluateElementwise(Operation *op, Inputs in, Out
 }
 
 double partita::interp::roundTo(FloatType type, double value) {
+  if (isByteFloat(type)) { // saturates
+    double most = APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
+    value = value > most ? most : value < -most ? -most : value;
+  }
   APFloat number(value);
   bool losesInfo = false;
   number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);

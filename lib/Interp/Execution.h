@@ -110,6 +110,7 @@ void addDropoutKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);
 void addUpdateKernels(KernelTable &table);
 void addLossScaleKernels(KernelTable &table);
+void addFp8Kernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
 void addOffloadKernels(KernelTable &table);

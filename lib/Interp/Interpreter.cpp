@@ -111,6 +111,7 @@ const KernelTable &KernelTable::get() {
     addTrainKernels(result);
     addUpdateKernels(result);
     addLossScaleKernels(result);
+    addFp8Kernels(result);
     addParKernels(result);
     addZeroKernels(result);
     addOffloadKernels(result);
@@ -246,9 +247,9 @@ bool Execution::rounds(Operation *op) const {
           llvm::any_of(op->getUsers(), isStored));
 }
 
-/// What is stored in 16 bits is rounded, whatever computed it.
+/// What is stored in 8 or 16 bits is rounded, whatever computed it.
 static void roundResult(Type type, RankTensors &tensors) {
-  if (!isShortFloat(type))
+  if (!isShortFloat(type) && !isByteFloat(type))
     return;
   auto element = cast<FloatType>(getElementTypeOrSelf(type));
   llvm::DenseMap<const Tensor *, std::shared_ptr<const Tensor>> rounded;

@@ -95,6 +95,15 @@ static LogicalResult matmulNTBias(tx::MatMulNTBiasOp, Inputs in, Outputs out) {
   return done;
 }
 
+/// Multiplies what `kernel`, of the op without scales, makes of the stored numbers.
+template <auto kernel, typename Op> static LogicalResult scaled(Op op, Inputs in, Outputs out) {
+  LogicalResult done = kernel({}, in.take_front(2), out);
+  double scale = in[2]->number(op.getNumberA()) * in[2]->number(op.getNumberB());
+  for (double &number : out[0].reals)
+    number *= scale;
+  return done;
+}
+
 void partita::interp::addMatmulKernels(KernelTable &table) {
   table.add<tx::MatMulOp>(matmul);
   table.add<tx::MatMulNTOp>(matmulNT);
@@ -102,4 +111,7 @@ void partita::interp::addMatmulKernels(KernelTable &table) {
   table.add<tx::BatchMatMulOp>(batchMatmul);
   table.add<tx::MatMulBiasOp>(matmulBias);
   table.add<tx::MatMulNTBiasOp>(matmulNTBias);
+  table.add<tx::ScaledMatMulOp>(scaled<matmul, tx::ScaledMatMulOp>);
+  table.add<tx::ScaledMatMulNTOp>(scaled<matmulNT, tx::ScaledMatMulNTOp>);
+  table.add<tx::ScaledMatMulTNOp>(scaled<matmulTN, tx::ScaledMatMulTNOp>);
 }

@@ -40,7 +40,7 @@ LogicalResult checkType(Operation *op, RankedTensorType type) {
   bool computes =
       isa<tx::TxDialect>(op->getDialect()) && !isa<tx::ConcatOp, tx::SliceOp, tx::ConstantOp>(op);
   bool isNorm = element.isF64() && !computes && type.getRank() <= 1;
-  bool isStored = element.isF32() || isShortFloat(element);
+  bool isStored = element.isF32() || isShortFloat(element) || isByteFloat(element);
   if (isa<FloatType>(element) && !isStored && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type
                              << "; run single-precision first";

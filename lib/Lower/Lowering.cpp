@@ -1,6 +1,7 @@
 //===- Lowering.cpp - pointers and names ------------------------------------------------------===//
 
 #include "partita/Lower/Lowering.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
@@ -202,8 +203,8 @@ void Lowering::copy(Value destination, const View &to, Value tensor) {
   View from = view(tensor);
   Value source = buffer(tensor);
   Type element = type(tensor).getElementType();
-  bool isFloat =
-      isa<FloatType>(element) && !element.isF64(); // of doubles there is no kernel of rows
+  // Of doubles and bytes there is no kernel of rows.
+  bool isFloat = isa<FloatType>(element) && !element.isF64() && !isByteFloat(element);
   std::optional<int64_t> toRows = to.rowStride(), fromRows = from.rowStride();
   if (isFloat && toRows && fromRows) {
     int64_t width = from.shape.back(), rows = from.elements() / std::max<int64_t>(width, 1);

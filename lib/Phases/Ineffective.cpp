@@ -59,9 +59,12 @@ static constexpr Idle kFixedScale = {[](const Plan &plan) { return !hasDynamicSc
 static constexpr Idle kSingle = {
     [](const Plan &plan) { return plan.get("precision") == "float32"; },
     "without a --precision of 16 bits: all is float32"};
-static constexpr Idle kNotBrain = {
-    [](const Plan &plan) { return plan.get("precision") != "bfloat16"; },
-    "without --precision bfloat16: no master is rounded to it"};
+/// The type in which parameters and gradients are stored.
+static StringRef storedType(const Plan &plan) {
+  return plan.get("precision") == "fp8" ? "bfloat16" : plan.get("precision");
+}
+static constexpr Idle kNotBrain = {[](const Plan &plan) { return storedType(plan) != "bfloat16"; },
+                                   "without --precision bfloat16: no master is rounded to it"};
 static constexpr Idle kOneMicroBatch = {
     [](const Plan &plan) { return plan.get("accumulate") == "1"; },
     "without --accumulate: one micro-batch adds nothing up"};
@@ -157,9 +160,9 @@ std::optional<Ineffective> Plan::findIneffective() const {
                        (get("lr-schedule").split(',').first + " cycles beta1, and --optimizer " +
                         get("optimizer") + " has no betas; give cycle_momentum=false")
                            .str()};
-  if (get("accumulate-type") != "float32" && get("accumulate-type") != get("precision") &&
+  if (get("accumulate-type") != "float32" && get("accumulate-type") != storedType(*this) &&
       get("precision") != "float32")
-    return Ineffective{"accumulate-type", ("gradients are " + get("precision") +
+    return Ineffective{"accumulate-type", ("gradients are " + storedType(*this) +
                                            ", by --precision; they are summed in that or in "
                                            "float32, not in " +
                                            get("accumulate-type"))

@@ -53,6 +53,7 @@ static constexpr StringLiteral kObjective[] = {
 static constexpr StringLiteral kPrecision[] = {
     "lower-precision{type=${precision}}",
     "elide-casts",
+    "quantize-linears{type=${precision}}",
     "canonicalize",
     "cse",
     "verify-phase{after=precision}",
@@ -138,6 +139,7 @@ static constexpr StringLiteral kSchedule[] = {
     "peel-last-micro-batch",
     "canonicalize",
     "cse",
+    "scale-fp8",
     "verify-phase{after=schedule}",
 };
 

@@ -155,10 +155,11 @@ static constexpr PlanOption kOptions[] = {
      "(multiplies the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first "
      "matching pattern applies",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
-    {"precision", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
+    {"precision", PlanOption::Choice, "float32|bfloat16|float16|fp8", "float32", 0, 0,
      "type in which parameters, activations and gradients are stored (also fp32 or float, bf16, "
      "fp16 or half); arithmetic, statistics of norms, losses and optimizer states, which include a "
-     "master copy of each parameter, are float32",
+     "master copy of each parameter, are float32; fp8: bfloat16, and matmuls of linear layers read "
+     "their operands in 8 bits",
      /*unpartitioned=*/"float32"},
     {"reduce-type", PlanOption::Choice, "auto|float32|bfloat16|float16", "auto", 0, 0,
      "the type in which gradients are reduced; auto: --precision's",

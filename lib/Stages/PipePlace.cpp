@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
@@ -253,6 +254,11 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
       return;
     if (failed(check(module)))
       return signalPassFailure();
+    if (module->hasAttr(amp::AmpDialect::kFp8)) {
+      module.emitError() << "precision fp8 does not work with pipeline stages: each stage would "
+                            "know the maxima of its own layers only";
+      return signalPassFailure();
+    }
     std::string problem;
     std::optional<pipe::Positions> layout = stages::layoutOf(schedule, stages, chunks, problem);
     if (layout && layout->count() > kMaxPositions)

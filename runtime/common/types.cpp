@@ -43,6 +43,10 @@ const char *nameOf(DType type) {
     return "uint32";
   case DType::Bool:
     return "bool";
+  case DType::Float8E4M3:
+    return "float8_e4m3fn";
+  case DType::Float8E5M2:
+    return "float8_e5m2";
   }
   return "unknown";
 }

@@ -1,6 +1,6 @@
 // Matmuls on OpenBLAS.
 //
-// OpenBLAS multiplies only float (and sums bfloat16 in another order), so 16-bit operands are
+// OpenBLAS multiplies only float (and sums bfloat16 in another order), so operands of 8 and 16 bits are
 // widened panel by panel into 6 MiB per thread, and a 16-bit result is rounded from there:
 //
 //     for a panel of op(B)'s columns      [k, nb] -> float, once
@@ -68,6 +68,7 @@ struct Stored {
   DType type;
   int64_t ld;
   Trans trans = Trans::No; ///< op()
+  float scale = 1.0f;      ///< of 8-bit numbers
   bool isFloat() const { return type == DType::Float32; }
 
   template <typename T>
@@ -76,6 +77,10 @@ struct Stored {
     const T *from = static_cast<const T *>(data) + row * ld + column;
     for (int64_t r = 0; r < rows; ++r)
       convertArray(to + r * pitch, from + r * ld, columns);
+    if constexpr (sizeof(T) == 1)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c)
+          to[r * pitch + c] *= scale;
   }
   /// Copies rows and columns of the stored matrix to rows `pitch` apart.
   void read(float *to, int64_t pitch, int64_t row, int64_t rows, int64_t column,
@@ -84,6 +89,10 @@ struct Stored {
       widen<Half>(to, pitch, row, rows, column, columns);
     else if (type == DType::BFloat16)
       widen<BFloat16>(to, pitch, row, rows, column, columns);
+    else if (type == DType::Float8E4M3)
+      widen<Float8E4M3>(to, pitch, row, rows, column, columns);
+    else if (type == DType::Float8E5M2)
+      widen<Float8E5M2>(to, pitch, row, rows, column, columns);
     else
       widen<float>(to, pitch, row, rows, column, columns);
   }
@@ -309,6 +318,25 @@ void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n
     gemm(transA, transB, m, n, k, alpha, a + i * strideA, lda, b + i * strideB, ldb, beta,
          c + i * strideC, ldc);
 }
+
+template <typename A, typename B, typename C>
+void scaledGemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a,
+                const float *scaleA, const B *b, const float *scaleB, C *c) {
+  Stored left = stored(a, transA == Trans::Yes ? m : k, transA);
+  Stored right = stored(b, transB == Trans::Yes ? k : n, transB);
+  left.scale = *scaleA;
+  right.scale = *scaleB;
+  narrowGemm(m, n, k, 1.0f, left, right, 0.0f, stored(c, n), c, n);
+}
+
+#define SCALED_GEMM(A, B, C)                                                                       \
+  template void scaledGemm(Trans, Trans, int64_t, int64_t, int64_t, const A *, const float *,      \
+                           const B *, const float *, C *);
+#define SCALED_GEMMS(C)                                                                            \
+  SCALED_GEMM(Float8E4M3, Float8E4M3, C)                                                           \
+  SCALED_GEMM(Float8E4M3, Float8E5M2, C) SCALED_GEMM(Float8E5M2, Float8E4M3, C)
+SCALED_GEMMS(float)
+SCALED_GEMMS(BFloat16)
 
 #define GEMM(A, B, C)                                                                              \
   template void gemm(Trans, Trans, int64_t, int64_t, int64_t, float, const A *, int64_t,           \

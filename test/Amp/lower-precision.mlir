@@ -4,7 +4,7 @@
 // RUN: partita-opt %s --lower-precision=type=float16 --elide-casts --canonicalize | FileCheck %s --check-prefix=HALF
 // RUN: partita-opt %s > %t.before && partita-opt %s --lower-precision --elide-casts | diff %t.before -
 // RUN: not partita-opt %s --lower-precision=type=int8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: error: precision 'int8' is unknown; known: float32, bfloat16, float16
+// UNKNOWN: error: precision 'int8' is unknown; known: float32, bfloat16, float16, fp8
 
 // CHECK: train.parameter @table : tensor<16x8xbf16>
 train.parameter @table : tensor<16x8xf32>

@@ -776,3 +776,38 @@ func.func @sgd(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %rate: tensor<f64>) -> 
   %0 = train.sgd %p, %g, %rate {decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
+
+// Matmuls in 8 bits. Marks are the identity, and so are their gradients.
+
+// CHECK: tx.through_fp8 @through_fp8: split *0 *1; partial{{ *$}}
+// GRAD: gradient of through_fp8: 0{{$}}
+func.func @through_fp8(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.through_fp8 %x {number = 0 : i64, stored = f8E4M3FN} : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.cotangent_through_fp8 @cotangent_through_fp8: split *0 *1; partial{{ *$}}
+// GRAD: gradient of cotangent_through_fp8: 0{{$}}
+func.func @cotangent_through_fp8(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.cotangent_through_fp8 %x {number = 0 : i64, stored = f8E5M2} : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.fp8_scale @fp8_scale: split *0 *1; partial{{ *$}}
+func.func @fp8_scale(%x: tensor<2x4xf64>, %unit: tensor<2x4xf64>, %initial: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.fp8_scale %x, %unit, %initial : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.scaled_matmul @scaled_matmul: split *0 k n; partial 0 1{{ *$}}
+func.func @scaled_matmul(%a: tensor<4x6xf8E4M3FN>, %b: tensor<6x2xf8E4M3FN>, %scales: tensor<3xf32>) -> tensor<4x2xf32> {
+  %0 = tx.scaled_matmul %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<6x2xf8E4M3FN>, tensor<3xf32>) -> tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}
+// CHECK: tx.scaled_matmul_nt @scaled_matmul_nt: split *0 k n; partial 0 1{{ *$}}
+func.func @scaled_matmul_nt(%a: tensor<4x6xf8E5M2>, %b: tensor<2x6xf8E4M3FN>, %scales: tensor<3xf32>) -> tensor<4x2xf32> {
+  %0 = tx.scaled_matmul_nt %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E5M2>, tensor<2x6xf8E4M3FN>, tensor<3xf32>) -> tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}
+// CHECK: tx.scaled_matmul_tn @scaled_matmul_tn: split *0 k n; partial 0 1{{ *$}}
+func.func @scaled_matmul_tn(%a: tensor<4x6xf8E4M3FN>, %b: tensor<4x2xf8E5M2>, %scales: tensor<3xf32>) -> tensor<6x2xf32> {
+  %0 = tx.scaled_matmul_tn %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<4x2xf8E5M2>, tensor<3xf32>) -> tensor<6x2xf32>
+  return %0 : tensor<6x2xf32>
+}

@@ -34,7 +34,7 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"type", "type", "std::string", "\"float32\"", "float32 (no change), bfloat16 or float16">,
+    Option<"type", "type", "std::string", "\"float32\"", "float32 (no change), bfloat16, float16 or fp8 (bfloat16, see quantize-linears)">,
   ];
   let statistics = [Statistic<"parameters", "parameters", "parameters stored in 16 bits">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
@@ -59,6 +59,64 @@ def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
   }];
   let statistics = [Statistic<"elided", "elided", "ops that read and store 16 bits">];
   let dependentDialects = ["::partita::tx::TxDialect"];
+}
+
+def QuantizeLinearsPass : Pass<"quantize-linears", "::mlir::ModuleOp"> {
+  let summary = "marks what the matmuls of linear layers read in 8 bits";
+  let description = [{
+    Phase: precision.
+
+    In a function that trains, the matmuls of an activation and a parameter read both in e4m3, and in the backward pass the cotangent
+    in e5m2. The last one, which no other matmul follows, stays in 16 bits (the logits), and so do matmuls with a size that is not a
+    multiple of 16. Values are numbered in the order of the program, cotangents after all others. With a `type` other than fp8 the pass
+    does nothing.
+
+    ```mlir
+    %y = tx.matmul %x, %w : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    // becomes, with type=fp8
+    %x8 = tx.through_fp8 %x {number = 0 : i64, stored = f8E4M3FN} : (tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    %w8 = tx.through_fp8 %w {number = 1 : i64, stored = f8E4M3FN} : (tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    %y8 = tx.matmul %x8, %w8 : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    %y = tx.cotangent_through_fp8 %y8 {number = 2 : i64, stored = f8E5M2} : (tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"float32\"", "the precision: only fp8 changes anything">,
+  ];
+  let statistics = [Statistic<"quantized", "quantized", "linear layers whose operands are marked">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::amp::AmpDialect"];
+}
+
+def ScaleFp8Pass : Pass<"scale-fp8", "::mlir::ModuleOp"> {
+  let summary = "gives the marked values scales, and matmuls 8-bit operands";
+  let description = [{
+    Phase: schedule.
+
+    Delayed scaling: the state `fp8.maxima` has the max of each marked value in the last 16 steps (of the last micro-batch). Scales follow
+    from it when the step begins. While values are quantized their maxima are noted, at the end reduced over all ranks at once, and put in
+    the place of the oldest ones. What a loop over micro-batches does not change is quantized once, before the loop.
+
+    A matmul whose sizes on this rank are not multiples of 16 reads the same numbers in its own type.
+
+    ```mlir
+    %x8 = tx.through_fp8 %x {number = 0 : i64, stored = f8E4M3FN} : (tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    %w8 = tx.through_fp8 %w {number = 1 : i64, stored = f8E4M3FN} : (tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    %y = tx.matmul %x8, %w8 : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    // becomes
+    %history = train.read @fp8.maxima : tensor<16x2xf32>
+    %max = tx.reduce_max %history ...
+    %scales = tx.fp8_scale %max, ...
+    %m0 = amp.no_maxima : tensor<2xf32>
+    %q, %m1 = amp.quantize %x by %scales[0] in f8E4M3FN noting %m0 ...
+    %r, %m2 = amp.quantize %w by %scales[1] in f8E4M3FN noting %m1 ...
+    %y = tx.scaled_matmul %q, %r scaled by %scales[0, 1] : (tensor<16x16xf8E4M3FN>, tensor<16x16xf8E4M3FN>, tensor<2xf32>) -> tensor<16x16xbf16>
+    ...
+    train.write @fp8.maxima, %next
+    ```
+  }];
+  let statistics = [Statistic<"matmuls", "matmuls", "matmuls with 8-bit operands">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::amp::AmpDialect", "::partita::par::ParDialect",
+                           "::partita::train::TrainDialect"];
 }
 
 def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {

@@ -165,6 +165,7 @@ void attachTransfers(mlir::MLIRContext *context);
 void attachMessages(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
 void attachLossScale(mlir::MLIRContext *context);
+void attachFp8Kernels(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);
 
 } // namespace partita::rt

@@ -80,10 +80,15 @@ static Want wanted(Resolver &r, StringRef path) {
   return r.isAuto(path) ? Want::Auto : r.flag(path) ? Want::Yes : Want::No;
 }
 
+/// Returns the type that tensors are stored in.
+static std::string storedType(const std::string &precision) {
+  return precision == "fp8" ? "bfloat16" : precision;
+}
+
 /// Checks that the command line's type agrees with what the file says about that type.
 static bool agrees(Resolver &r, StringRef path, StringRef type, Want want,
                    const std::string &precision) {
-  bool isOn = precision == type;
+  bool isOn = storedType(precision) == type;
   if ((want != Want::Yes || isOn) && (want != Want::No || !isOn))
     return true;
   return r.fail(path, r.name(path) + " is " + (want == Want::Yes ? "true" : "false") +
@@ -105,7 +110,7 @@ static bool choosePrecision(Resolver &r) {
   if (const std::string *said = r.commandLine("precision")) {
     if (!agrees(r, half, "float16", fp16, *said) || !agrees(r, brain, "bfloat16", bf16, *said))
       return false;
-    r.precision = *said;
+    r.precision = storedType(*said);
     from = "command line, --precision";
   } else if (fp16 == Want::Yes) {
     r.precision = "float16";

@@ -289,6 +289,7 @@ void rt::attachElementwiseKernels(MLIRContext *context) {
 #define GET_OP_LIST
 #include "dialects/Tx/TxActivation.cpp.inc"
       >(context);
+  attachAll<tx::Fp8ScaleOp>(context);
   tx::CastOp::attachInterface<Cast>(*context);
   tx::FusionOp::attachInterface<Fusion>(*context);
 }

@@ -34,5 +34,8 @@ void rt::registerKernelModels(DialectRegistry &registry) {
       +[](MLIRContext *context, offload::OffloadDialect *) { attachTransfers(context); });
   registry.addExtension(
       +[](MLIRContext *context, pipe::PipeDialect *) { attachMessages(context); });
-  registry.addExtension(+[](MLIRContext *context, amp::AmpDialect *) { attachLossScale(context); });
+  registry.addExtension(+[](MLIRContext *context, amp::AmpDialect *, tx::TxDialect *) {
+    attachLossScale(context);
+    attachFp8Kernels(context);
+  });
 }

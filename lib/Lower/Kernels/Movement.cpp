@@ -4,6 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
@@ -50,7 +51,7 @@ private:
     std::optional<int64_t> from = source.rowStride(), to = target.rowStride();
     Value result = l.result(0);
     Type element = l.type(op->getResult(0)).getElementType();
-    if (from && to && isa<FloatType>(element) && !element.isF64()) {
+    if (from && to && isa<FloatType>(element) && !element.isF64() && !isByteFloat(element)) {
       int64_t width = source.shape.back();
       l.create<CopyRowsOp>(result, base, *to, *from, source.elements() / width, width);
     } else {

@@ -254,8 +254,8 @@ void checkProgram(const Program &program) {
     if (state.countsSkipped && state.dtype != DType::Int64)
       fail("%s counts skipped steps and is not Int64", what.c_str());
     forStages(program, what, {}, [&](const Stage &stage) {
-      checkOffset(what, state.offset, sizeOf(state.dtype), stage.persistentBytes,
-                  "persistent memory");
+      checkOffset(what, state.offset, state.shape.elements() * sizeOf(state.dtype),
+                  stage.persistentBytes, "persistent memory");
     });
   }
   for (const Output &output : program.outputs) {

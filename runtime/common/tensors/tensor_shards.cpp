@@ -29,8 +29,13 @@ std::vector<TensorShard> persistentShards(const Rank &rank) {
                       dataIfHeld(rank, state, p.stages), p.stages});
   }
   for (const ScalarState &state : program.scalarStates)
-    shards.push_back(
-        {state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset), {}});
+    shards.push_back({state.name,
+                      state.dtype,
+                      state.shape,
+                      state.shape,
+                      {},
+                      rank.persistent<char>(state.offset),
+                      {}});
   return shards;
 }
 

@@ -20,6 +20,7 @@
 #ifndef PARTITA_RT_KERNELS_H
 #define PARTITA_RT_KERNELS_H
 
+#include "partita_rt/fp8.h"
 #include "partita_rt/half.h"
 #include "partita_rt/loss_scaler.h"
 #include "partita_rt/tensors.h"
@@ -76,6 +77,24 @@ template <typename A, typename B, typename C>
 void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n, int64_t k,
                  float alpha, const A *a, int64_t lda, int64_t strideA, const B *b, int64_t ldb,
                  int64_t strideB, float beta, C *c, int64_t ldc, int64_t strideC);
+
+//===-- Matmuls in 8 bits -------------------------------------------------------------------===//
+
+/// y[n] = x / *scale, rounded to F (Float8E4M3 or Float8E5M2). *scale is a power of two. max: raised
+/// to the max of |x| over finite elements, or null.
+template <typename F, typename X>
+void quantize(F *y, const X *x, const float *scale, float *max, int64_t n);
+
+enum class Fp8 : uint8_t { E4M3, E5M2 };
+/// y[n] = x rounded as by quantize, times *scale: what a matmul of 8-bit operands reads.
+template <typename X>
+void throughFp8(Fp8 format, X *y, const X *x, const float *scale, float *max, int64_t n);
+
+/// C[m, n] = *scaleA * *scaleB * op(A) * op(B), all dense, sums in float; the bits are those of gemm
+/// of the scaled numbers.
+template <typename A, typename B, typename C>
+void scaledGemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a,
+                const float *scaleA, const B *b, const float *scaleB, C *c);
 
 //===-- Layer norm --------------------------------------------------------------------------===//
 

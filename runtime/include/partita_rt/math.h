@@ -87,6 +87,14 @@ PARTITA_RT_HOST_DEVICE inline float gelu_tanh_slope(float x, float t) {
 PARTITA_RT_HOST_DEVICE inline float silu_slope(float x, float s) {
   return s * (1.0f + x * (1.0f - s));
 }
+/// The smallest power of two from 2^-50 to 2^60 that is not below max / 1.75, times `unit`;
+/// `initial` if max is 0. For finite numbers that are not negative.
+PARTITA_RT_HOST_DEVICE inline float fp8_scale(float max, float unit, float initial) {
+  // 1.75 has the mantissa 0x600000: adding 0x1fffff raises the exponent of what is above it.
+  uint32_t bits = (__builtin_bit_cast(uint32_t, max) + 0x1fffffu) & 0x7f800000u;
+  bits = bits < 0x26800000u ? 0x26800000u : bits > 0x5d800000u ? 0x5d800000u : bits;
+  return max == 0.0f ? initial : __builtin_bit_cast(float, bits) * unit;
+}
 /// -1, 0 or 1; NaN for NaN.
 PARTITA_RT_HOST_DEVICE inline float sign(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
 

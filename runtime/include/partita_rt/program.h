@@ -196,13 +196,14 @@ struct OptimizerState {
   DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
-/// A persistent scalar (loss scale, ...) that is equal on all ranks and saved in checkpoints. The
-/// number of steps done is not one of these: it is Rank::step.
+/// A persistent scalar (loss scale, ...), or a small tensor, that is equal on all ranks and saved in
+/// checkpoints. The number of steps done is not one of these: it is Rank::step.
 struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
   int64_t offset;
   bool countsSkipped = false; ///< an Int64: steps so far that made no update
+  Shape shape = {};
 };
 
 /// A tensor that `forward` leaves in the arena, for `--forward FILE.safetensors` to write.

@@ -38,7 +38,9 @@ enum class DType : uint8_t {
   UInt8,
   UInt16,
   UInt32,
-  Bool
+  Bool,
+  Float8E4M3, // 8-bit floats are operands of matmuls, in no file and no collective
+  Float8E5M2
 };
 
 /// Bytes of one element.
@@ -62,6 +64,8 @@ constexpr int64_t sizeOf(DType type) {
     return 2;
   case DType::UInt8:
   case DType::Bool:
+  case DType::Float8E4M3:
+  case DType::Float8E5M2:
     return 1;
   }
   return 0;

@@ -99,7 +99,7 @@ def command(path):
 def run(path, text):
     """What the command prints for the text, the passes that counted something, and the messages if it failed."""
     done = subprocess.run(command(path), input=text, capture_output=True, text=True)
-    counted = set(re.findall(r"^([a-z-]+): [1-9]\d* .*\)$", done.stderr, re.MULTILINE))
+    counted = set(re.findall(r"^([a-z0-9-]+): [1-9]\d* .*\)$", done.stderr, re.MULTILINE))
     return done.stdout, counted, done.stderr if done.returncode else ""
 
 

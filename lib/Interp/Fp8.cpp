@@ -1,0 +1,46 @@
+//===- Fp8.cpp - kernels of numbers in 8 bits -------------------------------------------------===//
+
+#include "dialects/Amp/Amp.h"
+#include "lib/Interp/Execution.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+static LogicalResult noMaxima(Execution &execution, amp::NoMaximaOp op, ArrayRef<RankTensors>,
+                              MutableArrayRef<RankTensors> out) {
+  auto zeros = std::make_shared<Tensor>(cast<RankedTensorType>(op.getType()));
+  out[0] = RankTensors(execution.rankCount(), zeros);
+  return success();
+}
+
+/// Without rounding the result is exact, also beyond the format's max.
+static LogicalResult quantize(Execution &execution, amp::QuantizeOp op, ArrayRef<RankTensors> in,
+                              MutableArrayRef<RankTensors> out) {
+  auto stored = cast<FloatType>(op.getStored());
+  bool rounds = execution.rounds(op), isWide = op.getResult().getType() == op.getX().getType();
+  return onDistinctRanks(
+      in, out, execution.rankCount(), [&](Inputs given, SmallVectorImpl<Tensor> &made) {
+        const Tensor &x = *given[0];
+        double scale = given[1]->number(op.getNumber()), max = 0;
+        Tensor &result = made.emplace_back(cast<RankedTensorType>(op.getResult().getType()));
+        for (int64_t i = 0, n = x.size(); i < n; ++i) {
+          double value = x.number(i), quotient = value / scale;
+          if (std::isfinite(value))
+            max = std::max(max, std::abs(value));
+          if (rounds)
+            quotient = roundTo(stored, quotient);
+          result.setNumber(i, isWide ? quotient * scale : quotient);
+        }
+        if (op.getMaxima()) {
+          Tensor &raised = made.emplace_back(*given[2]);
+          raised.setNumber(op.getNumber(), std::max(raised.number(op.getNumber()), max));
+        }
+        return success();
+      });
+}
+
+void partita::interp::addFp8Kernels(KernelTable &table) {
+  table.addRanks<amp::NoMaximaOp>(noMaxima);
+  table.addRanks<amp::QuantizeOp>(quantize);
+}
