@@ -285,7 +285,7 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
       if (function.isDeclaration())
         continue;
       FailureOr<StageMap> map = StageMap::of(function);
-      if (failed(map) || failed(check(function)))
+      if (failed(map) || failed(check(function)) || failed(checkOperands(function, *map)))
         return signalPassFailure();
       pipe::numberSums(function);
       functions.insert({function, std::move(*map)});
@@ -306,6 +306,25 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
   }
 
 private:
+  /// Refuses an op that a stage would copy without an operand: one that reads all stages, until a
+  /// later pass sums over them.
+  LogicalResult checkOperands(func::FuncOp function, const StageMap &map) const {
+    WalkResult result = function.walk([&](Operation *op) -> WalkResult {
+      Holders holders = map.of(op);
+      if (holders.partial || isa<train::AccumulateOp>(op) ||
+          op->hasTrait<OpTrait::IsTerminator>() ||
+          isa_and_nonnull<pipe::PipeDialect>(op->getDialect()))
+        return WalkResult::advance();
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (!holders.isWithin(map.of(operand)))
+          return op->emitError() << "'" << op->getName() << "' reads operand " << i << " "
+                                 << map.of(operand).text(pipe::positionNoun(layout))
+                                 << ", and every stage needs its result: expand it before the cut";
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   /// Checks loops with a backward pass. They get passes for each chunk, each of which reads what
   /// earlier ones save, in the order of a schedule.
   LogicalResult check(func::FuncOp function) const {

@@ -236,3 +236,18 @@ func.func @f(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 }
+
+// -----
+
+// `expand-norms` sums the norm over the stages first.
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() -> tensor<f32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  // expected-error@+1 {{'train.global_norm' reads operand 0 on stage 0, and every stage needs its result: expand it before the cut}}
+  %0 = train.global_norm %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+}
