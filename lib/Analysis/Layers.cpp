@@ -8,8 +8,7 @@
 
 #include "partita/Analysis/Layers.h"
 #include "dialects/Interfaces/Interfaces.h"
-#include "dialects/Par/Par.h"
-#include "dialects/Train/Train.h"
+#include "lib/Analysis/LayerGraph.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
@@ -27,19 +26,10 @@ struct Repetition {
 
 class BlockLayers {
 public:
-  BlockLayers(Block &block, llvm::DenseMap<Operation *, int64_t> &numbers, int64_t &layers)
-      : numbers(numbers), layers(layers) {
-    for (Operation &op : block)
-      if (!isLookedThrough(&op))
-        ops.push_back(&op);
-    for (auto [i, op] : llvm::enumerate(ops))
-      indexOf[op] = static_cast<int>(i);
-  }
-
-  void run() {
-    if (ops.size() < 2)
-      return;
-    readGraph();
+  /// Numbers layers from `first` on.
+  BlockLayers(const LayerGraph &graph, int64_t first)
+      : ops(graph.ops), operands(graph.operands), users(graph.users),
+        dependsOnData(graph.dependsOnData), graph(graph), layers(first) {
     findStops();
     int root = static_cast<int>(ops.size()) - 1;
     SmallVector<int> tops{root};
@@ -50,55 +40,13 @@ public:
         findLayers(trunk);
     }
     inOrder();
-    numberTheRest();
   }
+
+  /// The layer of each op that is in one.
+  llvm::DenseMap<int, int64_t> number;
+  int64_t end() const { return layers; }
 
 private:
-  static bool isLookedThrough(Operation *op) {
-    return isa<TransparentInterface>(op) && op->getNumOperands() == 1;
-  }
-  static Value through(Value value) {
-    while (Operation *op = value.getDefiningOp()) {
-      if (!isLookedThrough(op))
-        break;
-      value = op->getOperand(0);
-    }
-    return value;
-  }
-
-  int indexOfDefinition(Value value) const {
-    Operation *op = value.getDefiningOp();
-    auto found = op ? indexOf.find(op) : indexOf.end();
-    return found == indexOf.end() ? -1 : found->second;
-  }
-
-  /// Reads operands and users by index, and which ops depend on data, i.e. on a block's arguments.
-  void readGraph() {
-    operands.resize(ops.size());
-    users.resize(ops.size());
-    dependsOnData.assign(ops.size(), false);
-    for (size_t i = 0; i < ops.size(); ++i) {
-      Operation *op = ops[i];
-      auto visit = [&](Value operand) {
-        Value value = through(operand);
-        if (isa<BlockArgument>(value))
-          dependsOnData[i] = true;
-        int at = indexOfDefinition(value);
-        if (at < 0 || at >= static_cast<int>(i))
-          return;
-        operands[i].push_back(at);
-        if (users[at].empty() || users[at].back() != static_cast<int>(i))
-          users[at].push_back(static_cast<int>(i));
-        if (dependsOnData[at])
-          dependsOnData[i] = true;
-      };
-      if (op->getNumRegions() == 0)
-        llvm::for_each(op->getOperands(), visit);
-      else
-        op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), visit); });
-    }
-  }
-
   /// Computes next[a], the nearest op that all paths from a pass through; all paths end at the
   /// terminator.
   void findStops() {
@@ -123,21 +71,6 @@ private:
     segmentOf.assign(ops.size(), -1);
   }
 
-  /// Returns true if op `a` feeds op `b`, directly or indirectly.
-  bool feeds(int a, int b) const {
-    SmallVector<int> stack{b};
-    llvm::SmallDenseSet<int> seen;
-    while (!stack.empty()) {
-      int at = stack.pop_back_val();
-      if (at == a)
-        return true;
-      for (int operand : operands[at])
-        if (operand >= a && seen.insert(operand).second)
-          stack.push_back(operand);
-    }
-    return false;
-  }
-
   /// Returns the op before `at` on the trunk, among those whose next stop is `at`: an operand of
   /// `at`; if several, the one that feeds another (the residual sum, not the parallel branch); if
   /// none does (branches added one after the other), the op that feeds all of them; otherwise the
@@ -149,10 +82,10 @@ private:
         direct.push_back(candidate);
     ArrayRef<int> candidates = direct.empty() ? ArrayRef<int>(before[at]) : ArrayRef<int>(direct);
     auto feedsAny = [&](int a) {
-      return llvm::any_of(candidates, [&](int b) { return a < b && feeds(a, b); });
+      return llvm::any_of(candidates, [&](int b) { return a < b && graph.feeds(a, b); });
     };
     auto feedsAll = [&](int a) {
-      return llvm::all_of(candidates, [&](int b) { return a < b && feeds(a, b); });
+      return llvm::all_of(candidates, [&](int b) { return a < b && graph.feeds(a, b); });
     };
     SmallVector<int> sources;
     if (candidates.size() > 1 && llvm::none_of(candidates, feedsAny))
@@ -197,18 +130,98 @@ private:
     SmallVector<size_t> hashes;
     SmallVector<bool> heavy; // segments that read a matrix
     hashSegments(trunk, segments, hashes, heavy);
-    std::optional<Repetition> found = repetition(hashes, heavy);
-    if (!found)
+    SmallVector<int64_t> layerOf = layersOfSegments(hashes, heavy, findGaps(trunk, segments));
+    if (layerOf.empty())
       return;
     for (auto [i, segment] : llvm::enumerate(segments)) {
-      if (segment < static_cast<int>(found->begin) ||
-          segment >= static_cast<int>(found->begin + found->period * found->count))
+      if (segment < 0 || layerOf[segment] < 0)
         continue;
       segmentOf[i] = segment;
-      number[i] = layers + (segment - found->begin) / found->period;
+      number[i] = layers + layerOf[segment];
     }
-    stacks.push_back({layers, static_cast<int64_t>(found->count)});
-    layers += static_cast<int64_t>(found->count);
+    int64_t count = *llvm::max_element(layerOf) + 1;
+    stacks.push_back({layers, count});
+    layers += count;
+  }
+
+  /// What may stand between two layers, by segment: where a bridge ends, and what is one op, as in a
+  /// projection.
+  struct Gaps {
+    SmallVector<bool> endsBridge, isOneOp;
+    bool has(size_t begin, size_t end) const {
+      return endsBridge[begin] &&
+             !llvm::is_contained(ArrayRef(isOneOp).slice(begin, end - begin), false);
+    }
+  };
+
+  Gaps findGaps(ArrayRef<int> trunk, ArrayRef<int> segments) const {
+    Gaps gaps;
+    SmallVector<int> sizes(trunk.size(), 0);
+    for (auto [i, segment] : llvm::enumerate(segments))
+      if (segment >= 0 && dependsOnData[i])
+        ++sizes[segment];
+    for (auto [segment, stop] : llvm::enumerate(trunk)) {
+      gaps.isOneOp.push_back(sizes[segment] == 1);
+      gaps.endsBridge.push_back(llvm::any_of(
+          graph.removed, [stop = stop](const Bridge &bridge) { return bridge.to == stop; }));
+    }
+    return gaps;
+  }
+
+  /// Returns the layer of each segment, from 0; -1 outside of them. Returns nothing if there are
+  /// none.
+  static SmallVector<int64_t> layersOfSegments(ArrayRef<size_t> hashes, ArrayRef<bool> heavy,
+                                               const Gaps &gaps) {
+    size_t longest = hashes.size() / 2;
+    if (!llvm::is_contained(gaps.endsBridge, true)) {
+      std::optional<Repetition> found = repetition(hashes, heavy, 1, longest);
+      return found ? continued(*found, hashes, gaps) : SmallVector<int64_t>();
+    }
+    SmallVector<int64_t> best;
+    auto covered = [](ArrayRef<int64_t> layers) {
+      return static_cast<int64_t>(layers.size()) - llvm::count(layers, -1);
+    };
+    for (size_t period = 1; period <= longest; ++period)
+      if (std::optional<Repetition> found = repetition(hashes, heavy, period, period))
+        if (auto layers = continued(*found, hashes, gaps); covered(layers) > covered(best))
+          best = std::move(layers);
+    return best;
+  }
+
+  /// The repetition goes on after a gap, and before one; a gap belongs to the layer that follows.
+  static SmallVector<int64_t> continued(const Repetition &found, ArrayRef<size_t> hashes,
+                                        const Gaps &gaps) {
+    ArrayRef<size_t> layer = hashes.slice(found.begin, found.period);
+    size_t begin = found.begin, end = begin + found.period * found.count;
+    auto isLayer = [&](size_t at) { return hashes.slice(at, found.period) == layer; };
+    SmallVector<size_t> begins, before;
+    for (size_t next = begin; next >= found.period;) {
+      size_t at = next - found.period;
+      if (isLayer(at) && (at + found.period == begin || gaps.has(at + found.period, begin))) {
+        before.push_back(at);
+        begin = next = at;
+      } else {
+        --next;
+      }
+    }
+    begins.append(before.rbegin(), before.rend());
+    for (size_t i = 0; i < found.count; ++i)
+      begins.push_back(found.begin + i * found.period);
+    for (size_t at = end; at + found.period <= hashes.size();) {
+      if (isLayer(at) && (at == end || gaps.has(end, at))) {
+        begins.push_back(at);
+        at = end = at + found.period;
+      } else {
+        ++at;
+      }
+    }
+    SmallVector<int64_t> layers(hashes.size(), -1);
+    for (size_t segment = begin; segment < end; ++segment)
+      layers[segment] = llvm::upper_bound(ArrayRef(begins), segment) - begins.begin() - 1;
+    for (size_t segment = end; segment-- > begin;) // between two layers: the later one's
+      if (auto own = static_cast<size_t>(layers[segment]); segment >= begins[own] + found.period)
+        ++layers[segment];
+    return layers;
   }
 
   /// Renumbers the layers of several trunks by their first ops.
@@ -234,17 +247,6 @@ private:
       entry.second = moved.lookup(entry.second);
   }
 
-  /// Returns true if the value is computed from a parameter with two or more dimensions, and from
-  /// no data.
-  bool isOfMatrix(Value value) const {
-    Operation *op = through(value).getDefiningOp();
-    if (auto read = dyn_cast_or_null<train::ReadOp>(op)) // in any block
-      return cast<RankedTensorType>(read.getType()).getRank() >= 2;
-    int at = indexOfDefinition(through(value));
-    return at >= 0 && !dependsOnData[at] &&
-           llvm::any_of(op->getOperands(), [&](Value operand) { return isOfMatrix(operand); });
-  }
-
   void hashSegments(ArrayRef<int> trunk, ArrayRef<int> segments, SmallVectorImpl<size_t> &hashes,
                     SmallVectorImpl<bool> &heavy) {
     hashes.assign(trunk.size(), 0);
@@ -260,24 +262,25 @@ private:
       for (Type type : op->getResultTypes())
         hash = llvm::hash_combine(hash, type.getAsOpaquePointer());
       for (Value operand : op->getOperands()) {
-        Value value = through(operand);
-        int at = indexOfDefinition(value);
+        Value value = LayerGraph::through(operand);
+        int at = graph.indexOfDefinition(value);
         bool inside = at >= 0 && segments[at] == segment && dependsOnData[at];
         bool isStopBefore = at >= 0 && segment > 0 && at == trunk[segment - 1];
         size_t number = inside ? cast<OpResult>(value).getResultNumber() : isStopBefore;
         hash = llvm::hash_combine(hash, inside ? hashOf[at] : 0, number,
                                   value.getType().getAsOpaquePointer());
-        heavy[segment] |= !inside && isOfMatrix(value);
+        heavy[segment] |= !inside && graph.isOfMatrix(value);
       }
       hashOf[i] = hash;
       hashes[segment] = llvm::hash_combine(hashes[segment], hash);
     }
   }
 
-  static std::optional<Repetition> repetition(ArrayRef<size_t> hashes, ArrayRef<bool> heavy) {
+  static std::optional<Repetition> repetition(ArrayRef<size_t> hashes, ArrayRef<bool> heavy,
+                                              size_t shortest, size_t longest) {
     std::optional<Repetition> best;
     size_t n = hashes.size();
-    for (size_t period = 1; period <= n / 2; ++period) {
+    for (size_t period = shortest; period <= longest; ++period) {
       // The length of the run, up to i, of hashes that equal those one period earlier.
       size_t run = 0;
       for (size_t i = period; i < n; ++i) {
@@ -296,61 +299,79 @@ private:
     return best;
   }
 
-  /// Places ops outside of all layers before or after them.
-  void numberTheRest() {
-    if (number.empty())
-      return;
-    llvm::DenseSet<int> after;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      if (auto found = number.find(static_cast<int>(i)); found != number.end()) {
-        numbers[ops[i]] = found->second;
-        continue;
-      }
-      bool isAfter = llvm::any_of(operands[i], [&](int operand) {
-        return number.contains(operand) || after.contains(operand);
-      });
-      if (isAfter)
-        after.insert(static_cast<int>(i));
-      numbers[ops[i]] = isAfter ? Layers::kAfter : Layers::kBefore;
-    }
-    // Ops between two stacks of layers that belong to neither (an encoder's last norm) count as
-    // before the next.
-    for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
-      if (after.contains(i) && llvm::any_of(users[i], [&](int user) {
-            return number.contains(user) || numbers.lookup(ops[user]) == Layers::kBefore;
-          }))
-        numbers[ops[i]] = Layers::kBefore;
-    // A parameter or constant goes where its users are.
-    for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
-      if (!dependsOnData[i] && !number.contains(i) && !users[i].empty() &&
-          llvm::all_of(users[i],
-                       [&](int user) { return numbers.lookup(ops[user]) == Layers::kAfter; }))
-        numbers[ops[i]] = Layers::kAfter;
-  }
-
-  llvm::DenseMap<Operation *, int64_t> &numbers;
-  int64_t &layers;
-  SmallVector<Operation *> ops;
-  llvm::DenseMap<Operation *, int> indexOf;
-  SmallVector<SmallVector<int, 2>> operands, users;
-  SmallVector<bool> dependsOnData;
+  const SmallVector<Operation *> &ops;
+  const SmallVector<SmallVector<int, 2>> &operands, &users;
+  const SmallVector<bool> &dependsOnData;
+  const LayerGraph &graph;
+  int64_t layers;
   SmallVector<int> next, depth, height;
   SmallVector<SmallVector<int, 1>> before; ///< by stop: the ops whose next stop it is
   SmallVector<int> segmentOf;
-  llvm::DenseMap<int, int64_t> number;
   struct Stack {
     int64_t first, count; ///< layers
   };
   SmallVector<Stack> stacks;
 };
 
+/// Places a block's ops: in their layers, before or after them.
+void place(const LayerGraph &graph, const llvm::DenseMap<int, int64_t> &number,
+           llvm::DenseMap<Operation *, int64_t> &numbers) {
+  const SmallVector<Operation *> &ops = graph.ops;
+  if (number.empty())
+    return;
+  llvm::DenseSet<int> after;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (auto found = number.find(static_cast<int>(i)); found != number.end()) {
+      numbers[ops[i]] = found->second;
+      continue;
+    }
+    bool isAfter = llvm::any_of(graph.operands[i], [&](int operand) {
+      return number.contains(operand) || after.contains(operand);
+    });
+    if (isAfter)
+      after.insert(static_cast<int>(i));
+    numbers[ops[i]] = isAfter ? Layers::kAfter : Layers::kBefore;
+  }
+  // Ops between two stacks of layers that belong to neither (an encoder's last norm) count as
+  // before the next.
+  for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
+    if (after.contains(i) && llvm::any_of(graph.users[i], [&](int user) {
+          return number.contains(user) || numbers.lookup(ops[user]) == Layers::kBefore;
+        }))
+      numbers[ops[i]] = Layers::kBefore;
+  // A parameter or constant goes where its users are.
+  for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
+    if (!graph.dependsOnData[i] && !number.contains(i) && !graph.users[i].empty() &&
+        llvm::all_of(graph.users[i],
+                     [&](int user) { return numbers.lookup(ops[user]) == Layers::kAfter; }))
+      numbers[ops[i]] = Layers::kAfter;
+}
+
 } // namespace
 
 Layers::Layers(Operation *root) {
   SmallVector<Block *> blocks;
   root->walk([&](Block *block) { blocks.push_back(block); });
-  for (Block *block : blocks)
-    BlockLayers(*block, numbers, layers).run();
+  for (Block *block : blocks) {
+    LayerGraph graph(*block);
+    if (graph.ops.size() < 2)
+      continue;
+    BlockLayers found(graph, layers);
+    SmallVector<Bridge> bridges = graph.bridges();
+    if (!bridges.empty()) {
+      LayerGraph without = graph.without(bridges);
+      BlockLayers more(without, layers);
+      if (more.number.size() > found.number.size()) {
+        place(graph, more.number, numbers);
+        layers = more.end();
+        continue;
+      }
+    }
+    for (const Bridge &bridge : bridges)
+      skips.push_back({graph.ops[bridge.from], graph.ops[bridge.to]});
+    place(graph, found.number, numbers);
+    layers = found.end();
+  }
 }
 
 int64_t Layers::layerOf(Operation *op) const {

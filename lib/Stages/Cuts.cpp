@@ -70,9 +70,11 @@ static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Position
   SmallVector<int64_t> firsts{0};
   for (int64_t layer : *cuts) {
     if (layer >= layers) {
-      problem = "cuts: '" + std::to_string(layer) + "' is not the number of a layer after " +
-                std::to_string(firsts.back()) + " and before " + std::to_string(layers) +
-                "; a cut is the first layer of its " + what.str();
+      problem = "cuts: " + what.str() + " " + std::to_string(firsts.size()) +
+                " cannot begin at layer '" + std::to_string(layer) + "': " + what.str() + " " +
+                std::to_string(firsts.size() - 1) + " begins at layer " +
+                std::to_string(firsts.back()) + ", and the model's last layer is " +
+                std::to_string(layers - 1);
       return failure();
     }
     firsts.push_back(layer);
@@ -85,11 +87,16 @@ static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Position
   return failure();
 }
 
-FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
-                             ArrayRef<LayerWork> work, std::string &problem) {
-  int64_t layers = 0, count = positions.count();
+int64_t Cuts::countLayers(ArrayRef<LayerWork> work) {
+  int64_t layers = 0;
   for (const LayerWork &each : work)
     layers = std::max(layers, each.place + 1);
+  return layers;
+}
+
+FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
+                             ArrayRef<LayerWork> work, std::string &problem) {
+  int64_t layers = countLayers(work), count = positions.count();
   if (layers < count) {
     problem = text(positions) + " need " +
               (positions.chunks > 1 ? std::to_string(count) : std::string("as many")) +

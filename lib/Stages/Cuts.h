@@ -18,6 +18,8 @@ public:
   static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, const pipe::Positions &positions,
                                       llvm::ArrayRef<LayerWork> work, std::string &problem);
 
+  static int64_t countLayers(llvm::ArrayRef<LayerWork> work);
+
   llvm::ArrayRef<int64_t> firstLayers() const { return firsts; }
   int64_t positions() const { return static_cast<int64_t>(firsts.size()); }
   /// Returns the position of a place as train.layer numbers it, including before the first and

@@ -20,6 +20,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Stages/Cuts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Layers.h"
 #include "partita/Stages/Passes.h"
 #include "partita/Stages/Schedule.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -270,6 +271,8 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     }
     FailureOr<Cuts> cuts = Cuts::choose(assign, *layout, notedWork(module), problem);
     if (failed(cuts)) {
+      if (Cuts::countLayers(notedWork(module)) < layout->count())
+        problem += skipsOf(module);
       module.emitError() << problem;
       return signalPassFailure();
     }
@@ -296,6 +299,18 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
   }
 
 private:
+  /// Names a skip connection that keeps layers from being found, for a message.
+  static std::string skipsOf(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>()) {
+      analysis::Layers layers(function);
+      for (analysis::Layers::Skip skip : layers.uncutSkips())
+        return "; '" + provenance::nameOf(skip.to).str() + "' reads '" +
+               provenance::nameOf(skip.from).str() +
+               "' again, a skip connection over blocks that differ";
+    }
+    return "";
+  }
+
   /// Notes how positions map to stages, and which layers they have.
   void note(ModuleOp module, const pipe::Positions &layout, const Cuts &cuts) {
     Builder b(module);

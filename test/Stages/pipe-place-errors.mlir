@@ -1,13 +1,13 @@
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=3 2>&1 | FileCheck %s --check-prefix=MANY
-// MANY: error: 3 stages need as many layers, and the model has 2: parts of it that repeat (partita explain --flops lists them)
+// MANY: error: 3 stages need as many layers, and the model has 2: parts of it that repeat (partita explain --flops lists them){{$}}
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: stages: 0, expected 1 to 64
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=evenly" 2>&1 | FileCheck %s --check-prefix=WORD
 // WORD: error: assign: 'evenly' is not one of auto, uniform, parameters, cuts:LAYER,...
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:2" 2>&1 | FileCheck %s --check-prefix=BEHIND
-// BEHIND: error: cuts: '2' is not the number of a layer after 0 and before 2; a cut is the first layer of its stage
+// BEHIND: error: cuts: stage 1 cannot begin at layer '2': stage 0 begins at layer 0, and the model's last layer is 1{{$}}
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:x" 2>&1 | FileCheck %s --check-prefix=NUMBER
-// NUMBER: error: cuts: 'x' is not the number of a layer
+// NUMBER: error: cuts: 'x' is not the number of a layer, such as cuts:4,8
 // RUN: not partita-opt %s --pipe-place="stages=2" 2>&1 | FileCheck %s --check-prefix=UNMARKED
 // UNMARKED: error: 2 stages need as many layers, and the model has 0
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE

@@ -20,6 +20,11 @@
 //   4. Layers. The longest range of the trunk that is one sequence of segments, repeated at least
 //      twice, and that reads a parameter with two dimensions or more: of several such sequences the
 //      shortest, of several such ranges the last. Each repetition is a layer.
+//   5. Skips. Where an op reads the stream of an earlier residual sum beside what two or more such
+//      sums make of it, its edge is a skip connection over layers. Such edges hide stops, so the
+//      layers are also sought without them; this counts if more ops are then in layers. The
+//      repetition may then be interrupted where a skip ends: what is between two layers (the sum
+//      with the skipped value, a chain of ops that projects it) belongs to the later one.
 //
 // Conjugates and moves of the par and pipe dialects are ignored: the partitioned forward program
 // has the same layers as the unpartitioned one.
@@ -31,6 +36,7 @@
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace partita::analysis {
 
@@ -45,10 +51,18 @@ public:
   /// depends on a layer and no layer uses it.
   int64_t layerOf(mlir::Operation *op) const;
 
+  /// A skip connection: `to` reads what `from` makes.
+  struct Skip {
+    mlir::Operation *from, *to;
+  };
+  /// Returns the skip connections over what is in no layers, or within one.
+  llvm::ArrayRef<Skip> uncutSkips() const { return skips; }
+
   static constexpr int64_t kBefore = -1, kAfter = -2;
 
 private:
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;
+  llvm::SmallVector<Skip> skips;
   int64_t layers = 0;
 };
 

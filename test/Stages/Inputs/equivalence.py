@@ -1,6 +1,7 @@
 """Cuts models into stages and compares them with the uncut program: equivalence.py FAMILIES_DIR DIR [NUMBER...]
 
-Besides models from files there are stacks of any number of layers (stack.py), for stages of several chunks. Each plan
+Besides models from files there are stacks of any number of layers (stack.py), for stages of several chunks, and models
+with skip connections, whose layers are found (skips.py). Each plan
 is compiled as one program, up to the optimizer's states, and cut. The stages get a schedule, and each is compiled
 separately up to its planned memory, which is checked value by value. The uncut program, the stages, and the stages with
 sends that complete only once they are received run two steps in double precision, and must agree in results, parameters
@@ -15,6 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Golden"))
 import family_files  # noqa: E402
+import skips  # noqa: E402
 import stack  # noqa: E402
 
 # Phases, and the plan's options that each reads.
@@ -27,7 +29,7 @@ CUT = ["pipe-report", "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", 
 WAVE = {"chunks": 2, "wave": True, "slots": [["F0", "F1", "F0.1", "B0.1", "F1.1", "B1.1", "B0", "B1"],
                                              ["F0", "F0.1", "F1", "F1.1", "B0.1", "B0", "B1.1", "B1"]]}
 
-# family or number of layers, micro-batches, options of pipe-place, schedule, plan
+# family, number of layers or kind of skips and number of blocks, micro-batches, options of pipe-place, schedule, plan
 PLANS = [
     ("gpt2", 5, "stages=2", "zb-h2", "optimizer=adam clip=1"),  # a table at both ends
     ("t5", 5, "stages=4", "zb-h1", "mesh=tp=2"),  # an encoder's result, needed by two later stages
@@ -49,6 +51,12 @@ PLANS = [
     (9, 3, "stages=3 chunks=3", "interleaved", "mesh=dp=2 zero-stage=3"),
     (6, 6, "stages=3", "zb-v", "mesh=dp=2 zero-stage=2 sync-each=step clip=1"),
     ("t5", 4, "stages=2", "zb-v", "mesh=tp=2 recompute=block"),
+    (("long", 6), 4, "stages=2", "1f1b", "optimizer=adam clip=1"),  # values that stages pass on
+    (("long", 6), 4, "stages=3 assign=uniform", "zb-h1", "mesh=dp=2 zero-stage=2 recompute=block"),
+    (("long", 7), 4, "stages=4", "1f1b", "mesh=tp=2 optimizer=adamw"),
+    (("u", 7), 4, "stages=2", "interleaved", "mesh=dp=2 zero-stage=3 sync-each=step"),
+    (("u", 7), 4, "stages=3", "zb-v", "recompute=block"),
+    (("u", 8), 4, "stages=4 assign=uniform", "1f1b", "mesh=tp=2 clip=1"),
 ]
 
 
@@ -59,14 +67,19 @@ def run(*command):
     return done.stdout
 
 
+def name_of(family):
+    return "_".join(map(str, family)) if isinstance(family, tuple) else str(family)
+
+
 def model(families, folder, family, micro_batches):
     """Returns the program before it is partitioned, made once."""
-    path = folder / f"{family}_{micro_batches}.mlir"
+    path = folder / f"{name_of(family)}_{micro_batches}.mlir"
     if path.exists():
         return path
-    if isinstance(family, int):
-        marked = folder / "stack.mlir"
-        marked.write_text("\n".join(stack.program(family, micro_batches)))
+    if not isinstance(family, str):
+        marked = folder / "made.mlir"
+        lines = stack.program(family, micro_batches) if isinstance(family, int) else skips.program(*family, micro_batches)
+        marked.write_text("\n".join(lines))
         run("partita-opt", marked, "--mark-layers", "--note-flops", "-o", path)
         return path
     made = folder / family
@@ -90,7 +103,7 @@ def compare(families, folder, family, micro_batches, place, schedule, plan):
     run("partita-opt", cut,
         f"--pass-pipeline=builtin.module(split-backward{{schedule={schedule}}},schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
     runs = [(cut, "train_step", "--times", "2"), (done, "train_step", "--times", "2", "--blocking-sends")]
-    if isinstance(family, int):
+    if not isinstance(family, str):
         runs.append((done, "forward", "--blocking-sends"))
     for program, entry, *options in runs:
         equal = run("partita-interp", program, "--entry", entry, "--full", full, "--tolerance", "1e-10", *options)
@@ -110,7 +123,7 @@ def main():
         except RuntimeError as error:
             failed += 1
             result = str(error)
-        print(f"{family}, {micro_batches} micro-batches, {place}, {schedule}, {plan}: {result}", flush=True)
+        print(f"{name_of(family)}, {micro_batches} micro-batches, {place}, {schedule}, {plan}: {result}", flush=True)
     print(f"{len(chosen) - failed} plans equal, {failed} not")
     sys.exit(failed > 0)
 

@@ -1,0 +1,182 @@
+//===- LayerGraph.cpp -----------------------------------------------------------------------------===//
+
+#include "lib/Analysis/LayerGraph.h"
+#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Train/Train.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::analysis;
+
+static bool isLookedThrough(Operation *op) {
+  return isa<TransparentInterface>(op) && op->getNumOperands() == 1;
+}
+
+LayerGraph::LayerGraph(Block &block) {
+  for (Operation &op : block)
+    if (!isLookedThrough(&op))
+      ops.push_back(&op);
+  for (auto [i, op] : llvm::enumerate(ops))
+    indexOf[op] = static_cast<int>(i);
+  operands.resize(ops.size());
+  users.resize(ops.size());
+  dependsOnData.assign(ops.size(), false);
+  for (size_t i = 0; i < ops.size(); ++i)
+    read(static_cast<int>(i));
+}
+
+void LayerGraph::read(int i) {
+  auto visit = [&](Value operand) {
+    Value value = through(operand);
+    if (isa<BlockArgument>(value))
+      dependsOnData[i] = true;
+    int at = indexOfDefinition(value);
+    if (at < 0 || at >= i)
+      return;
+    operands[i].push_back(at);
+    addUser(at, i);
+    if (dependsOnData[at])
+      dependsOnData[i] = true;
+  };
+  if (ops[i]->getNumRegions() == 0)
+    llvm::for_each(ops[i]->getOperands(), visit);
+  else
+    ops[i]->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), visit); });
+}
+
+void LayerGraph::addUser(int operand, int user) {
+  if (users[operand].empty() || users[operand].back() != user)
+    users[operand].push_back(user);
+}
+
+Value LayerGraph::through(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isLookedThrough(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+int LayerGraph::indexOfDefinition(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto found = op ? indexOf.find(op) : indexOf.end();
+  return found == indexOf.end() ? -1 : found->second;
+}
+
+bool LayerGraph::isOfMatrix(Value value) const {
+  Operation *op = through(value).getDefiningOp();
+  if (auto read = dyn_cast_or_null<train::ReadOp>(op)) // in any block
+    return cast<RankedTensorType>(read.getType()).getRank() >= 2;
+  int at = indexOfDefinition(through(value));
+  return at >= 0 && !dependsOnData[at] &&
+         llvm::any_of(op->getOperands(), [&](Value operand) { return isOfMatrix(operand); });
+}
+
+bool LayerGraph::feeds(int a, int b) const {
+  SmallVector<int> stack{b};
+  llvm::SmallDenseSet<int> seen;
+  while (!stack.empty()) {
+    int at = stack.pop_back_val();
+    if (at == a)
+      return true;
+    for (int operand : operands[at])
+      if (operand >= a && seen.insert(operand).second)
+        stack.push_back(operand);
+  }
+  return false;
+}
+
+LayerGraph LayerGraph::without(SmallVector<Bridge> bridges) const {
+  LayerGraph result = *this;
+  for (const Bridge &bridge : bridges)
+    llvm::erase(result.operands[bridge.to], bridge.from);
+  for (SmallVector<int, 2> &list : result.users)
+    list.clear();
+  for (auto [user, list] : llvm::enumerate(result.operands))
+    for (int operand : list)
+      result.addUser(operand, static_cast<int>(user));
+  result.removed = std::move(bridges);
+  return result;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Bridges
+//===----------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Finds the sums that read a value beside what matmuls make of it.
+class Sums {
+public:
+  explicit Sums(const LayerGraph &graph)
+      : graph(graph), streamOf(graph.ops.size(), -1), isStream(graph.ops.size(), false) {
+    for (Operation *op : graph.ops)
+      readsMatrix.push_back(llvm::any_of(op->getOperands(),
+                                         [&](Value operand) { return graph.isOfMatrix(operand); }));
+  }
+
+  SmallVector<Bridge> bridges() {
+    for (int at = 0; at < static_cast<int>(graph.ops.size()); ++at)
+      visit(at);
+    return std::move(found);
+  }
+
+private:
+  /// How an op's result reaches another op.
+  struct Path {
+    bool reaches = false, hasMatmul = false;
+    int sums = 0; ///< residual sums on the way, where there are most
+  };
+
+  void visit(int at) {
+    const SmallVector<int, 2> &operands = graph.operands[at];
+    if (operands.size() < 2 || graph.ops[at]->hasTrait<OpTrait::IsTerminator>())
+      return;
+    int last = *llvm::max_element(operands);
+    llvm::SmallDenseSet<int> from(operands.begin(), operands.end());
+    for (int a : from) {
+      if (a == last || !graph.dependsOnData[a])
+        continue;
+      SmallVector<Path> paths = pathsFrom(a, last);
+      Path longest;
+      for (int b : from)
+        if (b > a && paths[b - a].hasMatmul && paths[b - a].sums >= longest.sums)
+          longest = paths[b - a];
+      if (!longest.reaches)
+        continue;
+      if (longest.sums < 2)
+        streamOf[at] = a, isStream[a] = true;
+      else if (isStream[a])
+        found.push_back({a, at});
+    }
+  }
+
+  SmallVector<Path> pathsFrom(int a, int last) const {
+    SmallVector<Path> paths(last - a + 1);
+    paths[0].reaches = true;
+    for (int i = a + 1; i <= last; ++i) {
+      Path &path = paths[i - a];
+      for (int operand : graph.operands[i])
+        if (operand >= a && paths[operand - a].reaches) {
+          path.reaches = true;
+          path.hasMatmul |= paths[operand - a].hasMatmul || readsMatrix[i];
+          path.sums = std::max(path.sums, paths[operand - a].sums);
+        }
+      path.sums += path.reaches && streamOf[i] >= a && paths[streamOf[i] - a].reaches;
+    }
+    return paths;
+  }
+
+  const LayerGraph &graph;
+  SmallVector<int> streamOf;  ///< by residual sum: the op whose result goes around a branch
+  SmallVector<bool> isStream; ///< for the ops that are one's stream
+  SmallVector<bool> readsMatrix;
+  SmallVector<Bridge> found;
+};
+
+} // namespace
+
+SmallVector<Bridge> LayerGraph::bridges() const { return Sums(*this).bridges(); }

@@ -1,0 +1,91 @@
+"""Prints a model with skip connections over blocks, before its layers are found: skips.py KIND BLOCKS MICRO_BATCHES
+
+A block is two residual sums, as in a Transformer. KIND is one of
+  plain   none
+  long    the second block's output is added before the last but one, the embedding before the head
+  u       block i's output is joined with the stream before block n - 1 - i, and projected (U-ViT)
+  twice   what a block begins with is added to its output: a sum within a layer
+  uneven  as long, but no two blocks are equal
+"""
+import sys
+
+WIDTH, ROWS, TOKENS = 4, 8, 3
+VALUE, WIDE = f"tensor<{TOKENS}x{WIDTH}xf32>", f"tensor<{TOKENS}x{2 * WIDTH}xf32>"
+MATRIX, TALL, TABLE = f"tensor<{WIDTH}x{WIDTH}xf32>", f"tensor<{2 * WIDTH}x{WIDTH}xf32>", f"tensor<{ROWS}x{WIDTH}xf32>"
+IDS, LOGITS = f"tensor<{TOKENS}xi64>", f"tensor<{TOKENS}x{ROWS}xf32>"
+
+
+FUNCTIONS = ["silu", "relu", "sigmoid", "gelu", "exp", "neg", "sqrt"]
+
+
+class Model:
+    def __init__(self):
+        self.parameters, self.body = {}, []
+
+    def weight(self, name, type):
+        self.parameters[name] = type
+        return f"%{name}"
+
+    def op(self, name, text):
+        self.body.append(f'%{name} = {text} loc("{name}")')
+        return f"%{name}"
+
+    def add(self, name, a, b):
+        return self.op(name, f"tx.add {a}, {b} : ({VALUE}, {VALUE}) -> {VALUE}")
+
+    def branch(self, name, x, function):
+        """A matmul and what depends on its result, around which the stream goes."""
+        y = self.op(f"{name}_matmul", f"tx.matmul {x}, {self.weight('w_' + name, MATRIX)} : ({VALUE}, {MATRIX}) -> {VALUE}")
+        return self.add(name, x, self.op(f"{name}_{function}", f"tx.{function} {y} : ({VALUE}) -> {VALUE}"))
+
+    def joined(self, name, x, skipped):
+        both = self.op(f"{name}_joined", f"tx.concat {x}, {skipped} along 1 : ({VALUE}, {VALUE}) -> {WIDE}")
+        return self.op(name, f"tx.matmul {both}, {self.weight('w_' + name, TALL)} : ({WIDE}, {TALL}) -> {VALUE}")
+
+
+def build(kind, blocks):
+    model = Model()
+    x = model.op("embedded", f"tx.embedding {model.weight('table', TABLE)}, %ids : ({TABLE}, {IDS}) -> {VALUE}")
+    outputs = [x]
+    for block in range(blocks):
+        function = FUNCTIONS[block] if kind == "uneven" else "relu"
+        if kind in ("long", "uneven") and block == blocks - 2:
+            x = model.add("skip", x, outputs[2])
+        if kind == "u" and block > blocks // 2:
+            x = model.joined(f"skip{block}", x, outputs[blocks - block])
+        before = x
+        x = model.branch(f"b{block}", model.branch(f"a{block}", x, "tanh"), function)
+        if kind == "twice":
+            x = model.add(f"c{block}", x, before)
+        outputs.append(x)
+    if kind in ("long", "uneven"):
+        x = model.add("last", x, outputs[0])
+    model.op("logits", f"tx.matmul {x}, {model.weight('head', MATRIX.replace(f'{WIDTH}x{WIDTH}', f'{WIDTH}x{ROWS}'))} : "
+             f"({VALUE}, tensor<{WIDTH}x{ROWS}xf32>) -> {LOGITS}")
+    return model
+
+
+def program(kind, blocks, micro_batches):
+    model = build(kind, blocks)
+    reads = [f"%{name} = train.read @{name} : {type}" for name, type in model.parameters.items()]
+    batch = f"tensor<{micro_batches}x{TOKENS}xi64>"
+    yield from (f"train.parameter @{name} : {type} fill(<0.0, normal 0.5>)" for name, type in model.parameters.items())
+    yield f"func.func @forward(%ids: {IDS}) -> {LOGITS} attributes {{train.entry_point = #train.entry_point<forward>}} {{"
+    yield from reads + model.body
+    yield f"return %logits : {LOGITS}"
+    yield "}"
+    yield f"func.func @train_step(%all: {batch}) -> tensor<f32> attributes {{train.entry_point = #train.entry_point<train_step>}} {{"
+    yield from reads
+    yield f"%loss = train.accumulate (%ids = %all) : ({batch}) -> tensor<f32> {{"
+    yield from model.body
+    yield f"%squashed = tx.tanh %logits : ({LOGITS}) -> {LOGITS}"
+    yield f"%part = tx.reduce_sum %squashed [0, 1] : {LOGITS} -> tensor<f32>"
+    yield "train.yield %part : tensor<f32>"
+    yield "}"
+    yield "train.minimize %loss : tensor<f32>"
+    yield "return %loss : tensor<f32>"
+    yield "}"
+
+
+if __name__ == "__main__":
+    print("\n".join(program(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
