@@ -87,7 +87,17 @@ static LogicalResult pad(tx::PadOp op, Inputs in, Outputs out) {
   return success();
 }
 
-static LogicalResult concat(tx::ConcatOp op, Inputs in, Outputs out) {
+static LogicalResult chunk(par::ChunkOp op, Inputs in, Outputs out) {
+  SmallVector<int64_t> offsets(out[0].shape.size(), 0), steps(out[0].shape.size(), 1);
+  offsets[op.getDim()] = op.getIndex() * out[0].shape[op.getDim()];
+  auto [base, strides] = cutOf(in[0]->shape, offsets, steps);
+  walk(out[0].shape, strides, base,
+       [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
+  return success();
+}
+
+/// Of tx.concat and par.join.
+template <typename Op> static LogicalResult concat(Op op, Inputs in, Outputs out) {
   SmallVector<int64_t> strides = rowMajorStrides(out[0].shape);
   int64_t base = 0;
   for (const Tensor *part : in) {
@@ -173,7 +183,9 @@ void partita::interp::addStructureKernels(KernelTable &table) {
   table.add<tx::BroadcastOp>(broadcast);
   table.add<tx::SliceOp>(slice);
   table.add<tx::PadOp>(pad);
-  table.add<tx::ConcatOp>(concat);
+  table.add<tx::ConcatOp>(concat<tx::ConcatOp>);
+  table.add<par::ChunkOp>(chunk);
+  table.add<par::JoinOp>(concat<par::JoinOp>);
   table.add<tx::RepeatOp>(repeat);
   table.add<tx::RepeatSumOp>(repeatSum);
   table.add<tx::ReduceSumOp>(reduceSum);

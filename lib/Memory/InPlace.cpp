@@ -88,11 +88,34 @@ void Planner::assignSlices(Operation *op) {
   }
 }
 
+Value Planner::reducedInPlace(Value result) {
+  Operation *op = result.getDefiningOp(), *start = op;
+  Value operand;
+  unsigned number = cast<OpResult>(result).getResultNumber();
+  if (auto wait = dyn_cast<AsyncWaitInterface>(op)) {
+    start = wait.getStart();
+    if (cast<AsyncStartInterface>(start).worksInOperands())
+      operand = wait.getFilledBy(number);
+  } else if (auto kernel = dyn_cast<KernelInterface>(op);
+             kernel && op->getNumOperands() > 0 && kernel.overwritesOperand(0)) {
+    operand = op->getOperand(number);
+  }
+  bool isAlone = operand && start->getBlock() == op->getBlock() &&
+                 llvm::all_of(operand.getUsers(),
+                              [&](Operation *user) { return user == start || user == op; });
+  return isAlone ? operand : Value();
+}
+
 std::optional<View> Planner::traceToProducer(Value &source, View view, Operation *user) {
+  bool isAlone = source.hasOneUse();
   while (true) {
     auto kernel = source.getDefiningOp<KernelInterface>();
-    if (!kernel || source.getParentBlock() != user->getBlock() || !source.hasOneUse())
+    if (!kernel || source.getParentBlock() != user->getBlock() || !isAlone)
       return std::nullopt;
+    if (Value operand = reducedInPlace(source)) {
+      source = operand;
+      continue;
+    }
     unsigned number = cast<OpResult>(source).getResultNumber();
     if (!isViewOp(kernel)) {
       if (!kernel.acceptsResult(number, view))
@@ -104,6 +127,7 @@ std::optional<View> Planner::traceToProducer(Value &source, View view, Operation
     if (!inverse || kernel.viewOfOperand(*inverse) != view)
       return std::nullopt; // not a reshape
     source = operand;
+    isAlone = source.hasOneUse();
     view = *inverse;
   }
 }
@@ -216,14 +240,25 @@ bool Planner::staysInPlace(OpOperand &yielded, int storage) {
   return soFar && plan.places.lookup(soFar).storage == storage && loop.getSums()[*sum].use_empty();
 }
 
+/// Returns true if two values in one storage are both contiguous and share no element.
+static bool areApart(const View &a, const View &b) {
+  return a.isDense() && b.isDense() &&
+         (a.offset + a.elements() <= b.offset || b.offset + b.elements() <= a.offset);
+}
+
 bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
                                llvm::SmallDenseSet<int> &taken) {
   Place place = plan.places[operand];
   const Storage &storage = plan.storages[place.storage];
   if (storage.space != Space::Arena || !place.view.isDense() || !taken.insert(place.storage).second)
     return false;
+  // A slice of a concatenation shares its storage with the other slices, and, once it is summed,
+  // with the result.
+  bool isSlice = slices.contains(operand);
   for (Value value : storage.values)
     for (OpOperand &use : value.getUses()) {
+      if (isSlice && areApart(plan.places[value].view, place.view))
+        continue;
       Operation *user = use.getOwner();
       if (op->hasAttr(train::TrainDialect::kLast) && staysInPlace(use, place.storage))
         continue;
@@ -234,7 +269,7 @@ bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
           (plan.number[ancestor] >= plan.number[op] && ancestor != op && ancestor != end))
         return false;
     }
-  return storage.last <= plan.number[end];
+  return isSlice || storage.last <= plan.number[end];
 }
 
 void Planner::planReduction(Operation *op) {

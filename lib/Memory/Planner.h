@@ -65,6 +65,9 @@ private:
   /// cannot be computed there.
   std::optional<rt::View> traceToProducer(mlir::Value &source, rt::View view,
                                           mlir::Operation *user);
+  /// Returns the value in whose memory a collective makes `result`, if nothing else reads it; else
+  /// null.
+  static mlir::Value reducedInPlace(mlir::Value result);
 
   //===- In place
 

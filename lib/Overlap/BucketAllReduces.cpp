@@ -28,7 +28,8 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   void runOnOperation() override {
     auto reduces = [](Operation *op) {
       auto collective = dyn_cast<CollectiveInterface>(op);
-      return collective && collective.getRow().reduces && isa<StartableInterface>(op);
+      return collective && collective.getRow().reduces && isa<StartableInterface>(op) &&
+             !overlap::Buckets::isOfChunk(op);
     };
     // First, since ops that a walk visits next must not move.
     llvm::MapVector<Block *, SmallVector<zero::ReduceScatterOp>> scatters;

@@ -65,6 +65,10 @@ Buckets::Key Buckets::keyOf(Operation *op) {
           attributesOf(op), ofParameters, where};
 }
 
+bool Buckets::isOfChunk(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<par::JoinOp>(user); });
+}
+
 int64_t Buckets::sizeFor(int64_t total) const {
   constexpr int64_t least = 256 << 10, most = 25'000'000;
   return bytes > 0 ? bytes : std::clamp(total / 8, least, most);

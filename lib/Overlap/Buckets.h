@@ -38,6 +38,10 @@ public:
   using Key = std::tuple<mlir::Attribute, mlir::Type, mlir::Attribute, unsigned, mlir::Attribute>;
   static Key keyOf(mlir::Operation *op);
 
+  /// Returns true for the collective of one chunk (par.join), which begins before the next chunk is
+  /// computed, so that it shares no bucket.
+  static bool isOfChunk(mlir::Operation *op);
+
 private:
   /// `joins` selects ops. A bucket is closed at `bytes`; 0 means an eighth of the total, between
   /// 256 KiB and 25 MB.

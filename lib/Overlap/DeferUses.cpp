@@ -44,7 +44,8 @@ struct DeferUses : partita::impl::DeferUsesPassBase<DeferUses> {
     for (Block *block : blocks) {
       llvm::MapVector<overlap::Buckets::Key, SmallVector<Operation *>> byKey;
       for (auto sum : block->getOps<par::AllReduceOp>())
-        byKey[overlap::Buckets::keyOf(sum)].push_back(sum);
+        if (!overlap::Buckets::isOfChunk(sum))
+          byKey[overlap::Buckets::keyOf(sum)].push_back(sum);
       for (auto &[key, sums] : byKey)
         defer(sums);
     }

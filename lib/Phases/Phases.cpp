@@ -163,6 +163,7 @@ static constexpr StringLiteral kFuse[] = {
 
 static constexpr StringLiteral kOverlap[] = {
     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}}",
+    "decompose-matmuls{chunks=${overlap-chunks}}",
     "reduce-in-last-slot",
     "defer-uses",
     "bucket-all-reduces{bytes=${bucket-bytes}}",

@@ -94,6 +94,10 @@ static constexpr PlanOption kOptions[] = {
      "bytes of gradients per reduction; 0: an eighth of all of them, but at least 256 KiB and at "
      "most 25 MB",
      /*unpartitioned=*/"0"},
+    {"overlap-chunks", PlanOption::Integer, "N", "1", 1, 64,
+     "computes a matmul whose result is summed over ranks in N chunks of rows, so that the sum of a "
+     "chunk overlaps with the matmul of the next; 1: all rows at once",
+     /*unpartitioned=*/"1"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none",
      "auto", 0, 0,
      "what to minimize, and which output it is computed from (mse:OUTPUT): next-token, per-token "

@@ -5,6 +5,44 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DecomposeMatmulsPass : Pass<"decompose-matmuls", "::mlir::ModuleOp"> {
+  let summary = "computes a matmul in chunks of rows, each chunk's all-reduce beside the matmul of the next";
+  let description = [{
+    Phase: overlap.
+
+    Tensor parallelism sums a matmul's result over ranks, and the next op needs the sum: the collective has nothing to run beside. The
+    pass splits the matmul, along its outermost dimension of rows, into `chunks` matmuls, each with an all-reduce of its own.
+    `start-collectives` then starts the sum of a chunk before the next chunk's matmul. Only the last sum is exposed. The bytes stay
+    the same, in `chunks` times as many messages. The chunks cost no copy: each is computed in its rows of the result.
+
+    A sum is left alone if as much work as the matmul's stands before its first use (in the backward pass, the gradient of the weight),
+    if its rows have no such chunks, if its operand has other uses or is no matmul (a residual sum that stays partial, as in Llama), or if
+    it is a reduce-scatter (sequence parallelism), which is not started yet. Each element is the same sum of products, and the same sum
+    over ranks where that is in rank order.
+
+    As Wang et al. (Overlap Communication with Dependent Computation via Decomposition, ASPLOS 2023) and PyTorch's async tensor
+    parallelism do.
+
+    ```mlir
+    %p = tx.matmul %x, %w
+    %y = par.all_reduce %p over "tp"
+    %z = tx.exp %y
+    // becomes
+    %x0 = par.chunk %x 0 of 2 along 0
+    %p0 = tx.matmul %x0, %w
+    %y0 = par.all_reduce %p0 over "tp"
+    %x1 = par.chunk %x 1 of 2 along 0
+    %p1 = tx.matmul %x1, %w
+    %y1 = par.all_reduce %p1 over "tp"
+    %y = par.join %y0, %y1 along 0
+    %z = tx.exp %y
+    ```
+  }];
+  let options = [Option<"chunks", "chunks", "int64_t", "1", "how many chunks; 1: the program stays as it is">];
+  let statistics = [Statistic<"decomposed", "decomposed", "matmuls whose sums are computed in chunks">];
+  let dependentDialects = ["::partita::par::ParDialect"];
+}
+
 def ReduceInLastSlotPass : Pass<"reduce-in-last-slot", "::mlir::ModuleOp"> {
   let summary = "moves the reductions of gradients into the slots of a pipeline stage's schedule that complete them";
   let description = [{

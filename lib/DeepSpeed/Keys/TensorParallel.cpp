@@ -17,7 +17,8 @@ static constexpr Key kTensorParallelRows[] = {
      "how weights are split follows from the model's structure, with --mesh tp=SIZE"},
     {kAuto, integer(0, 65536), "0", Obeyed, "must equal the mesh's axis tp"},
     {"tensor_parallel.tp_overlap_comm", boolean, "false", NoEffect,
-     "collectives run beside the computation wherever the program allows it"},
+     "sums of the backward pass always overlap with the gradients of weights; those of the forward "
+     "pass do with --overlap-chunks"},
     {"tensor_parallel.preset_model", choice("llama|bloom|chatglm|mixtral|deepseek_v2|qwen2|phi3"),
      "null", NoEffect,
      "how weights are split follows from the model's structure, not from its name"},

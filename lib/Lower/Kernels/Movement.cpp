@@ -5,6 +5,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Floats.h"
+#include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
@@ -86,6 +87,16 @@ struct Slice : ViewModel<Slice, tx::SliceOp> {
   }
 };
 
+struct Chunk : ViewModel<Chunk, par::ChunkOp> {
+  std::optional<View> viewOfOperand(Operation *op, const View &operand) const {
+    auto chunk = cast<par::ChunkOp>(op);
+    auto shape = cast<RankedTensorType>(chunk.getType()).getShape();
+    SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
+    offsets[chunk.getDim()] = chunk.getIndex() * shape[chunk.getDim()];
+    return operand.slice(offsets, steps, shape);
+  }
+};
+
 struct Pad : KernelInterface::ExternalModel<Pad, tx::PadOp> {
   bool acceptsOperand(Operation *, unsigned, const View &) const { return true; }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -101,16 +112,18 @@ struct Pad : KernelInterface::ExternalModel<Pad, tx::PadOp> {
   }
 };
 
-struct Concat : KernelInterface::ExternalModel<Concat, tx::ConcatOp> {
+/// tx.concat or par.join.
+template <typename Op> struct Concat : KernelInterface::ExternalModel<Concat<Op>, Op> {
   bool acceptsOperand(Operation *, unsigned, const View &) const { return true; }
   std::optional<View> sliceOfResult(Operation *op, unsigned operand, const View &result) const {
-    auto concat = cast<tx::ConcatOp>(op);
+    auto dim = static_cast<int64_t>(cast<Op>(op).getDim());
+    auto shapeOf = [&](unsigned input) {
+      return cast<RankedTensorType>(op->getOperand(input).getType()).getShape();
+    };
     SmallVector<int64_t> offsets(result.shape.size(), 0), steps(result.shape.size(), 1);
-    for (Value before : concat.getInputs().take_front(operand))
-      offsets[concat.getDim()] +=
-          cast<RankedTensorType>(before.getType()).getDimSize(concat.getDim());
-    return result.slice(offsets, steps,
-                        cast<RankedTensorType>(concat.getInputs()[operand].getType()).getShape());
+    for (unsigned before = 0; before < operand; ++before)
+      offsets[dim] += shapeOf(before)[dim];
+    return result.slice(offsets, steps, shapeOf(operand));
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     View full = l.view(op->getResult(0));
@@ -209,7 +222,9 @@ void rt::attachMovementKernels(MLIRContext *context) {
   tx::BroadcastOp::attachInterface<Broadcast>(*context);
   tx::SliceOp::attachInterface<Slice>(*context);
   tx::PadOp::attachInterface<Pad>(*context);
-  tx::ConcatOp::attachInterface<Concat>(*context);
+  tx::ConcatOp::attachInterface<Concat<tx::ConcatOp>>(*context);
+  par::ChunkOp::attachInterface<Chunk>(*context);
+  par::JoinOp::attachInterface<Concat<par::JoinOp>>(*context);
   tx::RepeatOp::attachInterface<Repeat>(*context);
   tx::RepeatSumOp::attachInterface<RepeatSum>(*context);
   tx::ConstantOp::attachInterface<Constant>(*context);
