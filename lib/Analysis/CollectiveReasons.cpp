@@ -17,7 +17,7 @@ using namespace partita::analysis;
 namespace {
 
 /// What all causes of one role have in common. `says` continues "tp splits letter k of tx.matmul
-/// ('...')".
+/// ('...')", or is a sentence of its own, for a role whose causes name no op.
 struct Role {
   par::Role role;
   StringLiteral text;
@@ -253,7 +253,11 @@ std::string Collective::why() const {
   StringRef says = gathers                                 ? row->asGather
                    : kind == CollectiveKind::ReduceScatter ? row->asScatter
                                                            : row->text;
-  text += says.empty() ? StringRef(row->text) : says;
+  if (says.empty())
+    says = row->text;
+  if (isAlpha(says.front())) // a sentence, of a role that only IR written by hand gives an op
+    text += ": ";
+  text += says;
   return gathers && backward ? text + row->anew.str() : text;
 }
 

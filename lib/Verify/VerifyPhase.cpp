@@ -48,7 +48,8 @@ struct Fault {
 
 /// Provenance is derived from locations after each pass (partita/Phases/Provenance.h).
 constexpr StringLiteral kGiveLocation =
-    "; a pass gives each new op the location of the op that it replaces";
+    "; a pass gives each new op the location of the op that it replaces; in IR edited by hand, "
+    "write the attribute";
 
 struct Contract {
   StringLiteral phase;

@@ -30,6 +30,8 @@ TEST(Collectives, AnUnknownNameOrKindIsNoOther) {
   EXPECT_STREQ(nameOf(CollectiveKind(kCollectiveKinds)), "unknown");
 }
 
+// A form is refused until the transports perform it. A collective that needs a refused one (a shift
+// is from shard to shard) teaches them, extends isPerformed and moves its line to EXPECT_TRUE.
 TEST(Collectives, FormsThatNoTransportPerformsAreRefused) {
   auto isPerformedAs = [](Extent from, Extent to, bool inPlace, bool reduces) {
     CollectiveRow row = rowOf(CollectiveKind::AllGather);

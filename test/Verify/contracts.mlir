@@ -72,7 +72,7 @@ train.parameter @up : tensor<4x16xf32> {train.shardings = [#pair]}
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   func.func @sum(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) -> tensor<4xf32> {
-    // expected-error@+1 {{'par.all_reduce' op has no par.causes after phase 'schedule'}}
+    // expected-error@+1 {{'par.all_reduce' op has no par.causes after phase 'schedule'; a pass gives each new op the location of the op that it replaces; in IR edited by hand, write the attribute}}
     %0 = par.all_reduce %x over "tp" because "gradient" : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
@@ -133,7 +133,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 // differentiate: what computes with an op of the backward pass, when it has no region of its own.
 func.func @direction(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tx.neg %x {train.backward} : (tensor<4xf32>) -> tensor<4xf32>
-  // expected-error@+1 {{'tx.relu' op is of the backward pass but has no train.backward after phase 'schedule'; a pass gives each new op the location of the op that it replaces}}
+  // expected-error@+1 {{'tx.relu' op is of the backward pass but has no train.backward after phase 'schedule'; a pass gives each new op the location of the op that it replaces; in IR edited by hand, write the attribute}}
   %1 = tx.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
