@@ -9,11 +9,11 @@
 
 #include "dialects/Par/Par.h"
 #include "dialects/Par/Placement.h"
-#include "dialects/Pipe/Idle.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
 #include "partita/Analysis/Ahead.h"
 #include "partita/Analysis/Flops.h"
+#include "partita/Analysis/IdleOptions.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Overlap/Passes.h"
 
@@ -180,10 +180,10 @@ struct DecomposeMatmuls : partita::impl::DecomposeMatmulsPassBase<DecomposeMatmu
     getOperation().walk([&](par::AllReduceOp op) { sums.push_back(op); });
     int64_t count = llvm::count_if(sums, [&](par::AllReduceOp op) { return decompose(op); });
     decomposed += count;
-    if (count == 0 &&
-        failed(pipe::reportIdle(getOperation(), "overlap-chunks",
-                                "no matmul whose sum nothing else runs beside has as many equal "
-                                "chunks of rows")))
+    if (count == 0 && failed(analysis::reportIdle(
+                          getOperation(), "overlap-chunks",
+                          "no matmul whose sum nothing else runs beside has as many equal "
+                          "chunks of rows")))
       signalPassFailure();
   }
 
