@@ -97,7 +97,15 @@ private:
   std::map<std::pair<std::string, std::string>, double> worst;
 };
 
-bool isSame(const Tensor &a, const Tensor &b) { return distance(a, b) == 0; }
+/// NaN is the same as NaN: that the whole program computes it is reported where it is compared.
+bool isSame(const Tensor &a, const Tensor &b) {
+  if (a.shape != b.shape || a.isReal != b.isReal)
+    return false;
+  return llvm::all_of(llvm::seq<int64_t>(0, a.size()), [&](int64_t i) {
+    double x = a.number(i), y = b.number(i);
+    return x == y || (std::isnan(x) && std::isnan(y));
+  });
+}
 
 /// One program, perhaps of several pipeline stages: its values by name.
 struct Side {
