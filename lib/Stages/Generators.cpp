@@ -193,8 +193,10 @@ std::optional<partita::pipe::Positions> partita::stages::layoutOf(const std::str
                : layout.chunks == 2 ? "two chunks"
                                     : std::to_string(layout.chunks) + " chunks") +
               " a stage, not " + std::to_string(chunks);
+    if (isFile(schedule))
+      problem += "; \"chunks\": " + std::to_string(chunks) + " in the file makes it as many";
     for (const Generator &each : kGenerators)
-      if (each.takesAnyChunks)
+      if (each.takesAnyChunks && !isFile(schedule))
         problem += "; " + each.name.str() + " has any number";
     return std::nullopt;
   }

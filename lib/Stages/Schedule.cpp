@@ -154,7 +154,10 @@ static std::string findWrongSlot(const Schedule &schedule) {
       std::string place = placeText(schedule, static_cast<int>(stage), number);
       if (slot.chunk < 0 || slot.chunk >= schedule.chunks || slot.microBatch < 0 ||
           slot.microBatch >= schedule.microBatches)
-        return place + ": there are " + std::to_string(schedule.chunks) + " chunks and " +
+        return place +
+               (schedule.chunks == 1
+                    ? ": there is 1 chunk and "
+                    : ": there are " + std::to_string(schedule.chunks) + " chunks and ") +
                std::to_string(schedule.microBatches) + " micro-batches";
       if (slot.kind == PassKind::Weights && !schedule.splitsBackward)
         return place + ": the backward passes of this schedule are not split";

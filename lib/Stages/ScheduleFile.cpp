@@ -23,11 +23,14 @@ std::optional<Slot> partita::stages::parseSlot(llvm::StringRef text) {
     return std::nullopt;
   text = text.drop_front();
   Slot slot{row->kind};
+  auto isWrong = [](llvm::StringRef digits, int &number) {
+    return digits.getAsInteger(10, number) || number < 0 || number >= 1 << 20 ||
+           digits != std::to_string(number); // "01"
+  };
   auto [microBatch, chunk] = text.split('.');
-  bool isWrong = microBatch.getAsInteger(10, slot.microBatch) || slot.microBatch < 0 ||
-                 slot.microBatch >= 1 << 20 ||
-                 (text.contains('.') && (chunk.getAsInteger(10, slot.chunk) || slot.chunk < 0));
-  return isWrong ? std::nullopt : std::optional(slot);
+  if (isWrong(microBatch, slot.microBatch) || (text.contains('.') && isWrong(chunk, slot.chunk)))
+    return std::nullopt;
+  return slot;
 }
 
 std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std::string &problem) {
@@ -95,9 +98,13 @@ std::optional<Schedule> partita::stages::readSchedule(const std::string &path,
   return table;
 }
 
+/// Returns "1 stage", "2 stages".
+static std::string count(int64_t number, const std::string &what, const char *plural = "s") {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : plural);
+}
+
 static std::string text(const partita::pipe::Positions &layout) {
-  return std::to_string(layout.chunks) + (layout.chunks == 1 ? " chunk" : " chunks") + " a stage" +
-         (layout.isWave ? " in a wave" : "");
+  return count(layout.chunks, "chunk") + " a stage" + (layout.isWave ? " in a wave" : "");
 }
 
 std::optional<Schedule> partita::stages::findSchedule(const std::string &schedule,
@@ -110,13 +117,13 @@ std::optional<Schedule> partita::stages::findSchedule(const std::string &schedul
   if (!table)
     return std::nullopt;
   if (table->stages != layout.stages)
-    problem = "the file's is for " + std::to_string(table->stages) + " stages, the program has " +
+    problem = "the file's is for " + count(table->stages, "stage") + ", the program has " +
               std::to_string(layout.stages);
   else if (table->layout() != layout)
     problem = (isFile(schedule) ? "the file's" : schedule) + " has " + text(table->layout()) +
               ", the program " + text(layout);
   else if (table->microBatches != microBatches)
-    problem = "the file's is for " + std::to_string(table->microBatches) +
-              " micro-batches, the program accumulates " + std::to_string(microBatches);
+    problem = "the file's is for " + count(table->microBatches, "micro-batch", "es") +
+              ", the program accumulates " + std::to_string(microBatches);
   return problem.empty() ? table : std::nullopt;
 }

@@ -51,7 +51,10 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
     for (auto [stage, loop] : loops)
       if (failed(checkPasses(*table, loop, stage)))
         return signalPassFailure();
-    reportWaits(*table, loops);
+    if (table->microBatches < table->stages)
+      reportTooFew(*table);
+    else
+      reportWaits(*table, loops);
     for (auto [stage, loop] : loops) {
       SmallVector<OrderAttr::Slot> order;
       for (const stages::Slot &slot : table->slots[stage])
@@ -148,6 +151,35 @@ private:
 
   static train::PassName passOf(const stages::Slot &slot) { return {slot.kind, slot.chunk}; }
 
+  /// Returns the share of the time that stages idle on average, if all passes take equally long.
+  static double idleShare(const stages::Schedule &table) {
+    stages::ScheduleReport report = stages::report(table, stages::equalCosts());
+    double work = 0;
+    for (double each : report.work)
+      work += each;
+    return 1 - work / (report.time * table.stages);
+  }
+
+  static std::string percent(double share) { return llvm::formatv("{0:F0} %", 100 * share).str(); }
+
+  /// With fewer micro-batches than stages, there is no time at which all stages work.
+  void reportTooFew(const stages::Schedule &table) {
+    InFlightDiagnostic warning = getOperation().emitWarning();
+    warning << "schedule: " << table.microBatches
+            << (table.microBatches == 1 ? " micro-batch is" : " micro-batches are") << " less than "
+            << table.stages << " stages need, which idle for " << percent(idleShare(table))
+            << " of a step if all passes take equally long";
+    std::string ignored;
+    int more = 4 * table.stages;
+    std::optional<stages::Schedule> better =
+        stages::isFile(schedule)
+            ? std::nullopt
+            : stages::makeSchedule(schedule, table.stages, more, table.chunks, ignored);
+    if (better)
+      warning << "; with " << more << " (--accumulate " << more << "), for "
+              << percent(idleShare(*better));
+  }
+
   /// Reports waits that the schedule does not expect. It may rely on stages that begin and end a
   /// step one after another, but a sum over stages makes all of them wait for the last one.
   void reportWaits(const stages::Schedule &table, const std::map<int64_t, AccumulateOp> &loops) {
@@ -161,13 +193,11 @@ private:
     double idle = report.time - report.work.front();
     if (sums.empty() || idle <= report.idleInside)
       return;
-    auto percent = [&](double part) {
-      return llvm::formatv("{0:F0} %", 100 * part / report.time).str();
-    };
     getOperation().emitWarning()
-        << "schedule: " << schedule << " leaves stages idle for " << percent(report.idleInside)
+        << "schedule: " << schedule << " leaves stages idle for "
+        << percent(report.idleInside / report.time)
         << " of a step only if nothing is summed over stages between steps; here they wait for "
-        << llvm::join(sums, ", ") << ", and idle for " << percent(idle)
+        << llvm::join(sums, ", ") << ", and idle for " << percent(idle / report.time)
         << " if all passes take equally long";
   }
 };
