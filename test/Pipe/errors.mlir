@@ -295,7 +295,7 @@ func.func @f(%x: tensor<8xf32>) {
 module attributes {pipe.parameters = []} {
 module attributes {pipe.stage = 0, pipe.count = 2} {
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{"pipe.number" is -1 : i64, expected an i64 from 0}}
+  // expected-error@+1 {{pipe.number is -1 : i64, expected an i64 from 0}}
   %0 = pipe.sum %x on [0] {pipe.number = -1} : tensor<8xf32>
   return
 }
