@@ -44,35 +44,31 @@ PARTITA_RT_HOST_DEVICE inline float widenE4M3(uint8_t bits) {
 
 } // namespace fp8
 
-struct Float8E4M3 {
+/// A number of 8 bits; the parameters are those of fp8::round.
+template <int mantissa, int bias, uint32_t most> struct Float8 {
   uint8_t bits;
 
-  Float8E4M3() = default;
-  PARTITA_RT_HOST_DEVICE explicit Float8E4M3(float x) : bits(fp8::round<3, 7, 0x7e>(x)) {}
-  PARTITA_RT_HOST_DEVICE Float8E4M3 &operator=(float x) {
-    bits = fp8::round<3, 7, 0x7e>(x);
+  Float8() = default;
+  PARTITA_RT_HOST_DEVICE explicit Float8(float x) : bits(fp8::round<mantissa, bias, most>(x)) {}
+  PARTITA_RT_HOST_DEVICE Float8 &operator=(float x) {
+    bits = fp8::round<mantissa, bias, most>(x);
     return *this;
   }
-  PARTITA_RT_HOST_DEVICE operator float() const { return fp8::widenE4M3(bits); }
-};
-
-/// Its bits are the upper half of a Half's.
-struct Float8E5M2 {
-  uint8_t bits;
-
-  Float8E5M2() = default;
-  PARTITA_RT_HOST_DEVICE explicit Float8E5M2(float x) : bits(fp8::round<2, 15, 0x7b>(x)) {}
-  PARTITA_RT_HOST_DEVICE Float8E5M2 &operator=(float x) {
-    bits = fp8::round<2, 15, 0x7b>(x);
-    return *this;
+  PARTITA_RT_HOST_DEVICE operator float() const {
+    if constexpr (mantissa == 3)
+      return fp8::widenE4M3(bits);
+    else
+      return half::widen(uint16_t(bits << 8)); // the bits are the upper half of a Half's
   }
-  PARTITA_RT_HOST_DEVICE operator float() const { return half::widen(uint16_t(bits << 8)); }
 };
+
+using Float8E4M3 = Float8<3, 7, 0x7e>;
+using Float8E5M2 = Float8<2, 15, 0x7b>;
 
 static_assert(sizeof(Float8E4M3) == 1 && sizeof(Float8E5M2) == 1, "they are storage");
 
-template <> inline constexpr DType kDTypeOf<Float8E4M3> = DType::Float8E4M3;
-template <> inline constexpr DType kDTypeOf<Float8E5M2> = DType::Float8E5M2;
+template <> struct DTypeOf<Float8E4M3> : std::integral_constant<DType, DType::Float8E4M3> {};
+template <> struct DTypeOf<Float8E5M2> : std::integral_constant<DType, DType::Float8E5M2> {};
 
 } // namespace partita_rt
 

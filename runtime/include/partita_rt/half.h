@@ -17,6 +17,8 @@
 #include "partita_rt/host_device.h"
 #include "partita_rt/types.h"
 
+#include <type_traits>
+
 namespace partita_rt {
 
 namespace half {
@@ -122,27 +124,13 @@ PARTITA_RT_HOST_DEVICE inline BFloat16 roundStochastically(float x, uint16_t ran
 
 /// The DType of a tensor's C++ type. There is no default: other types do not compile.
 template <typename T> struct DTypeOf;
-template <> struct DTypeOf<float> {
-  static constexpr DType value = DType::Float32;
-};
-template <> struct DTypeOf<double> {
-  static constexpr DType value = DType::Float64;
-};
-template <> struct DTypeOf<Half> {
-  static constexpr DType value = DType::Float16;
-};
-template <> struct DTypeOf<BFloat16> {
-  static constexpr DType value = DType::BFloat16;
-};
-template <> struct DTypeOf<int32_t> {
-  static constexpr DType value = DType::Int32;
-};
-template <> struct DTypeOf<int64_t> {
-  static constexpr DType value = DType::Int64;
-};
-template <> struct DTypeOf<bool> {
-  static constexpr DType value = DType::Bool;
-};
+template <> struct DTypeOf<float> : std::integral_constant<DType, DType::Float32> {};
+template <> struct DTypeOf<double> : std::integral_constant<DType, DType::Float64> {};
+template <> struct DTypeOf<Half> : std::integral_constant<DType, DType::Float16> {};
+template <> struct DTypeOf<BFloat16> : std::integral_constant<DType, DType::BFloat16> {};
+template <> struct DTypeOf<int32_t> : std::integral_constant<DType, DType::Int32> {};
+template <> struct DTypeOf<int64_t> : std::integral_constant<DType, DType::Int64> {};
+template <> struct DTypeOf<bool> : std::integral_constant<DType, DType::Bool> {};
 template <typename T> inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 
 } // namespace partita_rt
