@@ -41,6 +41,10 @@ bool partita::computesGradients(Operation *op) {
   return provenance::isBackward(op) || (work && work.getGradientMatmuls() > 0);
 }
 
+bool partita::isTransparent(Operation *op) {
+  return isa<TransparentInterface>(op) && op->getNumOperands() == 1;
+}
+
 Value partita::handedOut(Value value) {
   auto result = dyn_cast<OpResult>(value);
   auto op = result ? dyn_cast<HandsOutInterface>(result.getOwner()) : HandsOutInterface();

@@ -28,6 +28,10 @@ mlir::Value handedOut(mlir::Value value);
 /// other value itself.
 mlir::Value behindRegion(mlir::Value value);
 
+/// Returns true if an analysis of the model looks through the op to its one operand
+/// (TransparentInterface).
+bool isTransparent(mlir::Operation *op);
+
 /// Checks that a single wait, in the start's block or after the op that hands it out, takes its
 /// token and all that it fills.
 mlir::LogicalResult verifyStart(mlir::Operation *start);

@@ -339,6 +339,8 @@ def Par_ChunkOp : Par_Op<"chunk", [Pure]> {
   let extraClassDeclaration = [{
     /// Returns the type of a chunk of `full`; null if `full` has no such chunks.
     static ::mlir::RankedTensorType typeOf(::mlir::RankedTensorType full, int64_t count, int64_t dim);
+    /// Returns the index of the chunk's first element in the operand, by dimension.
+    ::llvm::SmallVector<int64_t> getOffsets();
   }];
 }
 

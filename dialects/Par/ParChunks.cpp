@@ -30,6 +30,13 @@ RankedTensorType ChunkOp::typeOf(RankedTensorType full, int64_t count, int64_t d
   return RankedTensorType::get(shape, full.getElementType(), layout.encoding(full.getContext()));
 }
 
+SmallVector<int64_t> ChunkOp::getOffsets() {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(getType()).getShape();
+  SmallVector<int64_t> offsets(shape.size(), 0);
+  offsets[getDim()] = static_cast<int64_t>(getIndex()) * shape[getDim()];
+  return offsets;
+}
+
 /// Checks the type of one chunk.
 static LogicalResult verifyChunk(Operation *op, RankedTensorType full, Type chunk, int64_t count,
                                  int64_t dim) {

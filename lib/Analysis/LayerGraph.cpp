@@ -10,13 +10,9 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::analysis;
 
-static bool isLookedThrough(Operation *op) {
-  return isa<TransparentInterface>(op) && op->getNumOperands() == 1;
-}
-
 LayerGraph::LayerGraph(Block &block) {
   for (Operation &op : block)
-    if (!isLookedThrough(&op))
+    if (!isTransparent(&op))
       ops.push_back(&op);
   for (auto [i, op] : llvm::enumerate(ops))
     indexOf[op] = static_cast<int>(i);
@@ -53,7 +49,7 @@ void LayerGraph::addUser(int operand, int user) {
 
 Value LayerGraph::through(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isLookedThrough(op))
+    if (!isTransparent(op))
       break;
     value = op->getOperand(0);
   }

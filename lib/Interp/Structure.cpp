@@ -73,26 +73,26 @@ cutOf(ArrayRef<int64_t> big, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps)
   return {base, strides};
 }
 
-static LogicalResult slice(tx::SliceOp op, Inputs in, Outputs out) {
-  auto [base, strides] = cutOf(in[0]->shape, op.getOffsets(), op.getStrides());
+static LogicalResult cut(ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps, Inputs in,
+                         Outputs out) {
+  auto [base, strides] = cutOf(in[0]->shape, offsets, steps);
   walk(out[0].shape, strides, base,
        [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
   return success();
+}
+
+static LogicalResult slice(tx::SliceOp op, Inputs in, Outputs out) {
+  return cut(op.getOffsets(), op.getStrides(), in, out);
+}
+
+static LogicalResult chunk(par::ChunkOp op, Inputs in, Outputs out) {
+  return cut(op.getOffsets(), SmallVector<int64_t>(out[0].shape.size(), 1), in, out);
 }
 
 static LogicalResult pad(tx::PadOp op, Inputs in, Outputs out) {
   auto [base, strides] = cutOf(out[0].shape, op.getOffsets(), op.getStrides());
   walk(in[0]->shape, strides, base,
        [&](int64_t from, int64_t to) { out[0].copyElement(to, *in[0], from); });
-  return success();
-}
-
-static LogicalResult chunk(par::ChunkOp op, Inputs in, Outputs out) {
-  SmallVector<int64_t> offsets(out[0].shape.size(), 0), steps(out[0].shape.size(), 1);
-  offsets[op.getDim()] = op.getIndex() * out[0].shape[op.getDim()];
-  auto [base, strides] = cutOf(in[0]->shape, offsets, steps);
-  walk(out[0].shape, strides, base,
-       [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
   return success();
 }
 

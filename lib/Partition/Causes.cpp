@@ -60,7 +60,7 @@ static Operation *makerOf(par::ReshardInterface move) {
   Operation *maker = move;
   do
     maker = maker->getOperand(0).getDefiningOp();
-  while (maker && isa<TransparentInterface>(maker) && maker->getNumOperands() == 1);
+  while (maker && isTransparent(maker));
   return maker;
 }
 

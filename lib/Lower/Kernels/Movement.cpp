@@ -91,9 +91,7 @@ struct Chunk : ViewModel<Chunk, par::ChunkOp> {
   std::optional<View> viewOfOperand(Operation *op, const View &operand) const {
     auto chunk = cast<par::ChunkOp>(op);
     auto shape = cast<RankedTensorType>(chunk.getType()).getShape();
-    SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
-    offsets[chunk.getDim()] = chunk.getIndex() * shape[chunk.getDim()];
-    return operand.slice(offsets, steps, shape);
+    return operand.slice(chunk.getOffsets(), SmallVector<int64_t>(shape.size(), 1), shape);
   }
 };
 
