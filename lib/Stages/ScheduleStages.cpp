@@ -151,13 +151,13 @@ private:
 
   static train::PassName passOf(const stages::Slot &slot) { return {slot.kind, slot.chunk}; }
 
-  /// Returns the share of the time that stages idle on average, if all passes take equally long.
+  /// Returns the share of a step that each stage idles, if all passes take equally long: the stages
+  /// then have equal work.
+  static double idleShare(const stages::ScheduleReport &equal) {
+    return (equal.time - equal.work.front()) / equal.time;
+  }
   static double idleShare(const stages::Schedule &table) {
-    stages::ScheduleReport report = stages::report(table, stages::equalCosts());
-    double work = 0;
-    for (double each : report.work)
-      work += each;
-    return 1 - work / (report.time * table.stages);
+    return idleShare(stages::report(table, stages::equalCosts()));
   }
 
   static std::string percent(double share) { return llvm::formatv("{0:F0} %", 100 * share).str(); }
@@ -190,14 +190,13 @@ private:
           sums.insert(sum.getReason().value_or("a sum over stages"));
       });
     stages::ScheduleReport report = stages::report(table, stages::equalCosts());
-    double idle = report.time - report.work.front();
-    if (sums.empty() || idle <= report.idleInside)
+    double inside = report.idleInside / report.time, idle = idleShare(report);
+    if (sums.empty() || idle <= inside)
       return;
     getOperation().emitWarning()
-        << "schedule: " << schedule << " leaves stages idle for "
-        << percent(report.idleInside / report.time)
+        << "schedule: " << schedule << " leaves stages idle for " << percent(inside)
         << " of a step only if nothing is summed over stages between steps; here they wait for "
-        << llvm::join(sums, ", ") << ", and idle for " << percent(idle / report.time)
+        << llvm::join(sums, ", ") << ", and idle for " << percent(idle)
         << " if all passes take equally long";
   }
 };
