@@ -6,15 +6,12 @@ import sys
 
 import checkpoints
 from commands import call
+import noisy_tokens
 import numpy as np
 
 model, folder = sys.argv[1:]
 tokens = folder + "/tokens.bin"
-# Each token is followed by one of four: there is something to learn, and noise.
-random, sequence = np.random.default_rng(0), [0]
-for choice in random.integers(0, 4, 20000):
-    sequence.append(int(5 * sequence[-1] + 7 * choice + 1) % 64)
-np.array(sequence, "uint16").tofile(tokens)
+noisy_tokens.write(tokens)
 
 
 def compile(name, *options, precision="fp8", batch=16):

@@ -9,6 +9,8 @@ A block is two residual sums, as in a Transformer. KIND is one of
 """
 import sys
 
+import stack
+
 WIDTH, ROWS, TOKENS = 4, 8, 3
 VALUE, WIDE = f"tensor<{TOKENS}x{WIDTH}xf32>", f"tensor<{TOKENS}x{2 * WIDTH}xf32>"
 MATRIX, TALL, TABLE = f"tensor<{WIDTH}x{WIDTH}xf32>", f"tensor<{2 * WIDTH}x{WIDTH}xf32>", f"tensor<{ROWS}x{WIDTH}xf32>"
@@ -67,24 +69,7 @@ def build(kind, blocks):
 
 def program(kind, blocks, micro_batches):
     model = build(kind, blocks)
-    reads = [f"%{name} = train.read @{name} : {type}" for name, type in model.parameters.items()]
-    batch = f"tensor<{micro_batches}x{TOKENS}xi64>"
-    yield from (f"train.parameter @{name} : {type} fill(<0.0, normal 0.5>)" for name, type in model.parameters.items())
-    yield f"func.func @forward(%ids: {IDS}) -> {LOGITS} attributes {{train.entry_point = #train.entry_point<forward>}} {{"
-    yield from reads + model.body
-    yield f"return %logits : {LOGITS}"
-    yield "}"
-    yield f"func.func @train_step(%all: {batch}) -> tensor<f32> attributes {{train.entry_point = #train.entry_point<train_step>}} {{"
-    yield from reads
-    yield f"%loss = train.accumulate (%ids = %all) : ({batch}) -> tensor<f32> {{"
-    yield from model.body
-    yield f"%squashed = tx.tanh %logits : ({LOGITS}) -> {LOGITS}"
-    yield f"%part = tx.reduce_sum %squashed [0, 1] : {LOGITS} -> tensor<f32>"
-    yield "train.yield %part : tensor<f32>"
-    yield "}"
-    yield "train.minimize %loss : tensor<f32>"
-    yield "return %loss : tensor<f32>"
-    yield "}"
+    return stack.functions(model.parameters, model.body, IDS, LOGITS, micro_batches)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,29 @@ layer but one: values that several chunks and stages share and pass on. Layers a
 import sys
 
 
+def functions(parameters, body, ids, logits, micro_batches, at=""):
+    """The parameters, @forward and @train_step of a body that computes %logits from %ids. `parameters`: types by name; `at`: attributes of
+    the objective's ops."""
+    reads = [f"%{name} = train.read @{name} : {type}" for name, type in parameters.items()]
+    yield from (f"train.parameter @{name} : {type} fill(<0.0, normal 0.5>)" for name, type in parameters.items())
+    yield f"func.func @forward(%ids: {ids}) -> {logits} attributes {{train.entry_point = #train.entry_point<forward>}} {{"
+    yield from reads + body
+    yield f"return %logits : {logits}"
+    yield "}"
+    batch = ids.replace("<", f"<{micro_batches}x")
+    yield f"func.func @train_step(%all: {batch}) -> tensor<f32> attributes {{train.entry_point = #train.entry_point<train_step>}} {{"
+    yield from reads
+    yield f"%loss = train.accumulate (%ids = %all) : ({batch}) -> tensor<f32> {{"
+    yield from body
+    yield f"%squashed = tx.tanh %logits {at}: ({logits}) -> {logits}"
+    yield f"%part = tx.reduce_sum %squashed [0, 1] {at}: {logits} -> tensor<f32>"
+    yield "train.yield %part : tensor<f32>"
+    yield "}"
+    yield "train.minimize %loss : tensor<f32>"
+    yield "return %loss : tensor<f32>"
+    yield "}"
+
+
 def program(layers, micro_batches):
     width, rows, tokens = 4, 8, 3
     value, matrix, table = (f"tensor<{size}xf32>" for size in (f"{tokens}x{width}", f"{width}x{width}", f"{rows}x{width}"))
@@ -27,31 +50,8 @@ def program(layers, micro_batches):
         yield f"%turned = tx.transpose %table [1, 0] {at(-2)} : {table} -> tensor<{width}x{rows}xf32>"
         yield f"%logits = tx.matmul %x{layers}, %turned {at(-2)} : ({value}, tensor<{width}x{rows}xf32>) -> {logits}"
 
-    def reads():
-        yield f"%table = train.read @table : {table}"
-        for layer in range(layers):
-            yield f"%w{layer} = train.read @w{layer} : {matrix}"
-
-    yield f"train.parameter @table : {table} fill(<0.0, normal 0.5>)"
-    for layer in range(layers):
-        yield f"train.parameter @w{layer} : {matrix} fill(<0.0, normal 0.5>)"
-    yield f"func.func @forward(%ids: {ids}) -> {logits} attributes {{train.entry_point = #train.entry_point<forward>}} {{"
-    yield from reads()
-    yield from body()
-    yield f"return %logits : {logits}"
-    yield "}"
-    batch = f"tensor<{micro_batches}x{tokens}xi64>"
-    yield f"func.func @train_step(%all: {batch}) -> tensor<f32> attributes {{train.entry_point = #train.entry_point<train_step>}} {{"
-    yield from reads()
-    yield f"%loss = train.accumulate (%ids = %all) : ({batch}) -> tensor<f32> {{"
-    yield from body()
-    yield f"%squashed = tx.tanh %logits {at(-2)} : ({logits}) -> {logits}"
-    yield f"%part = tx.reduce_sum %squashed [0, 1] {at(-2)} : {logits} -> tensor<f32>"
-    yield "train.yield %part : tensor<f32>"
-    yield "}"
-    yield "train.minimize %loss : tensor<f32>"
-    yield "return %loss : tensor<f32>"
-    yield "}"
+    parameters = {"table": table, **{f"w{layer}": matrix for layer in range(layers)}}
+    return functions(parameters, list(body()), ids, logits, micro_batches, at(-2) + " ")
 
 
 if __name__ == "__main__":
