@@ -26,7 +26,7 @@ static LogicalResult softmax(tx::SoftmaxOp, Inputs in, Outputs out) {
 }
 
 /// The Jacobian of softmax at its value y is diag(y) - y y^T, here applied entry by entry. Where nothing
-/// comes in nothing flows, although y is NaN (a row of -inf after a select).
+/// comes in nothing flows, although y is NaN (a row of -inf from a select).
 static LogicalResult softmaxGrad(tx::SoftmaxGradOp, Inputs in, Outputs out) {
   int64_t n = in[0]->dim(-1);
   for (int64_t row = 0; row < in[0]->leading(1); ++row) {

@@ -224,7 +224,7 @@ private:
     return i < 8 ? std::string(1, static_cast<char>('a' + i)) : "a" + std::to_string(i);
   }
 
-  /// Are all casts to 16 bits the model's own, or of gradients after these? In a program whose parameters
+  /// Are all casts to 16 bits the model's own, or of the gradients of these? In a program whose parameters
   /// have 16 bits, others stand where results may be stored.
   static bool areCastsOwn(ModuleOp module) {
     return llvm::none_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {
