@@ -4,6 +4,7 @@
 
 #include "common/mesh/launch.h"
 #include "cuda/cuda.h"
+#include "cuda/side_streams.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/work.h"
 
@@ -148,6 +149,7 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
   cudaGraph_t graph = nullptr;
   try {
     function(rank);
+    joinSideStreams(*this);
   } catch (...) {
     cudaStreamEndCapture(compute, &graph);
     if (graph)

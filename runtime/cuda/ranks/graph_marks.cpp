@@ -1,26 +1,41 @@
-// Reads the marks of a graph's collectives (graph_marks.h).
+// Orders the marks of a graph's collectives, and reads them (graph_marks.h).
 
 #include "cuda/ranks/graph_marks.h"
+#include "cuda/cuda.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace partita_rt::cuda {
 
-/// Wraps a communicator's stream.
-static Stream streamOf(cudaStream_t handle) {
-  Stream stream;
-  stream.handle = handle;
-  return stream;
+GraphMarks::GraphMarks(Device &device, std::string of)
+    : device(device), of(std::move(of)), shared(2 * sizeof(GraphMark), "collectives' marks") {
+  checkCuda(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), "cudaStreamCreate");
+  checkCuda(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming), "cudaEventCreate");
+  device.sideStreams.push_back(side);
+}
+
+GraphMarks::~GraphMarks() {
+  auto &all = device.sideStreams;
+  all.erase(std::remove(all.begin(), all.end(), side), all.end());
+  cudaEventDestroy(fork);
+  cudaStreamDestroy(side);
+}
+
+void GraphMarks::write(Which which, cudaStream_t stream, uint64_t number) {
+  checkCuda(cudaEventRecord(fork, stream), "cudaEventRecord");
+  checkCuda(cudaStreamWaitEvent(side, fork, 0), "cudaStreamWaitEvent");
+  Stream branch;
+  branch.handle = side;
+  writeMark(branch, at(which), device.control, number);
 }
 
 void GraphMarks::before(cudaStream_t stream, uint64_t number, Names names) {
   captured[number] = std::move(names);
-  writeMark(streamOf(stream), at(Reached), device.control, number);
+  write(Reached, stream, number);
 }
 
-void GraphMarks::behind(cudaStream_t stream, uint64_t number) {
-  writeMark(streamOf(stream), at(Done), device.control, number);
-}
+void GraphMarks::behind(cudaStream_t stream, uint64_t number) { write(Done, stream, number); }
 
 GraphMark GraphMarks::read(Which which) const {
   const volatile GraphMark *mark = at(which);

@@ -1,6 +1,8 @@
 // Shows the watchdog how far the collectives and messages of a CUDA graph are. A graph's events
-// tell the host nothing, so a communicator's stream writes, before and after each of them, its
-// number to memory that the host sees.
+// tell the host nothing, so a kernel of one thread writes, before and after each of them, its number
+// to memory that the host sees. These kernels are on a branch of the graph that runs beside the
+// collectives: they add 0.4 us to each; between them and the collective they added 2.9, and stream
+// write operations in their place 4.3 (an H200, bench/gpu/results/2026-11-27-h200.md).
 
 #ifndef PARTITA_RT_CUDA_GRAPH_MARKS_H
 #define PARTITA_RT_CUDA_GRAPH_MARKS_H
@@ -29,8 +31,9 @@ void writeMark(const Stream &stream, GraphMark *mark, const Control *control, ui
 class GraphMarks {
 public:
   /// `of`: "collectives over this axis".
-  GraphMarks(const Device &device, std::string of)
-      : device(device), of(std::move(of)), shared(2 * sizeof(GraphMark), "collectives' marks") {}
+  GraphMarks(Device &device, std::string of);
+  ~GraphMarks();
+  GraphMarks(const GraphMarks &) = delete;
 
   /// A collective's name in reports, and the text that ranks compare.
   struct Names {
@@ -55,13 +58,17 @@ public:
 
 private:
   enum Which { Reached, Done };
+  /// Writes the mark once what `stream` has queued is complete; the stream does not wait for it.
+  void write(Which which, cudaStream_t stream, uint64_t number);
   GraphMark *at(Which which) const { return reinterpret_cast<GraphMark *>(shared.base) + which; }
   GraphMark read(Which which) const;
   const Names &namesOf(uint64_t number) const;
 
-  const Device &device;
+  Device &device;
   const std::string of;
   PinnedMemory shared;
+  cudaStream_t side = nullptr; ///< one of the device's side streams
+  cudaEvent_t fork = nullptr;
   std::map<uint64_t, Names> captured;
   GraphMark seen{}; ///< underWay's last result
   std::chrono::steady_clock::time_point seenSince;

@@ -19,7 +19,7 @@ namespace partita_rt::cuda {
 class NcclChannel final : public ChannelEnd, public NcclQueue {
 public:
   /// Takes ownership of the communicator, whose rank 0 sends.
-  NcclChannel(const ChannelPlace &place, std::string key, ncclComm_t comm, const Device &device,
+  NcclChannel(const ChannelPlace &place, std::string key, ncclComm_t comm, Device &device,
               std::shared_ptr<Watchdog> watchdog)
       : ChannelEnd(place.name, place.sends),
         NcclQueue({std::move(key), "channel", place.name, "message"}, comm, device,

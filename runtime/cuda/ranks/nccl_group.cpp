@@ -6,7 +6,7 @@
 namespace partita_rt::cuda {
 
 NcclGroup::NcclGroup(const char *axis, std::string key, int rank, int size, ncclComm_t comm,
-                     const Device &device, std::shared_ptr<Watchdog> watchdog)
+                     Device &device, std::shared_ptr<Watchdog> watchdog)
     : Communicator(axis, rank, size),
       NcclQueue({std::move(key), "axis", axis, "collective"}, comm, device, std::move(watchdog)),
       word(4, "barriers") {

@@ -29,8 +29,8 @@ class NcclGroup final : public Communicator, public NcclQueue {
 public:
   /// `key`: the name of the group that its ranks use in each other's reports. Takes ownership of
   /// the communicator.
-  NcclGroup(const char *axis, std::string key, int rank, int size, ncclComm_t comm,
-            const Device &device, std::shared_ptr<Watchdog> watchdog);
+  NcclGroup(const char *axis, std::string key, int rank, int size, ncclComm_t comm, Device &device,
+            std::shared_ptr<Watchdog> watchdog);
   ~NcclGroup() override { settle(); }
 
   Pending start(Request request) override;
@@ -74,7 +74,7 @@ struct Communicators {
 /// together, on the devices that they will use; the rank is already on its mesh and has its device.
 /// Throws Error if NCCL fails, or the ranks run different programs.
 Communicators makeCommunicators(Rank &rank, const Program &program,
-                                processes::Rendezvous &rendezvous, const Device &device);
+                                processes::Rendezvous &rendezvous, Device &device);
 
 } // namespace partita_rt::cuda
 

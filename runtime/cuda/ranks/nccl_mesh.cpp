@@ -119,7 +119,7 @@ ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::strin
 } // namespace
 
 Communicators makeCommunicators(Rank &rank, const Program &program,
-                                processes::Rendezvous &rendezvous, const Device &device) {
+                                processes::Rendezvous &rendezvous, Device &device) {
   Communicators all;
   // In-switch sums (NVLS) have different bits in every call; off unless requested.
   if (!std::getenv("NCCL_ALGO"))

@@ -19,7 +19,7 @@ static cudaError_t query(cudaEvent_t event) {
   return answer;
 }
 
-NcclQueue::NcclQueue(QueueName itsName, ncclComm_t comm, const Device &device,
+NcclQueue::NcclQueue(QueueName itsName, ncclComm_t comm, Device &device,
                      std::shared_ptr<Watchdog> itsWatchdog)
     : comm(comm), device(device), name(std::move(itsName)), watchdog(std::move(itsWatchdog)),
       marks(device, std::string(name.of) + "s over this " + name.kind) {

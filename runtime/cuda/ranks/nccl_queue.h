@@ -34,8 +34,7 @@ struct QueueName {
 class NcclQueue {
 public:
   /// Takes ownership of the communicator. The device's compute stream is read at each call.
-  NcclQueue(QueueName name, ncclComm_t comm, const Device &device,
-            std::shared_ptr<Watchdog> watchdog);
+  NcclQueue(QueueName name, ncclComm_t comm, Device &device, std::shared_ptr<Watchdog> watchdog);
   ~NcclQueue();
   NcclQueue(const NcclQueue &) = delete;
   NcclQueue &operator=(const NcclQueue &) = delete;

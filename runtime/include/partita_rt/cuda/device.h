@@ -12,6 +12,7 @@
 #include "partita_rt/program.h"
 
 #include <atomic>
+#include <vector>
 
 namespace partita_rt::cuda {
 
@@ -41,6 +42,9 @@ struct Device {
   const Control *control = nullptr; ///< device memory
   Report *report = nullptr;         ///< shared memory
   Progress progress;
+  /// Streams that a captured step may fork to without anything in it waiting for them. The capture
+  /// joins them at its end (side_streams.h).
+  std::vector<CUstream_st *> sideStreams;
 };
 
 } // namespace partita_rt::cuda

@@ -6,6 +6,7 @@
 #include "common/mesh/mesh.h"
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_group.h"
+#include "cuda/side_streams.h"
 #include "processes/forked_ranks.h"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,7 @@ inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &
   checkCuda(cudaStreamBeginCapture(gpu.device.stream.handle, cudaStreamCaptureModeThreadLocal),
             "capture");
   body();
+  joinSideStreams(gpu.device);
   checkCuda(cudaStreamEndCapture(gpu.device.stream.handle, &graph), "capture");
   checkCuda(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiate");
