@@ -3,11 +3,19 @@
 // Walks over each block once, in order. An elementwise op joins the groups of its operands if all
 // their results have the shape and placement of its own and no op outside has used one of them yet.
 // The fusion takes the place of its last member, after all its inputs and before all its users. (An
-// earlier use by an op that is no member would read a value that is not computed yet.) Groups of
-// one op are left alone.
+// earlier use by an op that is no member would read a value that is not computed yet.)
+//
+// Then groups of one layer and pass that read the same value are joined, which saves reading it again:
+// the later one moves up to the earlier one, if its inputs are there. Its results live longer for it, so it also has to be
+// what keeps as many bytes of its inputs alive. In the backward pass of a gated MLP these are the
+// gradients of the gate and of the other factor.
+//
+// Groups of one op are left alone.
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
 #include "partita/Fuse/Passes.h"
@@ -49,12 +57,9 @@ public:
     for (Operation &op : block)
       if (isWorthLoop(&op))
         visit(&op);
-    llvm::MapVector<Operation *, SmallVector<Operation *>> members;
-    for (Operation &op : block)
-      if (groups.contains(&op))
-        members[groups.getLeaderValue(&op)].push_back(&op);
+    joinSiblings();
     unsigned kernels = 0, fused = 0;
-    for (auto &[leader, group] : members)
+    for (auto &[leader, group] : allGroups())
       if (group.size() > 1) {
         fuse(group);
         ++kernels;
@@ -112,6 +117,97 @@ private:
     return true;
   }
 
+  /// Returns the groups in the order of their first members, each in the order of the block.
+  llvm::MapVector<Operation *, SmallVector<Operation *>> allGroups() {
+    llvm::MapVector<Operation *, SmallVector<Operation *>> members;
+    for (Operation &op : block)
+      if (groups.contains(&op))
+        members[groups.getLeaderValue(&op)].push_back(&op);
+    return members;
+  }
+
+  /// What a group reads from memory.
+  static llvm::SetVector<Value> inputsOf(ArrayRef<Operation *> group) {
+    llvm::SmallPtrSet<Operation *, 8> inside(llvm::from_range, group);
+    llvm::SetVector<Value> inputs;
+    for (Operation *op : group)
+      for (Value operand : op->getOperands())
+        if (!inside.contains(operand.getDefiningOp()) && !isSplat(operand))
+          inputs.insert(operand);
+    return inputs;
+  }
+
+  void joinSiblings() {
+    for (auto &[leader, group] : allGroups()) {
+      if (membersOf(groups.getLeaderValue(leader)).size() != group.size())
+        continue; // an earlier one has joined it, and would have to move along
+      Operation *sibling = siblingOf(group);
+      if (!sibling)
+        continue;
+      groups.unionSets(sibling, leader);
+      for (Operation *op : group) {
+        op->moveAfter(sibling);
+        sibling = op;
+      }
+    }
+  }
+
+  /// Returns the last member of an earlier group that reads a value that this one reads and that this
+  /// one can follow at once; or null.
+  Operation *siblingOf(ArrayRef<Operation *> group) {
+    llvm::SetVector<Value> inputs = inputsOf(group);
+    for (Value input : inputs) {
+      if (cast<RankedTensorType>(input.getType()).getShape() != loopOf(group.front()).first)
+        continue;
+      for (Operation *user : input.getUsers()) {
+        if (!groups.contains(user) || groups.isEquivalent(user, group.front()) ||
+            loopOf(user) != loopOf(group.front()))
+          continue;
+        Operation *last =
+            *llvm::max_element(membersOf(groups.getLeaderValue(user)),
+                               [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+        if (last->isBeforeInBlock(group.back()) && isOfSamePart(last, group.back()) &&
+            canFollow(last, group, inputs))
+          return last;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Returns true if both are of the forward or of the backward pass, and of one layer.
+  static bool isOfSamePart(Operation *a, Operation *b) {
+    return provenance::get(a, provenance::kLayer) == provenance::get(b, provenance::kLayer) &&
+           provenance::isBackward(a) == provenance::isBackward(b);
+  }
+
+  /// Returns true if the group can move behind the op: its inputs are computed by then, nothing needs its
+  /// results before, and it frees as many bytes of inputs as its results have.
+  bool canFollow(Operation *op, ArrayRef<Operation *> group, const llvm::SetVector<Value> &inputs) {
+    llvm::SmallPtrSet<Operation *, 8> inside(llvm::from_range, group);
+    auto isNoLater = [&](Operation *other) {
+      Operation *here = block.findAncestorOpInBlock(*other);
+      return !here || here == op || here->isBeforeInBlock(op);
+    };
+    auto isOutside = [&](Operation *user) { return !inside.contains(user); };
+    int64_t freed = 0, held = 0;
+    for (Value input : inputs) {
+      Operation *producer = input.getDefiningOp();
+      if (producer && !isNoLater(producer))
+        return false;
+      if (producer && producer->getBlock() == &block &&
+          llvm::all_of(llvm::make_filter_range(input.getUsers(), isOutside), isNoLater))
+        freed += bytesOf(input.getType());
+    }
+    for (Operation *member : group) {
+      auto users = llvm::make_filter_range(member->getUsers(), isOutside);
+      if (llvm::any_of(users, isNoLater))
+        return false;
+      if (!users.empty())
+        held += bytesOf(member->getResultTypes());
+    }
+    return held <= freed;
+  }
+
   SmallVector<Operation *> membersOf(Operation *leader) {
     SmallVector<Operation *> result;
     for (auto it = groups.findLeader(leader); it != groups.member_end(); ++it)
@@ -121,16 +217,11 @@ private:
 
   void fuse(ArrayRef<Operation *> group) {
     llvm::DenseSet<Operation *> inside(group.begin(), group.end());
-    llvm::SetVector<Value> inputs;
+    llvm::SetVector<Value> inputs = inputsOf(group);
     SmallVector<Value> outputs;
-    for (Operation *op : group) {
-      for (Value operand : op->getOperands())
-        if (!(operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) &&
-            !isSplat(operand))
-          inputs.insert(operand);
+    for (Operation *op : group)
       if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inside.contains(user); }))
         outputs.push_back(op->getResult(0));
-    }
     Operation *last = group.back();
     OpBuilder builder(last);
     SmallVector<Location> locs;

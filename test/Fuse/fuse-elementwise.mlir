@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-elementwise --canonicalize | FileCheck %s
 // RUN: partita-opt %s --fuse-elementwise -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir bias_gelu diamond barrier interleaved
+// RUN: bash %S/equal.sh %s %t.mlir bias_gelu diamond barrier interleaved siblings siblings_side_by_side
 
 // What others use too is one more result.
 // CHECK-LABEL: func.func @bias_gelu
@@ -76,4 +76,85 @@ func.func @interleaved(%x: tensor<8x8xf64>, %w: tensor<8x8xf64>) -> tensor<8x8xf
   %s = tx.select %g, %p, %a : (tensor<8x8xi1>, tensor<8x8xf64>, tensor<8x8xf64>) -> tensor<8x8xf64>
   %y = tx.cast %s : tensor<8x8xf64> -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
+}
+
+// Two that read one value, with a matmul between them: the second moves up to the first, because that frees %dy. So it is in the backward pass of a gated
+// MLP.
+// CHECK-LABEL: func.func @siblings
+// CHECK: %[[DY:.*]] = tx.matmul
+// CHECK: %[[F:.*]]:2 = tx.fusion (%[[A:.*]] = %[[DY]], %[[B:.*]] = %arg1, %[[C:.*]] = %arg2)
+// CHECK:   %[[U:.*]] = tx.mul %[[A]], %[[B]]
+// CHECK:   %[[V:.*]] = tx.mul %[[A]], %[[C]]
+// CHECK:   tx.fused %[[U]], %[[V]]
+// CHECK: tx.matmul %[[F]]#0
+// CHECK: tx.matmul %[[F]]#1
+func.func @siblings(%x: tensor<4x4xf32>, %g: tensor<4x4xf32>, %h: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %dy = tx.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = tx.mul %dy, %g : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = tx.matmul %a, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = tx.mul %dy, %h : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = tx.matmul %b, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %m, %n : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// No: the argument that both read stays in memory, so %b would only be held longer.
+// CHECK-LABEL: func.func @holds_more
+// CHECK-NOT: tx.fusion
+func.func @holds_more(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %a = tx.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = tx.matmul %a, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = tx.tanh %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = tx.matmul %b, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %m, %n : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// Nor where %dy is read once more behind both, or where the second needs what comes between them.
+// CHECK-LABEL: func.func @cannot_move
+// CHECK-NOT: tx.fusion
+func.func @cannot_move(%x: tensor<4x4xf32>, %g: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %dy = tx.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = tx.mul %dy, %g : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = tx.matmul %a, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = tx.mul %dy, %m : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = tx.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = tx.tanh %c : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = tx.matmul %d, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = tx.exp %c : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %o = tx.matmul %e, %c : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %b, %n, %o : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// Nothing is in the way where the later one has begun before the earlier one ends.
+// CHECK-LABEL: func.func @siblings_side_by_side
+// CHECK: tx.matmul
+// CHECK: %[[F:.*]]:2 = tx.fusion
+// CHECK: tx.matmul %[[F]]#0
+// CHECK: tx.matmul %[[F]]#1
+func.func @siblings_side_by_side(%x: tensor<4x4xf32>, %g: tensor<4x4xf32>, %h: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %dy = tx.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = tx.mul %dy, %h : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = tx.mul %dy, %g : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = tx.matmul %a, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = tx.mul %b, %g : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = tx.matmul %c, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %m, %n : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// One that an earlier group has followed stays where it is.
+// CHECK-LABEL: func.func @followed
+// CHECK: tx.tanh
+// CHECK: tx.matmul
+// CHECK: tx.fusion
+// CHECK-NOT: tx.fusion
+func.func @followed(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %u = tx.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %w = tx.matmul %u, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %k = tx.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = tx.tanh %u : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = tx.matmul %f, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = tx.mul %u, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = tx.matmul %e, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %l = tx.mul %k, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %o = tx.matmul %l, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %m, %n, %o : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }

@@ -229,11 +229,12 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
 }
 
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
-  let summary = "fuses elementwise ops that feed each other into one loop";
+  let summary = "fuses elementwise ops that feed each other, or read the same values, into one loop";
   let description = [{
     Phase: fuse.
 
-    Saves writing and reading the values in between. Nothing is computed twice: a value with other users becomes another result.
+    Saves writing and reading the values in between. Nothing is computed twice: a value with other users becomes another result. Ops
+    that read the same value are fused where the later one can move up to the earlier one without holding more memory.
 
     ```mlir
     %0 = tx.add %x, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
