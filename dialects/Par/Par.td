@@ -227,12 +227,26 @@ def ReshardInterface : OpInterface<"ReshardInterface", [TransparentInterface]> {
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
     InterfaceMethod<"The dimension that the axis splits.", "uint64_t", "getDim">,
     InterfaceMethod<"The number of equal blocks of the dimension that the axis splits one by one.", "uint64_t", "getBlocks">,
+    InterfaceMethod<"Sets the number of blocks.", "void", "setBlocks", (ins "uint64_t":$blocks)>,
     InterfaceMethod<"The kind of placement that the operand must have over the axis.", "::partita::par::Kind", "getOperandKind">,
   ];
   let extraSharedClassDeclaration = [{
     /// Is the operand the shard and the result the full value?
     bool gathers() { return $_op.getOperandKind() == ::partita::par::Kind::Sharded; }
     ::mlir::Value getShard() { return gathers() ? ::mlir::Value($_op->getOperand(0)) : ::mlir::Value($_op->getResult(0)); }
+  }];
+}
+
+/// Of an op with axis, dim and blocks: where a shard lies in a full value.
+class ShardOfFull<string full, string shard> {
+  string declaration = [{
+    /// The types of the full value and of one rank's shard.
+    ::mlir::RankedTensorType getFullType() { return ::mlir::cast<::mlir::RankedTensorType>(}] # full # [{.getType()); }
+    ::mlir::RankedTensorType getShardType() { return ::mlir::cast<::mlir::RankedTensorType>(}] # shard # [{.getType()); }
+    /// Where the shard lies in the full value: each of `blocks` blocks has `count` elements per rank, in rank order.
+    ::partita::par::Interleaving getInterleaving() {
+      return ::partita::par::interleaving(*this, getShardType(), getAxisAttr(), getDim(), getBlocks());
+    }
   }];
 }
 
@@ -244,15 +258,8 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
   let hasVerifier = 1;
   string full = ?;
   string shard = ?;
-  string declaration = "::partita::par::Kind getOperandKind() { return ::partita::par::Kind::" # operandKind # "; }" # [{
-    /// The types of the full value and of one rank's shard.
-    ::mlir::RankedTensorType getFullType() { return ::mlir::cast<::mlir::RankedTensorType>(}] # full # [{.getType()); }
-    ::mlir::RankedTensorType getShardType() { return ::mlir::cast<::mlir::RankedTensorType>(}] # shard # [{.getType()); }
-    /// Where the shard lies in the full value: each of `blocks` blocks has `count` elements per rank, in rank order.
-    ::partita::par::Interleaving getInterleaving() {
-      return ::partita::par::interleaving(*this, getShardType(), getAxisAttr(), getDim(), getBlocks());
-    }
-  }];
+  string declaration = "::partita::par::Kind getOperandKind() { return ::partita::par::Kind::" # operandKind # "; }"
+                       # ShardOfFull<full, shard>.declaration;
   let extraClassDeclaration = declaration;
 }
 
@@ -262,7 +269,8 @@ class Par_ShardCollective<string mnemonic, string kind, string operandKind, list
   let extraClassDeclaration = declaration # CollectiveOverAxis<kind>.declaration # more;
 }
 
-def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", [GatherInterface], [{
+def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded",
+    [GatherInterface, DeclareOpInterfaceMethods<StartableInterface>], [{
     bool gathersParameters() { return false; }
   }]> {
   let summary = "the shards of all ranks along a dimension: sharded -> replicated or invariant";
@@ -275,8 +283,8 @@ def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", 
            : tensor<4x8x32xf32, #par.place<[4, 16 @tp, 32]>> -> tensor<4x16x32xf32, #par.place<[4, 16, 32], replicated [tp]>>
 
     Created by `partition-seed-sequence` and `partition-seed-moves` (before placements, when all types are full), as the gradient of
-    `reduce_scatter` and `narrow`, and by `gather-again` (`again`: for the backward pass, so that no full value is kept for it). Becomes an
-    `rt` call in the lower phase.
+    `reduce_scatter` and `narrow`, and by `gather-again` (`again`: for the backward pass, so that no full value is kept for it). Split
+    into `all_gather_start` and `wait` by `start-collectives`; becomes an `rt` call in the lower phase.
   }];
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
                        OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
@@ -288,12 +296,13 @@ def Par_AllGatherOp : Par_ShardCollective<"all_gather", "AllGather", "Sharded", 
   let hasCanonicalizeMethod = 1;
 }
 
-def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter", "Partial"> {
+def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter", "Partial",
+    [DeclareOpInterfaceMethods<StartableInterface>]> {
   let summary = "the sum over the ranks of an axis; each rank keeps its shard of it: partial -> sharded";
   let description = [{
     Replaces an all-reduce if every rank needs only its shard of the result; its adjoint is `all_gather`.
-    Created by canonicalization (`g` or `all_reduce`, then `narrow`) and as the gradient of `all_gather`;
-    becomes an `rt` call in the lower phase.
+    Created by canonicalization (`g` or `all_reduce`, then `narrow`) and as the gradient of `all_gather`; split into
+    `reduce_scatter_start` and `wait` by `start-collectives`; becomes an `rt` call in the lower phase.
   }];
   let assemblyFormat = [{
     $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
@@ -446,6 +455,35 @@ def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start", [AsyncStartInterfac
   let results = (outs I64:$token);
   let assemblyFormat = [{
     $values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($token)
+  }];
+}
+
+class Par_ShardStart<string mnemonic, string kind, string full, string shard>
+    : Par_Op<mnemonic, [Pure, CollectiveInterface, AsyncStartInterface]> {
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
+                       OptionalAttr<StrAttr>:$reason);
+  let results = (outs I64:$token, AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($token) `,` type($result)
+  }];
+  let extraClassDeclaration = ShardOfFull<full, shard>.declaration # CollectiveOverAxis<kind>.declaration # [{
+    ::mlir::Attribute getStream() { return ::partita::par::StreamAttr::get(getContext(), getAxisAttr(), ::partita_rt::rowOf(kKind).ahead); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Par_AllGatherStartOp : Par_ShardStart<"all_gather_start", "AllGather", "getResult()", "getValue()"> {
+  let summary = "begins an all-gather; its result may be read after its `wait`";
+  let description = [{
+    The result is complete at the matching `wait`, whose result it becomes; the shard must be neither written nor reused until
+    then. Created by `start-collectives`; becomes `rt` calls in the lower phase.
+  }];
+}
+
+def Par_ReduceScatterStartOp : Par_ShardStart<"reduce_scatter_start", "ReduceScatter", "getValue()", "getResult()"> {
+  let summary = "begins a reduce-scatter; its result may be read after its `wait`";
+  let description = [{
+    Like `all_gather_start`; the result is this rank's shard of the sum.
   }];
 }
 

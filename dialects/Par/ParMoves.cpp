@@ -100,7 +100,37 @@ LogicalResult AllGatherOp::verify() {
   return verifyMove(*this, {Kind::Invariant, Kind::Replicated});
 }
 LogicalResult ReduceScatterOp::verify() { return verifyMove(*this, {Kind::Partial}); }
+LogicalResult AllGatherStartOp::verify() {
+  return verifyMove(*this, {Kind::Invariant, Kind::Replicated});
+}
+LogicalResult ReduceScatterStartOp::verify() { return verifyMove(*this, {Kind::Partial}); }
 LogicalResult NarrowOp::verify() { return verifyMove(*this, {Kind::Invariant}); }
+
+//===----------------------------------------------------------------------------------------------===//
+// Start and wait
+//===----------------------------------------------------------------------------------------------===//
+
+template <typename Start, typename Op> static Operation *buildStartFor(Op op, OpBuilder &builder) {
+  return Start::create(builder, op.getLoc(), builder.getI64Type(), op.getResult().getType(),
+                       op.getValue(), op.getAxisAttr(), op.getDimAttr(), op.getBlocksAttr(),
+                       op.getReasonAttr());
+}
+
+Operation *AllGatherOp::buildStart(OpBuilder &builder) {
+  return buildStartFor<AllGatherStartOp>(*this, builder);
+}
+
+Operation *AllGatherOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}
+
+Operation *ReduceScatterOp::buildStart(OpBuilder &builder) {
+  return buildStartFor<ReduceScatterStartOp>(*this, builder);
+}
+
+Operation *ReduceScatterOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}
 
 //===----------------------------------------------------------------------------------------------===//
 // Conjugates

@@ -76,13 +76,15 @@ static void forShard(Execution &execution, Op op, int64_t position, Visit visit)
       visit((block * ranks + position) * count + i, block * count + i);
 }
 
-static LogicalResult allGather(Execution &execution, par::AllGatherOp op, RankInputs in,
-                               RankOutputs out) {
-  out[0].resize(in[0].size());
+/// Into the last result: a start's first one is its token.
+template <typename Op>
+static LogicalResult allGather(Execution &execution, Op op, RankInputs in, RankOutputs out) {
+  RankTensors &results = out[op->getNumResults() - 1];
+  results.resize(in[0].size());
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
     if (group.front() != rank) {
-      out[0][rank] = out[0][group.front()];
+      results[rank] = results[group.front()];
       continue;
     }
     Tensor full(op.getFullType());
@@ -91,7 +93,7 @@ static LogicalResult allGather(Execution &execution, par::AllGatherOp op, RankIn
       forShard(execution, op, position,
                [&](int64_t to, int64_t from) { full.copyElement(to, shard, from); });
     }
-    out[0][rank] = std::make_shared<Tensor>(std::move(full));
+    results[rank] = std::make_shared<Tensor>(std::move(full));
   }
   return success();
 }
@@ -108,9 +110,10 @@ static void takeShards(Execution &execution, Op op, const RankTensors &fullTenso
   }
 }
 
-static LogicalResult reduceScatter(Execution &execution, par::ReduceScatterOp op, RankInputs in,
-                                   RankOutputs out) {
-  takeShards(execution, op, sumOverGroups(execution.mesh(), op.getAxis(), in[0]), out[0]);
+template <typename Op>
+static LogicalResult reduceScatter(Execution &execution, Op op, RankInputs in, RankOutputs out) {
+  takeShards(execution, op, sumOverGroups(execution.mesh(), op.getAxis(), in[0]),
+             out[op->getNumResults() - 1]);
   return success();
 }
 
@@ -130,8 +133,10 @@ void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FirstIndexOp>(firstIndex);
   table.addRanks<par::AllReduceOp>(allReduce<par::AllReduceOp>);
   table.addRanks<par::AllReduceMaxOp>(allReduceMax);
-  table.addRanks<par::AllGatherOp>(allGather);
-  table.addRanks<par::ReduceScatterOp>(reduceScatter);
+  table.addRanks<par::AllGatherOp>(allGather<par::AllGatherOp>);
+  table.addRanks<par::AllGatherStartOp>(allGather<par::AllGatherStartOp>);
+  table.addRanks<par::ReduceScatterOp>(reduceScatter<par::ReduceScatterOp>);
+  table.addRanks<par::ReduceScatterStartOp>(reduceScatter<par::ReduceScatterStartOp>);
   table.addRanks<par::NarrowOp>(narrow);
   table.addRanks<par::FirstElementOp>(firstElement);
   table.addInPlaceStart<par::AllReduceStartOp>(allReduce<par::AllReduceStartOp>);

@@ -29,6 +29,7 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     auto reduces = [](Operation *op) {
       auto collective = dyn_cast<CollectiveInterface>(op);
       return collective && collective.getRow().reduces && isa<StartableInterface>(op) &&
+             !isa<par::ReshardInterface>(op) && // along a dimension: one value each
              !overlap::Buckets::isOfChunk(op);
     };
     // First, since ops that a walk visits next must not move.

@@ -42,17 +42,13 @@ private:
     return isa_and_nonnull<CollectiveInterface>(op) && isa<StartableInterface>(op);
   }
 
-  /// Returns the next reduce-scatter, before which this one is waited for at the latest, to free
-  /// what it reads. Its shards could wait for their use, but full values must not pile up.
+  /// Returns the next reduce-scatter like this one, before which it is waited for at the latest, to
+  /// free what it reads. Its shards could wait for their use, but full values must not pile up.
   static Operation *nextScatter(Operation *op) {
-    auto scatters = [](Operation *op) {
-      auto collective = dyn_cast<CollectiveInterface>(op);
-      return collective && collective.getCollectiveKind() == CollectiveKind::ReduceScatter;
-    };
-    if (!scatters(op))
+    if (cast<CollectiveInterface>(op).getCollectiveKind() != CollectiveKind::ReduceScatter)
       return nullptr;
     Operation *next = op->getNextNode();
-    while (next && !scatters(next))
+    while (next && next->getName() != op->getName())
       next = next->getNextNode();
     return next;
   }

@@ -24,7 +24,31 @@ func.func @at_once(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
   return %s : tensor<4xf32>
 }
 
-// What a gather or a reduce-scatter fills is its start's result.
+// What a gather or a reduce-scatter fills is its start's result. A flat one that is pending is no reason to wait for one along a dimension.
+// CHECK-LABEL: func.func @along
+// CHECK: %[[U:.*]], %[[C:.*]] = zero.reduce_scatter_start %arg2 over "dp"
+// CHECK-NEXT: %[[T:.*]], %[[B:.*]] = par.all_gather_start %arg0 over "tp" along 0
+// CHECK-NEXT: tx.exp
+// CHECK-NEXT: %[[W:.*]] = par.wait %[[T]], %[[B]]
+// CHECK-NEXT: tx.neg %[[W]]
+// CHECK-NEXT: %[[S:.*]], %[[D:.*]] = par.reduce_scatter_start %arg3 over "tp" along 0 because "gradient"
+// CHECK-NEXT: tx.add
+// CHECK-NEXT: %[[P:.*]] = par.wait %[[U]], %[[C]]
+// CHECK-NEXT: %[[Q:.*]] = par.wait %[[S]], %[[D]]
+// CHECK-NEXT: return %{{.*}}, %[[P]], %[[Q]]
+!rows = tensor<2xf32, #par.place<[4 @tp]>>
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+  func.func @along(%x: !rows, %y: tensor<4xf32>, %z: !p, %u: tensor<4xf32, #par.place<[4], partial [tp]>>) -> (tensor<4xf32>, tensor<2xf32, #par.place<[4], flat [dp]>>, !rows) attributes {par.no_cotangents} {
+    %g = zero.reduce_scatter %z over "dp" because "gradient" : !p -> tensor<2xf32, #par.place<[4], flat [dp]>>
+    %w = par.all_gather %x over "tp" along 0 : !rows -> tensor<4xf32>
+    %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
+    %a = tx.neg %w : (tensor<4xf32>) -> tensor<4xf32>
+    %s = par.reduce_scatter %u over "tp" along 0 because "gradient" : tensor<4xf32, #par.place<[4], partial [tp]>> -> !rows
+    %b = tx.add %a, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %b, %g, %s : tensor<4xf32>, tensor<2xf32, #par.place<[4], flat [dp]>>, !rows
+  }
+}
+
 // CHECK-LABEL: func.func @shards
 // CHECK: %[[T:.*]], %[[B:.*]] = zero.gather_start %arg0 over "dp" because "parameter"
 // CHECK-NEXT: tx.exp

@@ -6,19 +6,23 @@
 include "mlir/Pass/PassBase.td"
 
 def DecomposeMatmulsPass : Pass<"decompose-matmuls", "::mlir::ModuleOp"> {
-  let summary = "computes a matmul in chunks of rows, each chunk's all-reduce beside the matmul of the next";
+  let summary = "computes matmuls in chunks of rows, and each chunk's collective beside the matmul of another";
   let description = [{
     Phase: overlap.
 
     Tensor parallelism sums a matmul's result over ranks, and the next op needs the sum: the collective has nothing to run beside. The
-    pass splits the matmul, along its outermost dimension of rows, into `chunks` matmuls, each with an all-reduce of its own.
-    `start-collectives` then starts the sum of a chunk before the next chunk's matmul. Only the last sum is exposed. The bytes stay
-    the same, in `chunks` times as many messages. The chunks cost no copy: each is computed in its rows of the result.
+    pass splits the matmul, along its outermost dimension of rows, into `chunks` matmuls, each with an all-reduce or reduce-scatter of its
+    own. `start-collectives` then starts the sum of a chunk before the next chunk's matmul, and only the last sum is exposed. An op that
+    adds to the matmul's result before the sum (a residual sum that stays partial, as in Llama) is part of the chunk.
 
-    A sum is left alone if as much work as the matmul's stands before its first use (in the backward pass, the gradient of the weight),
-    if its rows have no such chunks, if its operand has other uses or is no matmul (a residual sum that stays partial, as in Llama), or if
-    it is a reduce-scatter (sequence parallelism), which is not started yet. Each element is the same sum of products, and the same sum
-    over ranks where that is in rank order.
+    Sequence parallelism gathers a matmul's operand: all chunks of it start at once, each matmul waits for its own, and only the first
+    gather is exposed. The bytes stay the same, in `chunks` times as many messages. The chunks cost no copy: each lies in its rows of the
+    full value.
+
+    A collective is left alone if as much work as the matmul's stands beside it (in the backward pass, the gradient of the weight), if
+    the rows have no such chunks, or if it moves shards along the dimension of the rows: then there must be as many samples as chunks. An
+    op whose rows are numbered (the gradient of an embedding) has no chunks. Each element is the same sum of products, and the same sum over
+    ranks where that is in rank order.
 
     As Wang et al. (Overlap Communication with Dependent Computation via Decomposition, ASPLOS 2023) and PyTorch's async tensor
     parallelism do.

@@ -90,7 +90,8 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
 };
 
 /// From memory to other memory: nothing of an operand is overwritten. Op: a CollectiveInterface with
-/// one result and one operand, getValue(), whose getInterleaving() is the layout of both.
+/// one operand, getValue(), and one result, behind the token if it is a start, whose
+/// getInterleaving() is the layout of both.
 template <typename Op, typename Call>
 struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
   StringRef resultName(Operation *op, unsigned) const {
@@ -105,8 +106,10 @@ struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
         failed(checkSummed(op, l.type(move.getValue()).getElementType())))
       return failure();
     auto [blocks, count] = move.getInterleaving();
-    l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(0)), ArrayRef(blocks),
-                   ArrayRef(count), ArrayRef<int64_t>(0), *communicator, analysis::nameOf(op), "");
+    std::string pending = isa<AsyncStartInterface>(op) ? l.pendingOf(op) : "";
+    l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(op->getNumResults() - 1)),
+                   ArrayRef(blocks), ArrayRef(count), ArrayRef<int64_t>(0), *communicator,
+                   analysis::nameOf(op), pending);
     return success();
   }
 };
@@ -176,6 +179,9 @@ void rt::attachCollectives(MLIRContext *context) {
   par::AllReduceMaxOp::attachInterface<AllReduceMax>(*context);
   par::AllGatherOp::attachInterface<Move<par::AllGatherOp, rt::AllGatherOp>>(*context);
   par::ReduceScatterOp::attachInterface<Move<par::ReduceScatterOp, rt::ReduceScatterOp>>(*context);
+  par::AllGatherStartOp::attachInterface<Move<par::AllGatherStartOp, rt::AllGatherOp>>(*context);
+  par::ReduceScatterStartOp::attachInterface<Move<par::ReduceScatterStartOp, rt::ReduceScatterOp>>(
+      *context);
   par::NarrowOp::attachInterface<Narrow>(*context);
   par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
