@@ -2,7 +2,7 @@
 // its fastest one with the epilogue, the fastest matmul with separate kernels for the epilogue, and
 // TFLOP/s of the better. For the classifier, four vocabularies: the original one, which leaves an
 // odd column over, and padded ones; its matmuls are compared with two that leave one column to the
-// second. Then the memory-bound kernels: microseconds, and GB/s of the bytes that each must read
+// second. The same matmuls in 8 bits, on GPUs that have them. Then the memory-bound kernels: microseconds, and GB/s of the bytes that each must read
 // and write.
 //
 //   probe [TOKENS WIDTH VOCABULARY HEAD_ROWS]     (32768 768 50257 4096: GPT-2 124M, 32 x 1,024)
@@ -107,6 +107,69 @@ public:
       time(l.name + std::string(" dw, bias's gradient"), flops, [&] {
         gemmBiasGrad(stream, Cotangent::B, l.in, l.out, rows, o.x.at, l.in, o.dy.at, l.out, o.y.at,
                      l.out, o.sums.at);
+      });
+    }
+  }
+
+  /// Runs the layers' matmuls of 8-bit operands, both read along k: in the forward pass by the
+  /// transpose of the weight, which has [out, in]; for the gradients by the operands' transposes.
+  void scaledLayers() {
+    int device = 0, major = 0, minor = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "the device");
+    check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "the device");
+    if (10 * major + minor < 89 || rows % 16 != 0 || width % 16 != 0) {
+      printf("no matmuls in 8 bits: compute capability %d.%d, %lld x %lld\n", major, minor,
+             (long long)rows, (long long)width);
+      return;
+    }
+    Zeros<Float8E4M3> x(rows * o.inner), w(o.inner * o.inner);
+    Zeros<Float8E5M2> dy(rows * o.inner);
+    Zeros<float> scale(1);
+    fill(stream, scale.at, 0x1p-7f, 1);
+    quantize(stream, x.at, o.x.at, scale.at, nullptr, rows * o.inner);
+    quantize(stream, w.at, o.w.at, scale.at, nullptr, o.inner * o.inner);
+    quantize(stream, dy.at, o.dy.at, scale.at, nullptr, rows * o.inner);
+    struct Layer {
+      const char *name;
+      int64_t out, in;
+    } all[] = {{"qkv", 3 * width, width},
+               {"projection", width, width},
+               {"up", o.inner, width},
+               {"down", width, o.inner}};
+    for (const Layer &l : all) {
+      double flops = 2.0 * double(rows) * double(l.out) * double(l.in);
+      auto name = [&](const char *what) { return l.name + std::string(" in 8 bits, ") + what; };
+      time(name("forward"), flops, [&] {
+        scaledGemm(stream, Trans::No, Trans::Yes, rows, l.out, l.in, x.at, scale.at, w.at, scale.at,
+                   o.y.at);
+      });
+      time(name("dx"), flops, [&] {
+        scaledGemm(stream, Trans::No, Trans::Yes, rows, l.in, l.out, dy.at, scale.at, w.at,
+                   scale.at, o.y.at);
+      });
+      time(name("dw"), flops, [&] {
+        scaledGemm(stream, Trans::No, Trans::Yes, l.in, l.out, rows, x.at, scale.at, dy.at,
+                   scale.at, o.y.at);
+      });
+    }
+  }
+
+  /// Runs the quantization of activations, weights and cotangents.
+  void quantization() {
+    Zeros<Float8E4M3> y(rows * o.inner), columns(rows * o.inner);
+    Zeros<float> scale(1), max(1);
+    fill(stream, scale.at, 0x1p-7f, 1);
+    for (int64_t in : {width, o.inner}) {
+      auto name = [&](const char *what) { return what + std::to_string(in) + " columns"; };
+      int64_t n = rows * in;
+      measure(name("8 bits, "), 3 * n,
+              [&] { quantize(stream, y.at, o.x.at, scale.at, max.at, n); });
+      measure(name("8 bits and their transpose, "), 4 * n, [&] {
+        quantizeTransposed(stream, y.at, columns.at, o.x.at, scale.at, max.at, rows, in);
+      });
+      measure(name("8 bits, the transpose, "), 3 * n, [&] {
+        quantizeTransposed(stream, nullptr, columns.at, o.x.at, scale.at, max.at, rows, in);
       });
     }
   }
@@ -234,7 +297,9 @@ int main(int argc, char **argv) {
   printf("%-44s %8s %8s %8s %10s %6s\n", "microseconds", "first", "one", "apart", "TFLOP/s",
          "splits");
   probe.layers();
+  probe.scaledLayers();
   probe.heads();
   printf("%-44s %8s %8s\n", "bound by memory", "us", "GB/s");
   probe.kernels();
+  probe.quantization();
 }

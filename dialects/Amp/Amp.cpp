@@ -3,6 +3,7 @@
 #include "dialects/Amp/Amp.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace partita;
@@ -19,15 +20,33 @@ void AmpDialect::initialize() {
       >();
 }
 
+/// Is `columns` the transpose of `x` in this type?
+static bool isTransposed(RankedTensorType columns, RankedTensorType x, Type element) {
+  SmallVector<int64_t> shape(x.getShape());
+  if (shape.empty())
+    return false;
+  std::rotate(shape.begin(), shape.end() - 1, shape.end());
+  return columns.getElementType() == element && columns.getShape() == ArrayRef(shape);
+}
+
 LogicalResult QuantizeOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType());
-  auto result = cast<RankedTensorType>(getResult().getType());
-  Type element = result.getElementType();
-  if (element != getStored() && element != x.getElementType())
-    return emitOpError() << "makes " << element << ", expected " << getStored()
-                         << " or the operand's type, " << x.getElementType();
-  if (result.clone(x.getElementType()) != x)
-    return emitOpError() << "makes " << result << " of " << x;
+  if (!getRows() && !getColumns())
+    return emitOpError() << "makes neither rows nor columns";
+  if (Value rows = getRows()) {
+    auto result = cast<RankedTensorType>(rows.getType());
+    Type element = result.getElementType();
+    if (element != getStored() && element != x.getElementType())
+      return emitOpError() << "makes " << element << ", expected " << getStored()
+                           << " or the operand's type, " << x.getElementType();
+    if (result.clone(x.getElementType()) != x)
+      return emitOpError() << "makes " << result << " of " << x;
+    if (getColumns() && element != getStored())
+      return emitOpError() << "makes columns of " << getStored() << " beside rows of " << element;
+  }
+  if (Value columns = getColumns();
+      columns && !isTransposed(cast<RankedTensorType>(columns.getType()), x, getStored()))
+    return emitOpError() << "makes columns " << columns.getType() << " of " << x;
   int64_t count = getScales().getType().getDimSize(0), number = getNumber();
   if (number < 0 || number >= count)
     return emitOpError() << "takes scale " << number << " of " << count;

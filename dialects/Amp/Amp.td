@@ -95,21 +95,24 @@ def Amp_NoMaximaOp : Op<Amp_Dialect, "no_maxima", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($maxima)";
 }
 
-def Amp_QuantizeOp : Op<Amp_Dialect, "quantize", [Pure]> {
-  let summary = "x / scales[number] in 8 bits; raises maxima[number] to the max of |x|";
+def Amp_QuantizeOp : Op<Amp_Dialect, "quantize", [Pure, AttrSizedResultSegments]> {
+  let summary = "x / scales[number] in 8 bits, or its transpose, or both; raises maxima[number] to the max of |x|";
   let description = [{
     Rounds to nearest even; what is beyond the format's max becomes its max, infinities too; NaN stays NaN. A result in x's
     own type is the stored number times its scale, which is exact since scales are powers of two. The max is over the finite elements
-    of this rank's shard. Created by `scale-fp8`; becomes a kernel call, which updates the maxima in place.
+    of this rank's shard. `columns`, which only some targets have, is the transpose: x's last dimension comes first. Created by `scale-fp8`,
+    which makes `rows`, and `transpose-fp8`, which adds `columns`; becomes a kernel call, which updates the maxima in place.
 
         %q, %m1 = amp.quantize %x by %scales[3] in f8E4M3FN noting %m0
-            : (tensor<4x8xbf16>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<6xf32>)
+            : tensor<4x8xbf16>, tensor<6xf32> -> rows tensor<4x8xf8E4M3FN> maxima tensor<6xf32>
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, Amp_Vector:$scales, Optional<Amp_Vector>:$maxima, I64Attr:$number,
                        TypeAttrOf<AnyTypeOf<[F8E4M3FN, F8E5M2]>>:$stored);
-  let results = (outs RankedTensorOf<[AnyFloat]>:$result, Optional<Amp_Vector>:$raised);
+  let results = (outs Optional<RankedTensorOf<[AnyFloat]>>:$rows, Optional<RankedTensorOf<[AnyFloat]>>:$columns,
+                      Optional<Amp_Vector>:$raised);
   let assemblyFormat = [{
-    $x `by` $scales `[` $number `]` `in` $stored (`noting` $maxima^)? attr-dict `:` functional-type(operands, results)
+    $x `by` $scales `[` $number `]` `in` $stored (`noting` $maxima^ `:` type($maxima))? attr-dict `:` type($x) `,` type($scales)
+    `->` (`rows` type($rows)^)? (`columns` type($columns)^)? (`maxima` type($raised)^)?
   }];
   let hasVerifier = 1;
 }

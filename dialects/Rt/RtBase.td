@@ -20,11 +20,13 @@ def Rt_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     /// On the module, by the driver before the first phase: the name of the target (Target.h), where it is not the CPU. Read by
-    /// `fuse-epilogues` and `fuse-addends` (kernels of matmuls), `plan-memory` (sizes of workspaces), the passes after it and
+    /// `transpose-fp8`, `fuse-epilogues` and `fuse-addends` (kernels of matmuls), `plan-memory` (sizes of workspaces), the passes after it and
     /// emission, and by nothing else.
     static constexpr ::llvm::StringLiteral kTarget = "rt.target";
     /// On the module, by `lower-to-rt`, if calls take scratch memory: the max over the calls (CallInterface).
     static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";
+    /// On the module, by `lower-to-rt`, if some call needs more than any GPU has: the compute capability, times 10 (CallInterface).
+    static constexpr ::llvm::StringLiteral kLeastCapability = "rt.least_capability";
     /// On an op, by `plan-memory`: the place of each result, an array of #rt.at.
     static constexpr ::llvm::StringLiteral kBuffers = "rt.buffers";
     /// On an op, by `plan-memory`: the place of its scratch memory, an array of #rt.at.
@@ -153,12 +155,15 @@ class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic,
 class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = [], string scratch = "0", list<string> data = []>
     : Rt_Op<mnemonic, traits # !if(!empty(data), [CallInterface], [CallInterface, DataInterface])> {
   let assemblyFormat = "operands attr-dict `:` type(operands)";
-  let extraClassDeclaration = !if(!empty(data), "", Rt_Data<data>.declaration) # [{
+  string leastCapability = ""; // an expression like `scratch`, for CallInterface
+  let extraClassDeclaration = !if(!empty(data), "", Rt_Data<data>.declaration) #
+                              !if(!empty(leastCapability), "", "int64_t getLeastCapability();\n") # [{
     ::llvm::StringRef getCallee() { return "}] # callee # [{"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
     int64_t getScratchBytes();
   }];
-  let extraClassDefinition = [{
+  let extraClassDefinition = !if(!empty(leastCapability), "",
+      "int64_t $cppClass::getLeastCapability() { return ::partita_rt::cuda::" # leastCapability # "; }\n") # [{
     ::llvm::SmallVector<::partita::rt::CallArgument> $cppClass::getCallArguments([[maybe_unused]] const ::partita::rt::Target &target) {
       using namespace ::partita::rt::argument;
       return {}] # !interleave(call, ", ") # [{};

@@ -14,6 +14,8 @@ def CallInterface : OpInterface<"CallInterface"> {
       "::llvm::SmallVector<::partita::rt::CallArgument>", "getCallArguments", (ins "const ::partita::rt::Target &":$target)>,
     InterfaceMethod<"Bytes of scratch memory that it takes on targets that have any (partita_rt/cuda/shapes.h).", "int64_t", "getScratchBytes", (ins), [{}],
       [{ return 0; }]>,
+    InterfaceMethod<"The compute capability that a GPU must have, times 10; 0 if any will do.", "int64_t", "getLeastCapability", (ins), [{}],
+      [{ return 0; }]>,
   ];
 }
 

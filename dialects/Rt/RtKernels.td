@@ -75,6 +75,11 @@ def Rt_QuantizeOp : Rt_Call<"quantize", "quantize", ["getY()", "getX()", "getSca
   let summary = "y = x / *scale in 8 bits, *max = max(*max, |x|)";
   let arguments = (ins B:$y, B:$x, B:$scale, Optional<B>:$max, I64Attr:$n);
 }
+def Rt_QuantizeTransposedOp : Rt_Call<"quantize_transposed", "quantizeTransposed",
+    ["orNull(getY())", "getColumns()", "getX()", "getScale()", "orNull(getMax())", "getRows()", "getWidth()"], [AttrSizedOperandSegments]> {
+  let summary = "the same, and the transpose of x[rows, width] in 8 bits, or it alone; only on CUDA";
+  let arguments = (ins Optional<B>:$y, B:$columns, B:$x, B:$scale, Optional<B>:$max, I64Attr:$rows, I64Attr:$width);
+}
 def Rt_ThroughFp8Op : Rt_Call<"through_fp8", "throughFp8",
     ["\"Fp8::\" + getFormat().str()", "getY()", "getX()", "getScale()", "orNull(getMax())", "getN()"]> {
   let summary = "the same, times *scale: a number that 8 bits hold, in x's type";
@@ -83,6 +88,7 @@ def Rt_ThroughFp8Op : Rt_Call<"through_fp8", "throughFp8",
 def Rt_ScaledGemmOp : Rt_Call<"scaled_gemm", "scaledGemm",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getScaleA()", "getB()", "getScaleB()", "getC()"]> {
   let summary = "c = *scale_a *scale_b op(a) op(b) of dense 8-bit operands";
+  let leastCapability = "kScaledGemmCapability";
   let arguments = (ins B:$c, B:$a, B:$scaleA, B:$b, B:$scaleB, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k);
 }
 

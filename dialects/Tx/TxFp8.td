@@ -80,5 +80,9 @@ def Tx_ScaledMatMulTNOp : Tx_ScaledMatmul<"scaled_matmul_tn"> {
   let summary = "tx.matmul_tn of 8-bit operands";
   let shardRule = "~*+ k, ~*+ n, s^ -> k n";
 }
+def Tx_ScaledMatMulColumnsOp : Tx_ScaledMatmul<"scaled_matmul_columns"> {
+  let summary = "tx.matmul_tn of 8-bit operands that are stored transposed: a [k, ...], b [n, ...] -> [k, n]";
+  let shardRule = "~k *+, ~n *+, s^ -> k n";
+}
 
 #endif // PARTITA_TX_FP8

@@ -235,14 +235,13 @@ private:
 
   Value make(Mark mark, Type element, bool notes) {
     auto type = cast<RankedTensorType>(mark.x.getType());
-    SmallVector<Type> results{RankedTensorType::get(type.getShape(), element, type.getEncoding())};
-    if (notes)
-      results.push_back(maxima.getType());
-    auto made = amp::QuantizeOp::create(builder, mark.op->getLoc(), results, mark.x, scales,
+    auto rows = RankedTensorType::get(type.getShape(), element, type.getEncoding());
+    auto made = amp::QuantizeOp::create(builder, mark.op->getLoc(), rows, /*columns=*/Type(),
+                                        notes ? maxima.getType() : Type(), mark.x, scales,
                                         notes ? maxima : Value(), mark.number, mark.stored);
     if (notes)
       maxima = made.getRaised();
-    return made.getResult();
+    return made.getRows();
   }
 
   /// Quantizes for the matmuls in 8 bits, and in the own type for whatever else reads the value.

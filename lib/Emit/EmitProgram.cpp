@@ -283,7 +283,22 @@ static std::string build(const TemporaryFolder &folder) {
          (output.empty() ? "no output" : output.take_front(4000).str());
 }
 
-std::string partita::findObstacle(const rt::Target &target, const EmitOptions &options) {
+/// "sm_90" has compute capability 9.0.
+static std::string checkCapability(ModuleOp module, StringRef architecture) {
+  int64_t least = emit::leastCapability(pipe::stagesOf(module)), built = 0;
+  if (least == 0 || !architecture.consume_front("sm_") || architecture.getAsInteger(10, built) ||
+      built >= least)
+    return {};
+  return "--gpu-arch sm_" + std::to_string(built) +
+         ": --precision fp8 needs GPUs that multiply 8-bit numbers, sm_" + std::to_string(least) +
+         " or later; use --precision bfloat16";
+}
+
+std::string partita::findObstacle(ModuleOp module, const EmitOptions &options) {
+  std::string problem = checkCapability(module, options.architecture);
+  if (!problem.empty())
+    return problem;
+  const rt::Target &target = rt::Target::of(module);
   return options.build ? emit::emitterOf(target).findObstacle(options) : "";
 }
 StringRef partita::compilerOf(const rt::Target &target) {

@@ -433,6 +433,8 @@ private:
       os << "  p.lrSchedule = " << rt::stringLiteral(schedule) << ";\n";
     if (optimizer() != "none")
       os << "  p.exposesGradients = true;\n";
+    if (int64_t least = leastCapability(stages))
+      os << "  p.leastCapability = " << least << ";\n";
     os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "
           "program()); }\n";
   }
@@ -452,6 +454,14 @@ private:
 std::string emit::stageSpace(ModuleOp stage) {
   std::optional<int64_t> number = pipe::stageOf(stage);
   return number ? "stage" + std::to_string(*number) : "";
+}
+
+int64_t emit::leastCapability(ArrayRef<ModuleOp> stages) {
+  int64_t least = 0;
+  for (ModuleOp stage : stages)
+    if (auto needed = stage->getAttrOfType<IntegerAttr>(rt::RtDialect::kLeastCapability))
+      least = std::max(least, needed.getInt());
+  return least;
 }
 
 SmallVector<KnownFile> emit::knownFiles(ModuleOp module) {

@@ -17,6 +17,9 @@ mlir::LogicalResult printTables(mlir::ModuleOp module, const EmitOptions &option
 /// Returns the namespace of a stage's functions and tables; "" if the program has no stages.
 std::string stageSpace(mlir::ModuleOp stage);
 
+/// Returns the compute capability that a GPU must have for all stages, times 10; 0 if any will do.
+int64_t leastCapability(llvm::ArrayRef<mlir::ModuleOp> stages);
+
 /// A file with initial values, as import found it.
 struct KnownFile {
   std::string name; ///< relative to the model's folder

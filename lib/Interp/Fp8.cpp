@@ -18,19 +18,30 @@ static LogicalResult noMaxima(Execution &execution, amp::NoMaximaOp op, ArrayRef
 static LogicalResult quantize(Execution &execution, amp::QuantizeOp op, ArrayRef<RankTensors> in,
                               MutableArrayRef<RankTensors> out) {
   auto stored = cast<FloatType>(op.getStored());
-  bool rounds = execution.rounds(op), isWide = op.getResult().getType() == op.getX().getType();
+  auto typeOf = [](Value value) {
+    return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
+  };
+  RankedTensorType rowsType = typeOf(op.getRows()), columnsType = typeOf(op.getColumns());
+  bool rounds = execution.rounds(op), isWide = rowsType == op.getX().getType();
   return onDistinctRanks(
       in, out, execution.rankCount(), [&](Inputs given, SmallVectorImpl<Tensor> &made) {
         const Tensor &x = *given[0];
         double scale = given[1]->number(op.getNumber()), max = 0;
-        Tensor &result = made.emplace_back(cast<RankedTensorType>(op.getResult().getType()));
+        made.reserve(3); // pointers to these stay valid
+        Tensor *rows = rowsType ? &made.emplace_back(rowsType) : nullptr;
+        Tensor *columns = columnsType ? &made.emplace_back(columnsType) : nullptr;
+        int64_t width = columnsType ? columnsType.getDimSize(0) : 1,
+                count = x.size() / std::max<int64_t>(width, 1);
         for (int64_t i = 0, n = x.size(); i < n; ++i) {
           double value = x.number(i), quotient = value / scale;
           if (std::isfinite(value))
             max = std::max(max, std::abs(value));
           if (rounds)
             quotient = roundTo(stored, quotient);
-          result.setNumber(i, isWide ? quotient * scale : quotient);
+          if (rows)
+            rows->setNumber(i, isWide ? quotient * scale : quotient);
+          if (columns)
+            columns->setNumber(i % width * count + i / width, quotient);
         }
         if (op.getMaxima()) {
           Tensor &raised = made.emplace_back(*given[2]);

@@ -68,6 +68,14 @@ static LogicalResult matmulTN(tx::MatMulTNOp, Inputs in, Outputs out) {
   return success();
 }
 
+/// As matmulTN of the operands' transposes: what is summed over is contiguous in both.
+static LogicalResult matmulColumns(tx::ScaledMatMulColumnsOp, Inputs in, Outputs out) {
+  int64_t k = in[0]->dim(0), n = in[1]->dim(0), rows = in[0]->size() / std::max<int64_t>(k, 1);
+  std::vector<double> b = transposed(in[1]->reals.data(), n, rows);
+  multiplyAdd(in[0]->reals.data(), b.data(), out[0].reals.data(), k, rows, n);
+  return success();
+}
+
 static LogicalResult batchMatmul(tx::BatchMatMulOp, Inputs in, Outputs out) {
   int64_t m = in[0]->dim(-2), k = in[0]->dim(-1), n = in[1]->dim(-1);
   for (int64_t i = 0; i < in[0]->leading(2); ++i)
@@ -114,4 +122,5 @@ void partita::interp::addMatmulKernels(KernelTable &table) {
   table.add<tx::ScaledMatMulOp>(scaled<matmul, tx::ScaledMatMulOp>);
   table.add<tx::ScaledMatMulNTOp>(scaled<matmulNT, tx::ScaledMatMulNTOp>);
   table.add<tx::ScaledMatMulTNOp>(scaled<matmulTN, tx::ScaledMatMulTNOp>);
+  table.add<tx::ScaledMatMulColumnsOp>(scaled<matmulColumns, tx::ScaledMatMulColumnsOp>);
 }

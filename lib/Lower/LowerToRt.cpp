@@ -325,6 +325,14 @@ void noteScratch(ModuleOp module) {
   module->setAttr(RtDialect::kScratchBytes, Builder(module.getContext()).getI64IntegerAttr(bytes));
 }
 
+void noteCapability(ModuleOp module) {
+  int64_t least = 0;
+  module.walk([&](CallInterface call) { least = std::max(least, call.getLeastCapability()); });
+  if (least > 0 && !Target::of(module).getArchitectures().empty())
+    module->setAttr(RtDialect::kLeastCapability,
+                    Builder(module.getContext()).getI64IntegerAttr(least));
+}
+
 struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
   using Base::Base;
   void runOnOperation() override {
@@ -364,6 +372,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
       return signalPassFailure();
     module->setAttr(RtDialect::kProgram, *program);
     noteScratch(module);
+    noteCapability(module);
   }
 };
 

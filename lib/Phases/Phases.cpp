@@ -144,6 +144,7 @@ static constexpr StringLiteral kSchedule[] = {
 };
 
 static constexpr StringLiteral kFuse[] = {
+    "transpose-fp8",
     "split-reductions",
     "fuse-classifier",
     "fuse-rotary",

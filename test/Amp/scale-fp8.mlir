@@ -37,12 +37,12 @@ module attributes {amp.fp8 = {backward = 0 : i64, forward = 2 : i64, rows = 96 :
   func.func @loop(%batches: tensor<2x16x16xbf16, #par.place<[2, 32 @dp, 16]>>, %last: tensor<8x16xbf16, #par.place<[16 @dp, 16]>>) -> tensor<16x16xf32, #par.place<[32 @dp, 16]>> attributes {par.no_cotangents} {
     // CHECK: %[[M0:.*]] = amp.no_maxima : tensor<2xf32, #par.place<[2], max [dp]>>
     // CHECK: %[[W:.*]], %[[M1:.*]] = amp.quantize %{{.*}} by %{{.*}}[1] in f8E4M3FN noting %[[M0]]
-    // CHECK: %[[WIDE:.*]] = amp.quantize %{{.*}} by %{{.*}}[1] in f8E4M3FN : {{.*}} -> tensor<16x16xbf16>
+    // CHECK: %[[WIDE:.*]] = amp.quantize %{{.*}} by %{{.*}}[1] in f8E4M3FN : {{.*}} -> rows tensor<16x16xbf16>{{$}}
     // CHECK: train.accumulate
-    // CHECK: amp.quantize %{{.*}} by %{{.*}}[0] in f8E4M3FN : {{.*}} -> tensor<16x16xf8E4M3FN
+    // CHECK: amp.quantize %{{.*}} by %{{.*}}[0] in f8E4M3FN : {{.*}} -> rows tensor<16x16xf8E4M3FN
     // CHECK: tx.scaled_matmul %{{.*}}, %[[W]]
     // CHECK: train.yield
-    // CHECK: %[[X:.*]], %[[M2:.*]] = amp.quantize %arg1 by %{{.*}}[0] in f8E4M3FN noting %[[M1]] {{.*}} -> (tensor<8x16xbf16
+    // CHECK: %[[X:.*]], %[[M2:.*]] = amp.quantize %arg1 by %{{.*}}[0] in f8E4M3FN noting %[[M1]] {{.*}} -> rows tensor<8x16xbf16
     // CHECK: tx.matmul %[[X]], %[[WIDE]]
     // CHECK: par.all_reduce_max %[[M2]] over "dp" because "maxima of FP8 tensors"
     %w = train.read @w : tensor<16x16xbf16>

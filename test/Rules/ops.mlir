@@ -811,3 +811,9 @@ func.func @scaled_matmul_tn(%a: tensor<4x6xf8E4M3FN>, %b: tensor<4x2xf8E5M2>, %s
   %0 = tx.scaled_matmul_tn %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<4x2xf8E5M2>, tensor<3xf32>) -> tensor<6x2xf32>
   return %0 : tensor<6x2xf32>
 }
+
+// CHECK: tx.scaled_matmul_columns @scaled_matmul_columns: split k *0 n; partial 0 1{{ *$}}
+func.func @scaled_matmul_columns(%a: tensor<6x4xf8E4M3FN>, %b: tensor<2x4xf8E5M2>, %scales: tensor<3xf32>) -> tensor<6x2xf32> {
+  %0 = tx.scaled_matmul_columns %a, %b scaled by %scales[0, 2] : (tensor<6x4xf8E4M3FN>, tensor<2x4xf8E5M2>, tensor<3xf32>) -> tensor<6x2xf32>
+  return %0 : tensor<6x2xf32>
+}

@@ -33,7 +33,8 @@ public:
   bool ranksAreProcesses() const override { return true; }
 
   bool fusesMatmuls() const override { return true; }
-  bool pollsCollectives() const override { return false; } // the GPU makes progress by itself
+  bool multipliesRowsIn8Bits() const override { return true; } // those of sm_89 and sm_90
+  bool pollsCollectives() const override { return false; }     // the GPU makes progress by itself
   bool queuesWork() const override { return true; }
   bool tunesMatmuls() const override { return true; }
 

@@ -119,6 +119,34 @@ def ScaleFp8Pass : Pass<"scale-fp8", "::mlir::ModuleOp"> {
                            "::partita::train::TrainDialect"];
 }
 
+def TransposeFp8Pass : Pass<"transpose-fp8", "::mlir::ModuleOp"> {
+  let summary = "on a GPU, stores 8-bit operands so that matmuls read both along what they sum over";
+  let description = [{
+    Phase: fuse.
+
+    An operand that is read by columns is quantized into its transpose, by the kernel that quantizes it and, if rows are read too, beside
+    them. Only for the target `cuda` (`rt.target`), whose matrix instructions read 8-bit operands by rows.
+
+    ```mlir
+    %q = amp.quantize %x by %scales[0] in f8E4M3FN : tensor<32x16xbf16>, tensor<3xf32> -> rows tensor<32x16xf8E4M3FN>
+    %r = amp.quantize %w by %scales[1] in f8E4M3FN : tensor<16x48xbf16>, tensor<3xf32> -> rows tensor<16x48xf8E4M3FN>
+    %s = amp.quantize %dy by %scales[2] in f8E5M2 : tensor<32x48xbf16>, tensor<3xf32> -> rows tensor<32x48xf8E5M2>
+    %y = tx.scaled_matmul %q, %r scaled by %scales[0, 1]
+    %dx = tx.scaled_matmul_nt %s, %r scaled by %scales[2, 1]
+    %dw = tx.scaled_matmul_tn %q, %s scaled by %scales[0, 2]
+    // becomes
+    %q, %qt = amp.quantize %x by %scales[0] in f8E4M3FN : ... -> rows tensor<32x16xf8E4M3FN> columns tensor<16x32xf8E4M3FN>
+    %r, %rt = amp.quantize %w by %scales[1] in f8E4M3FN : ... -> rows tensor<16x48xf8E4M3FN> columns tensor<48x16xf8E4M3FN>
+    %s, %st = amp.quantize %dy by %scales[2] in f8E5M2 : ... -> rows tensor<32x48xf8E5M2> columns tensor<48x32xf8E5M2>
+    %y = tx.scaled_matmul_nt %q, %rt scaled by %scales[0, 1]
+    %dx = tx.scaled_matmul_nt %s, %r scaled by %scales[2, 1]
+    %dw = tx.scaled_matmul_columns %qt, %st scaled by %scales[0, 2]
+    ```
+  }];
+  let statistics = [Statistic<"transposed", "transposed", "8-bit values that are also, or only, stored transposed">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::amp::AmpDialect"];
+}
+
 def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
   let summary = "gives the program a loss scale";
   let description = [{

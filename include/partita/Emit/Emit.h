@@ -57,8 +57,8 @@ llvm::json::Object describeLimit(mlir::ModuleOp module);
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, const llvm::json::Value &manifest,
                                 llvm::StringRef folder, const EmitOptions &options);
 
-/// Returns what prevents building a program for this target here, or "".
-std::string findObstacle(const rt::Target &target, const EmitOptions &options);
+/// Returns why the program cannot be built here, or not for this architecture, or "".
+std::string findObstacle(mlir::ModuleOp module, const EmitOptions &options);
 /// Returns the compiler of the program: "g++".
 llvm::StringRef compilerOf(const rt::Target &target);
 

@@ -18,12 +18,17 @@ Value elementOf(Lowering &l, Value vector, uint64_t number) {
   return l.create<OffsetOp>(buffer.getType(), buffer, static_cast<int64_t>(number));
 }
 
+/// A module for another target, or a program that no pass made.
+LogicalResult failUnsupported(Operation *op) {
+  return op->emitOpError()
+         << "has no kernel on the target '" << Target::of(op).getName()
+         << "': `transpose-fp8` prepares 8-bit operands for a target; start again "
+            "from a phase before 'fuse'";
+}
+
 struct NoMaxima : KernelInterface::ExternalModel<NoMaxima, amp::NoMaximaOp> {
   StringRef resultName(Operation *, unsigned) const { return "maxima"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    if (const Target &target = Target::of(op); target.queuesWork())
-      return op->emitOpError() << "has no kernel for target " << target.getName()
-                               << " yet: --precision fp8 is for CPUs; use bfloat16";
     l.create<FillOp>(l.result(0), APFloat(0.0), l.elements(op->getResult(0)));
     return success();
   }
@@ -31,10 +36,15 @@ struct NoMaxima : KernelInterface::ExternalModel<NoMaxima, amp::NoMaximaOp> {
 
 struct Quantize : KernelInterface::ExternalModel<Quantize, amp::QuantizeOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
-    return result == 1 ? SmallVector<unsigned>{2} : SmallVector<unsigned>{};
+    bool isRaised = op->getResult(result) == cast<amp::QuantizeOp>(op).getRaised();
+    return isRaised ? SmallVector<unsigned>{2} : SmallVector<unsigned>{};
   }
-  StringRef resultName(Operation *, unsigned result) const {
-    return result == 1 ? "maxima" : "quantized";
+  StringRef resultName(Operation *op, unsigned result) const {
+    auto quantize = cast<amp::QuantizeOp>(op);
+    Value value = op->getResult(result);
+    return value == quantize.getRaised()    ? "maxima"
+           : value == quantize.getColumns() ? "transposed"
+                                            : "quantized";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto quantize = cast<amp::QuantizeOp>(op);
@@ -45,12 +55,20 @@ struct Quantize : KernelInterface::ExternalModel<Quantize, amp::QuantizeOp> {
       max = elementOf(l, quantize.getRaised(), quantize.getNumber());
     }
     Value scale = elementOf(l, quantize.getScales(), quantize.getNumber());
-    if (l.type(quantize.getResult()).getElementType() == quantize.getStored())
-      l.create<rt::QuantizeOp>(l.result(0), l.buffer(x), scale, max, l.elements(x));
-    else
-      l.create<rt::ThroughFp8Op>(l.result(0), l.buffer(x), scale, max,
+    Value rows = quantize.getRows(), columns = quantize.getColumns();
+    if (columns) {
+      if (!Target::of(op).multipliesRowsIn8Bits())
+        return failUnsupported(op);
+      int64_t width = l.type(x).getShape().back();
+      l.create<rt::QuantizeTransposedOp>(rows ? l.buffer(rows) : Value(), l.buffer(columns),
+                                         l.buffer(x), scale, max, l.elements(x) / width, width);
+    } else if (l.type(rows).getElementType() == quantize.getStored()) {
+      l.create<rt::QuantizeOp>(l.buffer(rows), l.buffer(x), scale, max, l.elements(x));
+    } else {
+      l.create<rt::ThroughFp8Op>(l.buffer(rows), l.buffer(x), scale, max,
                                  isa<Float8E5M2Type>(quantize.getStored()) ? "E5M2" : "E4M3",
                                  l.elements(x));
+    }
     return success();
   }
 };
@@ -58,6 +76,8 @@ struct Quantize : KernelInterface::ExternalModel<Quantize, amp::QuantizeOp> {
 template <typename Op, bool transA, bool transB>
 struct ScaledGemm : KernelInterface::ExternalModel<ScaledGemm<Op, transA, transB>, Op> {
   LogicalResult lower(Operation *op, Lowering &l) const {
+    if ((transA || !transB) && Target::of(op).multipliesRowsIn8Bits())
+      return failUnsupported(op);
     auto matmul = cast<Op>(op);
     Value a = matmul.getA(), c = matmul.getResult();
     int64_t n = l.type(c).getShape().back(), m = l.elements(c) / n, k = l.elements(a) / m;
@@ -65,6 +85,21 @@ struct ScaledGemm : KernelInterface::ExternalModel<ScaledGemm<Op, transA, transB
           scaleB = elementOf(l, matmul.getScales(), matmul.getNumberB());
     l.create<ScaledGemmOp>(result, l.buffer(a), scaleA, l.buffer(matmul.getB()), scaleB, transA,
                            transB, m, n, k);
+    return success();
+  }
+};
+
+/// The operands are stored as the rows of [k, rows...] and [n, rows...].
+struct ScaledColumns : KernelInterface::ExternalModel<ScaledColumns, tx::ScaledMatMulColumnsOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto matmul = cast<tx::ScaledMatMulColumnsOp>(op);
+    Value a = matmul.getA(), b = matmul.getB();
+    int64_t m = l.type(a).getShape().front(), n = l.type(b).getShape().front(),
+            k = l.elements(a) / m;
+    Value result = l.result(0), scaleA = elementOf(l, matmul.getScales(), matmul.getNumberA()),
+          scaleB = elementOf(l, matmul.getScales(), matmul.getNumberB());
+    l.create<ScaledGemmOp>(result, l.buffer(a), scaleA, l.buffer(b), scaleB, /*transA=*/false,
+                           /*transB=*/true, m, n, k);
     return success();
   }
 };
@@ -77,4 +112,5 @@ void rt::attachFp8Kernels(MLIRContext *context) {
   tx::ScaledMatMulOp::attachInterface<ScaledGemm<tx::ScaledMatMulOp, false, false>>(*context);
   tx::ScaledMatMulNTOp::attachInterface<ScaledGemm<tx::ScaledMatMulNTOp, false, true>>(*context);
   tx::ScaledMatMulTNOp::attachInterface<ScaledGemm<tx::ScaledMatMulTNOp, true, false>>(*context);
+  tx::ScaledMatMulColumnsOp::attachInterface<ScaledColumns>(*context);
 }

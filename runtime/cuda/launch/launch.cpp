@@ -44,23 +44,27 @@ bool sharesGpu() {
   return value == "1";
 }
 
-/// Checks the architecture that the program was built for, as nvcc.mk names it ("sm_90"): its
-/// machine code runs on GPUs of that major version, from that minor version on.
-void checkArchitecture(const cudaDeviceProp &gpu) {
+/// Checks what the program's kernels need, and the architecture that it was built for, as nvcc.mk
+/// names it ("sm_90"): its machine code runs on GPUs of that major version, from that minor version
+/// on.
+void checkArchitecture(const cudaDeviceProp &gpu, const Program &program) {
+  if (program.leastCapability > gpu.major * 10 + gpu.minor)
+    fail("the program needs a GPU of compute capability %d.%d or later, for its matmuls in 8 bits "
+         "(--precision fp8); %s has %d.%d; compile it with --precision bfloat16",
+         program.leastCapability / 10, program.leastCapability % 10, gpu.name, gpu.major,
+         gpu.minor);
 #ifdef PARTITA_RT_ARCH
   int built = std::atoi(PARTITA_RT_ARCH + 3), has = gpu.major * 10 + gpu.minor;
   if (built / 10 != gpu.major || built > has)
     fail("the program was built for " PARTITA_RT_ARCH
          ", %s is sm_%d; build it for this GPU: make -B ARCH=sm_%d",
          gpu.name, has, has);
-#else
-  (void)gpu;
 #endif
 }
 
 /// Selects the rank's GPU: among those that the process sees, the one with the rank's number on its
 /// host; the only one, if the launcher shows each process its own.
-GpuName takeGpu(const processes::Rendezvous &rendezvous) {
+GpuName takeGpu(const processes::Rendezvous &rendezvous, const Program &program) {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
@@ -84,7 +88,7 @@ GpuName takeGpu(const processes::Rendezvous &rendezvous) {
   cudaDeviceProp properties;
   checkCuda(cudaGetDevice(&device), "cudaGetDevice");
   checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  checkArchitecture(properties);
+  checkArchitecture(properties, program);
   char bus[32] = {};
   checkCuda(cudaDeviceGetPCIBusId(bus, sizeof(bus), device), "cudaDeviceGetPCIBusId");
   return {std::string(properties.name) + ", compute capability " +
@@ -262,7 +266,7 @@ std::string World::run(const Program &program, const RunOptions *options,
     }
     return rendezvous.agree(error);
   };
-  std::string error = together([&] { name = takeGpu(rendezvous); });
+  std::string error = together([&] { name = takeGpu(rendezvous, program); });
   if (error.empty())
     error = together([&] {
       compareGpus(rendezvous, name);

@@ -300,6 +300,21 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
     apart(stream);
 }
 
+//===-- Matmuls in 8 bits -------------------------------------------------------------------===//
+
+template <typename A, typename B, typename C>
+void scaledGemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+                const A *a, const float *scaleA, const B *b, const float *scaleB, C *c) {
+  if (transA == Trans::Yes || transB == Trans::No)
+    fail("scaledGemm: a GPU multiplies 8-bit operands only along k, A by the transpose of B");
+  if (m == 0 || n == 0)
+    return;
+  MatmulOperands operands{1.0f, a, b, 0.0f, c};
+  operands.scaleA = scaleA;
+  operands.scaleB = scaleB;
+  multiply(stream, shapeOf(transA, transB, m, n, k, a, k, b, k, c, n), operands);
+}
+
 //===-- Instances ---------------------------------------------------------------------------===//
 
 #define GEMM(A, B, C)                                                                              \
@@ -335,6 +350,15 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   WITH_MORE(T)                                                                                     \
   BIAS_GRAD(T, T)                                                                                  \
   BIAS_GRAD(float, T)
+#define SCALED_GEMM(A, B, C)                                                                       \
+  template void scaledGemm(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const A *,     \
+                           const float *, const B *, const float *, C *);
+#define SCALED_GEMMS(C)                                                                            \
+  SCALED_GEMM(Float8E4M3, Float8E4M3, C)                                                           \
+  SCALED_GEMM(Float8E4M3, Float8E5M2, C)                                                           \
+  SCALED_GEMM(Float8E5M2, Float8E4M3, C)
+SCALED_GEMMS(float)
+SCALED_GEMMS(BFloat16)
 GEMM(float, float, float)
 GEMM_BIAS(float, float, float, float)
 WITH_MORE(float)

@@ -25,7 +25,18 @@ void check(cublasStatus_t status, const char *call, const std::string &shape) {
 }
 
 cudaDataType_t typeOf(DType type) {
-  return type == DType::Float32 ? CUDA_R_32F : type == DType::Float16 ? CUDA_R_16F : CUDA_R_16BF;
+  switch (type) {
+  case DType::Float32:
+    return CUDA_R_32F;
+  case DType::Float16:
+    return CUDA_R_16F;
+  case DType::Float8E4M3:
+    return CUDA_R_8F_E4M3;
+  case DType::Float8E5M2:
+    return CUDA_R_8F_E5M2;
+  default:
+    return CUDA_R_16BF;
+  }
 }
 
 cublasLtEpilogue_t epilogueOf(Epilogue epilogue) {
@@ -59,6 +70,7 @@ const char *nameOf(Epilogue epilogue) {
   return names[int(epilogue)];
 }
 
+bool isScaled(const MatmulShape &shape) { return sizeOf(shape.a) == 1; }
 bool hasVector(Epilogue epilogue) {
   return epilogue != Epilogue::None && epilogue != Epilogue::GeluGrad;
 }
@@ -167,6 +179,8 @@ Matmuls::Plan::Plan(const MatmulShape &shape) : shape(shape) {
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(epilogueOf(shape.epilogue)));
   if (hasAux(shape.epilogue))
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.ldAux);
+  if (isScaled(shape)) // fast accumulation in forward passes, whose operands are both in e4m3
+    set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t(shape.a == shape.b));
   bool ta = shape.transA == Trans::Yes, tb = shape.transB == Trans::Yes;
   describe(a, shape.a, ta ? shape.k : shape.m, ta ? shape.m : shape.k, shape.lda, shape.batch,
            shape.strideA);
@@ -284,11 +298,15 @@ void Matmuls::choose(Plan &plan) {
   plan.possible = true;
 }
 
-void Matmuls::setPointers(Plan &plan, void *vector, void *aux) const {
+void Matmuls::setPointers(Plan &plan, const MatmulOperands &operands) const {
   if (hasVector(plan.shape.epilogue))
-    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.vector);
   if (hasAux(plan.shape.epilogue))
-    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
+  if (isScaled(plan.shape)) { // its A is our B
+    set(plan.operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.scaleB);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.scaleA);
+  }
 }
 
 /// Returns an address with exactly this alignment: the choice depends on alignments, and must
@@ -301,11 +319,15 @@ Matmuls::Plan &Matmuls::planOf(const MatmulShape &shape, const MatmulOperands &o
   std::unique_ptr<Plan> &plan = plans[shape];
   if (!plan) {
     auto made = std::make_unique<Plan>(shape);
-    setPointers(*made, addressAligned(shape.alignment[3]), addressAligned(shape.alignment[4]));
+    MatmulOperands aligned{};
+    aligned.vector = addressAligned(shape.alignment[3]);
+    aligned.aux = addressAligned(shape.alignment[4]);
+    aligned.scaleA = aligned.scaleB = static_cast<const float *>(addressAligned(16));
+    setPointers(*made, aligned);
     choose(*made);
     plan = std::move(made);
   }
-  setPointers(*plan, operands.vector, operands.aux);
+  setPointers(*plan, operands);
   return *plan;
 }
 

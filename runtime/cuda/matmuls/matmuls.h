@@ -61,8 +61,9 @@ struct MatmulOperands {
   const void *a, *b;
   float beta;
   void *c;
-  void *vector = nullptr, *aux = nullptr; ///< operands of the epilogue
-  const void *addend = nullptr;           ///< if the shape has one
+  void *vector = nullptr, *aux = nullptr;           ///< operands of the epilogue
+  const void *addend = nullptr;                     ///< if the shape has one
+  const float *scaleA = nullptr, *scaleB = nullptr; ///< of 8-bit operands, in device memory
 };
 
 /// Runs a matmul and its epilogue as separate kernels, on the same operands.
@@ -126,7 +127,7 @@ private:
   Plan &planOf(const MatmulShape &shape, const MatmulOperands &operands);
   std::vector<cublasLtMatmulHeuristicResult_t> suggestions(const Plan &plan, int most) const;
   void choose(Plan &plan);
-  void setPointers(Plan &plan, void *vector, void *aux) const;
+  void setPointers(Plan &plan, const MatmulOperands &operands) const;
   /// Does cuBLASLt accept the algorithm for the plan? Sets `workspace` to the bytes that it needs.
   cublasStatus_t checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
                                 size_t &workspace) const;

@@ -334,6 +334,8 @@ struct Program {
   /// True if train_step calls exposeGradient for every trainable parameter; otherwise --grads is
   /// refused.
   bool exposesGradients = false;
+  /// The compute capability that GPUs must have, times 10; 0 if any will do.
+  int leastCapability = 0;
 
   /// Returns true if the program has the entry point, as in has(&Stage::trainStep). checkProgram
   /// checks that all stages have the same ones.

@@ -184,6 +184,11 @@ template <typename V> V atomicAdd(V *at, V value) {
   *at = before + value;
   return before;
 }
+template <typename V> V atomicMax(V *at, V value) {
+  V before = *at;
+  *at = before < value ? value : before;
+  return before;
+}
 template <typename V> V atomicCAS(V *at, V expected, V value) {
   V before = *at;
   if (before == expected)
@@ -199,6 +204,14 @@ inline float __int_as_float(int bits) {
   float x;
   std::memcpy(&x, &bits, sizeof(x));
   return x;
+}
+/// Selects four of the eight bytes of y and x, by the digits of `selector`.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  uint64_t bytes = uint64_t(y) << 32 | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i)
+    result |= unsigned(bytes >> ((selector >> (4 * i) & 7) * 8) & 0xff) << (8 * i);
+  return result;
 }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }

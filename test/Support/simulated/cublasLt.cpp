@@ -56,7 +56,7 @@ __attribute__((format(printf, 2, 3))) cublasStatus_t refuse(cublasStatus_t statu
   return status;
 }
 
-int64_t sizeOf(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
+int64_t sizeOf(cudaDataType type) { return type == CUDA_R_32F ? 4 : isScaled(type) ? 1 : 2; }
 
 bool aligned(const void *pointer, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % uint64_t(bytes) == 0;
@@ -86,6 +86,22 @@ cublasStatus_t checkLayout(const char *name, const Layout &layout) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/// Checks the additional requirements on a matmul of 8-bit operands.
+cublasStatus_t checkScaled(const Operation &operation, const Layout &a, const Layout &b,
+                           const Layout &d) {
+  if (operation.transA == CUBLAS_OP_N || operation.transB != CUBLAS_OP_N)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: A must be transposed, and B must not");
+  if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: epilogues are not simulated");
+  for (const Layout *layout : {&a, &b, &d})
+    for (uint64_t size : {layout->rows, layout->cols, uint64_t(layout->ld)})
+      if (size % kScaledMultiple != 0)
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: a size of %llu", (unsigned long long)size);
+  if (!operation.scaleA || !operation.scaleB)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "FP8: there is no scale");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 /// Checks what cuBLASLt can check from descriptors alone.
 cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, const Layout *b,
                                 const Layout *c, const Layout *d) {
@@ -94,7 +110,8 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
   if (operation->computeType != CUBLAS_COMPUTE_32F || operation->scaleType != CUDA_R_32F)
     return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "only float32 sums and scales");
   // A bias is of D's type unless an attribute that is not simulated says otherwise.
-  if (c->type != d->type || !multiplies(a->type, b->type, c->type, d->type))
+  if (c->type != d->type || !(multiplies(a->type, b->type, c->type, d->type) ||
+                              multipliesScaled(a->type, b->type, c->type)))
     return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "types %d * %d -> %d", a->type, b->type, d->type);
   const Layout *layouts[] = {a, b, c, d};
   const char *names[] = {"A", "B", "C", "D"};
@@ -110,6 +127,9 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
       (ta ? a->rows : a->cols) != (tb ? b->cols : b->rows) || c->rows != d->rows ||
       c->cols != d->cols)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "matrices whose sizes do not go together");
+  if (isScaled(a->type))
+    if (cublasStatus_t status = checkScaled(*operation, *a, *b, *d))
+      return status;
   uint32_t epilogue = operation->epilogue;
   if (hasBias(epilogue) && !operation->bias)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "epilogue %u without a bias pointer", epilogue);
@@ -144,12 +164,12 @@ int64_t alignmentOf(const Layout &layout) {
              : alignment;
 }
 
-/// Does the algorithm exist for this problem? Sums require tensor cores, and so does a bias if C is
-/// a different matrix than D. (NVIDIA's algorithms do not cover every problem either.)
+/// Does the algorithm exist for this problem? Sums and 8-bit operands require tensor cores, and so
+/// does a bias if C is a different matrix than D. (NVIDIA's algorithms do not cover every problem either.)
 bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, const Layout &c,
             const Layout &d) {
   bool isApart = hasBias(epilogue) && c.ld != d.ld;
-  if ((hasSums(epilogue) || isApart) && algorithm == kAnywhere)
+  if ((hasSums(epilogue) || isApart || isScaled(a.type)) && algorithm == kAnywhere)
     return false;
   for (const Layout *layout : {&a, &b, &c, &d})
     if (alignmentOf(*layout) < kProperties[algorithm].alignment)
@@ -195,6 +215,8 @@ cublasStatus_t checkMemory(const Matmul &p, const void *workspace, size_t worksp
         Operand{"D", p.dData, bytesOf(p.d)},
         Operand{"the bias", p.operation.bias, hasBias(p.operation.epilogue) ? vector : 0},
         Operand{"the auxiliary matrix", p.operation.aux, hasAux(p.operation.epilogue) ? aux : 0},
+        Operand{"A's scale", p.operation.scaleA, isScaled(p.a.type) ? sizeof(float) : 0},
+        Operand{"B's scale", p.operation.scaleB, isScaled(p.b.type) ? sizeof(float) : 0},
         Operand{"the workspace", workspace, workspaceBytes}})
     if (each.bytes > 0 && !reachable(each.data, each.bytes))
       return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "%s: %zu bytes %s", each.name, each.bytes,
@@ -323,6 +345,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
     return assign(operation->aux, buf, size);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return assign(operation->auxLd, buf, size);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    return assign(operation->scaleA, buf, size);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+    return assign(operation->scaleB, buf, size);
+  case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+    return assign(operation->fastAccumulation, buf, size);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -343,6 +371,12 @@ cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t operation,
     return give(operation->aux, buf, size, written);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return give(operation->auxLd, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    return give(operation->scaleA, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+    return give(operation->scaleB, buf, size, written);
+  case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+    return give(operation->fastAccumulation, buf, size, written);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }

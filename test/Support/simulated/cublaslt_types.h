@@ -27,11 +27,34 @@ constexpr MatmulTypes kMatmulTypes[] = {
     {CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUDA_R_32F},
     {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
 };
+/// FP8: the same guide, the paragraphs on "FP8 kernels" and their table: A and B are not both e5m2;
+/// on GPUs of compute capability 8.9, 9.0 and 12.x A is transposed and B is not; dimensions and
+/// leading dimensions are multiples of 16, and matrices are 16-byte aligned; scales are floats in
+/// device memory.
+constexpr MatmulTypes kScaledTypes[] = {
+    {CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_16BF},
+    {CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_16BF, CUDA_R_16BF},
+    {CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_16BF},
+    {CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_32F, CUDA_R_16BF},
+    {CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_32F, CUDA_R_16BF},
+    {CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_32F, CUDA_R_16BF},
+};
+constexpr int kScaledMultiple = 16;
 constexpr int kAuxLdMultiple = 8;
 
 constexpr bool multiplies(cudaDataType a, cudaDataType b, cudaDataType c, cudaDataType bias) {
   for (const MatmulTypes &row : kMatmulTypes)
     if (row.a == a && row.b == b && row.c == c && row.bias == bias)
+      return true;
+  return false;
+}
+
+constexpr bool isScaled(cudaDataType type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+constexpr bool multipliesScaled(cudaDataType a, cudaDataType b, cudaDataType c) {
+  for (const MatmulTypes &row : kScaledTypes)
+    if (row.a == a && row.b == b && row.c == c)
       return true;
   return false;
 }

@@ -2,7 +2,8 @@
 
 #include "simulated/matmul.h"
 
-#include "partita_rt/half.h"
+#include "partita_rt/fp8.h"
+#include "simulated/cublaslt_types.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,10 @@ float elementOf(const void *data, cudaDataType type, int64_t index) {
     return static_cast<const float *>(data)[index];
   if (type == CUDA_R_16F)
     return float(static_cast<const Half *>(data)[index]);
+  if (type == CUDA_R_8F_E4M3)
+    return float(static_cast<const partita_rt::Float8E4M3 *>(data)[index]);
+  if (type == CUDA_R_8F_E5M2)
+    return float(static_cast<const partita_rt::Float8E5M2 *>(data)[index]);
   return float(static_cast<const BFloat16 *>(data)[index]);
 }
 
@@ -84,6 +89,10 @@ void multiplyOne(const Matmul &p, int64_t which, int parts) {
   int64_t half = parts > 1 ? (k + 1) / 2 : k;
   std::vector<float> sums[2] = {std::vector<float>(size_t(m)), std::vector<float>(size_t(m))};
   std::vector<float> rowSums(static_cast<size_t>(m));
+  float alpha = p.alpha;
+  if (isScaled(p.a.type))
+    alpha *=
+        elementOf(p.operation.scaleA, CUDA_R_32F, 0) * elementOf(p.operation.scaleB, CUDA_R_32F, 0);
   for (int64_t j = 0; j < n; ++j) {
     for (auto &each : sums)
       std::fill(each.begin(), each.end(), 0.0f);
@@ -96,7 +105,7 @@ void multiplyOne(const Matmul &p, int64_t which, int parts) {
     }
     for (int64_t i = 0; i < m; ++i) {
       int64_t at = first + j * p.d.ld + i;
-      float x = p.alpha * (sums[0][size_t(i)] + sums[1][size_t(i)]);
+      float x = alpha * (sums[0][size_t(i)] + sums[1][size_t(i)]);
       if (p.beta != 0.0f)
         x += p.beta * elementOf(p.cData, p.c.type, which * p.c.stride + j * p.c.ld + i);
       x = finish(p, x, i, j);

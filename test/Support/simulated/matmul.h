@@ -20,6 +20,8 @@ struct cublasLtMatmulDescOpaque_t {
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void *bias = nullptr, *aux = nullptr;
   int64_t auxLd = 0;
+  void *scaleA = nullptr, *scaleB = nullptr; ///< a float each, in device memory; 1 if null
+  int8_t fastAccumulation = 0;
 };
 
 namespace simulated {

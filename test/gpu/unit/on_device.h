@@ -79,7 +79,8 @@ void setField(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t att
 }
 
 inline int64_t sizeOf(cublasLtMatrixLayout_t layout) {
-  return layoutOf<uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE) == CUDA_R_32F ? 4 : 2;
+  auto type = layoutOf<uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE);
+  return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2 ? 1 : 2;
 }
 
 /// Returns the bytes from a matrix's first to its last.
@@ -122,6 +123,20 @@ inline cublasStatus_t matmul(Matmul real, cublasLtHandle_t handle, cublasLtMatmu
   void *aux =
       hasAux ? fieldOf<void *>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER) : nullptr;
   Copy aCopy(a, bytesOf(aLayout)), bCopy(b, bytesOf(bLayout)), dCopy(d, bytesOf(dLayout));
+  bool isScaled = sizeOf(aLayout) == 1;
+  auto scale = [&](cublasLtMatmulDescAttributes_t which) {
+    return isScaled ? fieldOf<void *>(operation, which) : nullptr;
+  };
+  void *scaleA = scale(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER),
+       *scaleB = scale(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
+  Copy scaleACopy(scaleA, sizeof(float)), scaleBCopy(scaleB, sizeof(float));
+  auto setScales = [&](void *ofA, void *ofB) {
+    if (!isScaled)
+      return;
+    setField(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, ofA);
+    setField(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, ofB);
+  };
+  setScales(scaleACopy.get(), scaleBCopy.get());
   Copy vectorCopy(vector, vectorBytes), auxCopy(aux, auxBytes),
       space(workspace, int64_t(workspaceBytes));
   std::unique_ptr<Copy> cCopy = c == d ? nullptr : std::make_unique<Copy>(c, bytesOf(cLayout));
@@ -135,6 +150,7 @@ inline cublasStatus_t matmul(Matmul real, cublasLtHandle_t handle, cublasLtMatmu
   must(cudaStreamSynchronize(stream), "a matmul");
   for (const Copy *copy : {&dCopy, &vectorCopy, &auxCopy})
     copy->copyBack();
+  setScales(scaleA, scaleB);
   if (hasVector)
     setField(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
   if (hasAux)

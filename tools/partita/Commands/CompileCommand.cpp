@@ -229,7 +229,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   options.architecture =
       o.architecture.empty() ? target.getDefaultArchitecture().str() : o.architecture;
   findRuntime(options);
-  if (std::string problem = findObstacle(target, options); !problem.empty())
+  if (std::string problem = findObstacle(module, options); !problem.empty())
     return session.fail(problem);
   showProgress(o.noBuild ? "emit" : "emit, " + compilerOf(target).str());
   FailureOr<llvm::json::Object> manifest = makeManifest(module, options);

@@ -78,6 +78,25 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
                   const T *a, int64_t lda, const T *b, int64_t ldb, G *c, int64_t ldc, G *sums,
                   Write write = Write::Set);
 
+//===-- Matmuls in 8 bits -------------------------------------------------------------------===//
+
+template <typename F, typename X>
+void quantize(const Stream &stream, F *y, const X *x, const float *scale, float *max, int64_t n);
+/// Also, or only if y is null, stores the transpose of x[rows, width] in 8 bits: columns[width, rows].
+template <typename F, typename X>
+void quantizeTransposed(const Stream &stream, OrNull<F *> y, F *columns, const X *x,
+                        const float *scale, float *max, int64_t rows, int64_t width);
+template <typename X>
+void throughFp8(const Stream &stream, Fp8 format, X *y, const X *x, const float *scale, float *max,
+                int64_t n);
+/// For GPUs from compute capability 8.9 on. The matrix instructions read both operands along k: only
+/// A is not transposed, and only B is. m, n and k are multiples of 16, addresses 16-byte aligned.
+/// With two e4m3 operands, the instructions add in fewer bits than a float has (cuBLASLt's fast
+/// accumulation, as in NVIDIA's recipe for forward passes).
+template <typename A, typename B, typename C>
+void scaledGemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+                const A *a, const float *scaleA, const B *b, const float *scaleB, C *c);
+
 //===-- Norms of rows and softmax -----------------------------------------------------------===//
 
 template <typename T>

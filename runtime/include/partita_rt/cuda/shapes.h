@@ -129,6 +129,9 @@ constexpr int64_t gemmBiasGradScratch(int64_t sums, int64_t k) {
   return most(columnSumScratch(k, sums), aligned(sums * 4));
 }
 
+/// The compute capability that scaledGemm needs, times 10.
+constexpr int kScaledGemmCapability = 89;
+
 /// Elements between the rows of a classifier's logits, so that rows begin at 16-byte addresses.
 constexpr int64_t classifierStride(int64_t vocabulary) { return ceilDiv(vocabulary, 8) * 8; }
 
