@@ -214,7 +214,7 @@ class System:
 
 SYSTEMS = {  # within a case, the most important first
     "ours": System(ours, "Partita", "ours", 60),
-    "ours_fp8": System(lambda *of: ours(*of, "_fp8"), "Partita, --precision fp8", "ours", 60, largest_only=True),
+    "ours_fp8": System(lambda *of: ours(*of, "_fp8"), "Partita, --precision fp8", "fp8", 60, largest_only=True),
     "llmc": System(measure_llmc, "llm.c", "llmc", 60, llmc.build, 120),
     "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
