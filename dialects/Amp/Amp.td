@@ -87,6 +87,7 @@ def Amp_UpdateScaleOp : Amp_Op<"update_scale", [Pure]> {
 //===------------------------------------------------------------------------------------------------------===//
 
 def Amp_Vector : 1DTensorOf<[F32]>;
+def Amp_Scales : 2DTensorOf<[F32]>;
 
 def Amp_NoMaximaOp : Op<Amp_Dialect, "no_maxima", [Pure]> {
   let summary = "zeros, the maxima before anything is quantized";
@@ -99,14 +100,15 @@ def Amp_QuantizeOp : Op<Amp_Dialect, "quantize", [Pure, AttrSizedResultSegments]
   let summary = "x / scales[number] in 8 bits, or its transpose, or both; raises maxima[number] to the max of |x|";
   let description = [{
     Rounds to nearest even; what is beyond the format's max becomes its max, infinities too; NaN stays NaN. A result in x's
-    own type is the stored number times its scale, which is exact since scales are powers of two. The max is over the finite elements
+    own type is the stored number times its scale, which is exact since scales are powers of two. `scales` has a row for each number, of
+    copies: cuBLASLt wants the scale of an operand at an address of 16 bytes. The max is over the finite elements
     of this rank's shard. `columns`, which only some targets have, is the transpose: x's last dimension comes first. Created by `scale-fp8`,
     which makes `rows`, and `transpose-fp8`, which adds `columns`; becomes a kernel call, which updates the maxima in place.
 
         %q, %m1 = amp.quantize %x by %scales[3] in f8E4M3FN noting %m0
             : tensor<4x8xbf16>, tensor<6xf32> -> rows tensor<4x8xf8E4M3FN> maxima tensor<6xf32>
   }];
-  let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, Amp_Vector:$scales, Optional<Amp_Vector>:$maxima, I64Attr:$number,
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, Amp_Scales:$scales, Optional<Amp_Vector>:$maxima, I64Attr:$number,
                        TypeAttrOf<AnyTypeOf<[F8E4M3FN, F8E5M2]>>:$stored);
   let results = (outs Optional<RankedTensorOf<[AnyFloat]>>:$rows, Optional<RankedTensorOf<[AnyFloat]>>:$columns,
                       Optional<Amp_Vector>:$raised);

@@ -33,6 +33,11 @@
 namespace partita::tx {
 /// Returns true if one element of the result depends on one element of each operand.
 inline bool isElementwise(mlir::Operation *op) { return llvm::isa<ScalarInterface, CastOp>(op); }
+
+/// Returns the number of elements of each row of the scales of 8-bit operands.
+inline int64_t scaleWidth(mlir::TypedValue<mlir::RankedTensorType> scales) {
+  return scales.getType().getNumElements() / std::max<int64_t>(scales.getType().getDimSize(0), 1);
+}
 /// Creates a constant whose elements all are `value`; `type` may carry a placement.
 mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
                         double value);

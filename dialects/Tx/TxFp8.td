@@ -14,7 +14,7 @@ include "dialects/Tx/TxBase.td"
 
 def Tx_StoredFp8 : TypeAttrOf<AnyTypeOf<[F8E4M3FN, F8E5M2]>>;
 def Tx_Fp8 : Tx_Static<RankedTensorOf<[F8E4M3FN, F8E5M2]>>;
-def Tx_Scales : Tx_Static<1DTensorOf<[F32]>>;
+def Tx_Scales : Tx_Static<2DTensorOf<[F32]>>;
 
 //===------------------------------------------------------------------------------------------------===//
 // Marks
@@ -59,7 +59,10 @@ def Tx_Fp8ScaleOp : Tx_Elementwise<"fp8_scale", ["max", "unit", "initial"], "fp8
 
 class Tx_ScaledMatmul<string mnemonic> : Tx_Op<mnemonic> {
   let precision = "Low";
-  let description = "The operands are in 8 bits; `scales` has at `number_a` and `number_b` what they are multiplied by. Sums are float32.";
+  let description = [{
+    The operands are in 8 bits; rows `number_a` and `number_b` of `scales` have what they are multiplied by. A row has copies of one number:
+    cuBLASLt wants it at an address of 16 bytes. Sums are float32.
+  }];
   let arguments = (ins Tx_Fp8:$a, Tx_Fp8:$b, Tx_Scales:$scales, I64Attr:$number_a, I64Attr:$number_b);
   let results = (outs Tx_Float:$result);
   let assemblyFormat = [{
@@ -70,19 +73,19 @@ class Tx_ScaledMatmul<string mnemonic> : Tx_Op<mnemonic> {
 }
 def Tx_ScaledMatMulOp : Tx_ScaledMatmul<"scaled_matmul"> {
   let summary = "tx.matmul of 8-bit operands";
-  let shardRule = "~* k+, ~k+ n, s^ -> * n";
+  let shardRule = "~* k+, ~k+ n, s^ c^ -> * n";
 }
 def Tx_ScaledMatMulNTOp : Tx_ScaledMatmul<"scaled_matmul_nt"> {
   let summary = "tx.matmul_nt of 8-bit operands";
-  let shardRule = "~* k+, ~n k+, s^ -> * n";
+  let shardRule = "~* k+, ~n k+, s^ c^ -> * n";
 }
 def Tx_ScaledMatMulTNOp : Tx_ScaledMatmul<"scaled_matmul_tn"> {
   let summary = "tx.matmul_tn of 8-bit operands";
-  let shardRule = "~*+ k, ~*+ n, s^ -> k n";
+  let shardRule = "~*+ k, ~*+ n, s^ c^ -> k n";
 }
 def Tx_ScaledMatMulColumnsOp : Tx_ScaledMatmul<"scaled_matmul_columns"> {
   let summary = "tx.matmul_tn of 8-bit operands that are stored transposed: a [k, ...], b [n, ...] -> [k, n]";
-  let shardRule = "~k *+, ~n *+, s^ -> k n";
+  let shardRule = "~k *+, ~n *+, s^ c^ -> k n";
 }
 
 #endif // PARTITA_TX_FP8

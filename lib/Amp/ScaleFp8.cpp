@@ -33,6 +33,8 @@ namespace {
 constexpr int64_t kHistory = 16;
 /// Until a max is known: of activations and weights.
 constexpr double kFirstMax = 16;
+/// So that each scale is at an address of 16 bytes, which cuBLASLt needs.
+constexpr int64_t kScaleCopies = 4;
 /// 1.75 over the max of each format, 448 and 57344.
 constexpr double kForwardUnit = 0x1p-8, kBackwardUnit = 0x1p-15;
 
@@ -214,8 +216,12 @@ private:
       parts.push_back(
           scalesOf(loc, max, forward, count - forward, kBackwardUnit,
                    scalar::fp8_scale(1.0 / static_cast<double>(rows), kBackwardUnit, 0)));
-    scales = parts.size() == 1 ? parts.front()
-                               : Value(tx::ConcatOp::create(builder, loc, type, parts, 0));
+    Value all = parts.size() == 1 ? parts.front()
+                                  : Value(tx::ConcatOp::create(builder, loc, type, parts, 0));
+    auto column = RankedTensorType::get({count, 1}, builder.getF32Type());
+    all = tx::ReshapeOp::create(builder, loc, column, all);
+    auto rows = RankedTensorType::get({count, kScaleCopies}, builder.getF32Type());
+    scales = tx::BroadcastOp::create(builder, loc, rows, all);
   }
 
   /// Does an 8-bit matmul read the value? It must have both operands in 8 bits, and a rank's sizes
@@ -307,7 +313,7 @@ private:
   OpBuilder builder;
   int64_t forward = 0, count = 0, rows = 1;
   SmallVector<StringAttr> axes; // over which ranks have other shards of a quantized tensor
-  Value scales, maxima;         // of all numbers
+  Value scales, maxima;         // of all numbers; a scale is a row
   llvm::DenseMap<Operation *, Value> stored, wide;
   SmallVector<Operation *> ops;
 };

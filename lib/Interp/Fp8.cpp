@@ -23,10 +23,11 @@ static LogicalResult quantize(Execution &execution, amp::QuantizeOp op, ArrayRef
   };
   RankedTensorType rowsType = typeOf(op.getRows()), columnsType = typeOf(op.getColumns());
   bool rounds = execution.rounds(op), isWide = rowsType == op.getX().getType();
+  int64_t scaleWidth = tx::scaleWidth(op.getScales());
   return onDistinctRanks(
       in, out, execution.rankCount(), [&](Inputs given, SmallVectorImpl<Tensor> &made) {
         const Tensor &x = *given[0];
-        double scale = given[1]->number(op.getNumber()), max = 0;
+        double scale = given[1]->number(op.getNumber() * scaleWidth), max = 0;
         made.reserve(3); // pointers to these stay valid
         Tensor *rows = rowsType ? &made.emplace_back(rowsType) : nullptr;
         Tensor *columns = columnsType ? &made.emplace_back(columnsType) : nullptr;

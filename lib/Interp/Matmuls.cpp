@@ -106,7 +106,8 @@ static LogicalResult matmulNTBias(tx::MatMulNTBiasOp, Inputs in, Outputs out) {
 /// Multiplies what `kernel`, of the op without scales, makes of the stored numbers.
 template <auto kernel, typename Op> static LogicalResult scaled(Op op, Inputs in, Outputs out) {
   LogicalResult done = kernel({}, in.take_front(2), out);
-  double scale = in[2]->number(op.getNumberA()) * in[2]->number(op.getNumberB());
+  int64_t width = tx::scaleWidth(op.getScales());
+  double scale = in[2]->number(op.getNumberA() * width) * in[2]->number(op.getNumberB() * width);
   for (double &number : out[0].reals)
     number *= scale;
   return done;

@@ -9,7 +9,9 @@ module attributes {amp.fp8 = {backward = 0 : i64, forward = 2 : i64, rows = 16 :
   func.func @example(%x: tensor<16x16xbf16>) -> tensor<16x16xbf16> {
     // CHECK: %[[HISTORY:.*]] = train.read @fp8.maxima
     // CHECK: tx.reduce_max %[[HISTORY]] [0]
-    // CHECK: %[[SCALES:.*]] = tx.fp8_scale
+    // CHECK: %[[VECTOR:.*]] = tx.fp8_scale
+    // CHECK: %[[COLUMN:.*]] = tx.reshape %[[VECTOR]] : tensor<2xf32> -> tensor<2x1xf32>
+    // CHECK: %[[SCALES:.*]] = tx.broadcast %[[COLUMN]] : tensor<2x1xf32> -> tensor<2x4xf32>
     // CHECK: %[[M0:.*]] = amp.no_maxima : tensor<2xf32>
     // CHECK: %[[Q:.*]], %[[M1:.*]] = amp.quantize %arg0 by %[[SCALES]][0] in f8E4M3FN noting %[[M0]]
     // CHECK: %[[R:.*]], %[[M2:.*]] = amp.quantize %{{.*}} by %[[SCALES]][1] in f8E4M3FN noting %[[M1]]

@@ -10,10 +10,10 @@
 // ROUND-NEXT: result 2: 6 = [16, 20, 512, -1024, 0.000976562, 0.00292969]
 func.func @quantize() -> (tensor<6xf32>, tensor<2xf32>, tensor<6xf32>) {
   %x = tx.constant dense<[17.0, 19.0, 500.0, -1000.0, 0.0009765625, 0.003]> : tensor<6xf32> : tensor<6xf32>
-  %scales = tx.constant dense<[1.0, 2.0]> : tensor<2xf32> : tensor<2xf32>
+  %scales = tx.constant dense<[[1.0], [2.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
   %maxima = tx.constant dense<[0.0, 5.0]> : tensor<2xf32> : tensor<2xf32>
-  %q, %raised = amp.quantize %x by %scales[0] in f8E4M3FN noting %maxima : tensor<2xf32> : tensor<6xf32>, tensor<2xf32> -> rows tensor<6xf32> maxima tensor<2xf32>
-  %r = amp.quantize %x by %scales[1] in f8E5M2 : tensor<6xf32>, tensor<2xf32> -> rows tensor<6xf32>
+  %q, %raised = amp.quantize %x by %scales[0] in f8E4M3FN noting %maxima : tensor<2xf32> : tensor<6xf32>, tensor<2x1xf32> -> rows tensor<6xf32> maxima tensor<2xf32>
+  %r = amp.quantize %x by %scales[1] in f8E5M2 : tensor<6xf32>, tensor<2x1xf32> -> rows tensor<6xf32>
   return %q, %raised, %r : tensor<6xf32>, tensor<2xf32>, tensor<6xf32>
 }
 
@@ -24,10 +24,10 @@ func.func @quantize() -> (tensor<6xf32>, tensor<2xf32>, tensor<6xf32>) {
 func.func @matmul() -> tensor<1x1xf32> {
   %a = tx.constant dense<[[17.0, 19.0]]> : tensor<1x2xf32> : tensor<1x2xf32>
   %b = tx.constant dense<[[68.0], [45.6315789474]]> : tensor<2x1xf32> : tensor<2x1xf32>
-  %scales = tx.constant dense<[1.0, 4.0]> : tensor<2xf32> : tensor<2xf32>
-  %q = amp.quantize %a by %scales[0] in f8E4M3FN : tensor<1x2xf32>, tensor<2xf32> -> rows tensor<1x2xf8E4M3FN>
-  %r = amp.quantize %b by %scales[1] in f8E4M3FN : tensor<2x1xf32>, tensor<2xf32> -> rows tensor<2x1xf8E4M3FN>
-  %c = tx.scaled_matmul %q, %r scaled by %scales[0, 1] : (tensor<1x2xf8E4M3FN>, tensor<2x1xf8E4M3FN>, tensor<2xf32>) -> tensor<1x1xf32>
+  %scales = tx.constant dense<[[1.0], [4.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %q = amp.quantize %a by %scales[0] in f8E4M3FN : tensor<1x2xf32>, tensor<2x1xf32> -> rows tensor<1x2xf8E4M3FN>
+  %r = amp.quantize %b by %scales[1] in f8E4M3FN : tensor<2x1xf32>, tensor<2x1xf32> -> rows tensor<2x1xf8E4M3FN>
+  %c = tx.scaled_matmul %q, %r scaled by %scales[0, 1] : (tensor<1x2xf8E4M3FN>, tensor<2x1xf8E4M3FN>, tensor<2x1xf32>) -> tensor<1x1xf32>
   return %c : tensor<1x1xf32>
 }
 
@@ -40,13 +40,13 @@ func.func @matmul() -> tensor<1x1xf32> {
 // CHECK-NEXT: result 4: 3x3 = {{\[\[}}17, 22, 27], [22, 29, 36], [27, 36, 45{{\]\]}}
 func.func @columns() -> (tensor<2x1x3xf32>, tensor<3x2x1xf32>, tensor<2xf32>, tensor<3x2x1xf32>, tensor<3x3xf32>) {
   %x = tx.constant dense<[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]> : tensor<2x1x3xf32> : tensor<2x1x3xf32>
-  %scales = tx.constant dense<1.0> : tensor<2xf32> : tensor<2xf32>
+  %scales = tx.constant dense<1.0> : tensor<2x1xf32> : tensor<2x1xf32>
   %maxima = tx.constant dense<0.0> : tensor<2xf32> : tensor<2xf32>
-  %q, %qt, %raised = amp.quantize %x by %scales[0] in f8E4M3FN noting %maxima : tensor<2xf32> : tensor<2x1x3xf32>, tensor<2xf32> -> rows tensor<2x1x3xf8E4M3FN> columns tensor<3x2x1xf8E4M3FN> maxima tensor<2xf32>
-  %rt = amp.quantize %x by %scales[1] in f8E4M3FN : tensor<2x1x3xf32>, tensor<2xf32> -> columns tensor<3x2x1xf8E4M3FN>
+  %q, %qt, %raised = amp.quantize %x by %scales[0] in f8E4M3FN noting %maxima : tensor<2xf32> : tensor<2x1x3xf32>, tensor<2x1xf32> -> rows tensor<2x1x3xf8E4M3FN> columns tensor<3x2x1xf8E4M3FN> maxima tensor<2xf32>
+  %rt = amp.quantize %x by %scales[1] in f8E4M3FN : tensor<2x1x3xf32>, tensor<2x1xf32> -> columns tensor<3x2x1xf8E4M3FN>
   %rows = tx.cast %q : tensor<2x1x3xf8E4M3FN> -> tensor<2x1x3xf32>
   %columns = tx.cast %qt : tensor<3x2x1xf8E4M3FN> -> tensor<3x2x1xf32>
   %only = tx.cast %rt : tensor<3x2x1xf8E4M3FN> -> tensor<3x2x1xf32>
-  %c = tx.scaled_matmul_columns %qt, %rt scaled by %scales[0, 1] : (tensor<3x2x1xf8E4M3FN>, tensor<3x2x1xf8E4M3FN>, tensor<2xf32>) -> tensor<3x3xf32>
+  %c = tx.scaled_matmul_columns %qt, %rt scaled by %scales[0, 1] : (tensor<3x2x1xf8E4M3FN>, tensor<3x2x1xf8E4M3FN>, tensor<2x1xf32>) -> tensor<3x3xf32>
   return %rows, %columns, %raised, %only, %c : tensor<2x1x3xf32>, tensor<3x2x1xf32>, tensor<2xf32>, tensor<3x2x1xf32>, tensor<3x3xf32>
 }

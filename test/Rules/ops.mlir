@@ -797,23 +797,23 @@ func.func @fp8_scale(%x: tensor<2x4xf64>, %unit: tensor<2x4xf64>, %initial: tens
   return %0 : tensor<2x4xf64>
 }
 // CHECK: tx.scaled_matmul @scaled_matmul: split *0 k n; partial 0 1{{ *$}}
-func.func @scaled_matmul(%a: tensor<4x6xf8E4M3FN>, %b: tensor<6x2xf8E4M3FN>, %scales: tensor<3xf32>) -> tensor<4x2xf32> {
-  %0 = tx.scaled_matmul %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<6x2xf8E4M3FN>, tensor<3xf32>) -> tensor<4x2xf32>
+func.func @scaled_matmul(%a: tensor<4x6xf8E4M3FN>, %b: tensor<6x2xf8E4M3FN>, %scales: tensor<3x1xf32>) -> tensor<4x2xf32> {
+  %0 = tx.scaled_matmul %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<6x2xf8E4M3FN>, tensor<3x1xf32>) -> tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
 // CHECK: tx.scaled_matmul_nt @scaled_matmul_nt: split *0 k n; partial 0 1{{ *$}}
-func.func @scaled_matmul_nt(%a: tensor<4x6xf8E5M2>, %b: tensor<2x6xf8E4M3FN>, %scales: tensor<3xf32>) -> tensor<4x2xf32> {
-  %0 = tx.scaled_matmul_nt %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E5M2>, tensor<2x6xf8E4M3FN>, tensor<3xf32>) -> tensor<4x2xf32>
+func.func @scaled_matmul_nt(%a: tensor<4x6xf8E5M2>, %b: tensor<2x6xf8E4M3FN>, %scales: tensor<3x1xf32>) -> tensor<4x2xf32> {
+  %0 = tx.scaled_matmul_nt %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E5M2>, tensor<2x6xf8E4M3FN>, tensor<3x1xf32>) -> tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
 // CHECK: tx.scaled_matmul_tn @scaled_matmul_tn: split *0 k n; partial 0 1{{ *$}}
-func.func @scaled_matmul_tn(%a: tensor<4x6xf8E4M3FN>, %b: tensor<4x2xf8E5M2>, %scales: tensor<3xf32>) -> tensor<6x2xf32> {
-  %0 = tx.scaled_matmul_tn %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<4x2xf8E5M2>, tensor<3xf32>) -> tensor<6x2xf32>
+func.func @scaled_matmul_tn(%a: tensor<4x6xf8E4M3FN>, %b: tensor<4x2xf8E5M2>, %scales: tensor<3x1xf32>) -> tensor<6x2xf32> {
+  %0 = tx.scaled_matmul_tn %a, %b scaled by %scales[0, 2] : (tensor<4x6xf8E4M3FN>, tensor<4x2xf8E5M2>, tensor<3x1xf32>) -> tensor<6x2xf32>
   return %0 : tensor<6x2xf32>
 }
 
 // CHECK: tx.scaled_matmul_columns @scaled_matmul_columns: split k *0 n; partial 0 1{{ *$}}
-func.func @scaled_matmul_columns(%a: tensor<6x4xf8E4M3FN>, %b: tensor<2x4xf8E5M2>, %scales: tensor<3xf32>) -> tensor<6x2xf32> {
-  %0 = tx.scaled_matmul_columns %a, %b scaled by %scales[0, 2] : (tensor<6x4xf8E4M3FN>, tensor<2x4xf8E5M2>, tensor<3xf32>) -> tensor<6x2xf32>
+func.func @scaled_matmul_columns(%a: tensor<6x4xf8E4M3FN>, %b: tensor<2x4xf8E5M2>, %scales: tensor<3x1xf32>) -> tensor<6x2xf32> {
+  %0 = tx.scaled_matmul_columns %a, %b scaled by %scales[0, 2] : (tensor<6x4xf8E4M3FN>, tensor<2x4xf8E5M2>, tensor<3x1xf32>) -> tensor<6x2xf32>
   return %0 : tensor<6x2xf32>
 }

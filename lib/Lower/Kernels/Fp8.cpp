@@ -10,12 +10,13 @@ using namespace partita::rt;
 
 namespace {
 
-/// Returns a pointer to one number of a vector.
-Value elementOf(Lowering &l, Value vector, uint64_t number) {
-  Value buffer = l.buffer(vector);
+/// Returns a pointer to one row.
+Value elementOf(Lowering &l, Value rows, uint64_t number) {
+  Value buffer = l.buffer(rows);
   if (number == 0)
     return buffer;
-  return l.create<OffsetOp>(buffer.getType(), buffer, static_cast<int64_t>(number));
+  int64_t width = tx::scaleWidth(cast<TypedValue<RankedTensorType>>(rows));
+  return l.create<OffsetOp>(buffer.getType(), buffer, static_cast<int64_t>(number) * width);
 }
 
 /// A module for another target, or a program that no pass made.

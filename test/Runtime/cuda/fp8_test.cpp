@@ -123,8 +123,8 @@ void checkScaled(MatmulsStream &stream, int64_t m, int64_t n, int64_t k) {
   Tensor<B> b(y);
   Tensor<C> c(m * n);
   Narrow<C> expected(size_t(m * n));
-  Tensor<float> scales(Floats{0x1p-3f, 0x1p5f});
-  const float *scaleA = scales.in(), *scaleB = scales.in() + 1; // as in a vector of scales
+  Tensor<float> scales(Floats{0x1p-3f, 0, 0, 0, 0x1p5f});
+  const float *scaleA = scales.in(), *scaleB = scales.in() + 4; // as in rows of scales
   partita_rt::scaledGemm(Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB,
                          expected.data());
   scaledGemm(stream, Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB, c.data());

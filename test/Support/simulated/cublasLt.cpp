@@ -99,6 +99,9 @@ cublasStatus_t checkScaled(const Operation &operation, const Layout &a, const La
         return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: a size of %llu", (unsigned long long)size);
   if (!operation.scaleA || !operation.scaleB)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "FP8: there is no scale");
+  for (const void *scale : {operation.scaleA, operation.scaleB})
+    if (!aligned(scale, kScaleAlignment))
+      return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: a scale at %p", scale);
   return CUBLAS_STATUS_SUCCESS;
 }
 

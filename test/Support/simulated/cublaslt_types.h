@@ -40,6 +40,8 @@ constexpr MatmulTypes kScaledTypes[] = {
     {CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_32F, CUDA_R_16BF},
 };
 constexpr int kScaledMultiple = 16;
+/// Bytes; not documented. cuBLASLt 13.1 refuses a scale at another address on an H200.
+constexpr int kScaleAlignment = 16;
 constexpr int kAuxLdMultiple = 8;
 
 constexpr bool multiplies(cudaDataType a, cudaDataType b, cudaDataType c, cudaDataType bias) {
