@@ -86,10 +86,11 @@ def Rt_ThroughFp8Op : Rt_Call<"through_fp8", "throughFp8",
   let arguments = (ins B:$y, B:$x, B:$scale, Optional<B>:$max, StrAttr:$format, I64Attr:$n);
 }
 def Rt_ScaledGemmOp : Rt_Call<"scaled_gemm", "scaledGemm",
-    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getScaleA()", "getB()", "getScaleB()", "getC()"]> {
-  let summary = "c = *scale_a *scale_b op(a) op(b) of dense 8-bit operands";
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getScaleA()", "getB()", "getScaleB()", "getC()",
+     "orNull(getBias())", "orNull(getAddend())"], [AttrSizedOperandSegments]> {
+  let summary = "c = *scale_a *scale_b op(a) op(b) of dense 8-bit operands, plus a bias in every row, plus a dense addend, which c may be";
   let leastCapability = "kScaledGemmCapability";
-  let arguments = (ins B:$c, B:$a, B:$scaleA, B:$b, B:$scaleB, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k);
+  let arguments = (ins B:$c, B:$a, B:$scaleA, B:$b, B:$scaleB, Optional<B>:$bias, Optional<B>:$addend, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k);
 }
 
 //===------------------------------------------------------------------------------------------===//

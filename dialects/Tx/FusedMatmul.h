@@ -12,6 +12,16 @@
 
 namespace partita::tx {
 
+/// Returns true for a matmul whose operands are stored in 8 bits.
+inline bool isScaled(mlir::Operation *matmul) {
+  return mlir::isa<ScaledMatMulOp, ScaledMatMulNTOp, ScaledMatMulTNOp, ScaledMatMulColumnsOp,
+                   ScaledMatMulBiasOp, ScaledMatMulNTBiasOp>(matmul);
+}
+/// Returns true for a matmul that sums over rows.
+inline bool isWeightGradient(mlir::Operation *matmul) {
+  return mlir::isa<MatMulTNOp, ScaledMatMulTNOp, ScaledMatMulColumnsOp>(matmul);
+}
+
 /// Ops and values of the region; null if it has none.
 struct FusedMatmul {
   mlir::Operation *matmul = nullptr;
@@ -33,7 +43,9 @@ struct FusedMatmul {
   /// Returns the op's operand to which result number `result` is added, or null.
   mlir::Value addedTo(unsigned result) const;
   /// Returns true for a gradient of a weight, perhaps with its bias's.
-  bool isWeightGradient() const { return mlir::isa<MatMulTNOp>(matmul); }
+  bool isWeightGradient() const { return partita::tx::isWeightGradient(matmul); }
+  /// Returns the argument that the matmul adds to every row, or null.
+  mlir::Value bias() const;
   /// Returns true if the summed rows are those of the matmul's first operand.
   bool sumsFirst() { return rowSums && rowSums.getX() == matmul->getOperand(0); }
 };

@@ -88,4 +88,20 @@ def Tx_ScaledMatMulColumnsOp : Tx_ScaledMatmul<"scaled_matmul_columns"> {
   let shardRule = "~k *+, ~n *+, s^ c^ -> k n";
 }
 
+/// The same with a bias, created by `fuse-bias`: a matmul cannot be split along k then, since the bias would be added on every rank.
+class Tx_ScaledBiasedMatmul<string mnemonic> : Tx_ScaledMatmul<mnemonic> {
+  let arguments = (ins Tx_Fp8:$a, Tx_Fp8:$b, Tx_Scales:$scales, Tx_Float:$bias, I64Attr:$number_a, I64Attr:$number_b);
+  let assemblyFormat = [{
+    $a `,` $b `scaled` `by` $scales `[` $number_a `,` $number_b `]` `plus` $bias attr-dict `:` functional-type(operands, results)
+  }];
+}
+def Tx_ScaledMatMulBiasOp : Tx_ScaledBiasedMatmul<"scaled_matmul_bias"> {
+  let summary = "tx.matmul_bias of 8-bit operands";
+  let shardRule = "* k^, k^ n, s^, n -> * n";
+}
+def Tx_ScaledMatMulNTBiasOp : Tx_ScaledBiasedMatmul<"scaled_matmul_nt_bias"> {
+  let summary = "tx.matmul_nt_bias of 8-bit operands";
+  let shardRule = "* k^, n k^, s^, n -> * n";
+}
+
 #endif // PARTITA_TX_FP8

@@ -99,7 +99,8 @@ private:
   }
 
   std::string readOp(Operation *inner) {
-    if (isa<MatMulOp, MatMulNTOp, MatMulTNOp, MatMulBiasOp, MatMulNTBiasOp>(inner)) {
+    if (isa<MatMulOp, MatMulNTOp, MatMulTNOp, MatMulBiasOp, MatMulNTBiasOp>(inner) ||
+        isScaled(inner)) {
       if (parts.matmul)
         return "its region has two matmuls";
       parts.matmul = inner;
@@ -120,7 +121,7 @@ private:
       return {};
     }
     if (auto rows = dyn_cast<ReduceSumOp>(inner);
-        rows && (isGradient || parts.slope) && !parts.rowSums)
+        rows && ((isGradient && !isScaled(parts.matmul)) || parts.slope) && !parts.rowSums)
       return readRowSums(rows);
     if (isGradient ? isa<CastOp, AddOp>(inner) : isa<AddOp>(inner) && !parts.gelu && !parts.slope)
       return readAddition(inner);
@@ -187,12 +188,16 @@ private:
 
   static Type element(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-  /// Checks that all numbers have one type, except that sums of 16-bit matmuls may have 32 bits.
+  /// Checks that all numbers have one type, except that sums of 16-bit matmuls may have 32 bits, and
+  /// that a matmul may have its own operands in 8.
   std::string checkTypes() {
-    Type one = element(parts.matmul->getOperand(0)), sum = element(parts.sum);
+    Type one = element(parts.matmul->getResult(0)), sum = element(parts.sum);
     auto isSum = [&](Value value) { return value == parts.soFar || value == parts.rowsSoFar; };
+    ValueRange scaled =
+        isScaled(parts.matmul) ? parts.matmul->getOperands().take_front(3) : ValueRange();
     bool same = llvm::all_of(op.getBody().getArguments(), [&](Value argument) {
-      return element(argument) == (isSum(argument) ? sum : one);
+      return llvm::is_contained(scaled, argument) ||
+             element(argument) == (isSum(argument) ? sum : one);
     });
     same &= !parts.rowSum || element(parts.rowSum) == sum;
     bool wide = sum.isF32() && isShortFloat(one) && parts.isWeightGradient();
@@ -211,6 +216,11 @@ FusedMatmul FusedMatmul::of(FusedMatmulOp op) {
   FusedMatmul parts;
   (void)parts.read(op); // verified
   return parts;
+}
+
+Value FusedMatmul::bias() const {
+  bool has = isa<MatMulBiasOp, MatMulNTBiasOp, ScaledMatMulBiasOp, ScaledMatMulNTBiasOp>(matmul);
+  return has ? matmul->getOperands().back() : Value();
 }
 
 Value FusedMatmul::input(Value argument) const {

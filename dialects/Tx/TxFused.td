@@ -58,6 +58,7 @@ def Tx_FusedMatmulOp : Op<Tx_Dialect, "fused_matmul", [Pure, IsolatedFromAbove, 
         %sum = tx.add %so_far, %wide                   // optional; with a bias's gradient, for both
         tx.fused %sum, %db
 
+    A matmul of the last two forms may read operands in 8 bits (`tx.scaled_matmul_nt`; a weight's gradient without its bias's).
     Nothing is rounded in between, unless tuning finds separate kernels faster. Created by `fuse-epilogues`,
     `fuse-addends` and `fuse-accumulation`; becomes a kernel, which adds in place at the last use of the running sum.
   }];

@@ -46,22 +46,23 @@ bool isGradient(Operation *op) {
     auto parts = tx::FusedMatmul::of(fused);
     return parts.isWeightGradient() && parts.rowSums && !parts.soFar;
   }
-  return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedMatmulOp>(op->getParentOp());
+  return op && tx::isWeightGradient(op) && !isa<tx::FusedMatmulOp>(op->getParentOp());
 }
 
 /// Returns true if a matmul of such operands can add to a sum of this type.
 bool fits(Operation *gradient, Value sum) {
-  Type one = getElementTypeOrSelf(gradient->getOperand(0).getType()),
+  auto fused = dyn_cast<tx::FusedMatmulOp>(gradient);
+  Operation *matmul = fused ? tx::FusedMatmul::of(fused).matmul : gradient;
+  Type one = getElementTypeOrSelf(matmul->getResult(0).getType()),
        wide = getElementTypeOrSelf(sum.getType());
-  return llvm::all_of(gradient->getOperandTypes(),
-                      [&](Type type) { return getElementTypeOrSelf(type) == one; }) &&
-         (wide == one || (wide.isF32() && isShortFloat(one)));
+  return sameElements(matmul, {}) && (wide == one || (wide.isF32() && isShortFloat(one)));
 }
 
 /// Returns true if the value is a gradient without other uses, computed before `op`.
 bool isSumBefore(Value value, Operation *op) {
   Operation *definer = value.getDefiningOp();
-  return isa_and_nonnull<train::AccumulateOp, tx::MatMulTNOp, tx::FusedMatmulOp>(definer) &&
+  return definer &&
+         (isa<train::AccumulateOp, tx::FusedMatmulOp>(definer) || tx::isWeightGradient(definer)) &&
          value.hasOneUse() && definer->getBlock() == op->getBlock() && definer->isBeforeInBlock(op);
 }
 

@@ -58,8 +58,7 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
       unshaped(addend).getDefiningOp<tx::BroadcastOp>() ||
       isFollowedByArithmetic(add.getResult()) ||
       llvm::is_contained(matmul->getOperands(), addend) ||
-      !sameElements({term.value, addend, matmul->getOperand(0), matmul->getOperand(1),
-                     term.biased.row ? term.biased.row : addend}))
+      !sameElements(matmul, {term.value, addend, term.biased.row ? term.biased.row : addend}))
     return false;
   OpBuilder builder(placeBehind(matmul, {addend, term.biased.row}));
   Location loc = builder.getFusedLoc({matmul->getLoc(), add.getLoc()});

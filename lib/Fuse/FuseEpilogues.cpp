@@ -8,6 +8,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
+#include "dialects/Tx/FusedMatmul.h"
 #include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
@@ -32,14 +33,18 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
       add && add->getBlock() == gelu->getBlock() ? BiasedMatmul::of(add) : BiasedMatmul();
   if (!biased.matmul || !biased.hasType(add.getType()) ||
       isFollowedByArithmetic(gelu.getResult()) ||
-      !sameElements(
-          {argument, biased.row, biased.matmul->getOperand(0), biased.matmul->getOperand(1)}))
+      !sameElements(biased.matmul, {argument, biased.row}))
     return false;
   if (llvm::all_of(usersOf(argument), [&](Operation *user) { return user == gelu; }))
     return false; // without other uses of the argument, a separate kernel writes one tensor less
   OpBuilder builder(add);
   Location loc = builder.getFusedLoc({biased.matmul->getLoc(), add.getLoc(), gelu.getLoc()});
   Value sum = biased.create(builder, loc, add.getType());
+  if (tx::isScaled(biased.matmul)) { // the bias alone: the argument is written in any case
+    add.getResult().replaceAllUsesWith(sum);
+    eraseUnused({add.getA().getDefiningOp(), add.getB().getDefiningOp(), add});
+    return false;
+  }
   auto activation = tx::GeluTanhOp::create(builder, loc, TypeRange{add.getType()}, sum);
   auto fused =
       fuseMatmul(builder, loc, {sum.getDefiningOp(), activation}, {activation->getResult(0), sum});
@@ -94,11 +99,6 @@ bool fuseSlope(tx::GeluTanhGradOp slope) {
 //===------------------------------------------------------------------------------------------===//
 // A bias's gradient
 //===------------------------------------------------------------------------------------------===//
-
-bool isBefore(Value value, Operation *op) {
-  Operation *definer = value.getDefiningOp();
-  return !definer || definer->getBlock() != op->getBlock() || definer->isBeforeInBlock(op);
-}
 
 /// Returns where both can be computed at once: at the first op if the other's operands are defined
 /// there, at the second if the first one's result is not used before; null if neither.

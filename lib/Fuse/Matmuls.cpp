@@ -2,6 +2,7 @@
 
 #include "lib/Fuse/Matmuls.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/FusedMatmul.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -70,7 +71,23 @@ bool partita::isAddedWider(tx::ReduceSumOp sums) {
   });
 }
 
-bool partita::isMatmul(Operation *op) { return isa_and_nonnull<tx::MatMulOp, tx::MatMulNTOp>(op); }
+bool partita::isBefore(Value value, Operation *op) {
+  Operation *definer = value.getDefiningOp();
+  return !definer || definer->getBlock() != op->getBlock() || definer->isBeforeInBlock(op);
+}
+
+bool partita::isMatmul(Operation *op) {
+  return isa_and_nonnull<tx::MatMulOp, tx::MatMulNTOp, tx::ScaledMatMulOp, tx::ScaledMatMulNTOp>(
+      op);
+}
+
+bool partita::sameElements(Operation *matmul, ArrayRef<Value> values) {
+  SmallVector<Value> all(values);
+  all.push_back(matmul->getResult(0));
+  if (!tx::isScaled(matmul))
+    llvm::append_range(all, matmul->getOperands());
+  return sameElements(all);
+}
 
 BiasedMatmul BiasedMatmul::of(tx::AddOp add) {
   for (auto [matmul, other] :
@@ -84,9 +101,20 @@ BiasedMatmul BiasedMatmul::of(tx::AddOp add) {
 Value BiasedMatmul::create(OpBuilder &builder, Location loc, Type type) const {
   SmallVector<Value> operands(matmul->getOperands());
   operands.push_back(row);
+  SmallVector<NamedAttribute> numbers; // of the scales of operands in 8 bits
+  for (StringRef name : {"number_a", "number_b"})
+    if (Attribute number = matmul->getAttr(name))
+      numbers.push_back(builder.getNamedAttr(name, number));
+  auto make = [&](auto kind) -> Value {
+    return decltype(kind)::create(builder, loc, TypeRange{type}, operands, numbers)->getResult(0);
+  };
+  if (isa<tx::ScaledMatMulOp>(matmul))
+    return make(tx::ScaledMatMulBiasOp());
+  if (isa<tx::ScaledMatMulNTOp>(matmul))
+    return make(tx::ScaledMatMulNTBiasOp());
   if (isa<tx::MatMulOp>(matmul))
-    return tx::MatMulBiasOp::create(builder, loc, TypeRange{type}, operands)->getResult(0);
-  return tx::MatMulNTBiasOp::create(builder, loc, TypeRange{type}, operands)->getResult(0);
+    return make(tx::MatMulBiasOp());
+  return make(tx::MatMulNTBiasOp());
 }
 
 tx::FusedMatmulOp partita::fuseMatmul(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,

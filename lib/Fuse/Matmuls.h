@@ -26,8 +26,14 @@ tx::ReduceSumOp rowSumsOf(mlir::Value matrix, mlir::Block *block);
 /// gradient can compute them without rounding before that.
 bool isAddedWider(tx::ReduceSumOp sums);
 
-/// Returns true for a matmul whose rows are rows of a result: tx.matmul or tx.matmul_nt.
+/// Returns true if `op`, which can read the value or stands in its block, comes after its definition.
+bool isBefore(mlir::Value value, mlir::Operation *op);
+
+/// Returns true for a matmul whose rows are rows of a result: tx.matmul or tx.matmul_nt, or one of them in 8 bits.
 bool isMatmul(mlir::Operation *op);
+/// Returns true if all of the matmul's numbers have the same element type, but for operands in 8
+/// bits, and `values` too.
+bool sameElements(mlir::Operation *matmul, llvm::ArrayRef<mlir::Value> values);
 
 /// Such a matmul and the row that is added to it.
 struct BiasedMatmul {

@@ -7,7 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Tx/Tx.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -45,8 +45,6 @@ private:
   void rewrite(Operation *op, RankedTensorType shape);
 };
 
-bool isMatmul(Operation *op) { return isa<tx::MatMulOp, tx::MatMulNTOp, tx::BatchMatMulOp>(op); }
-
 /// Returns the operand's reshape that `op` should move before; null if there is none.
 tx::ReshapeOp SinkReshapes::reshapeToSink(Operation *op) {
   Type type = op->getResult(0).getType();
@@ -57,7 +55,7 @@ tx::ReshapeOp SinkReshapes::reshapeToSink(Operation *op) {
     if (!reshape || !reshape->hasOneUse() || !reshape.getX().hasOneUse())
       continue;
     Operation *source = reshape.getX().getDefiningOp();
-    if (source && (isMatmul(source) || tx::isElementwise(source)))
+    if (source && (isMatmul(source) || isa<tx::BatchMatMulOp>(source) || tx::isElementwise(source)))
       return reshape;
   }
   return {};

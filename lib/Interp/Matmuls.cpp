@@ -113,6 +113,13 @@ template <auto kernel, typename Op> static LogicalResult scaled(Op op, Inputs in
   return done;
 }
 
+/// The same, and a bias that has no scale.
+template <auto kernel, typename Op> static LogicalResult scaledBias(Op op, Inputs in, Outputs out) {
+  LogicalResult done = scaled<kernel>(op, in, out);
+  addBias(*in[3], out[0]);
+  return done;
+}
+
 void partita::interp::addMatmulKernels(KernelTable &table) {
   table.add<tx::MatMulOp>(matmul);
   table.add<tx::MatMulNTOp>(matmulNT);
@@ -124,4 +131,6 @@ void partita::interp::addMatmulKernels(KernelTable &table) {
   table.add<tx::ScaledMatMulNTOp>(scaled<matmulNT, tx::ScaledMatMulNTOp>);
   table.add<tx::ScaledMatMulTNOp>(scaled<matmulTN, tx::ScaledMatMulTNOp>);
   table.add<tx::ScaledMatMulColumnsOp>(scaled<matmulColumns, tx::ScaledMatMulColumnsOp>);
+  table.add<tx::ScaledMatMulBiasOp>(scaledBias<matmul, tx::ScaledMatMulBiasOp>);
+  table.add<tx::ScaledMatMulNTBiasOp>(scaledBias<matmulNT, tx::ScaledMatMulNTBiasOp>);
 }

@@ -321,17 +321,22 @@ void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n
 
 template <typename A, typename B, typename C>
 void scaledGemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a,
-                const float *scaleA, const B *b, const float *scaleB, C *c) {
+                const float *scaleA, const B *b, const float *scaleB, C *c,
+                std::common_type_t<const C *> bias, std::common_type_t<const C *> addend) {
+  if (bias && addend)
+    fail("scaledGemm: a bias and an addend");
   Stored left = stored(a, transA == Trans::Yes ? m : k, transA);
   Stored right = stored(b, transB == Trans::Yes ? k : n, transB);
   left.scale = *scaleA;
   right.scale = *scaleB;
-  narrowGemm(m, n, k, 1.0f, left, right, 0.0f, stored(c, n), c, n);
+  Stored start = bias ? stored(bias, 0) : stored(addend ? addend : c, n);
+  narrowGemm(m, n, k, 1.0f, left, right, bias || addend ? 1.0f : 0.0f, start, c, n);
 }
 
 #define SCALED_GEMM(A, B, C)                                                                       \
   template void scaledGemm(Trans, Trans, int64_t, int64_t, int64_t, const A *, const float *,      \
-                           const B *, const float *, C *);
+                           const B *, const float *, C *, std::common_type_t<const C *>,           \
+                           std::common_type_t<const C *>);
 #define SCALED_GEMMS(C)                                                                            \
   SCALED_GEMM(Float8E4M3, Float8E4M3, C)                                                           \
   SCALED_GEMM(Float8E4M3, Float8E5M2, C) SCALED_GEMM(Float8E5M2, Float8E4M3, C)

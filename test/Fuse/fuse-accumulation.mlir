@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-accumulation | FileCheck %s
 // RUN: partita-opt %s --fuse-accumulation -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir batches half reused kept
+// RUN: bash %S/equal.sh %s %t.mlir batches half reused scaled kept
 // What stands in planned memory is what is computed, and the kernel adds where the sum stands: no kernel adds beside it.
 // RUN: partita-opt %s --fuse-accumulation --plan-memory -o %t.planned.mlir && partita-interp %t.planned.mlir > %t.txt
 // RUN: partita-opt %s --fuse-accumulation --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
@@ -75,6 +75,31 @@ module attributes {rt.target = "cuda"} {
     %1 = tx.matmul_tn %y, %dz : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
     %2 = tx.add %0, %1 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
     return %2 : tensor<4x6xf32>
+  }
+
+  // Operands in 8 bits: sums of 32 bits take the result before it is rounded.
+  // CHECK-LABEL: func.func @scaled
+  // CHECK: tx.fused_matmul (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}, %[[S:.*]] = %arg4, %[[FAR:.*]] = %{{.*}}) : {{.*}} -> tensor<4x6xf32> {
+  // CHECK-NEXT:   %[[DW:.*]] = tx.scaled_matmul_columns %[[A]], %[[B]] scaled by %[[S]][0, 1]
+  // CHECK-NEXT:   %[[WIDE:.*]] = tx.cast %[[DW]]
+  // CHECK-NEXT:   tx.add %[[FAR]], %[[WIDE]]
+  // CHECK: tx.fused_matmul (%{{.*}} = %arg2, %{{.*}} = %arg3, %{{.*}} = %arg4, %{{.*}} = %{{.*}})
+  // RT-LABEL: func.func @scaled
+  // RT: rt.fill %[[S:[0-9]+]]
+  // RT-NOT: rt.copy
+  // RT: rt.scaled_gemm %[[S]], %{{.*}}, %[[S]] {
+  // RT-NOT: rt.accumulate
+  // RT: rt.scaled_gemm %[[S]], %{{.*}}, %[[S]] {
+  // RT-NEXT: return
+  func.func @scaled(%xs: tensor<3x4x8xf8E4M3FN>, %dys: tensor<3x6x8xf8E5M2>, %x3: tensor<4x8xf8E4M3FN>, %dy3: tensor<6x8xf8E5M2>, %scales: tensor<2xf32>) -> tensor<4x6xf32> {
+    %sum = train.accumulate (%x = %xs, %dy = %dys) : (tensor<3x4x8xf8E4M3FN>, tensor<3x6x8xf8E5M2>) -> tensor<4x6xf32> {
+      %0 = tx.scaled_matmul_columns %x, %dy scaled by %scales[0, 1] : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<2xf32>) -> tensor<4x6xbf16>
+      train.yield %0 : tensor<4x6xbf16>
+    }
+    %1 = tx.scaled_matmul_columns %x3, %dy3 scaled by %scales[0, 1] : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<2xf32>) -> tensor<4x6xbf16>
+    %2 = tx.cast %1 : tensor<4x6xbf16> -> tensor<4x6xf32>
+    %3 = tx.add %2, %sum : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+    return %3 : tensor<4x6xf32>
   }
 
   // Somebody else looks at the matmul, or at what it is added to; what it is added to is nobody's sum; another matmul; more

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-addends --canonicalize | FileCheck %s
 // RUN: partita-opt %s --fuse-addends -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir residual chain waited cotangent weight needed others narrow
+// RUN: bash %S/equal.sh %s %t.mlir residual chain waited cotangent weight needed others narrow scaled
 // RUN: partita-opt %s --fuse-addends --canonicalize --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's matmuls have no second matrix to add.
 // RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-addends | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_matmul
@@ -118,5 +118,26 @@ module attributes {rt.target = "cuda"} {
     %0 = tx.matmul %x, %w : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
     %1 = tx.add %0, %y : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
     return %1 : tensor<8x6xbf16>
+  }
+
+  // Operands in 8 bits, with a bias in between and without: the addend has the result's type.
+  // CHECK-LABEL: func.func @scaled(
+  // CHECK: %[[F:.*]] = tx.fused_matmul (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[S:.*]] = %arg2, %[[B:.*]] = %arg3, %[[X:.*]] = %arg4) : {{.*}} {
+  // CHECK-NEXT:   %[[Y:.*]] = tx.scaled_matmul_nt_bias %[[A]], %[[W]] scaled by %[[S]][0, 2] plus %[[B]]
+  // CHECK-NEXT:   %[[SUM:.*]] = tx.add %[[X]], %[[Y]]
+  // CHECK-NEXT:   tx.fused %[[SUM]] : tensor<8x6xbf16>
+  // CHECK: tx.fused_matmul ({{.*}} = %[[F]])
+  // CHECK-NEXT: tx.scaled_matmul_nt %{{.*}}, %{{.*}} scaled by %{{.*}}[1, 2]
+  // RT-LABEL: func.func @scaled(
+  // RT: rt.scaled_gemm {{.*}} {k = 4 : i64, m = 8 : i64, n = 6 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, transA = false, transB = true}
+  // RT: rt.scaled_gemm %[[C:[^,]*]], {{.*}}, %{{[^,]*}} {{{.*}}operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1>
+  func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<3xf32>, %b: tensor<6xbf16>, %y: tensor<8x6xbf16>, %z: tensor<8x4xf8E5M2>) -> tensor<8x6xbf16> {
+    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 2] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<3xf32>) -> tensor<8x6xbf16>
+    %1 = tx.broadcast %b : tensor<6xbf16> -> tensor<8x6xbf16>
+    %2 = tx.add %0, %1 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    %3 = tx.add %y, %2 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    %4 = tx.scaled_matmul_nt %z, %w scaled by %scales[1, 2] : (tensor<8x4xf8E5M2>, tensor<6x4xf8E4M3FN>, tensor<3xf32>) -> tensor<8x6xbf16>
+    %5 = tx.add %4, %3 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    return %5 : tensor<8x6xbf16>
   }
 }

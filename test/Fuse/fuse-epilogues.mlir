@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-epilogues | FileCheck %s
 // RUN: partita-opt %s --fuse-epilogues -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir gelu flat slope slope_bias slope_wide bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
+// RUN: bash %S/equal.sh %s %t.mlir gelu flat scaled slope slope_bias slope_wide bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
 // RUN: partita-opt %s --fuse-epilogues --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's runtime has no such kernels.
 // RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_matmul
@@ -37,6 +37,19 @@ module attributes {rt.target = "cuda"} {
     %3 = tx.reshape %2 : tensor<8x6xf16> -> tensor<2x4x6xf16>
     %4 = tx.gelu_tanh %3 : (tensor<2x4x6xf16>) -> tensor<2x4x6xf16>
     return %4, %2 : tensor<2x4x6xf16>, tensor<8x6xf16>
+  }
+
+  // With operands in 8 bits, the bias alone, which makes the argument that is needed in any case.
+  // CHECK-LABEL: func.func @scaled(
+  // CHECK: %[[PRE:.*]] = tx.scaled_matmul_nt_bias
+  // CHECK-NEXT: %[[Y:.*]] = tx.gelu_tanh %[[PRE]]
+  // CHECK-NEXT: return %[[Y]], %[[PRE]]
+  func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<2xf32>, %b: tensor<6xbf16>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
+    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<2xf32>) -> tensor<8x6xbf16>
+    %1 = tx.broadcast %b : tensor<6xbf16> -> tensor<8x6xbf16>
+    %2 = tx.add %0, %1 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    %3 = tx.gelu_tanh %2 : (tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    return %3, %2 : tensor<8x6xbf16>, tensor<8x6xbf16>
   }
 
   // CHECK-LABEL: func.func @slope(

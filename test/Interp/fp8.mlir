@@ -31,6 +31,24 @@ func.func @matmul() -> tensor<1x1xf32> {
   return %c : tensor<1x1xf32>
 }
 
+// A bias has no scale.
+// CHECK-LABEL: @bias
+// CHECK-NEXT: result 0: 2x1 = {{\[\[}}-13], [91{{\]\]}}
+// CHECK-NEXT: result 1: 2x1 = {{\[\[}}-13], [91{{\]\]}}
+func.func @bias() -> (tensor<2x1xf32>, tensor<2x1xf32>) {
+  %a = tx.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %b = tx.constant dense<[[6.0, 7.0]]> : tensor<1x2xf32> : tensor<1x2xf32>
+  %c = tx.constant dense<[[6.0], [7.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %bias = tx.constant dense<-93.0> : tensor<1xf32> : tensor<1xf32>
+  %scales = tx.constant dense<[0.5, 8.0]> : tensor<2xf32> : tensor<2xf32>
+  %q = tx.cast %a : tensor<2x2xf32> -> tensor<2x2xf8E4M3FN>
+  %r = tx.cast %b : tensor<1x2xf32> -> tensor<1x2xf8E4M3FN>
+  %s = tx.cast %c : tensor<2x1xf32> -> tensor<2x1xf8E4M3FN>
+  %y = tx.scaled_matmul_nt_bias %q, %r scaled by %scales[0, 1] plus %bias : (tensor<2x2xf8E4M3FN>, tensor<1x2xf8E4M3FN>, tensor<2xf32>, tensor<1xf32>) -> tensor<2x1xf32>
+  %z = tx.scaled_matmul_bias %q, %s scaled by %scales[0, 1] plus %bias : (tensor<2x2xf8E4M3FN>, tensor<2x1xf8E4M3FN>, tensor<2xf32>, tensor<1xf32>) -> tensor<2x1xf32>
+  return %y, %z : tensor<2x1xf32>, tensor<2x1xf32>
+}
+
 // The transpose beside the rows, or alone: the last dimension comes first. A matmul of columns sums over all the others.
 // CHECK-LABEL: @columns
 // CHECK-NEXT: result 0: 2x1x3 = {{\[\[\[}}1, 2, 3]], {{\[\[}}4, 5, 6{{\]\]\]}}

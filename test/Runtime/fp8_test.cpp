@@ -136,6 +136,20 @@ template <typename A, typename B> void checkGemm(Trans transA, Trans transB) {
        n);
   for (size_t i = 0; i < c.size(); ++i)
     ASSERT_EQ(c[i].bits, expected[i].bits) << i;
+  std::vector<BFloat16> more(size_t(m * n)), sum(c.size());
+  for (size_t i = 0; i < more.size(); ++i)
+    more[i] = BFloat16(float(i % 13) - 6);
+  scaledGemm(transA, transB, m, n, k, storedA.data(), &scaleA, storedB.data(), &scaleB, c.data(),
+             more.data());
+  gemmBias(transA, transB, m, n, k, wideA.data(), lda, wideB.data(), ldb, more.data(),
+           expected.data(), n);
+  for (size_t i = 0; i < c.size(); ++i)
+    ASSERT_EQ(c[i].bits, expected[i].bits) << i << ", a bias";
+  scaledGemm(transA, transB, m, n, k, storedA.data(), &scaleA, storedB.data(), &scaleB, sum.data(),
+             nullptr, more.data());
+  gemm(transA, transB, m, n, k, 1.0f, wideA.data(), lda, wideB.data(), ldb, 1.0f, more.data(), n);
+  for (size_t i = 0; i < c.size(); ++i)
+    ASSERT_EQ(sum[i].bits, more[i].bits) << i << ", an addend";
 }
 
 TEST(Fp8, Multiplies) {

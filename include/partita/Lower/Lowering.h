@@ -154,6 +154,7 @@ void attachGemmKernels(mlir::MLIRContext *context);
 void attachFusedMatmuls(mlir::MLIRContext *context);
 void attachElementwiseKernels(mlir::MLIRContext *context);
 void attachRowKernels(mlir::MLIRContext *context);
+void attachScaledMatmuls(mlir::MLIRContext *context);
 void attachAttentionKernels(mlir::MLIRContext *context);
 void attachDropoutKernels(mlir::MLIRContext *context);
 void attachTokenKernels(mlir::MLIRContext *context);
@@ -165,7 +166,7 @@ void attachTransfers(mlir::MLIRContext *context);
 void attachMessages(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
 void attachLossScale(mlir::MLIRContext *context);
-void attachFp8Kernels(mlir::MLIRContext *context);
+void attachQuantization(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);
 
 } // namespace partita::rt

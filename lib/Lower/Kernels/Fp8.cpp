@@ -2,7 +2,7 @@
 
 #include "dialects/Amp/Amp.h"
 #include "dialects/Tx/Tx.h"
-#include "partita/Lower/Lowering.h"
+#include "lib/Lower/Kernels/ScaledMatmul.h"
 
 using namespace mlir;
 using namespace partita;
@@ -74,44 +74,45 @@ struct Quantize : KernelInterface::ExternalModel<Quantize, amp::QuantizeOp> {
   }
 };
 
-template <typename Op, bool transA, bool transB>
-struct ScaledGemm : KernelInterface::ExternalModel<ScaledGemm<Op, transA, transB>, Op> {
+/// Operands and result are dense.
+template <typename Op> struct ScaledGemm : KernelInterface::ExternalModel<ScaledGemm<Op>, Op> {
   LogicalResult lower(Operation *op, Lowering &l) const {
-    if ((transA || !transB) && Target::of(op).multipliesRowsIn8Bits())
-      return failUnsupported(op);
-    auto matmul = cast<Op>(op);
-    Value a = matmul.getA(), c = matmul.getResult();
-    int64_t n = l.type(c).getShape().back(), m = l.elements(c) / n, k = l.elements(a) / m;
-    Value result = l.result(0), scaleA = elementOf(l, matmul.getScales(), matmul.getNumberA()),
-          scaleB = elementOf(l, matmul.getScales(), matmul.getNumberB());
-    l.create<ScaledGemmOp>(result, l.buffer(a), scaleA, l.buffer(matmul.getB()), scaleB, transA,
-                           transB, m, n, k);
-    return success();
-  }
-};
-
-/// The operands are stored as the rows of [k, rows...] and [n, rows...].
-struct ScaledColumns : KernelInterface::ExternalModel<ScaledColumns, tx::ScaledMatMulColumnsOp> {
-  LogicalResult lower(Operation *op, Lowering &l) const {
-    auto matmul = cast<tx::ScaledMatMulColumnsOp>(op);
-    Value a = matmul.getA(), b = matmul.getB();
-    int64_t m = l.type(a).getShape().front(), n = l.type(b).getShape().front(),
-            k = l.elements(a) / m;
-    Value result = l.result(0), scaleA = elementOf(l, matmul.getScales(), matmul.getNumberA()),
-          scaleB = elementOf(l, matmul.getScales(), matmul.getNumberB());
-    l.create<ScaledGemmOp>(result, l.buffer(a), scaleA, l.buffer(b), scaleB, /*transA=*/false,
-                           /*transB=*/true, m, n, k);
-    return success();
+    return lowerScaledMatmul(op, l, [](Value operand) { return operand; });
   }
 };
 
 } // namespace
 
-void rt::attachFp8Kernels(MLIRContext *context) {
+LogicalResult rt::lowerScaledMatmul(Operation *matmul, Lowering &l,
+                                    llvm::function_ref<Value(Value)> input, Value addend) {
+  bool transA = isa<tx::ScaledMatMulTNOp>(matmul),
+       transB = !isa<tx::ScaledMatMulTNOp, tx::ScaledMatMulOp, tx::ScaledMatMulBiasOp>(matmul);
+  if ((transA || !transB) && Target::of(l.op).multipliesRowsIn8Bits())
+    return failUnsupported(matmul);
+  auto number = [&](StringRef name) {
+    return static_cast<uint64_t>(matmul->getAttrOfType<IntegerAttr>(name).getInt());
+  };
+  Value a = input(matmul->getOperand(0)), b = input(matmul->getOperand(1)),
+        scales = input(matmul->getOperand(2)), c = l.op->getResult(0);
+  int64_t n = l.type(c).getShape().back(), m = l.elements(c) / n, k = l.elements(a) / m;
+  Value result = l.buffer(c), scaleA = elementOf(l, scales, number("number_a")),
+        scaleB = elementOf(l, scales, number("number_b"));
+  Value bias = matmul->getNumOperands() > 3 ? l.buffer(input(matmul->getOperand(3))) : Value();
+  l.create<ScaledGemmOp>(result, l.buffer(a), scaleA, l.buffer(b), scaleB, bias,
+                         addend ? l.buffer(addend) : Value(), transA, transB, m, n, k);
+  return success();
+}
+
+void rt::attachQuantization(MLIRContext *context) {
   amp::NoMaximaOp::attachInterface<NoMaxima>(*context);
   amp::QuantizeOp::attachInterface<Quantize>(*context);
-  tx::ScaledMatMulOp::attachInterface<ScaledGemm<tx::ScaledMatMulOp, false, false>>(*context);
-  tx::ScaledMatMulNTOp::attachInterface<ScaledGemm<tx::ScaledMatMulNTOp, false, true>>(*context);
-  tx::ScaledMatMulTNOp::attachInterface<ScaledGemm<tx::ScaledMatMulTNOp, true, false>>(*context);
-  tx::ScaledMatMulColumnsOp::attachInterface<ScaledColumns>(*context);
+}
+
+void rt::attachScaledMatmuls(MLIRContext *context) {
+  tx::ScaledMatMulOp::attachInterface<ScaledGemm<tx::ScaledMatMulOp>>(*context);
+  tx::ScaledMatMulNTOp::attachInterface<ScaledGemm<tx::ScaledMatMulNTOp>>(*context);
+  tx::ScaledMatMulTNOp::attachInterface<ScaledGemm<tx::ScaledMatMulTNOp>>(*context);
+  tx::ScaledMatMulColumnsOp::attachInterface<ScaledGemm<tx::ScaledMatMulColumnsOp>>(*context);
+  tx::ScaledMatMulBiasOp::attachInterface<ScaledGemm<tx::ScaledMatMulBiasOp>>(*context);
+  tx::ScaledMatMulNTBiasOp::attachInterface<ScaledGemm<tx::ScaledMatMulNTBiasOp>>(*context);
 }

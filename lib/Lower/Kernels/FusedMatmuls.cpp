@@ -1,6 +1,7 @@
 //===- FusedMatmuls.cpp - matmuls and what their kernels do along with them -------------------===//
 
 #include "dialects/Tx/FusedMatmul.h"
+#include "lib/Lower/Kernels/ScaledMatmul.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
@@ -31,11 +32,14 @@ struct Sizes {
 
 bool isGradient(const tx::FusedMatmul &parts) { return parts.isWeightGradient(); }
 
-/// Matrices may have any stride between rows; vectors, and what a gradient is added to, are dense.
+/// Matrices may have any stride between rows, unless the operands have 8 bits; vectors, and what a
+/// gradient is added to, are dense.
 struct FusedMatmul : KernelInterface::ExternalModel<FusedMatmul, tx::FusedMatmulOp> {
   bool acceptsOperand(Operation *op, unsigned number, const View &view) const {
     auto parts = partsOf(op);
     Value argument = op->getRegion(0).getArgument(number);
+    if (tx::isScaled(parts.matmul))
+      return false;
     bool isMatrix = llvm::is_contained(parts.matmul->getOperands().take_front(2), argument) ||
                     (parts.slope && parts.slope.getX() == argument) ||
                     (!isGradient(parts) && parts.soFar == argument);
@@ -43,7 +47,7 @@ struct FusedMatmul : KernelInterface::ExternalModel<FusedMatmul, tx::FusedMatmul
   }
   bool acceptsResult(Operation *op, unsigned number, const View &view) const {
     auto parts = partsOf(op);
-    bool isMatrix = number == 0 || parts.gelu;
+    bool isMatrix = (number == 0 || parts.gelu) && !tx::isScaled(parts.matmul);
     return isMatrix && !(isGradient(parts) && parts.soFar) && view.rowStride().has_value();
   }
   SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned number) const {
@@ -67,6 +71,8 @@ struct FusedMatmul : KernelInterface::ExternalModel<FusedMatmul, tx::FusedMatmul
     if (!Target::of(op).fusesMatmuls() && (parts.rowSums || !isGradient(parts)))
       return op->emitOpError() << "has no kernel on the target '" << Target::of(op).getName()
                                << "'";
+    if (tx::isScaled(parts.matmul))
+      return lowerScaled(parts, l);
     Sizes s(parts, l);
     if (parts.gelu)
       lowerGelu(parts, s, l);
@@ -87,8 +93,7 @@ private:
   static int64_t stride(Lowering &l, Value matrix) { return *l.view(matrix).rowStride(); }
 
   static void lowerGelu(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
-    Value bias = parts.input(parts.matmul->getOperand(2)), c = l.op->getResult(0),
-          aux = l.op->getResult(1);
+    Value bias = parts.input(parts.bias()), c = l.op->getResult(0), aux = l.op->getResult(1);
     l.create<GemmBiasGeluOp>(l.buffer(c), l.buffer(aux), l.buffer(s.a), l.buffer(s.b),
                              l.buffer(bias), s.transA, s.transB, s.m, s.n, s.k, s.lda, s.ldb,
                              stride(l, c), stride(l, aux));
@@ -106,10 +111,19 @@ private:
   /// Where the addend died, its place is the result's.
   static void lowerAdd(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
     Value addend = parts.addedTo(0), c = l.op->getResult(0), bias;
-    if (isa<tx::MatMulBiasOp, tx::MatMulNTBiasOp>(parts.matmul))
-      bias = l.buffer(parts.input(parts.matmul->getOperand(2)));
+    if (parts.bias())
+      bias = l.buffer(parts.input(parts.bias()));
     l.create<GemmAddOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), bias, l.buffer(addend), s.transA,
                         s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, addend), stride(l, c));
+  }
+
+  /// A kernel may read the addend of a GPU's matmul elsewhere.
+  static LogicalResult lowerScaled(tx::FusedMatmul &parts, Lowering &l) {
+    if (isGradient(parts))
+      begin(l, parts, 0);
+    Value addend = isGradient(parts) ? l.op->getResult(0) : parts.addedTo(0);
+    return lowerScaledMatmul(
+        parts.matmul, l, [&](Value argument) { return parts.input(argument); }, addend);
   }
 
   /// What was not given its place in what it is added to begins as a copy of that.

@@ -24,6 +24,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachMovementKernels(context);
         attachReductionKernels(context);
         attachRowKernels(context);
+        attachScaledMatmuls(context);
         attachDropoutKernels(context);
         attachTokenKernels(context);
         attachUpdates(context);
@@ -36,6 +37,6 @@ void rt::registerKernelModels(DialectRegistry &registry) {
       +[](MLIRContext *context, pipe::PipeDialect *) { attachMessages(context); });
   registry.addExtension(+[](MLIRContext *context, amp::AmpDialect *, tx::TxDialect *) {
     attachLossScale(context);
-    attachFp8Kernels(context);
+    attachQuantization(context);
   });
 }

@@ -124,6 +124,32 @@ void gemmInFloat(const Stream &stream, Scratch &scratch, Trans transA, Trans tra
     convertRows(stream, c, ldc, result, ld, m, n);
 }
 
+/// C = op(A) op(B) + beta addend + bias, the addend and C with strides of their own; the bias may be
+/// null.
+template <typename C>
+void multiplyAdding(const Stream &stream, MatmulShape shape, MatmulOperands operands, const C *bias,
+                    int64_t ldAddend) {
+  auto *c = static_cast<C *>(operands.c);
+  const auto *addend = static_cast<const C *>(operands.addend);
+  if (addend && addend != c)
+    shape.ldAddend = ldAddend;
+  MatmulShape plain = shape;
+  auto apart = [=](const Stream &on) {
+    if (plain.k > 0)
+      multiply(on, plain, operands);
+    else if (addend != c)
+      convertRows(on, c, plain.ldc, addend, ldAddend, plain.m, plain.n);
+    if (bias)
+      addRow(on, c, plain.ldc, bias, plain.m, plain.n);
+  };
+  // With 8-bit operands and a result in float, cuBLASLt takes a bias in bfloat16.
+  if (!bias || (kIsFloat<C> && isScaled(shape)))
+    return apart(stream);
+  shape.epilogue = Epilogue::Bias;
+  operands.vector = const_cast<C *>(bias);
+  multiplyOr(stream, shape, operands, apart);
+}
+
 /// Returns the bias in T, the type of its matmul.
 template <typename T, typename V>
 const T *biasIn(const Stream &stream, Scratch &scratch, const V *bias, int64_t n) {
@@ -252,26 +278,10 @@ void gemmAdd(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_
              const T *addend, int64_t ldAddend, T *c, int64_t ldc) {
   if (m == 0 || n == 0)
     return;
-  MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
-  if (bias)
-    shape.epilogue = Epilogue::Bias;
-  if (addend != c)
-    shape.ldAddend = ldAddend;
-  MatmulOperands operands{1.0f, a, b, 1.0f, c, const_cast<T *>(bias), nullptr, addend};
-  MatmulShape plain = shape;
-  plain.epilogue = Epilogue::None;
-  auto apart = [=](const Stream &on) {
-    if (k > 0)
-      multiply(on, plain, operands);
-    else if (addend != c)
-      convertRows(on, c, ldc, addend, ldAddend, m, n);
-    if (bias)
-      addRow(on, c, ldc, bias, m, n);
-  };
-  if (bias)
-    multiplyOr(stream, shape, operands, apart);
-  else
-    apart(stream);
+  MatmulOperands operands{1.0f, a, b, 1.0f, c};
+  operands.addend = addend;
+  multiplyAdding(stream, shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc), operands, bias,
+                 ldAddend);
 }
 
 template <typename T, typename G>
@@ -304,15 +314,17 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
 
 template <typename A, typename B, typename C>
 void scaledGemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
-                const A *a, const float *scaleA, const B *b, const float *scaleB, C *c) {
+                const A *a, const float *scaleA, const B *b, const float *scaleB, C *c,
+                OrNull<const C *> bias, OrNull<const C *> addend) {
   if (transA == Trans::Yes || transB == Trans::No)
     fail("scaledGemm: a GPU multiplies 8-bit operands only along k, A by the transpose of B");
   if (m == 0 || n == 0)
     return;
-  MatmulOperands operands{1.0f, a, b, 0.0f, c};
+  MatmulOperands operands{1.0f, a, b, addend ? 1.0f : 0.0f, c};
+  operands.addend = addend;
   operands.scaleA = scaleA;
   operands.scaleB = scaleB;
-  multiply(stream, shapeOf(transA, transB, m, n, k, a, k, b, k, c, n), operands);
+  multiplyAdding(stream, shapeOf(transA, transB, m, n, k, a, k, b, k, c, n), operands, bias, n);
 }
 
 //===-- Instances ---------------------------------------------------------------------------===//
@@ -352,7 +364,8 @@ void scaledGemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int
   BIAS_GRAD(float, T)
 #define SCALED_GEMM(A, B, C)                                                                       \
   template void scaledGemm(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const A *,     \
-                           const float *, const B *, const float *, C *);
+                           const float *, const B *, const float *, C *, OrNull<const C *>,        \
+                           OrNull<const C *>);
 #define SCALED_GEMMS(C)                                                                            \
   SCALED_GEMM(Float8E4M3, Float8E4M3, C)                                                           \
   SCALED_GEMM(Float8E4M3, Float8E5M2, C)                                                           \

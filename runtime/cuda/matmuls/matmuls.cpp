@@ -70,7 +70,6 @@ const char *nameOf(Epilogue epilogue) {
   return names[int(epilogue)];
 }
 
-bool isScaled(const MatmulShape &shape) { return sizeOf(shape.a) == 1; }
 bool hasVector(Epilogue epilogue) {
   return epilogue != Epilogue::None && epilogue != Epilogue::GeluGrad;
 }
@@ -140,6 +139,8 @@ static auto fieldsOf(const MatmulShape &s) {
                   s.ldAux, s.ldAddend, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0],
                   s.alignment[1], s.alignment[2], s.alignment[3], s.alignment[4], s.alignment[5]);
 }
+
+bool isScaled(const MatmulShape &shape) { return sizeOf(shape.a) == 1; }
 
 bool operator<(const MatmulShape &left, const MatmulShape &right) {
   return fieldsOf(left) < fieldsOf(right);

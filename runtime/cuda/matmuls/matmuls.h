@@ -54,6 +54,8 @@ struct MatmulShape {
   /// Returns "bfloat16[256, 768] * bfloat16[768, 3072]^T -> ...": unique per shape.
   std::string text() const;
 };
+/// Does the matmul have operands in 8 bits?
+bool isScaled(const MatmulShape &shape);
 bool operator<(const MatmulShape &left, const MatmulShape &right);
 
 struct MatmulOperands {

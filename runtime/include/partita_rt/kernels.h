@@ -90,11 +90,14 @@ enum class Fp8 : uint8_t { E4M3, E5M2 };
 template <typename X>
 void throughFp8(Fp8 format, X *y, const X *x, const float *scale, float *max, int64_t n);
 
-/// C[m, n] = *scaleA * *scaleB * op(A) * op(B), all dense, sums in float; the bits are those of gemm
-/// of the scaled numbers.
+/// C[m, n] = *scaleA * *scaleB * op(A) * op(B), plus bias[n] in every row or plus addend[m, n] unless
+/// it is null, all dense, sums in float; the bits are those of gemm of the scaled numbers. C may be
+/// the addend.
 template <typename A, typename B, typename C>
 void scaledGemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a,
-                const float *scaleA, const B *b, const float *scaleB, C *c);
+                const float *scaleA, const B *b, const float *scaleB, C *c,
+                std::common_type_t<const C *> bias = nullptr,
+                std::common_type_t<const C *> addend = nullptr);
 
 //===-- Layer norm --------------------------------------------------------------------------===//
 

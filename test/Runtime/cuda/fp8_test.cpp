@@ -73,7 +73,7 @@ void checkColumns(int64_t rows, int64_t width, int64_t offset, bool both) {
   Tensor<F> y(rows * width, offset), columns(rows * width, offset);
   Tensor<float> scales(Floats{scale}), max(Floats{3.0f});
   quantizeTransposed(stream, both ? y.data() : nullptr, columns.data(), x.in(), scales.in(),
-                     both ? max.data() : nullptr, rows, width);
+                     both ? max.data() : nullptr, nullptr, rows, width);
   EXPECT_EQ(bitsOf(columns.in(), rows * width), reference.columns);
   EXPECT_TRUE(columns.marginsKept());
   EXPECT_TRUE(y.marginsKept());
@@ -158,6 +158,29 @@ TEST(CudaFp8, Tunes) {
   multiply();
   Floats before = c.floats();
   stream.made.beginRecording();
+  // A bias, an addend, in place too, and both, rounded once.
+  Floats exact(size_t(m * n)), more = integers(m * n, "addend"), row = integers(n, "bias");
+  partita_rt::scaledGemm(Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB,
+                         exact.data());
+  Tensor<C> addend(more), bias(row), inPlace(more);
+  auto sums = [&](bool adds, bool hasBias) {
+    Floats all = exact;
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = float(C(all[i] + (adds ? more[i] : 0) + (hasBias ? row[i % size_t(n)] : 0)));
+    return all;
+  };
+  auto run = [&](Tensor<C> &to, const C *vector, const C *plus) {
+    scaledGemm(stream, Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB, to.data(),
+               vector, plus);
+  };
+  run(c, nullptr, addend.in());
+  EXPECT_BITS(c, sums(true, false));
+  run(inPlace, nullptr, inPlace.in());
+  EXPECT_BITS(inPlace, sums(true, false));
+  run(c, bias.in(), addend.in());
+  EXPECT_BITS(c, sums(true, true));
+  run(c, bias.in(), nullptr);
+  EXPECT_BITS(c, sums(false, true));
   multiply();
   std::vector<Choice> choices = stream.made.tuneRecorded(stream, 1);
   ASSERT_EQ(choices.size(), 1u);

@@ -91,8 +91,12 @@ cublasStatus_t checkScaled(const Operation &operation, const Layout &a, const La
                            const Layout &d) {
   if (operation.transA == CUBLAS_OP_N || operation.transB != CUBLAS_OP_N)
     return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: A must be transposed, and B must not");
-  if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
-    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: epilogues are not simulated");
+  bool hasBias = operation.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !hasBias)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: epilogue %u is not simulated",
+                  operation.epilogue);
+  if (hasBias && d.type == CUDA_R_32F)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8: a bias with a result in float is bfloat16");
   for (const Layout *layout : {&a, &b, &d})
     for (uint64_t size : {layout->rows, layout->cols, uint64_t(layout->ld)})
       if (size % kScaledMultiple != 0)

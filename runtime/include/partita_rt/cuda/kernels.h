@@ -92,10 +92,11 @@ void throughFp8(const Stream &stream, Fp8 format, X *y, const X *x, const float 
 /// For GPUs from compute capability 8.9 on. The matrix instructions read both operands along k: only
 /// A is not transposed, and only B is. m, n and k are multiples of 16, addresses 16-byte aligned.
 /// With two e4m3 operands, the instructions add in fewer bits than a float has (cuBLASLt's fast
-/// accumulation, as in NVIDIA's recipe for forward passes).
+/// accumulation, as in NVIDIA's recipe for forward passes). There may be a bias and an addend.
 template <typename A, typename B, typename C>
 void scaledGemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
-                const A *a, const float *scaleA, const B *b, const float *scaleB, C *c);
+                const A *a, const float *scaleA, const B *b, const float *scaleB, C *c,
+                OrNull<const C *> bias = nullptr, OrNull<const C *> addend = nullptr);
 
 //===-- Norms of rows and softmax -----------------------------------------------------------===//
 
