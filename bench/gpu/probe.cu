@@ -166,10 +166,14 @@ public:
       measure(name("8 bits, "), 3 * n,
               [&] { quantize(stream, y.at, o.x.at, scale.at, max.at, n); });
       measure(name("8 bits and their transpose, "), 4 * n, [&] {
-        quantizeTransposed(stream, y.at, columns.at, o.x.at, scale.at, max.at, rows, in);
+        quantizeTransposed(stream, y.at, columns.at, o.x.at, scale.at, max.at, nullptr, rows, in);
+      });
+      measure(name("8 bits, their transpose and sums, "), 4 * n, [&] {
+        quantizeTransposed(stream, y.at, columns.at, o.x.at, scale.at, max.at, o.x.at, rows, in);
       });
       measure(name("8 bits, the transpose, "), 3 * n, [&] {
-        quantizeTransposed(stream, nullptr, columns.at, o.x.at, scale.at, max.at, rows, in);
+        quantizeTransposed(stream, nullptr, columns.at, o.x.at, scale.at, max.at, nullptr, rows,
+                           in);
       });
     }
   }

@@ -47,6 +47,13 @@ LogicalResult QuantizeOp::verify() {
   if (Value columns = getColumns();
       columns && !isTransposed(cast<RankedTensorType>(columns.getType()), x, getStored()))
     return emitOpError() << "makes columns " << columns.getType() << " of " << x;
+  if (Value sums = getSums()) {
+    auto made = cast<RankedTensorType>(sums.getType());
+    if (!getColumns() || made.getElementType() != x.getElementType() ||
+        made.getDimSize(0) != x.getShape().back())
+      return emitOpError() << "makes sums " << made << " of " << x
+                           << ", expected them beside columns, in x's type";
+  }
   int64_t count = getScales().getType().getDimSize(0), number = getNumber();
   if (number < 0 || number >= count)
     return emitOpError() << "takes scale " << number << " of " << count;
@@ -57,4 +64,21 @@ LogicalResult QuantizeOp::verify() {
     return emitOpError() << "has " << count << " scales and " << getMaxima().getType().getDimSize(0)
                          << " maxima";
   return success();
+}
+
+QuantizeOp QuantizeOp::withResults(Type rows, Type columns, Type sums) {
+  OpBuilder builder(*this);
+  Value maxima = getMaxima();
+  auto made =
+      QuantizeOp::create(builder, getLoc(), rows, columns, maxima ? maxima.getType() : Type(), sums,
+                         getX(), getScales(), maxima, getNumberAttr(), getStoredAttr());
+  made->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
+  for (auto [before, after] : {std::pair(getRows(), made.getRows()),
+                               {getColumns(), made.getColumns()},
+                               {getRaised(), made.getRaised()},
+                               {getSums(), made.getSums()}})
+    if (before && after)
+      before.replaceAllUsesWith(after);
+  erase();
+  return made;
 }

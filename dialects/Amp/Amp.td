@@ -97,24 +97,29 @@ def Amp_NoMaximaOp : Op<Amp_Dialect, "no_maxima", [Pure]> {
 }
 
 def Amp_QuantizeOp : Op<Amp_Dialect, "quantize", [Pure, AttrSizedResultSegments]> {
-  let summary = "x / scales[number] in 8 bits, or its transpose, or both; raises maxima[number] to the max of |x|";
+  let summary = "x / scales[number] in 8 bits, or its transpose, or both, and the sums of x's rows; raises maxima[number] to the max of |x|";
   let description = [{
     Rounds to nearest even; what is beyond the format's max becomes its max, infinities too; NaN stays NaN. A result in x's
     own type is the stored number times its scale, which is exact since scales are powers of two. `scales` has a row for each number, of
     copies: cuBLASLt wants the scale of an operand at an address of 16 bytes. The max is over the finite elements
-    of this rank's shard. `columns`, which only some targets have, is the transpose: x's last dimension comes first. Created by `scale-fp8`,
-    which makes `rows`, and `transpose-fp8`, which adds `columns`; becomes a kernel call, which updates the maxima in place.
+    of this rank's shard. `columns`, which only some targets have, is the transpose: x's last dimension comes first. `sums`, which
+    only the kernel of `columns` makes, are over all dimensions of x but the last. Created by `scale-fp8`, which makes `rows`; `transpose-fp8` adds
+    `columns`, and `fuse-quantize-sums` `sums`; becomes a kernel call, which updates the maxima in place.
 
         %q, %m1 = amp.quantize %x by %scales[3] in f8E4M3FN noting %m0
-            : tensor<4x8xbf16>, tensor<6xf32> -> rows tensor<4x8xf8E4M3FN> maxima tensor<6xf32>
+            : tensor<4x8xbf16>, tensor<6x4xf32> -> rows tensor<4x8xf8E4M3FN> maxima tensor<6xf32>
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, Amp_Scales:$scales, Optional<Amp_Vector>:$maxima, I64Attr:$number,
                        TypeAttrOf<AnyTypeOf<[F8E4M3FN, F8E5M2]>>:$stored);
   let results = (outs Optional<RankedTensorOf<[AnyFloat]>>:$rows, Optional<RankedTensorOf<[AnyFloat]>>:$columns,
-                      Optional<Amp_Vector>:$raised);
+                      Optional<Amp_Vector>:$raised, Optional<1DTensorOf<[AnyFloat]>>:$sums);
   let assemblyFormat = [{
     $x `by` $scales `[` $number `]` `in` $stored (`noting` $maxima^ `:` type($maxima))? attr-dict `:` type($x) `,` type($scales)
-    `->` (`rows` type($rows)^)? (`columns` type($columns)^)? (`maxima` type($raised)^)?
+    `->` (`rows` type($rows)^)? (`columns` type($columns)^)? (`maxima` type($raised)^)? (`sums` type($sums)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// Replaces the op by one with results of these types; null: not made.
+    QuantizeOp withResults(::mlir::Type rows, ::mlir::Type columns, ::mlir::Type sums);
   }];
   let hasVerifier = 1;
 }

@@ -76,9 +76,10 @@ def Rt_QuantizeOp : Rt_Call<"quantize", "quantize", ["getY()", "getX()", "getSca
   let arguments = (ins B:$y, B:$x, B:$scale, Optional<B>:$max, I64Attr:$n);
 }
 def Rt_QuantizeTransposedOp : Rt_Call<"quantize_transposed", "quantizeTransposed",
-    ["orNull(getY())", "getColumns()", "getX()", "getScale()", "orNull(getMax())", "getRows()", "getWidth()"], [AttrSizedOperandSegments]> {
-  let summary = "the same, and the transpose of x[rows, width] in 8 bits, or it alone; only on CUDA";
-  let arguments = (ins Optional<B>:$y, B:$columns, B:$x, B:$scale, Optional<B>:$max, I64Attr:$rows, I64Attr:$width);
+    ["orNull(getY())", "getColumns()", "getX()", "getScale()", "orNull(getMax())", "orNull(getSums())", "getRows()", "getWidth()"],
+    [AttrSizedOperandSegments], "getSums() ? quantizeSumsScratch(getRows(), getWidth()) : 0"> {
+  let summary = "the same, and the transpose of x[rows, width] in 8 bits, or it alone, and the sums of x's columns; only on CUDA";
+  let arguments = (ins Optional<B>:$y, B:$columns, B:$x, B:$scale, Optional<B>:$max, Optional<B>:$sums, I64Attr:$rows, I64Attr:$width);
 }
 def Rt_ThroughFp8Op : Rt_Call<"through_fp8", "throughFp8",
     ["\"Fp8::\" + getFormat().str()", "getY()", "getX()", "getScale()", "orNull(getMax())", "getN()"]> {

@@ -243,8 +243,8 @@ private:
     auto type = cast<RankedTensorType>(mark.x.getType());
     auto rows = RankedTensorType::get(type.getShape(), element, type.getEncoding());
     auto made = amp::QuantizeOp::create(builder, mark.op->getLoc(), rows, /*columns=*/Type(),
-                                        notes ? maxima.getType() : Type(), mark.x, scales,
-                                        notes ? maxima : Value(), mark.number, mark.stored);
+                                        notes ? maxima.getType() : Type(), /*sums=*/Type(), mark.x,
+                                        scales, notes ? maxima : Value(), mark.number, mark.stored);
     if (notes)
       maxima = made.getRaised();
     return made.getRows();

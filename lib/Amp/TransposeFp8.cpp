@@ -45,23 +45,6 @@ amp::QuantizeOp quantizeOf(Value operand) {
   return can ? quantize : amp::QuantizeOp();
 }
 
-/// Replaces the op by one with these results; null: not made.
-amp::QuantizeOp withResults(amp::QuantizeOp old, Type rows, Type columns) {
-  OpBuilder builder(old);
-  Value maxima = old.getMaxima();
-  auto made = amp::QuantizeOp::create(
-      builder, old.getLoc(), rows, columns, maxima ? maxima.getType() : Type(), old.getX(),
-      old.getScales(), maxima, old.getNumberAttr(), old.getStoredAttr());
-  made->setDiscardableAttrs(old->getDiscardableAttrDictionary());
-  for (auto [before, after] : {std::pair(old.getRows(), made.getRows()),
-                               {old.getColumns(), made.getColumns()},
-                               {old.getRaised(), made.getRaised()}})
-    if (before && after)
-      before.replaceAllUsesWith(after);
-  old.erase();
-  return made;
-}
-
 struct TransposeFp8 : partita::impl::TransposeFp8PassBase<TransposeFp8> {
   void runOnOperation() override {
     if (!rt::Target::of(getOperation()).multipliesRowsIn8Bits())
@@ -80,7 +63,7 @@ struct TransposeFp8 : partita::impl::TransposeFp8PassBase<TransposeFp8> {
     getOperation().walk([&](amp::QuantizeOp op) { made.push_back(op); });
     for (amp::QuantizeOp op : made)
       if (op.getColumns() && op.getRows() && op.getRows().use_empty())
-        withResults(op, Type(), op.getColumns().getType());
+        op.withResults(Type(), op.getColumns().getType(), Type());
   }
 
 private:
@@ -90,8 +73,9 @@ private:
     if (quantize.getColumns())
       return quantize.getColumns();
     ++transposed;
-    return withResults(quantize, operand.getType(),
-                       columnsType(quantize.getX().getType(), quantize.getStored()))
+    return quantize
+        .withResults(operand.getType(),
+                     columnsType(quantize.getX().getType(), quantize.getStored()), Type())
         .getColumns();
   }
 

@@ -21,16 +21,18 @@ static LogicalResult quantize(Execution &execution, amp::QuantizeOp op, ArrayRef
   auto typeOf = [](Value value) {
     return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
   };
-  RankedTensorType rowsType = typeOf(op.getRows()), columnsType = typeOf(op.getColumns());
+  RankedTensorType rowsType = typeOf(op.getRows()), columnsType = typeOf(op.getColumns()),
+                   sumsType = typeOf(op.getSums());
   bool rounds = execution.rounds(op), isWide = rowsType == op.getX().getType();
   int64_t scaleWidth = tx::scaleWidth(op.getScales());
   return onDistinctRanks(
       in, out, execution.rankCount(), [&](Inputs given, SmallVectorImpl<Tensor> &made) {
         const Tensor &x = *given[0];
         double scale = given[1]->number(op.getNumber() * scaleWidth), max = 0;
-        made.reserve(3); // pointers to these stay valid
+        made.reserve(4); // pointers to these stay valid
         Tensor *rows = rowsType ? &made.emplace_back(rowsType) : nullptr;
         Tensor *columns = columnsType ? &made.emplace_back(columnsType) : nullptr;
+        std::vector<double> sums(sumsType ? sumsType.getDimSize(0) : 0);
         int64_t width = columnsType ? columnsType.getDimSize(0) : 1,
                 count = x.size() / std::max<int64_t>(width, 1);
         for (int64_t i = 0, n = x.size(); i < n; ++i) {
@@ -43,11 +45,15 @@ static LogicalResult quantize(Execution &execution, amp::QuantizeOp op, ArrayRef
             rows->setNumber(i, isWide ? quotient * scale : quotient);
           if (columns)
             columns->setNumber(i % width * count + i / width, quotient);
+          if (sumsType)
+            sums[i % width] += value;
         }
         if (op.getMaxima()) {
           Tensor &raised = made.emplace_back(*given[2]);
           raised.setNumber(op.getNumber(), std::max(raised.number(op.getNumber()), max));
         }
+        if (sumsType)
+          made.emplace_back(sumsType).reals = std::move(sums);
         return success();
       });
 }

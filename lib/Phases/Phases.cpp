@@ -152,6 +152,7 @@ static constexpr StringLiteral kFuse[] = {
     "sink-reshapes",
     "fuse-residual-gradients",
     "fuse-norm-sums",
+    "fuse-quantize-sums",
     "fuse-epilogues",
     "fuse-addends",
     "fuse-accumulation",

@@ -91,12 +91,12 @@ module attributes {rt.target = "cuda"} {
   // RT-NOT: rt.accumulate
   // RT: rt.scaled_gemm %[[S]], %{{.*}}, %[[S]] {
   // RT-NEXT: return
-  func.func @scaled(%xs: tensor<3x4x8xf8E4M3FN>, %dys: tensor<3x6x8xf8E5M2>, %x3: tensor<4x8xf8E4M3FN>, %dy3: tensor<6x8xf8E5M2>, %scales: tensor<2xf32>) -> tensor<4x6xf32> {
+  func.func @scaled(%xs: tensor<3x4x8xf8E4M3FN>, %dys: tensor<3x6x8xf8E5M2>, %x3: tensor<4x8xf8E4M3FN>, %dy3: tensor<6x8xf8E5M2>, %scales: tensor<2x1xf32>) -> tensor<4x6xf32> {
     %sum = train.accumulate (%x = %xs, %dy = %dys) : (tensor<3x4x8xf8E4M3FN>, tensor<3x6x8xf8E5M2>) -> tensor<4x6xf32> {
-      %0 = tx.scaled_matmul_columns %x, %dy scaled by %scales[0, 1] : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<2xf32>) -> tensor<4x6xbf16>
+      %0 = tx.scaled_matmul_columns %x, %dy scaled by %scales[0, 1] : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<2x1xf32>) -> tensor<4x6xbf16>
       train.yield %0 : tensor<4x6xbf16>
     }
-    %1 = tx.scaled_matmul_columns %x3, %dy3 scaled by %scales[0, 1] : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<2xf32>) -> tensor<4x6xbf16>
+    %1 = tx.scaled_matmul_columns %x3, %dy3 scaled by %scales[0, 1] : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<2x1xf32>) -> tensor<4x6xbf16>
     %2 = tx.cast %1 : tensor<4x6xbf16> -> tensor<4x6xf32>
     %3 = tx.add %2, %sum : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
     return %3 : tensor<4x6xf32>

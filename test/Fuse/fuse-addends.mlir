@@ -131,12 +131,12 @@ module attributes {rt.target = "cuda"} {
   // RT-LABEL: func.func @scaled(
   // RT: rt.scaled_gemm {{.*}} {k = 4 : i64, m = 8 : i64, n = 6 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, transA = false, transB = true}
   // RT: rt.scaled_gemm %[[C:[^,]*]], {{.*}}, %{{[^,]*}} {{{.*}}operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1>
-  func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<3xf32>, %b: tensor<6xbf16>, %y: tensor<8x6xbf16>, %z: tensor<8x4xf8E5M2>) -> tensor<8x6xbf16> {
-    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 2] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<3xf32>) -> tensor<8x6xbf16>
+  func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<3x1xf32>, %b: tensor<6xbf16>, %y: tensor<8x6xbf16>, %z: tensor<8x4xf8E5M2>) -> tensor<8x6xbf16> {
+    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 2] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<3x1xf32>) -> tensor<8x6xbf16>
     %1 = tx.broadcast %b : tensor<6xbf16> -> tensor<8x6xbf16>
     %2 = tx.add %0, %1 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
     %3 = tx.add %y, %2 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
-    %4 = tx.scaled_matmul_nt %z, %w scaled by %scales[1, 2] : (tensor<8x4xf8E5M2>, tensor<6x4xf8E4M3FN>, tensor<3xf32>) -> tensor<8x6xbf16>
+    %4 = tx.scaled_matmul_nt %z, %w scaled by %scales[1, 2] : (tensor<8x4xf8E5M2>, tensor<6x4xf8E4M3FN>, tensor<3x1xf32>) -> tensor<8x6xbf16>
     %5 = tx.add %4, %3 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
     return %5 : tensor<8x6xbf16>
   }

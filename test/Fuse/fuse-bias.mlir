@@ -26,11 +26,11 @@ func.func @transposed(%x: tensor<2x8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf
 // CHECK: %[[Y:.*]] = tx.scaled_matmul_bias %arg0, %arg1 scaled by %arg3[0, 1] plus %arg4 : {{.*}} -> tensor<8x6xbf16>
 // CHECK: %[[Z:.*]] = tx.scaled_matmul_nt_bias %arg0, %arg2 scaled by %arg3[0, 2] plus %arg4
 // CHECK-NEXT: return %[[Y]], %[[Z]]
-func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<4x6xf8E4M3FN>, %wt: tensor<6x4xf8E4M3FN>, %scales: tensor<3xf32>, %b: tensor<6xbf16>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
-  %0 = tx.scaled_matmul %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<4x6xf8E4M3FN>, tensor<3xf32>) -> tensor<8x6xbf16>
+func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<4x6xf8E4M3FN>, %wt: tensor<6x4xf8E4M3FN>, %scales: tensor<3x1xf32>, %b: tensor<6xbf16>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
+  %0 = tx.scaled_matmul %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<4x6xf8E4M3FN>, tensor<3x1xf32>) -> tensor<8x6xbf16>
   %1 = tx.broadcast %b : tensor<6xbf16> -> tensor<8x6xbf16>
   %2 = tx.add %0, %1 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
-  %3 = tx.scaled_matmul_nt %x, %wt scaled by %scales[0, 2] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<3xf32>) -> tensor<8x6xbf16>
+  %3 = tx.scaled_matmul_nt %x, %wt scaled by %scales[0, 2] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<3x1xf32>) -> tensor<8x6xbf16>
   %4 = tx.add %1, %3 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
   return %2, %4 : tensor<8x6xbf16>, tensor<8x6xbf16>
 }

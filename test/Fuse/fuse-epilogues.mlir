@@ -44,8 +44,8 @@ module attributes {rt.target = "cuda"} {
   // CHECK: %[[PRE:.*]] = tx.scaled_matmul_nt_bias
   // CHECK-NEXT: %[[Y:.*]] = tx.gelu_tanh %[[PRE]]
   // CHECK-NEXT: return %[[Y]], %[[PRE]]
-  func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<2xf32>, %b: tensor<6xbf16>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
-    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<2xf32>) -> tensor<8x6xbf16>
+  func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<2x1xf32>, %b: tensor<6xbf16>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
+    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<2x1xf32>) -> tensor<8x6xbf16>
     %1 = tx.broadcast %b : tensor<6xbf16> -> tensor<8x6xbf16>
     %2 = tx.add %0, %1 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
     %3 = tx.gelu_tanh %2 : (tensor<8x6xbf16>) -> tensor<8x6xbf16>

@@ -19,8 +19,8 @@ func.func @residual(%a: tensor<8x6xf32>, %w: tensor<6x4xf32>, %res: tensor<2x4x4
 // CHECK: %[[P:.*]] = tx.scaled_matmul_nt
 // CHECK-NEXT: %[[G:.*]] = tx.gelu_tanh %[[P]] : (tensor<8x6xbf16>)
 // CHECK-NEXT: tx.reshape %[[G]]
-func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<2xf32>) -> tensor<2x4x6xbf16> {
-  %p = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<2xf32>) -> tensor<8x6xbf16>
+func.func @scaled(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<2x1xf32>) -> tensor<2x4x6xbf16> {
+  %p = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<2x1xf32>) -> tensor<8x6xbf16>
   %r = tx.reshape %p : tensor<8x6xbf16> -> tensor<2x4x6xbf16>
   %g = tx.gelu_tanh %r : (tensor<2x4x6xbf16>) -> tensor<2x4x6xbf16>
   return %g : tensor<2x4x6xbf16>

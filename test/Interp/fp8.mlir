@@ -40,12 +40,12 @@ func.func @bias() -> (tensor<2x1xf32>, tensor<2x1xf32>) {
   %b = tx.constant dense<[[6.0, 7.0]]> : tensor<1x2xf32> : tensor<1x2xf32>
   %c = tx.constant dense<[[6.0], [7.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
   %bias = tx.constant dense<-93.0> : tensor<1xf32> : tensor<1xf32>
-  %scales = tx.constant dense<[0.5, 8.0]> : tensor<2xf32> : tensor<2xf32>
+  %scales = tx.constant dense<[[0.5], [8.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
   %q = tx.cast %a : tensor<2x2xf32> -> tensor<2x2xf8E4M3FN>
   %r = tx.cast %b : tensor<1x2xf32> -> tensor<1x2xf8E4M3FN>
   %s = tx.cast %c : tensor<2x1xf32> -> tensor<2x1xf8E4M3FN>
-  %y = tx.scaled_matmul_nt_bias %q, %r scaled by %scales[0, 1] plus %bias : (tensor<2x2xf8E4M3FN>, tensor<1x2xf8E4M3FN>, tensor<2xf32>, tensor<1xf32>) -> tensor<2x1xf32>
-  %z = tx.scaled_matmul_bias %q, %s scaled by %scales[0, 1] plus %bias : (tensor<2x2xf8E4M3FN>, tensor<2x1xf8E4M3FN>, tensor<2xf32>, tensor<1xf32>) -> tensor<2x1xf32>
+  %y = tx.scaled_matmul_nt_bias %q, %r scaled by %scales[0, 1] plus %bias : (tensor<2x2xf8E4M3FN>, tensor<1x2xf8E4M3FN>, tensor<2x1xf32>, tensor<1xf32>) -> tensor<2x1xf32>
+  %z = tx.scaled_matmul_bias %q, %s scaled by %scales[0, 1] plus %bias : (tensor<2x2xf8E4M3FN>, tensor<2x1xf8E4M3FN>, tensor<2x1xf32>, tensor<1xf32>) -> tensor<2x1xf32>
   return %y, %z : tensor<2x1xf32>, tensor<2x1xf32>
 }
 
@@ -56,15 +56,16 @@ func.func @bias() -> (tensor<2x1xf32>, tensor<2x1xf32>) {
 // CHECK-NEXT: result 2: 2 = [6, 0]
 // CHECK-NEXT: result 3: 3x2x1 = {{\[\[\[}}1], [4]], {{\[\[}}2], [5]], {{\[\[}}3], [6{{\]\]\]}}
 // CHECK-NEXT: result 4: 3x3 = {{\[\[}}17, 22, 27], [22, 29, 36], [27, 36, 45{{\]\]}}
-func.func @columns() -> (tensor<2x1x3xf32>, tensor<3x2x1xf32>, tensor<2xf32>, tensor<3x2x1xf32>, tensor<3x3xf32>) {
+// CHECK-NEXT: result 5: 3 = [5, 7, 9]
+func.func @columns() -> (tensor<2x1x3xf32>, tensor<3x2x1xf32>, tensor<2xf32>, tensor<3x2x1xf32>, tensor<3x3xf32>, tensor<3xf32>) {
   %x = tx.constant dense<[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]> : tensor<2x1x3xf32> : tensor<2x1x3xf32>
   %scales = tx.constant dense<1.0> : tensor<2x1xf32> : tensor<2x1xf32>
   %maxima = tx.constant dense<0.0> : tensor<2xf32> : tensor<2xf32>
   %q, %qt, %raised = amp.quantize %x by %scales[0] in f8E4M3FN noting %maxima : tensor<2xf32> : tensor<2x1x3xf32>, tensor<2x1xf32> -> rows tensor<2x1x3xf8E4M3FN> columns tensor<3x2x1xf8E4M3FN> maxima tensor<2xf32>
-  %rt = amp.quantize %x by %scales[1] in f8E4M3FN : tensor<2x1x3xf32>, tensor<2x1xf32> -> columns tensor<3x2x1xf8E4M3FN>
+  %rt, %sums = amp.quantize %x by %scales[1] in f8E4M3FN : tensor<2x1x3xf32>, tensor<2x1xf32> -> columns tensor<3x2x1xf8E4M3FN> sums tensor<3xf32>
   %rows = tx.cast %q : tensor<2x1x3xf8E4M3FN> -> tensor<2x1x3xf32>
   %columns = tx.cast %qt : tensor<3x2x1xf8E4M3FN> -> tensor<3x2x1xf32>
   %only = tx.cast %rt : tensor<3x2x1xf8E4M3FN> -> tensor<3x2x1xf32>
   %c = tx.scaled_matmul_columns %qt, %rt scaled by %scales[0, 1] : (tensor<3x2x1xf8E4M3FN>, tensor<3x2x1xf8E4M3FN>, tensor<2x1xf32>) -> tensor<3x3xf32>
-  return %rows, %columns, %raised, %only, %c : tensor<2x1x3xf32>, tensor<3x2x1xf32>, tensor<2xf32>, tensor<3x2x1xf32>, tensor<3x3xf32>
+  return %rows, %columns, %raised, %only, %c, %sums : tensor<2x1x3xf32>, tensor<3x2x1xf32>, tensor<2xf32>, tensor<3x2x1xf32>, tensor<3x3xf32>, tensor<3xf32>
 }

@@ -807,13 +807,13 @@ func.func @scaled_matmul_nt(%a: tensor<4x6xf8E5M2>, %b: tensor<2x6xf8E4M3FN>, %s
   return %0 : tensor<4x2xf32>
 }
 // CHECK: tx.scaled_matmul_bias @scaled_matmul_bias: split *0 n; partial{{ *$}}
-func.func @scaled_matmul_bias(%a: tensor<4x6xf8E4M3FN>, %b: tensor<6x2xf8E4M3FN>, %scales: tensor<3xf32>, %bias: tensor<2xf32>) -> tensor<4x2xf32> {
-  %0 = tx.scaled_matmul_bias %a, %b scaled by %scales[0, 2] plus %bias : (tensor<4x6xf8E4M3FN>, tensor<6x2xf8E4M3FN>, tensor<3xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+func.func @scaled_matmul_bias(%a: tensor<4x6xf8E4M3FN>, %b: tensor<6x2xf8E4M3FN>, %scales: tensor<3x1xf32>, %bias: tensor<2xf32>) -> tensor<4x2xf32> {
+  %0 = tx.scaled_matmul_bias %a, %b scaled by %scales[0, 2] plus %bias : (tensor<4x6xf8E4M3FN>, tensor<6x2xf8E4M3FN>, tensor<3x1xf32>, tensor<2xf32>) -> tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
 // CHECK: tx.scaled_matmul_nt_bias @scaled_matmul_nt_bias: split *0 n; partial{{ *$}}
-func.func @scaled_matmul_nt_bias(%a: tensor<4x6xf8E4M3FN>, %b: tensor<2x6xf8E4M3FN>, %scales: tensor<3xf32>, %bias: tensor<2xf32>) -> tensor<4x2xf32> {
-  %0 = tx.scaled_matmul_nt_bias %a, %b scaled by %scales[0, 2] plus %bias : (tensor<4x6xf8E4M3FN>, tensor<2x6xf8E4M3FN>, tensor<3xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+func.func @scaled_matmul_nt_bias(%a: tensor<4x6xf8E4M3FN>, %b: tensor<2x6xf8E4M3FN>, %scales: tensor<3x1xf32>, %bias: tensor<2xf32>) -> tensor<4x2xf32> {
+  %0 = tx.scaled_matmul_nt_bias %a, %b scaled by %scales[0, 2] plus %bias : (tensor<4x6xf8E4M3FN>, tensor<2x6xf8E4M3FN>, tensor<3x1xf32>, tensor<2xf32>) -> tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
 // CHECK: tx.scaled_matmul_tn @scaled_matmul_tn: split *0 k n; partial 0 1{{ *$}}

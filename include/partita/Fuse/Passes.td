@@ -130,6 +130,27 @@ def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "sums that a norm's gradient computes">];
 }
 
+def FuseQuantizeSumsPass : Pass<"fuse-quantize-sums", "::mlir::ModuleOp"> {
+  let summary = "makes the kernel that quantizes a cotangent also compute the gradient of a bias";
+  let description = [{
+    Phase: fuse.
+
+    With `--precision fp8` the matmuls of a layer read its cotangent in 8 bits. The kernel that quantizes and transposes it (`transpose-fp8`)
+    has it in registers, so no second pass reads it for the sum of its rows.
+
+    ```mlir
+    %q, %qt = amp.quantize %dy by %scales[0] in f8E5M2 : ... -> rows tensor<32x48xf8E5M2> columns tensor<48x32xf8E5M2>
+    %0 = tx.reduce_sum %dy [0]
+    // becomes
+    %q, %qt, %0 = amp.quantize %dy by %scales[0] in f8E5M2 : ... -> rows tensor<32x48xf8E5M2> columns tensor<48x32xf8E5M2> sums tensor<48xbf16>
+    ```
+
+    Runs after `fuse-norm-sums`: a norm's kernel has sums at no cost.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::amp::AmpDialect"];
+  let statistics = [Statistic<"fused", "fused", "sums that a quantization computes">];
+}
+
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "on a GPU, fuses the epilogue of a matmul into its kernel";
   let description = [{

@@ -45,6 +45,7 @@ struct Quantize : KernelInterface::ExternalModel<Quantize, amp::QuantizeOp> {
     Value value = op->getResult(result);
     return value == quantize.getRaised()    ? "maxima"
            : value == quantize.getColumns() ? "transposed"
+           : value == quantize.getSums()    ? "sums"
                                             : "quantized";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -56,13 +57,14 @@ struct Quantize : KernelInterface::ExternalModel<Quantize, amp::QuantizeOp> {
       max = elementOf(l, quantize.getRaised(), quantize.getNumber());
     }
     Value scale = elementOf(l, quantize.getScales(), quantize.getNumber());
-    Value rows = quantize.getRows(), columns = quantize.getColumns();
+    Value rows = quantize.getRows(), columns = quantize.getColumns(), sums = quantize.getSums();
     if (columns) {
       if (!Target::of(op).multipliesRowsIn8Bits())
         return failUnsupported(op);
       int64_t width = l.type(x).getShape().back();
       l.create<rt::QuantizeTransposedOp>(rows ? l.buffer(rows) : Value(), l.buffer(columns),
-                                         l.buffer(x), scale, max, l.elements(x) / width, width);
+                                         l.buffer(x), scale, max, sums ? l.buffer(sums) : Value(),
+                                         l.elements(x) / width, width);
     } else if (l.type(rows).getElementType() == quantize.getStored()) {
       l.create<rt::QuantizeOp>(l.buffer(rows), l.buffer(x), scale, max, l.elements(x));
     } else {

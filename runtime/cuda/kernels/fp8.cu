@@ -6,10 +6,14 @@
 // The max by one atomic operation per block, and none if it is reached already. A max does not
 // depend on the order of its operands, so the bits are the same in every run.
 //
-// Moves sizeof(X) + 1 bytes per element, or 1 more for both.
+// Sums of columns: a tile's partial sums go to scratch memory and are added by a second launch, as
+// those of columnSum.
+//
+// Moves sizeof(X) + 1 bytes per element, or 1 more for both; sums, 8 bytes per tile's column.
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/column_sum.cuh"
 #include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/elementwise.cuh"
 
@@ -18,7 +22,7 @@ namespace partita_rt::cuda {
 namespace {
 
 constexpr int kThreads = kElementwiseThreads;
-constexpr int kTileRows = 128, kTileColumns = 64;
+constexpr int kTileRows = kQuantizeTileRows, kTileColumns = 64;
 constexpr int kRowsPerThread = 4; ///< as many as bytes in a word
 constexpr int kTilePacks = kTileColumns / kPack, kTileWords = kTileRows / kRowsPerThread;
 static_assert(kTilePacks * kTileWords == kThreads, "a thread has four rows of a pack");
@@ -160,10 +164,34 @@ template <typename F> __device__ inline void storeColumn(F *to, const uint4 &wor
       to[i].bits = uint8_t(each[i / 4] >> (i % 4 * 8));
 }
 
-template <typename F, typename X>
+/// Stores the sums of the tile's columns, of which a thread has those of a pack in its rows: over a
+/// warp's threads in a butterfly, then over the warps in order. All threads call it.
+__device__ inline void storeTileSums(float *partials, float (&sums)[kPack], int64_t firstColumn,
+                                     int64_t width) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ float ofWarps[kWarps][kTileColumns];
+  overWarp<Sum, kTilePacks>(sums);
+  int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  if (lane < kTilePacks)
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      ofWarps[warp][lane * kPack + i] = sums[i];
+  __syncthreads();
+  int column = int(threadIdx.x);
+  if (column >= kTileColumns || firstColumn + column >= width)
+    return;
+  float sum = ofWarps[0][column];
+#pragma unroll
+  for (int i = 1; i < kWarps; ++i)
+    sum += ofWarps[i][column];
+  partials[firstColumn + column] = sum;
+}
+
+/// partials[tiles of rows, width]: sums of x's columns, if kSums.
+template <bool kSums, typename F, typename X>
 __global__ void __launch_bounds__(kThreads)
-    quantizeTiles(F *y, F *columns, const X *x, const float *scale, float *max, int64_t rows,
-                  int64_t width, int64_t tilesPerRow) {
+    quantizeTiles(F *y, F *columns, const X *x, const float *scale, float *max, float *partials,
+                  int64_t rows, int64_t width, int64_t tilesPerRow) {
   // Column j of pack p is number j * kTilePacks + p.
   alignas(16) __shared__ unsigned tile[kTileColumns * kWordStride];
   int64_t firstRow = blockIdx.x / tilesPerRow * kTileRows,
@@ -177,11 +205,16 @@ __global__ void __launch_bounds__(kThreads)
     loadBits(packs[i], x + (row + i) * width + column, row + i < rows ? count : 0);
   float inverse = 1.0f / *scale; // exact: a power of two
   unsigned most = 0, words[kPack / 4][kRowsPerThread];
+  [[maybe_unused]] float sums[kPack] = {};
 #pragma unroll
   for (int i = 0; i < kRowsPerThread; ++i) {
     float values[kPack];
     widen(values, packs[i]);
     raise(most, values);
+    if constexpr (kSums)
+#pragma unroll
+      for (int j = 0; j < kPack; ++j)
+        sums[j] += values[j];
     Quantized q = quantized<F>(values, inverse);
     if (y && row + i < rows)
       storeQuantized(y + (row + i) * width + column, q, count);
@@ -208,6 +241,8 @@ __global__ void __launch_bounds__(kThreads)
           *reinterpret_cast<const uint4 *>(tile + number * kWordStride + part * kWordsPerStore),
           rows - from);
   }
+  if constexpr (kSums)
+    storeTileSums(partials + firstRow / kTileRows * width, sums, firstColumn, width);
   if (max) // the same for all threads
     raise(max, most);
 }
@@ -229,11 +264,24 @@ void quantize(const Stream &stream, F *y, const X *x, const float *scale, float 
 
 template <typename F, typename X>
 void quantizeTransposed(const Stream &stream, OrNull<F *> y, F *columns, const X *x,
-                        const float *scale, float *max, int64_t rows, int64_t width) {
-  int64_t across = ceilDiv(width, kTileColumns);
-  if (rows > 0 && width > 0)
-    PARTITA_RT_LAUNCH((quantizeTiles<F, X>), gridOf(ceilDiv(rows, kTileRows) * across), kThreads, 0,
-                      stream, y, columns, x, scale, max, rows, width, across);
+                        const float *scale, float *max, OrNull<X *> sums, int64_t rows,
+                        int64_t width) {
+  if (width == 0)
+    return;
+  float *partials = nullptr;
+  if (sums)
+    partials = scratchOf<float>(stream, quantizeSumsScratch(rows, width), "quantizeTransposed");
+  int64_t across = ceilDiv(width, kTileColumns), down = ceilDiv(rows, kTileRows);
+  auto launch = [&](auto withSums) {
+    PARTITA_RT_LAUNCH((quantizeTiles<withSums(), F, X>), gridOf(down * across), kThreads, 0, stream,
+                      y, columns, x, scale, max, partials, rows, width, across);
+  };
+  if (rows > 0 && sums)
+    launch(std::true_type());
+  else if (rows > 0)
+    launch(std::false_type());
+  if (sums)
+    launchAddPartials<X, 1>(stream, {{FloatOr<X>(sums)}}, partials, down, width, Write::Set);
 }
 
 template <typename X>
@@ -248,7 +296,7 @@ void throughFp8(const Stream &stream, Fp8 format, X *y, const X *x, const float 
 #define FORMAT(F, X)                                                                               \
   template void quantize(const Stream &, F *, const X *, const float *, float *, int64_t);         \
   template void quantizeTransposed(const Stream &, OrNull<F *>, F *, const X *, const float *,     \
-                                   float *, int64_t, int64_t);
+                                   float *, OrNull<X *>, int64_t, int64_t);
 #define QUANTIZE(X)                                                                                \
   FORMAT(Float8E4M3, X)                                                                            \
   FORMAT(Float8E5M2, X)                                                                            \

@@ -1,4 +1,4 @@
-// Matmuls in 8 bits: quantization bit for bit as the CPU's, in rows and transposed; the max; matmuls
+// Matmuls in 8 bits: quantization bit for bit as the CPU's, in rows and transposed; the max; sums; matmuls
 // by the simulated cuBLASLt, against the CPU's.
 
 #include "matmuls_stream.h"
@@ -83,6 +83,31 @@ void checkColumns(int64_t rows, int64_t width, int64_t offset, bool both) {
   }
 }
 
+/// Sums of columns beside the numbers, which do not change: exact, since all are small integers.
+template <typename F, typename X>
+void checkSums(int64_t rows, int64_t width, int64_t offset, bool both) {
+  SCOPED_TRACE(testing::Message() << rows << " x " << width << " at " << offset);
+  SimulatedStream stream(quantizeSumsScratch(rows, width));
+  Tensor<X> x(integers(rows * width, "x"), offset), sums(width, offset);
+  float scale = 0.5f;
+  Reference<F, X> reference(x, rows, width, scale, 0.0f);
+  Tensor<F> y(rows * width, offset), columns(rows * width, offset);
+  Tensor<float> scales(Floats{scale});
+  quantizeTransposed(stream, both ? y.data() : nullptr, columns.data(), x.in(), scales.in(),
+                     nullptr, sums.data(), rows, width);
+  Floats values = x.floats(), expected(size_t(width), 0.0f);
+  for (size_t i = 0; i < values.size(); ++i)
+    expected[i % size_t(width)] += values[i];
+  for (float &each : expected)
+    each = float(X(each));
+  EXPECT_BITS(sums, expected);
+  EXPECT_EQ(bitsOf(columns.in(), rows * width), reference.columns);
+  EXPECT_TRUE(columns.marginsKept());
+  if (both) {
+    EXPECT_EQ(bitsOf(y.in(), rows * width), reference.bits());
+  }
+}
+
 template <typename F, typename X> void checkQuantization() {
   inEveryOrder([] {
     for (int64_t n : {1, 8, 300, 5000})
@@ -92,6 +117,9 @@ template <typename F, typename X> void checkQuantization() {
       for (int64_t offset : {0, 5})
         for (bool both : {true, false})
           checkColumns<F, X>(rows, width, offset, both);
+    for (auto [rows, width] : {std::pair(16, 16), {272, 80}, {13, 70}, {0, 16}})
+      for (bool both : {true, false})
+        checkSums<F, X>(rows, width, both ? 0 : 5, both);
   });
 }
 
@@ -109,7 +137,8 @@ TEST(CudaFp8, KeepsNaN) {
   Tensor<BFloat16> x(Floats{1.0f, NAN, -NAN, 2.0f});
   Tensor<Float8E4M3> y(4), columns(4);
   Tensor<float> scale(Floats{1.0f}), max(Floats{0.0f});
-  quantizeTransposed(stream, y.data(), columns.data(), x.in(), scale.in(), max.data(), 2, 2);
+  quantizeTransposed(stream, y.data(), columns.data(), x.in(), scale.in(), max.data(), nullptr, 2,
+                     2);
   EXPECT_TRUE(std::isnan(float(y.in()[1])) && std::isnan(float(y.in()[2])));
   EXPECT_TRUE(std::isnan(float(columns.in()[2])) && std::isnan(float(columns.in()[1])));
   EXPECT_EQ(max.in()[0], 2.0f); // of the finite ones
@@ -129,6 +158,29 @@ void checkScaled(MatmulsStream &stream, int64_t m, int64_t n, int64_t k) {
                          expected.data());
   scaledGemm(stream, Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB, c.data());
   EXPECT_BITS(c, widened(expected));
+  // A bias, an addend, in place too, and both, rounded once.
+  Floats exact(size_t(m * n)), more = integers(m * n, "addend"), row = integers(n, "bias");
+  partita_rt::scaledGemm(Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB,
+                         exact.data());
+  Tensor<C> addend(more), bias(row), inPlace(more);
+  auto sums = [&](bool adds, bool hasBias) {
+    Floats all = exact;
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = float(C(all[i] + (adds ? more[i] : 0) + (hasBias ? row[i % size_t(n)] : 0)));
+    return all;
+  };
+  auto run = [&](Tensor<C> &to, const C *vector, const C *plus) {
+    scaledGemm(stream, Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB, to.data(),
+               vector, plus);
+  };
+  run(c, nullptr, addend.in());
+  EXPECT_BITS(c, sums(true, false));
+  run(inPlace, nullptr, inPlace.in());
+  EXPECT_BITS(inPlace, sums(true, false));
+  run(c, bias.in(), addend.in());
+  EXPECT_BITS(c, sums(true, true));
+  run(c, bias.in(), nullptr);
+  EXPECT_BITS(c, sums(false, true));
 }
 
 template <typename C> void checkAllScaled(MatmulsStream &stream) {
@@ -158,29 +210,6 @@ TEST(CudaFp8, Tunes) {
   multiply();
   Floats before = c.floats();
   stream.made.beginRecording();
-  // A bias, an addend, in place too, and both, rounded once.
-  Floats exact(size_t(m * n)), more = integers(m * n, "addend"), row = integers(n, "bias");
-  partita_rt::scaledGemm(Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB,
-                         exact.data());
-  Tensor<C> addend(more), bias(row), inPlace(more);
-  auto sums = [&](bool adds, bool hasBias) {
-    Floats all = exact;
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i] = float(C(all[i] + (adds ? more[i] : 0) + (hasBias ? row[i % size_t(n)] : 0)));
-    return all;
-  };
-  auto run = [&](Tensor<C> &to, const C *vector, const C *plus) {
-    scaledGemm(stream, Trans::No, Trans::Yes, m, n, k, a.in(), scaleA, b.in(), scaleB, to.data(),
-               vector, plus);
-  };
-  run(c, nullptr, addend.in());
-  EXPECT_BITS(c, sums(true, false));
-  run(inPlace, nullptr, inPlace.in());
-  EXPECT_BITS(inPlace, sums(true, false));
-  run(c, bias.in(), addend.in());
-  EXPECT_BITS(c, sums(true, true));
-  run(c, bias.in(), nullptr);
-  EXPECT_BITS(c, sums(false, true));
   multiply();
   std::vector<Choice> choices = stream.made.tuneRecorded(stream, 1);
   ASSERT_EQ(choices.size(), 1u);

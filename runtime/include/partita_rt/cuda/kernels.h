@@ -83,9 +83,11 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
 template <typename F, typename X>
 void quantize(const Stream &stream, F *y, const X *x, const float *scale, float *max, int64_t n);
 /// Also, or only if y is null, stores the transpose of x[rows, width] in 8 bits: columns[width, rows].
+/// sums[width], unless null: of x's columns, with scratch quantizeSumsScratch(rows, width).
 template <typename F, typename X>
 void quantizeTransposed(const Stream &stream, OrNull<F *> y, F *columns, const X *x,
-                        const float *scale, float *max, int64_t rows, int64_t width);
+                        const float *scale, float *max, OrNull<X *> sums, int64_t rows,
+                        int64_t width);
 template <typename X>
 void throughFp8(const Stream &stream, Fp8 format, X *y, const X *x, const float *scale, float *max,
                 int64_t n);

@@ -129,6 +129,12 @@ constexpr int64_t gemmBiasGradScratch(int64_t sums, int64_t k) {
   return most(columnSumScratch(k, sums), aligned(sums * 4));
 }
 
+/// The rows of a tile of quantizeTransposed, and the scratch that the sums of its columns take.
+constexpr int kQuantizeTileRows = 128;
+constexpr int64_t quantizeSumsScratch(int64_t rows, int64_t width) {
+  return ceilDiv(rows, kQuantizeTileRows) * width * 4;
+}
+
 /// The compute capability that scaledGemm needs, times 10.
 constexpr int kScaledGemmCapability = 89;
 
