@@ -191,6 +191,18 @@ def number(*factors):
     return product
 
 
+def quantize_tiles_bytes(launch):
+    """Rows if there are any, the transpose, and partial sums if there are any."""
+    rows, width = launch[6], launch[7]
+    written = 1 + (launch[0] == "*")
+    partials = 4 * -(-rows // 128) * width if top_level(launch.instance)[0] == "true" else 0
+    return rows * width * (SIZES[top_level(launch.instance)[2]] + written) + partials
+
+
+def quantize_packs_bytes(launch):
+    return launch[4] * sum(SIZES.get(each, 1) for each in top_level(launch.instance)[1:])
+
+
 def of_blocks(per_block):
     return lambda launch: launch.blocks() * per_block
 
@@ -200,6 +212,7 @@ def tiny(group):
 
 
 FORWARD, BACKWARD, LOSS = "attention forward", "attention backward", "cross-entropy and its gradient"
+QUANTIZATION = "quantization to 8 bits"
 SUMS, ADAMW, OTHERS = "gradients of biases and of norms", "AdamW", "embeddings, norm of the gradients, others"
 BLOCK = 4096  # kSquareSumBlock
 
@@ -214,6 +227,8 @@ KERNELS = {
     "normBackward": Cost("layer norm backward", lambda l: l[3][4] * l[3][5], norm_backward_bytes),
     "addPartials": Cost(SUMS, lambda l: l[2] * l[3] * l.grid[1], lambda l: 4 * l[2] * l[3] * l.grid[1]),
     "partialSums": Cost(SUMS, number(2, 3), lambda l: l[2] * l[3] * l.first_type() + 4 * l.grid[1] * l[3]),
+    "quantizeTiles": Cost(QUANTIZATION, number(6, 7), quantize_tiles_bytes),
+    "quantizePacks": Cost(QUANTIZATION, number(4), quantize_packs_bytes),
     "updateTensors": Cost(ADAMW, lambda l: l[2] * BLOCK, update_bytes, memory=rows_of_updates),
     "sumBlocks": Cost(OTHERS, of_blocks(BLOCK), lambda l: l.blocks() * (BLOCK * l.first_type() + 8)),
     "addBlocks": Cost(OTHERS, number(3), lambda l: 8 * l[3]),
@@ -226,6 +241,7 @@ KERNELS = {
     "scatterDigits": Cost(OTHERS, number(3), lambda l: 16 * l[3]),
     "sumTiles": Cost(OTHERS, number(4, 5), lambda l: 3 * l.first_type() * l[4] * l[5], memory=distinct),
     "joinTiles": Cost(OTHERS, number(3), lambda l: 4 * l[3], memory=distinct),
+    "maxColumns": Cost(OTHERS, number(2, 3, 4), lambda l: l[2] * l[4] * (l[3] + 1) * l.first_type()),
     "countLabelsOnce": Cost(OTHERS, number(2), lambda l: 8 * l[2]),
     "addScalars": tiny(OTHERS), "findNonfinite": tiny(OTHERS), "writeField": tiny(OTHERS), "computeClipScale": tiny(OTHERS),
     "writeStepNumber": tiny(OTHERS),
