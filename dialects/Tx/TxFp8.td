@@ -97,11 +97,11 @@ class Tx_ScaledBiasedMatmul<string mnemonic> : Tx_ScaledMatmul<mnemonic> {
 }
 def Tx_ScaledMatMulBiasOp : Tx_ScaledBiasedMatmul<"scaled_matmul_bias"> {
   let summary = "tx.matmul_bias of 8-bit operands";
-  let shardRule = "* k^, k^ n, s^, n -> * n";
+  let shardRule = "* k^, k^ n, s^ c^, n -> * n";
 }
 def Tx_ScaledMatMulNTBiasOp : Tx_ScaledBiasedMatmul<"scaled_matmul_nt_bias"> {
   let summary = "tx.matmul_nt_bias of 8-bit operands";
-  let shardRule = "* k^, n k^, s^, n -> * n";
+  let shardRule = "* k^, n k^, s^ c^, n -> * n";
 }
 
 #endif // PARTITA_TX_FP8

@@ -61,7 +61,8 @@ module attributes {rt.target = "cuda"} {
   // CHECK-NOT: sums tensor
   func.func @early(%dy: tensor<16x32xf32>) -> tensor<32x16xf32> {
     %sums = tx.reduce_sum %dy [0] : tensor<16x32xf32> -> tensor<32xf32>
-    %scales = tx.exp %sums : (tensor<32xf32>) -> tensor<32xf32>
+    %exp = tx.exp %sums : (tensor<32xf32>) -> tensor<32xf32>
+    %scales = tx.reshape %exp : tensor<32xf32> -> tensor<32x1xf32>
     %qt = amp.quantize %dy by %scales[1] in f8E5M2 : tensor<16x32xf32>, tensor<32x1xf32> -> columns tensor<32x16xf8E5M2>
     %columns = tx.cast %qt : tensor<32x16xf8E5M2> -> tensor<32x16xf32>
     return %columns : tensor<32x16xf32>
