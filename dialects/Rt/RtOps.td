@@ -92,6 +92,11 @@ def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
   let arguments = (ins I64:$micro, Rt_InFlightAttr:$memory, StrAttr:$what);
   let assemblyFormat = "$what $micro `in` $memory attr-dict";
 }
+def Rt_BeginLayerOp : Rt_Call<"begin_layer", "beginLayer", ["\"rank\"", "numbered(getOperation(), \"layer\")"], [], "0", ["layer"]> {
+  let summary = "marks that a pass's calls are a layer's from here on, for reports of stages that died or stall";
+  let arguments = (ins I64Attr:$layer);
+  let assemblyFormat = "$layer attr-dict";
+}
 def Rt_RunPassOp : Rt_Op<"run_pass"> {
   let summary = "runs the function of a pass on micro-batch `first`, plus the variables of the loops that it is in";
   let description =

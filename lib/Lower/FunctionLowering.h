@@ -75,12 +75,18 @@ private:
 
   void forgetWork();
 
+  /// Where the computation of a pass goes on in another layer. Messages and collectives wait for others, so they change
+  /// nothing.
+  void markLayer(mlir::Operation *op);
+
   mlir::func::FuncOp from, to;
   mlir::OpBuilder builder;
   Lowering l;
   mlir::Value totalCount;
   std::string lastComment;
   std::optional<Work> lastWork;
+  bool isPass = false;
+  std::optional<int64_t> lastLayer;
   bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
   bool backward = false;   ///< for the reader: after the first gradient
 };

@@ -100,6 +100,7 @@ FailureOr<StringRef> FunctionLowering::lowerPass(train::AccumulateOp loop, Regio
                 entry ? Attribute(train::EntryPointAttr::get(at.getContext(), *entry))
                       : at.getUnitAttr());
   FunctionLowering pass(l.shared, from, made);
+  pass.isPass = true;
   if (PendingsAttr pendings = pendingsOf(region, pass.l))
     made->setAttr(RtDialect::kPendings, pendings);
   pass.l.begin(loop);

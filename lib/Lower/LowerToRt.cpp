@@ -96,6 +96,7 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
     l.begin(&op);
     comment(&op);
     markWork(&op);
+    markLayer(&op);
     if (failed(lowerOp(&op)))
       return failure();
     if (totalCount && totalCount.getDefiningOp() == &op)
@@ -154,6 +155,7 @@ LogicalResult FunctionLowering::lowerRegion(train::AccumulateOp loop, Region &re
     l.begin(&op);
     comment(&op);
     markWork(&op);
+    markLayer(&op);
     if (auto yield = dyn_cast<train::YieldOp>(op))
       addUp(yield, loop);
     else if (failed(op.hasAttr(train::TrainDialect::kLast)
@@ -244,11 +246,22 @@ void FunctionLowering::comment(Operation *op) {
   l.create<CommentOp>(path);
 }
 
+static bool computes(Operation *op) {
+  return isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
+         op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 && op->getNumRegions() == 0 &&
+         !analysis::isView(op);
+}
+
+void FunctionLowering::markLayer(Operation *op) {
+  train::LayerAttr layer = train::LayerAttr::of(op);
+  if (!isPass || !layer || layer.getNumber() == lastLayer || !computes(op))
+    return;
+  lastLayer = layer.getNumber();
+  l.create<BeginLayerOp>(*lastLayer);
+}
+
 void FunctionLowering::markWork(Operation *op) {
-  bool computes = isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
-                  op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
-                  op->getNumRegions() == 0 && !analysis::isView(op);
-  if (!train::is(from, train::EntryPoint::TrainStep) || !computes)
+  if (!train::is(from, train::EntryPoint::TrainStep) || !computes(op))
     return;
   inBackward |= computesGradients(op);
   Work work = op->hasTrait<UpdateWork>() ? Work::Update

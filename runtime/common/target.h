@@ -45,6 +45,8 @@ void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &mea
 
 /// Stores a changed Rank::slot where reports of other ranks find it.
 void noteSlot(const Rank &rank);
+/// The same for Slot::layer alone, which changes often.
+void noteLayer(const Rank &rank);
 /// Marks that the rank is at no slot after a function of the program. For call().
 void endSlots(Rank &rank);
 

@@ -46,6 +46,11 @@ void noteSlot(const Rank &rank) {
     rank.waits->noteSlot(rank.slot);
 }
 
+void noteLayer(const Rank &rank) {
+  if (rank.waits)
+    rank.waits->noteLayer(rank.slot.layer);
+}
+
 void tune(Rank &, void (*)(Rank &), const std::string &) {
   fail("%s", whyNotHere("--tune").c_str());
 }

@@ -84,8 +84,13 @@ static const char *deathText(bool ends) {
     append(" died");
     char slot[sizeof(RankPlace::Text) + 1];
     read(each.place->slot, slot);
-    append(*slot ? " at " : "");
-    append(slot);
+    if (*slot) {
+      char end[kSlotEnd];
+      slotEnd(each.place->layer.load(std::memory_order_relaxed), end);
+      append(" at ");
+      append(slot);
+      append(end);
+    }
   }
   text[size] = 0;
   return isReported ? nullptr : text;
@@ -117,7 +122,10 @@ RankWaits::RankWaits(const Rank &rank, std::vector<RankPlace *> places,
 
 RankWaits::~RankWaits() { endWatch(); }
 
-void RankWaits::noteSlot(const Slot &slot) { write(places[size_t(self)]->slot, slotText(slot)); }
+void RankWaits::noteSlot(const Slot &slot) {
+  noteLayer(slot.layer);
+  write(places[size_t(self)]->slot, slotText(slot));
+}
 
 void RankWaits::noteWait(int peer, const std::string &what) {
   RankPlace &mine = *places[size_t(self)];
@@ -157,8 +165,10 @@ std::string RankWaits::whyOf(int peer) const {
     int waitsFor = place->waitsFor.load(std::memory_order_acquire);
     bool waits = waitsFor != RankPlace::kNoWait;
     std::string slot = read(place->slot);
+    char end[kSlotEnd];
+    slotEnd(place->layer.load(std::memory_order_relaxed), end);
     if (!slot.empty())
-      text += " is at " + slot + (waits ? " and" : "");
+      text += " is at " + slot + end + (waits ? " and" : "");
     else if (!waits)
       text += " waits for no other";
     if (waits)

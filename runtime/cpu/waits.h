@@ -25,7 +25,9 @@ struct alignas(64) RankPlace {
   /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
   std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
+  /// The slot's text is slotText(); its end depends on the layer, which changes often.
   Text slot{}, wait{};
+  std::atomic<int32_t> layer{Slot::kNoLayer};
 };
 
 class RankWaits {
@@ -42,6 +44,9 @@ public:
   }
   int ranks() const { return int(places.size()); }
   void noteSlot(const Slot &slot);
+  void noteLayer(int32_t layer) {
+    places[size_t(self)]->layer.store(layer, std::memory_order_relaxed);
+  }
   void noteWait(int peer, const std::string &what);
   void noteWaitEnds();
   /// Explains why `peer` does not arrive: "; rank 2 of stage 1 waits in receive #2 ... from rank 4

@@ -27,12 +27,31 @@ std::string slotText(const Slot &slot) {
   std::string text = "slot " + std::to_string(slot.number) + " (" + slot.what;
   if (slot.microBatch >= 0)
     text += ", micro-batch " + std::to_string(slot.microBatch);
-  return text + ")";
+  return text;
+}
+
+void slotEnd(int32_t layer, char *text) {
+  const char *words = layer == Slot::kBeforeLayers  ? ", before the layers"
+                      : layer == Slot::kAfterLayers ? ", after the layers"
+                      : layer >= 0                  ? ", layer "
+                                                    : "";
+  while (*words)
+    *text++ = *words++;
+  char digits[12];
+  int count = 0;
+  for (int32_t rest = layer; layer >= 0 && (count == 0 || rest > 0); rest /= 10)
+    digits[count++] = char('0' + rest % 10);
+  while (count > 0)
+    *text++ = digits[--count];
+  *text++ = ')';
+  *text = 0;
 }
 
 std::string atSlot(const Rank &rank) {
+  char end[kSlotEnd];
+  slotEnd(rank.slot.layer, end);
   std::string text = slotText(rank.slot);
-  return text.empty() ? "" : text + ": ";
+  return text.empty() ? "" : text + end + ": ";
 }
 
 int rankCount(const Program &program) {

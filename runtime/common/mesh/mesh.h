@@ -22,8 +22,12 @@ std::string ofStage(const Program &program, int stage);
 /// Returns "rank 2", or "rank 2 of stage 1" in a program with several stages.
 std::string rankText(const Program &program, int rank);
 
-/// "slot 4 (forward of h.2, micro-batch 1)"; "" for none.
+/// "slot 4 (forward of h.2, micro-batch 1"; "" for none. What a slot is at changes, so its end, with
+/// the parenthesis, is a text of its own.
 std::string slotText(const Slot &slot);
+/// ", layer 7)". Writes no more than kSlotEnd characters, with a zero, and allocates nothing.
+constexpr size_t kSlotEnd = 40;
+void slotEnd(int32_t layer, char *text);
 
 /// Returns "slot 4 (...): ", for the start of an error of the rank, if it is at a slot.
 std::string atSlot(const Rank &rank);

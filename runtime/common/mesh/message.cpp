@@ -149,6 +149,11 @@ void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch
   beginSlot(rank, rank.slot.number + 1, microBatch, what);
 }
 
+void beginLayer(Rank &rank, int64_t layer) {
+  rank.slot.layer = int32_t(layer);
+  noteLayer(rank);
+}
+
 void endSlots(Rank &rank) {
   if (rank.slot.number < 0)
     return;

@@ -49,6 +49,7 @@ void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &mea
 }
 
 void noteSlot(const Rank &) {}
+void noteLayer(const Rank &) {}
 
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   Gpu::of(rank).tune(rank, function, path);

@@ -86,6 +86,10 @@ struct Ring {
 /// "forward".
 void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what);
 
+/// Marks that the calls from here on compute a layer of the model, or something before or after the
+/// layers (Slot). Reports name it with the slot.
+void beginLayer(Rank &rank, int64_t layer);
+
 /// Like sendStart, but awaitSent does the waiting.
 void sendLater(Rank &rank, int channel, Bucket buffers, const char *why, int64_t microBatch);
 /// Waits until everything that sendLater has started on the channel is sent.

@@ -364,6 +364,8 @@ struct Slot {
   int64_t number = -1;     ///< in the stage's schedule; -1: between slots
   int64_t microBatch = -1; ///< -1: none
   const char *what = "";   ///< "forward of h.2"; a literal
+  static constexpr int32_t kBeforeLayers = -1, kAfterLayers = -2, kNoLayer = -3;
+  int32_t layer = kNoLayer; ///< of the model, or one of these; see beginLayer
 };
 
 /// A rank: everything that emitted code may touch. Ranks may be threads of one process, so emitted
