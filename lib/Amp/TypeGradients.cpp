@@ -85,7 +85,7 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
     if (wire && !anyReduced) {
       bool isOfStages = getOperation()->hasAttr(pipe::PipeDialect::kStages);
       getOperation().emitError()
-          << "reduce-type: has no effect, because no gradient is reduced over "
+          << "--reduce-type: has no effect, because no gradient is reduced over "
           << (isOfStages ? "the ranks of a stage" : "ranks") << "; leave it out";
       signalPassFailure();
     }

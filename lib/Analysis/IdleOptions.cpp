@@ -9,7 +9,7 @@ using pipe::PipeDialect;
 
 LogicalResult analysis::reportIdle(ModuleOp module, StringRef option, StringRef reason) {
   if (!pipe::stageOf(module))
-    return module.emitError() << option << ": has no effect, because " << reason
+    return module.emitError() << "--" << option << ": has no effect, because " << reason
                               << "; leave it out";
   NamedAttrList idle(module->getAttrOfType<DictionaryAttr>(PipeDialect::kIdle));
   idle.set(option, StringAttr::get(module.getContext(), reason));
@@ -26,7 +26,7 @@ LogicalResult analysis::checkIdle(ModuleOp program) {
       return own && own.contains(option.getName());
     });
     if (isIdle)
-      return program.emitError() << option.getName().strref()
+      return program.emitError() << "--" << option.getName().strref()
                                  << ": has no effect, because on every pipeline stage "
                                  << cast<StringAttr>(option.getValue()).getValue()
                                  << "; leave it out";

@@ -54,8 +54,8 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
     });
     if (always && gathersAny && !losesAny) {
       getOperation().emitError()
-          << "gather-always: has no effect, because all parameters that are "
-             "gathered are kept, by keep-gathered or the strategy; leave it out";
+          << "--gather-always: has no effect, because all parameters that are "
+             "gathered are kept, by --keep-gathered or the strategy; leave it out";
       return signalPassFailure();
     }
     if (!kept.empty() && !gathersAny) {

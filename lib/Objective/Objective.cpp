@@ -285,7 +285,7 @@ private:
     if (chosen->hasLabels() || ignoreIndex == kDefaultIgnoreIndex)
       return success();
     InFlightDiagnostic diagnostic = module.emitError();
-    diagnostic << "ignore-index: has no effect with objective '" << chosen->name << "'";
+    diagnostic << "--ignore-index: has no effect with objective '" << chosen->name << "'";
     if (chosen->loss == Kind::InGraph)
       diagnostic << ": the model computes its loss itself, output '" << outputName(output)
                  << "', and which labels count";

@@ -40,7 +40,7 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
   };
   llvm::Expected<json::Value> value = parseJson(text);
   if (!value)
-    return wrong("the schedule is not valid JSON: " + llvm::toString(value.takeError()));
+    return wrong("the schedule cannot be read: " + llvm::toString(value.takeError()));
   const json::Object *object = value->getAsObject();
   const json::Array *stages = object ? object->getArray("slots") : nullptr;
   if (!stages || stages->empty())

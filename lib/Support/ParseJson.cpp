@@ -50,8 +50,10 @@ Expected<json::Value> partita::parseJson(StringRef text) {
     return createStringError(inconvertibleErrorCode(),
                              "its values are nested deeper than " + Twine(kDeepest) + " levels");
   Expected<json::Value> value = json::parse(text);
-  if (value)
-    if (std::optional<StringRef> key = repeatedKey(text))
-      return createStringError(inconvertibleErrorCode(), "it has \"" + *key + "\" twice");
+  if (!value)
+    return createStringError(inconvertibleErrorCode(),
+                             "it is not valid JSON: " + toString(value.takeError()));
+  if (std::optional<StringRef> key = repeatedKey(text))
+    return createStringError(inconvertibleErrorCode(), "it has \"" + *key + "\" twice");
   return value;
 }

@@ -22,7 +22,7 @@
 // RUN: not partita-opt %s --objective="kind=mse ignore-index=3" --split-input-file 2>&1 | FileCheck %s --check-prefix=IGNORE
 // RUN: not partita-opt %s --objective=kind=none:scores --split-input-file 2>&1 | FileCheck %s --check-prefix=NONE
 
-// IGNORE: error: ignore-index: has no effect with objective 'mse'
+// IGNORE: error: --ignore-index: has no effect with objective 'mse'
 // NONE: error: objective 'none' takes no output, here 'scores': the program computes all of them
 // ACC: error: accumulate is 0, expected at least 1
 // FIXED: error: no input takes anything from the data: all are ones, zeros or positions; bind one with --input NAME=ids or data

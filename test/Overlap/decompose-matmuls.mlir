@@ -4,7 +4,7 @@
 // RUN: not partita-opt %s --decompose-matmuls=chunks=0 2>&1 | FileCheck %s --check-prefix=LEAST
 // RUN: not partita-opt %s --decompose-matmuls=chunks=5 2>&1 | FileCheck %s --check-prefix=NONE
 // LEAST: error: chunks=0, expected at least 1
-// NONE: error: overlap-chunks: has no effect, because no matmul whose collective nothing else overlaps has as many equal chunks of rows
+// NONE: error: --overlap-chunks: has no effect, because no matmul whose collective nothing else overlaps has as many equal chunks of rows
 // OFF-NOT: par.chunk
 
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {

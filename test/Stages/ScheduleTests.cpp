@@ -374,7 +374,7 @@ TEST(ScheduleFile, IsReadAsItStands) {
 TEST(ScheduleFile, SaysWhatIsWrong) {
   const std::string deep(200000, '[');
   const std::pair<std::string, std::string> wrong[] = {
-      {"[", "the schedule is not valid JSON: "},
+      {"[", "the schedule cannot be read: it is not valid JSON: "},
       {"{}", "the schedule has no \"slots\""},
       {R"({"slots": [], "x": 1})", "the schedule has no \"slots\""},
       {R"({"slots": [["F0"]], "x": 1})", "the schedule has \"x\", expected slots, chunks, wave"},
@@ -384,7 +384,7 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
       {R"({"slots": [["F-1"]]})", "stage 0, slot 0: \"F-1\" is not a slot"},
       {R"({"slots": [["F0.x"]]})", "stage 0, slot 0: \"F0.x\" is not a slot"},
       {R"({"slots": [["F0"]], "wave": true})", "\"wave\" needs \"chunks\" of 2 or more"},
-      {deep, "the schedule is not valid JSON: "},
+      {deep, "the schedule cannot be read: its values are nested deeper than 64 levels"},
       {R"({"slots": [["F99999999"]]})", "stage 0, slot 0: \"F99999999\" is not a slot"},
       {R"({"slots": ["F0"]})", "stage 0 has no list of slots"},
       {R"({"slots": [["F0"]], "chunks": 0})", "\"chunks\" is not an integer from 1 to 1024"},

@@ -124,7 +124,7 @@ module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.idle = {"
 
 // -----
 
-// expected-error@+1 {{bucket-bytes: has no effect, because on every pipeline stage it sums nothing; leave it out}}
+// expected-error@+1 {{--bucket-bytes: has no effect, because on every pipeline stage it sums nothing; leave it out}}
 module attributes {pipe.axis = 0} {
 module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
 }

@@ -8,7 +8,8 @@
 namespace partita {
 
 /// Parses like llvm::json::parse, which recurses into arrays and objects, but with a limit: text
-/// that nests deeper than any of our files is an error rather than a stack overflow.
+/// that nests deeper than any of our files is an error rather than a stack overflow. Nor may an object
+/// have a key twice. Errors are about "it", the text.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
 
 } // namespace partita
