@@ -26,7 +26,7 @@ def Pipe_Dialect : Dialect {
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
     static constexpr int64_t kMaxStages = ::partita_rt::kMaxStages;
-    /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
+    /// On a program's module, by `choose-schedule`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
     /// On a program's module and on its stages: how many chunks each stage has, an i64; absent for 1.
     static constexpr ::llvm::StringLiteral kChunks = "pipe.chunks";

@@ -303,8 +303,8 @@ static llvm::BitVector needs(AccumulateOp op, unsigned reader) {
   return result;
 }
 
-static std::string textOf(OrderAttr::Slot slot) {
-  return "'" + slot.pass.text(".") + " " + std::to_string(slot.microBatch) + "'";
+static std::string textOf(Slot slot) {
+  return "'" + slot.text(".") + " " + std::to_string(slot.microBatch) + "'";
 }
 
 /// Checks that the order has every micro-batch's passes once, each after those that it needs.
@@ -316,10 +316,10 @@ static LogicalResult verifyOrder(AccumulateOp op) {
       done(op.getCount(), llvm::BitVector(passes)); // by pass; by micro-batch
   for (unsigned pass = 0; pass < passes; ++pass)
     needed.push_back(needs(op, pass));
-  for (OrderAttr::Slot slot : op.getOrderAttr().getSlots()) {
-    std::optional<unsigned> pass = op.findPass(slot.pass);
+  for (Slot slot : op.getOrderAttr().getSlots()) {
+    std::optional<unsigned> pass = op.findPass(slot.pass());
     if (!pass)
-      return op.emitOpError() << "has no " << slot.pass.text() << " region for its order's "
+      return op.emitOpError() << "has no " << slot.text() << " region for its order's "
                               << textOf(slot);
     if (slot.microBatch < 0 || slot.microBatch >= op.getCount())
       return op.emitOpError() << "has no micro-batch " << slot.microBatch << " for its order's "

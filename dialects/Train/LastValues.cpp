@@ -18,7 +18,7 @@ static std::pair<unsigned, int64_t> lastOf(OrderAttr order, PassName pass) {
     int64_t behind = end; // the part
     for (const OrderAttr::Part &part : llvm::reverse(run.parts)) {
       for (auto [number, slot] : llvm::enumerate(llvm::reverse(part.slots)))
-        if (slot.pass == pass)
+        if (slot.pass() == pass)
           return {behind - number - 1,
                   slot.microBatch + (run.times - 1) * run.step + part.times - 1};
       behind -= part.times * part.slots.size();

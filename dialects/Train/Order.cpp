@@ -7,7 +7,6 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::train;
 
-using Slot = OrderAttr::Slot;
 using Run = OrderAttr::Run;
 
 /// More slots than the period of most schedules: 2 p v of interleaved, for p stages of v chunks.
@@ -77,7 +76,7 @@ private:
     int64_t step = slots[to].microBatch - slots[from].microBatch;
     auto period = static_cast<int64_t>(to - from);
     bool isGroup = step > 1 && period % step == 0 && period / step > 1;
-    return slots[from].pass == slots[to].pass && (step == 1 || isGroup) ? step : 0;
+    return slots[from].pass() == slots[to].pass() && (step == 1 || isGroup) ? step : 0;
   }
 
   /// Adds runs by one micro-batch in the order of their slots, each the longest that begins there.
@@ -120,7 +119,7 @@ private:
       ++numbers[parts];
       numbers.append({static_cast<int64_t>(part.times), static_cast<int64_t>(part.period)});
       for (Slot slot : slots.slice(part.at, part.period))
-        numbers.append({static_cast<int64_t>(slot.pass.kind), slot.pass.chunk, slot.microBatch});
+        numbers.append({static_cast<int64_t>(slot.kind), slot.chunk, slot.microBatch});
     };
     if (run.step == 1)
       addPart({run.at, run.period});
@@ -214,7 +213,7 @@ std::vector<Slot> OrderAttr::getSlots() const {
       for (const Part &part : run.parts)
         for (int64_t again = 0; again < part.times; ++again)
           for (Slot slot : part.slots)
-            slots.push_back({slot.pass, slot.microBatch + time * run.step + again});
+            slots.push_back({slot.pass(), slot.microBatch + time * run.step + again});
   return slots;
 }
 
@@ -279,9 +278,8 @@ Attribute OrderAttr::parse(AsmParser &parser, Type) {
 void OrderAttr::print(AsmPrinter &printer) const {
   auto printPart = [&](const Part &part) {
     printer << part.times << " x (";
-    llvm::interleaveComma(part.slots, printer, [&](Slot slot) {
-      printer << slot.pass.text(".") << " " << slot.microBatch;
-    });
+    llvm::interleaveComma(part.slots, printer,
+                          [&](Slot slot) { printer << slot.text(".") << " " << slot.microBatch; });
     printer << ")";
   };
   printer << "<";

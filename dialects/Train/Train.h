@@ -48,6 +48,14 @@ struct PassName {
     return stringifyPassKind(kind).str() + (chunk ? (separator + llvm::Twine(chunk)).str() : "");
   }
 };
+/// A pass of one micro-batch, an entry of a schedule.
+struct Slot : PassName {
+  int64_t microBatch = 0;
+  const PassName &pass() const { return *this; }
+  bool operator==(const Slot &other) const {
+    return pass() == other.pass() && microBatch == other.microBatch;
+  }
+};
 } // namespace partita::train
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.h.inc"

@@ -143,14 +143,6 @@ def Train_OrderAttr : Train_Attr<"Order", "order"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// A pass of a micro-batch.
-    struct Slot {
-      PassName pass;
-      int64_t microBatch;
-      bool operator==(const Slot &other) const {
-        return pass == other.pass && microBatch == other.microBatch;
-      }
-    };
     /// Slots that repeat with the next micro-batch.
     struct Part {
       int64_t times = 1;

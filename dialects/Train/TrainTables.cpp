@@ -32,7 +32,10 @@ LogicalResult NoteAttr::verify(EmitError emitError, StringRef, ArrayAttr tensors
 }
 
 LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr matmuls,
-                               FloatAttr elementwise, FloatAttr backward, int64_t) {
+                               FloatAttr elementwise, FloatAttr backward, int64_t,
+                               int64_t forwardCost, int64_t backwardCost) {
+  if (forwardCost < 0 || backwardCost < 0)
+    return emitError() << "layer " << place << " costs " << forwardCost << " and " << backwardCost;
   for (FloatAttr each : {matmuls, elementwise, backward})
     if (!each.getType().isF64() || !(each.getValueAsDouble() >= 0))
       return emitError() << "layer " << place << " has " << each
@@ -52,11 +55,26 @@ LogicalResult CostsAttr::verify(EmitError emitError, OrderAttr order, ArrayAttr 
   if (!llvm::all_of(passes, llvm::IsaPred<PassCostAttr>))
     return emitError() << "the costs of passes are " << passes
                        << ", expected a list of #train.pass_cost";
-  for (OrderAttr::Slot slot : order.getSlots())
+  for (Slot slot : order.getSlots())
     if (llvm::count_if(passes.getAsRange<PassCostAttr>(), [&](PassCostAttr each) {
-          return each.getPass().getName() == slot.pass;
+          return each.getPass().getName() == slot.pass();
         }) != 1)
-      return emitError() << "pass " << slot.pass.text() << " has no cost, or several";
+      return emitError() << "pass " << slot.text() << " has no cost, or several";
+  return success();
+}
+
+LogicalResult SharedWorkAttr::verify(EmitError emitError, int64_t first, int64_t last,
+                                     int64_t forwardCost, int64_t backwardCost) {
+  if (first < 0 || last < first || forwardCost < 0 || backwardCost < 0)
+    return emitError() << "layers " << first << " to " << last << " share work that costs "
+                       << forwardCost << " and " << backwardCost;
+  return success();
+}
+
+LogicalResult ScheduleAttr::verify(EmitError emitError, StringRef name, ArrayAttr orders) {
+  if (orders.empty() || !llvm::all_of(orders, llvm::IsaPred<OrderAttr>))
+    return emitError() << "schedule '" << name << "' has " << orders
+                       << ", expected a #train.order for each stage";
   return success();
 }
 
@@ -137,6 +155,11 @@ LogicalResult train::verifyTable(Operation *op, NamedAttribute attribute) {
     return verifyRows<FileAttr>(op, attribute, "file");
   if (name == TrainDialect::kWork)
     return verifyRows<WorkAttr>(op, attribute, "work");
+  if (name == TrainDialect::kSharedWork)
+    return verifyRows<SharedWorkAttr>(op, attribute, "shared_work");
+  if (name == TrainDialect::kSchedule && !isa<ScheduleAttr>(attribute.getValue()))
+    return op->emitError() << name << " is " << attribute.getValue()
+                           << ", expected a #train.schedule";
   if (name == TrainDialect::kCosts && !isa<CostsAttr>(attribute.getValue()))
     return op->emitError() << name << " is " << attribute.getValue() << ", expected a #train.costs";
   return success();

@@ -55,10 +55,21 @@ def Train_WorkAttr : Train_Table<"Work", "work"> {
   let summary = "FLOPs of one layer, over all micro-batches of a step and all ranks, and the elements of the parameters that it reads first";
   let description = [{
     `matmuls` counts matmuls of the forward program, `elementwise` one operation per element that elementwise ops and reductions read,
-    `backward` matmuls of the backward pass. `place` is the layer (analysis::Place).
+    `backward` matmuls of the backward pass. `place` is the layer (analysis::Place). `forward_cost` and `backward_cost` estimate what
+    one micro-batch will cost in each pass, in the unit of analysis::Work; `note-costs` sets them.
   }];
   let parameters = (ins "int64_t":$place, "::mlir::FloatAttr":$matmuls, "::mlir::FloatAttr":$elementwise,
-                        "::mlir::FloatAttr":$backward, "int64_t":$parameters);
+                        "::mlir::FloatAttr":$backward, "int64_t":$parameters,
+                        Table_Number<"0", "">:$forward_cost, Table_Number<"0", "">:$backward_cost);
+}
+
+def Train_SharedWorkAttr : Train_Table<"SharedWork", "shared_work"> {
+  let summary = "work that each pipeline stage with any of the layers `first` to `last` does, once per micro-batch";
+  let description = [{
+    What depends on parameters or on inputs alone (a position bias, a mask) is computed on each stage that needs it, and each stage adds up
+    its own cotangents of a value that several layers read. Costs are those of #train.work.
+  }];
+  let parameters = (ins "int64_t":$first, "int64_t":$last, Table_Number<"0", "">:$forward_cost, Table_Number<"0", "">:$backward_cost);
 }
 
 def Train_PassCostAttr : Train_Table<"PassCost", "pass_cost"> {
@@ -74,6 +85,16 @@ def Train_CostsAttr : Train_Table<"Costs", "costs"> {
   let summary = "the order of a pipeline stage's passes, and the cost of each";
   let description = "`passes` lists #train.pass_cost, one for each pass that `order` names.";
   let parameters = (ins "::partita::train::OrderAttr":$order, "::mlir::ArrayAttr":$passes);
+}
+
+def Train_ScheduleAttr : Train_Table<"Schedule", "schedule"> {
+  let summary = "the order in which each pipeline stage runs the passes of a step's micro-batches";
+  let description = [{
+    `orders` lists a #train.order for each stage. `name` is the schedule's, or the path of its file, for messages.
+
+        #train.schedule<name = "gpipe", orders = [#train.order<2 x (forward 0), 2 x (backward 0)>, #train.order<2 x (forward 0), 2 x (backward 0)>]>
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "::mlir::ArrayAttr":$orders);
 }
 
 #endif // PARTITA_TRAIN_TABLES

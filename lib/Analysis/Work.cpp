@@ -2,6 +2,7 @@
 
 #include "partita/Analysis/Work.h"
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Rt.h"
 #include "partita/Analysis/Flops.h"
@@ -48,4 +49,17 @@ Work analysis::workOf(Operation *op) {
       work.bytes += tensor.getNumElements() * rt::elementBytes(tensor.getElementType());
     }
   return work;
+}
+
+PassCosts analysis::passCostsOf(Operation *op) {
+  int64_t cost = workOf(op).cost();
+  if (provenance::isBackward(op))
+    return {0, cost};
+  auto work = dyn_cast<ShardInterface>(op);
+  if (!work || work.getGradientMatmuls() == 0)
+    return {cost, 0};
+  // The share of its gradients' matmuls.
+  auto matmuls = static_cast<int64_t>(work.getMatmuls().size());
+  int64_t forward = cost / matmuls * (matmuls - work.getGradientMatmuls());
+  return {forward, cost - forward};
 }

@@ -118,14 +118,10 @@ json::Object transfersOf(ModuleOp stage) {
   return json::Object{{"to_host", program.getToHost()}, {"to_device", program.getToDevice()}};
 }
 
-stages::Slot slotOf(const train::OrderAttr::Slot &slot) {
-  return {slot.pass.kind, static_cast<int>(slot.pass.chunk), static_cast<int>(slot.microBatch)};
-}
-
-json::Object partOf(int64_t times, ArrayRef<train::OrderAttr::Slot> of) {
+json::Object partOf(int64_t times, ArrayRef<train::Slot> of) {
   json::Array slots;
-  for (const train::OrderAttr::Slot &slot : of)
-    slots.push_back(stages::slotText(slotOf(slot)));
+  for (const train::Slot &slot : of)
+    slots.push_back(stages::slotText(slot));
   return json::Object{{"times", times}, {"slots", std::move(slots)}};
 }
 

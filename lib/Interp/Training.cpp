@@ -137,7 +137,7 @@ public:
     MutableArrayRef<Region> regions = op->getRegions();
     if (std::optional<train::OrderAttr> order = op.getOrder()) {
       for (auto [time, slot] : llvm::enumerate(order->getSlots())) {
-        Region &region = regions[*op.findPass(slot.pass)];
+        Region &region = regions[*op.findPass(slot.pass())];
         execution.inLastSlot = time == op.getLastSlot(op.numberOf(region));
         if (failed(awaitSent(region)) || failed(pass(region, slot.microBatch)))
           return failure();

@@ -53,9 +53,9 @@ LogicalResult FunctionLowering::lowerOrder(train::AccumulateOp loop) {
       OpBuilder::InsertionGuard inner(builder);
       SmallVector<Value> micro(group);
       repeat(part.times, 1, micro);
-      for (train::OrderAttr::Slot slot : part.slots)
-        l.create<RunPassOp>(names[*loop.findPass(slot.pass)], slot.microBatch, micro,
-                            pendings[*loop.findPass(slot.pass)]);
+      for (train::Slot slot : part.slots)
+        l.create<RunPassOp>(names[*loop.findPass(slot.pass())], slot.microBatch, micro,
+                            pendings[*loop.findPass(slot.pass())]);
     }
   }
   for (Region &region : loop->getRegions())

@@ -48,7 +48,7 @@ class Slots {
 public:
   Slots(AccumulateOp loop) : slots(loop.getOrderAttr().getSlots()) {
     for (auto [time, slot] : llvm::enumerate(slots)) {
-      auto &times = at.try_emplace(*loop.findPass(slot.pass), loop.getCount()).first->second;
+      auto &times = at.try_emplace(*loop.findPass(slot.pass()), loop.getCount()).first->second;
       times[slot.microBatch] = static_cast<int64_t>(time);
     }
   }
@@ -58,12 +58,12 @@ public:
   int64_t nextOf(unsigned pass, int64_t microBatch) const {
     auto time = static_cast<size_t>(timeOf(pass, microBatch));
     auto next = std::find_if(slots.begin() + time + 1, slots.end(),
-                             [&](OrderAttr::Slot slot) { return slot.pass == slots[time].pass; });
+                             [&](train::Slot slot) { return slot.pass() == slots[time].pass(); });
     return next - slots.begin();
   }
 
 private:
-  std::vector<OrderAttr::Slot> slots;
+  std::vector<train::Slot> slots;
   std::map<unsigned, std::vector<int64_t>> at;
 };
 

@@ -9,8 +9,8 @@ using namespace partita::overlap;
 using rt::Space;
 
 SentMessages::SentMessages(train::AccumulateOp loop) : steps(loop->getNumRegions()), loop(loop) {
-  for (train::OrderAttr::Slot slot : loop.getOrderAttr().getSlots())
-    slots.push_back({*loop.findPass(slot.pass), slot.microBatch});
+  for (train::Slot slot : loop.getOrderAttr().getSlots())
+    slots.push_back({*loop.findPass(slot), slot.microBatch});
   if (auto inFlight = loop->getAttrOfType<rt::InFlightAttr>(rt::RtDialect::kInFlight))
     rings = inFlight.getRings();
 }

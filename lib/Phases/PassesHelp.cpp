@@ -22,7 +22,8 @@ static llvm::SetVector<StringRef> planOptionsOf(const Phase &phase) {
   llvm::SetVector<StringRef> options;
   for (StringRef rest : phase.passes)
     while (!(rest = rest.split("${").second).empty())
-      options.insert(rest.take_until([](char c) { return c == '}' || c == '.'; }));
+      if (!rest.starts_with("phases.")) // another phase's passes
+        options.insert(rest.take_until([](char c) { return c == '}' || c == '.'; }));
   return options;
 }
 

@@ -60,7 +60,9 @@ static constexpr StringLiteral kPrecision[] = {
 };
 
 static constexpr StringLiteral kStages[] = {
-    "pipe-place{stages=${mesh.stages} axis=${mesh.axis} assign=${stages} chunks=${virtual-stages} schedule=${schedule}}",
+    "choose-schedule{stages=${mesh.stages} chunks=${virtual-stages} schedule=${schedule}}",
+    "note-costs{to-gradients={${phases.partition},${phases.differentiate}} to-kernels={${phases.schedule},${phases.fuse}}}",
+    "pipe-place{axis=${mesh.axis} assign=${stages}}",
     "verify-phase{after=stages}",
 };
 
@@ -129,8 +131,8 @@ static constexpr StringLiteral kCut[] = {
     "pipe-cut",
     "builtin.module(canonicalize)",
     "builtin.module(cse)",
-    "split-backward{schedule=${schedule}}",
-    "schedule-stages{schedule=${schedule}}",
+    "split-backward",
+    "schedule-stages",
     "verify-phase{after=cut}",
 };
 
@@ -257,9 +259,8 @@ int partita::phaseIndex(StringRef name) {
   return -1;
 }
 
-/// Passes of a phase with the plan's values.
-static std::string passesText(ArrayRef<StringLiteral> passes, const Plan &plan) {
-  std::string pipeline = llvm::join(passes, ","), text;
+std::string partita::passesText(const Phase &phase, const Plan &plan) {
+  std::string pipeline = llvm::join(phase.passes.drop_back(), ","), text;
   StringRef rest = pipeline;
   while (true) {
     auto [before, after] = rest.split("${");
@@ -267,7 +268,8 @@ static std::string passesText(ArrayRef<StringLiteral> passes, const Plan &plan) 
     if (after.empty())
       return text;
     auto [option, behind] = after.split('}');
-    text += plan.textFor(option);
+    bool isPhase = option.consume_front("phases.");
+    text += isPhase ? passesText(phases()[phaseIndex(option)], plan) : plan.textFor(option);
     rest = behind;
   }
 }
@@ -277,7 +279,7 @@ bool partita::isOfStages(ModuleOp module) {
 }
 
 std::string partita::pipelineText(const Phase &phase, const Plan &plan, bool ofStages) {
-  std::string own = passesText(phase.passes.drop_back(), plan);
+  std::string own = passesText(phase, plan);
   std::string note = "note-phase{phase=" + phase.name.str() + "}";
   return (ofStages ? "builtin.module(" + own + ")" : own) + "," + contractOf(phase).str() + "," +
          note;

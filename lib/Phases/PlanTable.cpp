@@ -13,7 +13,7 @@ static constexpr PlanOption kOptions[] = {
      "batch, tp the weights; their product is the number of ranks",
      /*unpartitioned=*/""},
     {"stages", PlanOption::Cuts, "auto|uniform|parameters|cuts:LAYER,...", "auto", 0, 0,
-     "which layers each pipeline stage has: auto balances FLOPs, parameters balances parameter "
+     "which layers each pipeline stage has: auto balances time, parameters balances parameter "
      "counts, uniform gives each stage the same number of layers; cuts:4,8 names the first layer "
      "of every stage but the first",
      /*unpartitioned=*/"auto"},

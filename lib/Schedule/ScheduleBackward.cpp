@@ -27,16 +27,16 @@ bool runsInTurn(train::AccumulateOp loop) {
     return false;
   auto slots = order->getSlots();
   for (size_t i = 0; i + 1 < slots.size(); i += 2)
-    if (slots[i].pass != loop.getPass(0) || slots[i].microBatch != slots[i + 1].microBatch)
+    if (slots[i].pass() != loop.getPass(0) || slots[i].microBatch != slots[i + 1].microBatch)
       return false;
   return true;
 }
 
 /// Replaces each pair of slots by one.
 train::OrderAttr joinSlots(train::OrderAttr order) {
-  SmallVector<train::OrderAttr::Slot> slots;
-  for (train::OrderAttr::Slot slot : order.getSlots())
-    if (slot.pass.kind == train::PassKind::Forward)
+  SmallVector<train::Slot> slots;
+  for (train::Slot slot : order.getSlots())
+    if (slot.kind == train::PassKind::Forward)
       slots.push_back(slot);
   return train::OrderAttr::get(order.getContext(), ArrayRef(slots));
 }

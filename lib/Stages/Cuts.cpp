@@ -95,7 +95,8 @@ int64_t Cuts::countLayers(ArrayRef<LayerWork> work) {
 }
 
 FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
-                             ArrayRef<LayerWork> work, std::string &problem) {
+                             ArrayRef<LayerWork> work, ArrayRef<SharedWork> shared,
+                             std::string &problem) {
   int64_t layers = countLayers(work), count = positions.count();
   if (layers < count) {
     problem = text(positions) + " need " +
@@ -115,8 +116,16 @@ FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
         llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(0, count), [&](int64_t position) {
           return position * layers / count;
         })));
-  if (assign == "auto" || assign == "parameters")
-    return Cuts(stages::balance(stages::costsOfLayers(work, assign == "parameters"), count));
+  if (assign == "auto" && llvm::all_of(work, [](const LayerWork &each) {
+        return each.forwardCost + each.backwardCost == 0;
+      })) {
+    problem = "assign: auto needs the costs of layers; note-costs records them";
+    return failure();
+  }
+  if (assign == "auto")
+    return Cuts(stages::balance(stages::costsOf(work, shared), count));
+  if (assign == "parameters")
+    return Cuts(stages::balance(stages::parametersOf(work), count));
   problem =
       "assign: '" + assign.str() + "' is not one of auto, uniform, parameters, cuts:LAYER,...";
   return failure();

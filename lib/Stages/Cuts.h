@@ -16,7 +16,8 @@ public:
   /// `assign` is an option of pipe-place. Work before the first layer or after the last one counts
   /// with that layer. On failure, sets `problem`.
   static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, const pipe::Positions &positions,
-                                      llvm::ArrayRef<LayerWork> work, std::string &problem);
+                                      llvm::ArrayRef<LayerWork> work,
+                                      llvm::ArrayRef<SharedWork> shared, std::string &problem);
 
   static int64_t countLayers(llvm::ArrayRef<LayerWork> work);
 

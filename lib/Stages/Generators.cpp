@@ -29,7 +29,7 @@ public:
     int &next = done[number][chunk];
     int ready = number == 0 ? m : done[number - 1][chunk];
     if (next < ready)
-      slots.push_back({kind, chunk, next++});
+      slots.push_back({{kind, chunk}, next++});
   }
   void forward(int chunk = 0) { put(PassKind::Forward, chunk); }
   void backward(int chunk = 0) { put(PassKind::Backward, chunk); }
@@ -82,7 +82,7 @@ static void interleaved(Schedule &schedule) {
   int p = schedule.stages, v = schedule.chunks, m = schedule.microBatches, total = m * v;
   auto slotAt = [&](PassKind kind, int i) {
     int chunk = i % (p * v) / p;
-    return Slot{kind, kind == PassKind::Forward ? chunk : v - 1 - chunk, i / (p * v) * p + i % p};
+    return Slot{{kind, kind == PassKind::Forward ? chunk : v - 1 - chunk}, i / (p * v) * p + i % p};
   };
   for (auto [s, slots] : llvm::enumerate(schedule.slots)) {
     int ahead = m == p ? total : std::min(total, (p - static_cast<int>(s) - 1) * 2 + (v - 1) * p);

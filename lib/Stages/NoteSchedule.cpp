@@ -1,6 +1,5 @@
 //===- NoteSchedule.cpp - note-schedule -----------------------------------------------------------===//
 
-#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Work.h"
@@ -28,24 +27,12 @@ Cost &costOf(Costs &costs, train::PassName pass) { return costs[{pass.kind, pass
 
 /// Adds a backward slot after each forward slot, for forward orders whose regions contain both.
 train::OrderAttr withBackward(train::OrderAttr order) {
-  SmallVector<train::OrderAttr::Slot> slots;
-  for (train::OrderAttr::Slot slot : order.getSlots()) {
+  SmallVector<train::Slot> slots;
+  for (train::Slot slot : order.getSlots()) {
     slots.push_back(slot);
-    slots.push_back({{train::PassKind::Backward, slot.pass.chunk}, slot.microBatch});
+    slots.push_back({{train::PassKind::Backward, slot.chunk}, slot.microBatch});
   }
   return train::OrderAttr::get(order.getContext(), ArrayRef(slots));
-}
-
-/// Returns how much of an op's cost belongs to the backward pass. For an op that fuses both passes,
-/// that is the share of its gradients' matmuls.
-int64_t costOfGradients(Operation *op, int64_t cost) {
-  if (provenance::isBackward(op))
-    return cost;
-  auto work = dyn_cast<ShardInterface>(op);
-  if (!work || work.getGradientMatmuls() == 0)
-    return 0;
-  auto matmuls = static_cast<int64_t>(work.getMatmuls().size());
-  return cost - cost / matmuls * (matmuls - work.getGradientMatmuls());
 }
 
 struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
@@ -78,11 +65,11 @@ private:
         ofBackward.reduced += reducedBy(&op);
         if (isa<pipe::SendOp>(op))
           continue;
-        int64_t cost = analysis::workOf(&op).cost(), later = costOfGradients(&op, cost);
-        own.cost += cost - later;
-        ofBackward.cost += later;
+        analysis::PassCosts cost = analysis::passCostsOf(&op);
+        own.cost += cost.forward;
+        ofBackward.cost += cost.backward;
         if (ofBackward.reduced > 0) // a part of the pass's cost: after the first start
-          ofBackward.beside += loop.hasBackward() ? cost : later;
+          ofBackward.beside += cost.backward + (loop.hasBackward() ? cost.forward : 0);
       }
     }
     SmallVector<Attribute> passes;

@@ -365,8 +365,9 @@ private:
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
-    part->removeDiscardableAttr(train::TrainDialect::kWork); // describes all stages
-    part->removeDiscardableAttr(train::TrainDialect::kPlan);
+    for (StringRef name : {train::TrainDialect::kWork, train::TrainDialect::kSharedWork,
+                           train::TrainDialect::kPlan, train::TrainDialect::kSchedule})
+      part->removeDiscardableAttr(name); // describes all stages
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
     part->setAttr(pipe::PipeDialect::kCount, builder.getI64IntegerAttr(layout.stages));
     OpBuilder inside = OpBuilder::atBlockEnd(part.getBody());

@@ -15,14 +15,13 @@
 
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
-#include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "lib/Stages/Cuts.h"
+#include "lib/Stages/Kinds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Layers.h"
 #include "partita/Stages/Passes.h"
-#include "partita/Stages/Schedule.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <map>
 
@@ -41,15 +40,12 @@ namespace {
 class FunctionPlacer {
 public:
   FunctionPlacer(func::FuncOp function, const pipe::Positions &layout, const Cuts &cuts)
-      : function(function), layout(layout), cuts(cuts), block(&function.getBody().front()) {
-    for (auto loop : function.getOps<train::AccumulateOp>())
-      block = &loop.getBody().front();
-  }
+      : function(function), layout(layout), cuts(cuts), block(forwardBlock(function)),
+        kinds(function, block) {}
 
   void findPositions() {
-    classify();
     for (Operation &op : *block)
-      if (isActivation(&op))
+      if (kinds.isActivation(&op))
         placeActivation(&op);
     for (Operation &op : llvm::reverse(*block))
       needOperands(&op);
@@ -72,72 +68,19 @@ public:
   unsigned insert(const DenseMap<StringAttr, PositionSet> &parameters) {
     share(parameters);
     for (Operation &op : llvm::make_early_inc_range(*block))
-      if (isActivation(&op))
+      if (kinds.isActivation(&op))
         for (OpOperand &operand : op.getOpOperands())
           place(operand, positions.lookup(&op));
     return moves;
   }
 
 private:
-  /// Whether a value is computed from a parameter, from an input, and from both by ops that every
-  /// position repeats.
-  struct Kind {
-    bool parameter = false, input = false, repeated = false;
-    bool isActivation() const { return parameter && input && !repeated; }
-  };
-
-  bool isActivation(Operation *op) const {
-    return !op->hasTrait<OpTrait::IsTerminator>() &&
-           llvm::any_of(op->getResults(), [&](Value result) { return isActivation(result); });
-  }
-  bool isActivation(Value value) const { return kinds.lookup(value).isActivation(); }
-  bool isOfParameters(Value value) const {
-    Kind kind = kinds.lookup(value);
-    return kind.parameter && !kind.isActivation();
-  }
-
-  /// Returns true if each element of the op's results depends on at most one of each operand (it may
-  /// also move or repeat elements): then computing it again costs little.
-  static bool reducesNothing(Operation *op) {
-    std::string ignored;
-    const ShardRule *rule = par::ruleOf(op, ignored);
-    return rule && isMemoryEffectFree(op) &&
-           llvm::none_of(rule->letters, [](const RuleLetter &letter) {
-             return letter.summed || letter.max || letter.never;
-           });
-  }
-
-  void classify() {
-    for (BlockArgument argument : function.getArguments())
-      kinds[argument].input = true;
-    for (BlockArgument argument : block->getArguments())
-      kinds[argument].input = true;
-    function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op == function || isa<train::AccumulateOp>(op))
-        return;
-      Kind kind;
-      if (auto read = dyn_cast<train::ReadOp>(op))
-        kind.parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(
-                             read, read.getSymbolAttr()) != nullptr;
-      bool readsActivation = false;
-      for (Value operand : op->getOperands()) {
-        Kind from = kinds.lookup(operand);
-        kind.parameter |= from.parameter;
-        kind.input |= from.input;
-        readsActivation |= from.isActivation();
-      }
-      kind.repeated = kind.parameter && kind.input && !readsActivation && reducesNothing(op);
-      for (Value result : op->getResults())
-        kinds[result] = kind;
-    });
-  }
-
   /// Places an activation with its layer, or later: never before an operand.
   void placeActivation(Operation *op) {
     LayerAttr layer = LayerAttr::of(op);
     int64_t position = cuts.positionOf(layer ? layer.getNumber() : LayerAttr::kBefore);
     for (Value operand : op->getOperands())
-      if (Operation *maker = operand.getDefiningOp(); maker && isActivation(operand))
+      if (Operation *maker = operand.getDefiningOp(); maker && kinds.isActivation(operand))
         position = std::max(position, positions.lookup(maker));
     positions[op] = position;
   }
@@ -146,14 +89,14 @@ private:
   /// users are.
   void needOperands(Operation *op) {
     PositionSet own;
-    if (isActivation(op))
+    if (kinds.isActivation(op))
       own.set(positions.lookup(op));
     else
       for (Value result : op->getResults())
         if (auto found = needed.find(result); found != needed.end())
           own |= found->second;
     for (Value operand : op->getOperands())
-      if (isOfParameters(operand))
+      if (kinds.isOfParameters(operand))
         needed[operand] |= own;
   }
 
@@ -169,7 +112,7 @@ private:
       auto shared = pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
                                           listPositions(found->second));
       read.getResult().replaceAllUsesExcept(shared.getResult(), shared);
-      kinds[shared.getResult()] = kinds.lookup(read.getResult());
+      kinds.set(shared.getResult(), read.getResult());
       needed[shared.getResult()] = found->second;
       markShared(shared.getResult(), found->second);
     }
@@ -182,7 +125,7 @@ private:
     while (!reached.empty())
       for (Operation *user : reached.pop_back_val().getUsers())
         for (Value result : user->getResults())
-          if (isOfParameters(result) && seen.insert(user).second) {
+          if (kinds.isOfParameters(result) && seen.insert(user).second) {
             needed[result] |= set;
             reached.push_back(result);
           }
@@ -191,9 +134,9 @@ private:
   /// Makes an activation's operand available at the op's position.
   void place(OpOperand &operand, int64_t position) {
     Value value = operand.get();
-    if (isOfParameters(value) && needed[value].count() > 1) {
+    if (kinds.isOfParameters(value) && needed[value].count() > 1) {
       operand.set(pinned(value, position, operand.getOwner()));
-    } else if (Operation *maker = value.getDefiningOp(); maker && isActivation(value)) {
+    } else if (Operation *maker = value.getDefiningOp(); maker && kinds.isActivation(value)) {
       operand.set(moved(value, positions.lookup(maker), position));
     }
   }
@@ -237,7 +180,7 @@ private:
   const pipe::Positions &layout;
   const Cuts &cuts;
   Block *block; ///< of the forward program
-  DenseMap<Value, Kind> kinds;
+  Kinds kinds;
   DenseMap<Operation *, int64_t> positions; ///< of activations
   DenseMap<Value, PositionSet> needed;      ///< for values of parameters that are no activations
   std::map<std::pair<const void *, int64_t>, Value> copies;
@@ -251,36 +194,25 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (stages == 1)
+    if (!module->hasAttr(pipe::PipeDialect::kStages))
       return;
     if (failed(check(module)))
       return signalPassFailure();
-    if (module->hasAttr(amp::AmpDialect::kFp8)) {
-      module.emitError() << "precision fp8 does not work with pipeline stages: each stage would "
-                            "know the maxima of its own layers only";
-      return signalPassFailure();
-    }
     std::string problem;
-    std::optional<pipe::Positions> layout = stages::layoutOf(schedule, stages, chunks, problem);
-    if (layout && layout->count() > kMaxPositions)
-      problem = std::to_string(stages) + " stages of " + std::to_string(layout->chunks) +
-                " chunks are more than " + std::to_string(kMaxPositions);
-    if (!problem.empty()) {
-      module.emitError() << "schedule: " << problem;
-      return signalPassFailure();
-    }
-    FailureOr<Cuts> cuts = Cuts::choose(assign, *layout, notedWork(module), problem);
+    pipe::Positions layout = *pipe::positionsOf(module);
+    FailureOr<Cuts> cuts =
+        Cuts::choose(assign, layout, notedWork(module), notedSharedWork(module), problem);
     if (failed(cuts)) {
-      if (Cuts::countLayers(notedWork(module)) < layout->count())
+      if (Cuts::countLayers(notedWork(module)) < layout.count())
         problem += skipsOf(module);
       module.emitError() << problem;
       return signalPassFailure();
     }
-    note(module, *layout, *cuts);
+    note(module, *cuts);
     std::vector<FunctionPlacer> functions;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isDeclaration() && !train::is(function, train::EntryPoint::Init))
-        functions.emplace_back(function, *layout, *cuts);
+        functions.emplace_back(function, layout, *cuts);
     DenseMap<StringAttr, PositionSet> needed;
     for (FunctionPlacer &function : functions) {
       function.findPositions();
@@ -311,34 +243,19 @@ private:
     return "";
   }
 
-  /// Notes how positions map to stages, and which layers they have.
-  void note(ModuleOp module, const pipe::Positions &layout, const Cuts &cuts) {
-    Builder b(module);
-    module->setAttr(pipe::PipeDialect::kStages, b.getI64IntegerAttr(layout.stages));
-    if (layout.chunks > 1)
-      module->setAttr(pipe::PipeDialect::kChunks, b.getI64IntegerAttr(layout.chunks));
-    if (layout.isWave)
-      module->setAttr(pipe::PipeDialect::kWave, b.getUnitAttr());
+  /// Notes which layers the positions have.
+  void note(ModuleOp module, const Cuts &cuts) {
     module->setAttr(pipe::PipeDialect::kCuts,
                     DenseI64ArrayAttr::get(&getContext(), cuts.firstLayers()));
-    module->setAttr(pipe::PipeDialect::kAxis, b.getI64IntegerAttr(axis));
+    module->setAttr(pipe::PipeDialect::kAxis, Builder(module).getI64IntegerAttr(axis));
   }
 
-  LogicalResult check(ModuleOp module) {
-    if (stages < 1 || stages > pipe::PipeDialect::kMaxStages)
-      return module.emitError() << "stages: " << stages.getValue() << ", expected 1 to "
-                                << pipe::PipeDialect::kMaxStages;
-    if (module->hasAttr(pipe::PipeDialect::kStages) || !module.getOps<ModuleOp>().empty())
-      return module.emitError() << "stages: the program has some already";
-    WalkResult result = module.walk([](Operation *op) {
-      auto loop = dyn_cast<train::AccumulateOp>(op);
-      return provenance::isBackward(op) || (loop && loop.hasBackward()) ? WalkResult::interrupt()
-                                                                        : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return module.emitError()
-             << "stages: the program is differentiated already, and what crosses "
-                "stages backward follows from what crosses them forward";
+  static LogicalResult check(ModuleOp module) {
+    if (module->hasAttr(pipe::PipeDialect::kCuts))
+      return module.emitError() << "stages: the program has layers on them already";
+    if (module->hasAttr(amp::AmpDialect::kFp8))
+      return module.emitError() << "precision fp8 does not work with pipeline stages: each stage "
+                                   "would know the maxima of its own layers only";
     return success();
   }
 };

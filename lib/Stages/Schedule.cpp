@@ -1,6 +1,7 @@
 //===- Schedule.cpp - what follows from a schedule's slots ---------------------------------------===//
 
 #include "partita/Stages/Schedule.h"
+#include "dialects/Pipe/Pipe.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>
@@ -14,6 +15,31 @@ std::pair<int, int> Schedule::placeOf(int position) const {
   pipe::Positions positions = layout();
   return {static_cast<int>(positions.stageOf(position)),
           static_cast<int>(positions.chunkOf(position))};
+}
+
+train::ScheduleAttr partita::stages::toAttribute(const Schedule &schedule, llvm::StringRef name,
+                                                 mlir::MLIRContext *context) {
+  llvm::SmallVector<mlir::Attribute> orders;
+  for (const std::vector<Slot> &slots : schedule.slots)
+    orders.push_back(train::OrderAttr::get(context, llvm::ArrayRef<Slot>(slots)));
+  return train::ScheduleAttr::get(context, name, mlir::ArrayAttr::get(context, orders));
+}
+
+Schedule partita::stages::fromAttribute(train::ScheduleAttr attribute,
+                                        const pipe::Positions &layout) {
+  Schedule schedule{static_cast<int>(layout.stages),
+                    1,
+                    static_cast<int>(layout.chunks),
+                    layout.isWave,
+                    false,
+                    {}};
+  for (auto order : attribute.getOrders().getAsRange<train::OrderAttr>())
+    for (const Slot &slot : schedule.slots.emplace_back(order.getSlots())) {
+      schedule.microBatches =
+          std::max(schedule.microBatches, static_cast<int>(slot.microBatch) + 1);
+      schedule.splitsBackward |= slot.kind == PassKind::Weights;
+    }
+  return schedule;
 }
 
 static std::string text(const Schedule &schedule, const Slot &slot) {
@@ -170,12 +196,12 @@ static std::string findWrongSlot(const Schedule &schedule) {
         for (int micro = 0; micro < schedule.microBatches; ++micro)
           if (!seen.count({row.kind, chunk, micro}))
             return "stage " + std::to_string(stage) + " has no slot for the " +
-                   text(schedule, {row.kind, chunk, micro});
+                   text(schedule, {{row.kind, chunk}, micro});
     for (auto [number, slot] : llvm::enumerate(slots)) {
       const train::PassKindRow *row = train::rowBefore(slot.kind);
       if (!row)
         continue;
-      Slot before{row->kind, slot.chunk, slot.microBatch};
+      Slot before{{row->kind, slot.chunk}, slot.microBatch};
       if (seen[{before.kind, slot.chunk, slot.microBatch}] > number)
         return placeText(schedule, static_cast<int>(stage), number) + ": waits for the " +
                text(schedule, before) + " on stage " + std::to_string(stage) +
@@ -194,13 +220,13 @@ std::vector<std::vector<Step>> partita::stages::stepsOf(const Schedule &schedule
     for (const Slot &slot : slots) {
       std::optional<int> target = targetOf(schedule, stage, slot);
       int to = target ? schedule.placeOf(*target).first : stage;
-      Step await{Step::Await, {slot.kind, slot.chunk, 0}, to};
+      Step await{Step::Await, {slot.pass(), 0}, to};
       if (to != stage)
         steps.push_back(await);
       if (std::optional<int> source = sourceOf(schedule, stage, slot)) {
         auto [from, chunk] = schedule.placeOf(*source);
         if (from != stage)
-          steps.push_back({Step::Receive, {slot.kind, chunk, slot.microBatch}, from});
+          steps.push_back({Step::Receive, {{slot.kind, chunk}, slot.microBatch}, from});
       }
       steps.push_back({Step::Run, slot});
       if (to == stage)
@@ -331,7 +357,7 @@ private:
       return "the stage's steps run the " + text(schedule, slot) + " here";
     if (std::optional<int> source = sourceOf(schedule, stage, slot)) {
       auto [from, chunk] = schedule.placeOf(*source);
-      Slot before{slot.kind, chunk, slot.microBatch};
+      Slot before{{slot.kind, chunk}, slot.microBatch};
       if (from == stage && !done.count(passOf(from, before)))
         return waitsFor(from, before) + ", which comes after it";
       if (from != stage && !arrived.count(passOf(from, before)))
@@ -386,4 +412,33 @@ std::string partita::stages::findProblem(const Schedule &schedule,
 
 std::string partita::stages::findProblem(const Schedule &schedule) {
   return findProblem(schedule, stepsOf(schedule));
+}
+
+bool partita::stages::lastMayJoin(const Schedule &schedule) {
+  if (schedule.stages < 2 || schedule.chunks > 1 || schedule.splitsBackward)
+    return false;
+  int64_t ahead = 0;
+  for (const Slot &slot : schedule.slots[schedule.stages - 2]) {
+    ahead += slot.kind == PassKind::Forward ? 1 : slot.kind == PassKind::Backward ? -1 : 0;
+    if (ahead > 2)
+      return false;
+  }
+  return true;
+}
+
+mlir::FailureOr<Schedule> partita::stages::scheduleOf(mlir::ModuleOp program) {
+  auto chosen = program->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule);
+  if (!chosen)
+    return program.emitError() << "has no " << train::TrainDialect::kSchedule
+                               << "; choose-schedule sets it before the program is cut into stages";
+  pipe::Positions layout =
+      pipe::positionsOf(pipe::stagesOf(program).front()).value_or(pipe::Positions{});
+  size_t orders = chosen.getOrders().size();
+  if (static_cast<int64_t>(orders) != layout.stages)
+    return program.emitError() << "schedule: it is for " << orders << " stages, the program has "
+                               << layout.stages;
+  Schedule schedule = fromAttribute(chosen, layout);
+  if (std::string problem = findProblem(schedule); !problem.empty())
+    return program.emitError() << "schedule: " << problem;
+  return schedule;
 }

@@ -22,8 +22,8 @@ std::optional<Slot> partita::stages::parseSlot(llvm::StringRef text) {
   if (row == std::end(train::kPassKinds))
     return std::nullopt;
   text = text.drop_front();
-  Slot slot{row->kind};
-  auto isWrong = [](llvm::StringRef digits, int &number) {
+  Slot slot{{row->kind}};
+  auto isWrong = [](llvm::StringRef digits, int64_t &number) {
     return digits.getAsInteger(10, number) || number < 0 || number >= 1 << 20 ||
            digits != std::to_string(number); // "01"
   };
@@ -75,7 +75,8 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
                      train::listPassKinds(
                          [](const train::PassKindRow &row) { return std::string(1, row.letter); }) +
                      " and a micro-batch is one, perhaps with a chunk: \"F3\", \"B0.1\"");
-      schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
+      schedule.microBatches =
+          std::max(schedule.microBatches, static_cast<int>(slot->microBatch) + 1);
       schedule.splitsBackward |= slot->kind == PassKind::Weights;
       slots.push_back(*slot);
     }

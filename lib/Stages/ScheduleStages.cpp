@@ -19,6 +19,7 @@ using namespace mlir;
 using namespace partita;
 using train::AccumulateOp;
 using train::OrderAttr;
+using train::Slot;
 
 namespace {
 
@@ -39,15 +40,13 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
     bool trains = llvm::any_of(loops, [](auto &each) { return each.second; });
     if (layout.stages < 2 || !trains)
       return;
-    if (failed(check(loops, layout.stages)))
+    FailureOr<stages::Schedule> table = stages::scheduleOf(getOperation());
+    if (failed(table) || failed(check(loops, *table)))
       return signalPassFailure();
-    std::string problem;
-    std::optional<stages::Schedule> table =
-        tableOf(layout, static_cast<int>(loops.begin()->second.getCount()), problem);
-    if (!table) {
-      getOperation().emitError() << "schedule: " << problem;
-      return signalPassFailure();
-    }
+    schedule = getOperation()
+                   ->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule)
+                   .getName()
+                   .str();
     for (auto [stage, loop] : loops)
       if (failed(checkPasses(*table, loop, stage)))
         return signalPassFailure();
@@ -56,17 +55,15 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
     else
       reportWaits(*table, loops);
     for (auto [stage, loop] : loops) {
-      SmallVector<OrderAttr::Slot> order;
-      for (const stages::Slot &slot : table->slots[stage])
-        order.push_back({passOf(slot), slot.microBatch});
-      loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<OrderAttr::Slot>(order)));
-      if (mayJoin(*table, stage))
+      loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<Slot>(table->slots[stage])));
+      if (stage + 1 == table->stages && stages::lastMayJoin(*table))
         loop->setAttr(pipe::PipeDialect::kMayJoin, UnitAttr::get(&getContext()));
       for (Region &region : loop.getLater())
         if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)
           provenance::markBackward(region.front());
       ++scheduled;
     }
+    getOperation()->removeAttr(train::TrainDialect::kSchedule); // each stage has its own order now
   }
 
 private:
@@ -85,71 +82,38 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  LogicalResult check(std::map<int64_t, AccumulateOp> &loops, int64_t stages) {
-    int64_t count = loops.begin()->second ? loops.begin()->second.getCount() : 0;
+  LogicalResult check(std::map<int64_t, AccumulateOp> &loops, const stages::Schedule &table) {
     for (auto [stage, loop] : loops) {
-      if (stage < 0 || stage >= stages)
+      if (stage < 0 || stage >= table.stages)
         return getOperation().emitError() << "schedule: there is a stage " << stage
-                                          << " of a program of " << stages << " stages";
+                                          << " of a program of " << table.stages << " stages";
       if (!loop)
         return getOperation().emitError()
                << "schedule: stage " << stage << " has no loop over micro-batches, others have";
-      if (loop.getCount() != count)
+      if (loop.getCount() != table.microBatches)
         return loop.emitError() << "runs over " << loop.getCount()
-                                << " micro-batches, and stage 0 over " << count;
+                                << " micro-batches, and the schedule over " << table.microBatches;
     }
     return success();
-  }
-
-  /// Returns the checked table. On failure returns nothing and sets `problem`.
-  std::optional<stages::Schedule> tableOf(const pipe::Positions &layout, int microBatches,
-                                          std::string &problem) {
-    std::optional<stages::Schedule> table =
-        stages::findSchedule(schedule, layout, microBatches, problem);
-    if (!table)
-      return std::nullopt;
-    problem = stages::findProblem(*table);
-    return problem.empty() ? table : std::nullopt;
   }
 
   /// Checks that each pass of the loop has slots, and each slot a pass.
   static LogicalResult checkPasses(const stages::Schedule &table, AccumulateOp loop,
                                    int64_t stage) {
     SmallVector<train::PassName> passes = loop.getPasses();
-    for (const stages::Slot &slot : table.slots[stage])
-      if (train::PassName pass = passOf(slot); !llvm::is_contained(passes, pass))
+    for (const Slot &slot : table.slots[stage])
+      if (train::PassName pass = slot.pass(); !llvm::is_contained(passes, pass))
         return loop.emitError() << "has no " << pass.text()
                                 << " region for the schedule's slots of stage " << stage
                                 << (pass.kind == train::PassKind::Weights
                                         ? "; split-backward makes it"
                                         : "");
     for (train::PassName pass : passes)
-      if (llvm::none_of(table.slots[stage],
-                        [&](const stages::Slot &slot) { return passOf(slot) == pass; }))
+      if (llvm::none_of(table.slots[stage], [&](const Slot &slot) { return slot.pass() == pass; }))
         return loop.emitError() << "has a " << pass.text()
                                 << " region, and the schedule no slots for it on stage " << stage;
     return success();
   }
-
-  /// Returns true on the last stage if the stage before it runs at most two micro-batches ahead. A
-  /// joined pass awaits what it sent last time before it receives; a stage further ahead would
-  /// await that receive first, so both would wait.
-  static bool mayJoin(const stages::Schedule &table, int64_t stage) {
-    if (stage + 1 != static_cast<int64_t>(table.slots.size()) || stage == 0 || table.chunks > 1 ||
-        table.splitsBackward)
-      return false;
-    int64_t ahead = 0;
-    for (const stages::Slot &slot : table.slots[stage - 1]) {
-      ahead += slot.kind == train::PassKind::Forward    ? 1
-               : slot.kind == train::PassKind::Backward ? -1
-                                                        : 0;
-      if (ahead > 2)
-        return false;
-    }
-    return true;
-  }
-
-  static train::PassName passOf(const stages::Slot &slot) { return {slot.kind, slot.chunk}; }
 
   /// Returns the share of a step that each stage idles, if all passes take equally long: the stages
   /// then have equal work.
@@ -199,6 +163,8 @@ private:
         << llvm::join(sums, ", ") << ", and idle for " << percent(idle)
         << " if all passes take equally long";
   }
+
+  std::string schedule; ///< the name
 };
 
 } // namespace

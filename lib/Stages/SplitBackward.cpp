@@ -12,7 +12,6 @@
 #include "partita/Analysis/Work.h"
 #include "partita/Stages/Passes.h"
 #include "partita/Stages/Schedule.h"
-#include <map>
 
 namespace partita {
 #define GEN_PASS_DEF_SPLITBACKWARDPASS
@@ -209,18 +208,19 @@ struct SplitBackward : partita::impl::SplitBackwardPassBase<SplitBackward> {
 
   void runOnOperation() override {
     SmallVector<AccumulateOp> loops;
-    std::map<int64_t, bool> hasWeights; // by the number of micro-batches; a file is read once
     for (auto module : getOperation().getOps<ModuleOp>())
-      if (std::optional<pipe::Positions> layout = pipe::positionsOf(module))
+      if (pipe::positionsOf(module))
         module.walk([&](AccumulateOp loop) {
-          if (!loop.isUnscheduled() || isDone(loop))
-            return;
-          auto [known, isNew] = hasWeights.try_emplace(loop.getCount());
-          if (isNew)
-            known->second = splitsBackward(*layout, loop.getCount());
-          if (known->second)
+          if (loop.isUnscheduled() && !isDone(loop))
             loops.push_back(loop);
         });
+    if (loops.empty())
+      return;
+    FailureOr<stages::Schedule> table = stages::scheduleOf(getOperation());
+    if (failed(table))
+      return signalPassFailure();
+    if (!table->splitsBackward)
+      return;
     for (AccumulateOp loop : loops) {
       Splitter splitter(loop);
       splitter.run();
@@ -233,14 +233,6 @@ private:
   static bool isDone(AccumulateOp loop) {
     return llvm::any_of(loop.getPasses(),
                         [](train::PassName pass) { return pass.kind == PassKind::Weights; });
-  }
-
-  /// Returns true if the schedule has slots for weights. `schedule-stages` reports its errors.
-  bool splitsBackward(const pipe::Positions &layout, int64_t microBatches) const {
-    std::string problem;
-    std::optional<stages::Schedule> table =
-        stages::findSchedule(schedule, layout, static_cast<int>(microBatches), problem);
-    return table && table->splitsBackward;
   }
 };
 

@@ -29,12 +29,19 @@ static bool isAllowed(const Cuts &way, int64_t layers, const std::vector<TooMuch
   });
 }
 
-static double largestOf(const Cuts &way, const std::vector<double> &costs) {
+/// The cost of the most expensive range, added up layer by layer.
+static double largestOf(const Cuts &way, const LayerCosts &costs) {
   double largest = 0;
   for (size_t range = 0; range < way.size(); ++range) {
-    size_t end = range + 1 < way.size() ? way[range + 1] : costs.size();
-    largest =
-        std::max(largest, std::accumulate(costs.begin() + way[range], costs.begin() + end, 0.));
+    size_t end = range + 1 < way.size() ? way[range + 1] : costs.own.size();
+    double sum = std::accumulate(costs.own.begin() + way[range], costs.own.begin() + end, 0.);
+    for (const LayerCosts::Shared &shared : costs.shared) {
+      bool hasAny = false;
+      for (int64_t layer = shared.first; layer <= shared.last; ++layer)
+        hasAny |= way[range] <= layer && layer < static_cast<int64_t>(end);
+      sum += hasAny ? shared.cost : 0;
+    }
+    largest = std::max(largest, sum);
   }
   return largest;
 }
@@ -46,8 +53,8 @@ static int64_t moved(const Cuts &way, const Cuts &from) {
   return sum;
 }
 
-/// With random costs and random ranges that need too much, the cuts are as good as the best that
-/// remain.
+/// With random costs, some of them shared by several layers, and random ranges that need too much, the
+/// cuts are as good as the best that remain.
 TEST(Balance, IsTheBestOfAllWays) {
   std::mt19937 random(7);
   auto number = [&](int64_t low, int64_t high) {
@@ -56,9 +63,13 @@ TEST(Balance, IsTheBestOfAllWays) {
   int found = 0, none = 0;
   for (int i = 0; i < 300; ++i) {
     int64_t layers = number(2, 9), ranges = number(2, std::min<int64_t>(layers, 4));
-    std::vector<double> costs(layers);
-    for (double &cost : costs)
-      cost = static_cast<double>(number(1, 9));
+    LayerCosts costs;
+    for (int64_t layer = 0; layer < layers; ++layer)
+      costs.own.push_back(static_cast<double>(number(1, 9)));
+    for (int64_t n = number(0, 2); n > 0; --n) {
+      int64_t first = number(0, layers - 1);
+      costs.shared.push_back({first, number(first, layers - 1), static_cast<double>(number(1, 5))});
+    }
     std::vector<TooMuch> tooMuch;
     for (int64_t n = number(0, 4); n > 0; --n) {
       int64_t begin = number(0, layers - 1);
@@ -89,17 +100,21 @@ TEST(Balance, IsTheBestOfAllWays) {
 /// Work before and after the layers counts with the first and the last one; work once per step with
 /// none.
 TEST(Balance, EndsCountWithTheLayersBesideThem) {
-  auto work = [](int64_t place, double matmuls, int64_t parameters) {
+  auto work = [](int64_t place, int64_t cost, int64_t parameters) {
     partita::LayerWork each;
     each.place = place;
-    each.forward.matmuls = matmuls;
-    each.backward = 2 * matmuls;
+    each.forwardCost = cost;
+    each.backwardCost = 2 * cost;
     each.parameters = parameters;
     return each;
   };
   std::vector<partita::LayerWork> all = {work(-1, 1, 100), work(0, 10, 5), work(1, 10, 5),
                                          work(-2, 30, 0), work(-3, 1000, 0)};
-  EXPECT_EQ(costsOfLayers(all), (llvm::SmallVector<double>{33, 120}));
-  EXPECT_EQ(costsOfLayers(all, /*byParameters=*/true), (llvm::SmallVector<double>{105, 5}));
-  EXPECT_TRUE(costsOfLayers({}).empty());
+  LayerCosts costs = costsOf(all, {{0, 1, 3, 4}});
+  EXPECT_EQ(costs.own, (llvm::SmallVector<double>{33, 120}));
+  ASSERT_EQ(costs.shared.size(), 1u);
+  EXPECT_EQ(costs.shared[0].last, 1);
+  EXPECT_EQ(costs.shared[0].cost, 7);
+  EXPECT_EQ(parametersOf(all).own, (llvm::SmallVector<double>{105, 5}));
+  EXPECT_TRUE(costsOf({}, {}).own.empty());
 }

@@ -21,10 +21,7 @@ static Schedule make(llvm::StringRef name, int stages, int microBatches, int chu
 /// Returns a stage's slots as its loop has them.
 static partita::train::OrderAttr orderOf(mlir::MLIRContext &context, const Schedule &schedule,
                                          int stage) {
-  llvm::SmallVector<partita::train::OrderAttr::Slot> slots;
-  for (const Slot &slot : schedule.slots[stage])
-    slots.push_back({{slot.kind, slot.chunk}, slot.microBatch});
-  return partita::train::OrderAttr::get(&context, llvm::ArrayRef(slots));
+  return partita::train::OrderAttr::get(&context, llvm::ArrayRef<Slot>(schedule.slots[stage]));
 }
 
 /// Returns the letters of a stage's passes: "FFBB".
@@ -186,7 +183,8 @@ TEST(Schedule, WrongSlotsAreRefused) {
       slots[at].microBatch = (slots[at].microBatch + 1) % schedule.microBatches;
       break;
     default: { // a backward pass in front of its forward pass
-      Slot backward{PassKind::Backward, slots[at].chunk, slots[at].microBatch}, forward = backward;
+      Slot backward{{PassKind::Backward, slots[at].chunk}, slots[at].microBatch},
+          forward = backward;
       forward.kind = PassKind::Forward;
       std::swap(*std::find(slots.begin(), slots.end(), backward),
                 *std::find(slots.begin(), slots.end(), forward));
@@ -308,7 +306,7 @@ TEST(Schedule, ProblemsNameTheSlot) {
   schedule.slots[1].pop_back();
   EXPECT_EQ(findProblem(schedule), "stage 1 has no slot for the weights of micro-batch 1");
   schedule = make("gpipe", 2, 2);
-  schedule.slots[0].push_back({PassKind::Forward, 0, 1});
+  schedule.slots[0].push_back({{PassKind::Forward, 0}, 1});
   EXPECT_EQ(findProblem(schedule),
             "stage 0, slot 4 (forward of micro-batch 1): runs already in slot 1");
 }
@@ -421,11 +419,7 @@ TEST(ScheduleOrder, DoesNotGrowWithMicroBatches) {
           Schedule schedule = make(name, p, m, chunks);
           partita::train::OrderAttr order = orderOf(context, schedule, stage);
           lengths.push_back(order.getNumbers().size());
-          std::vector<Slot> slots;
-          for (const partita::train::OrderAttr::Slot &slot : order.getSlots())
-            slots.push_back({slot.pass.kind, static_cast<int>(slot.pass.chunk),
-                             static_cast<int>(slot.microBatch)});
-          EXPECT_TRUE(slots == schedule.slots[stage]) << name << " " << p << " " << m;
+          EXPECT_TRUE(order.getSlots() == schedule.slots[stage]) << name << " " << p << " " << m;
         }
         EXPECT_EQ(lengths[0], lengths[1]) << name << " " << p << " " << stage;
         EXPECT_EQ(lengths[0], lengths[2]) << name << " " << p << " " << stage;

@@ -1,5 +1,5 @@
 // RUN: partita-opt %s --pipe-cut --canonicalize --split-input-file | FileCheck %s
-// RUN: partita-opt %s --pipe-cut --canonicalize --split-input-file --split-backward=schedule=zb-v | FileCheck %s --check-prefix=SPLIT
+// RUN: partita-opt %s --pipe-cut --canonicalize --split-input-file --split-backward | FileCheck %s --check-prefix=SPLIT
 
 // Each chunk's backward pass is split: what the stage's other chunk reads of it stays.
 // SPLIT: pipe.stage = 0 : i64, pipe.wave
@@ -61,7 +61,8 @@
 // CHECK-NEXT: pipe.send %[[DX]] over <1 to 0> :
 // CHECK-NEXT: train.yield %[[DX]]
 // CHECK: tx.add
-module attributes {pipe.stages = 2, pipe.chunks = 2, pipe.wave} {
+#wave = #train.schedule<name = "zb-v", orders = [#train.order<3 x (forward 0), 2 x (forward.1 0, backward.1 0, weights.1 0), 1 x (forward 3), 2 x (backward 0, weights 0, forward.1 2, backward.1 2, weights.1 2), 2 x (backward 2, weights 2)>, #train.order<1 x (forward 0, forward.1 0, forward 1), 2 x (forward.1 1, backward.1 0, weights.1 0, forward 2, backward 0, weights 0), 1 x (forward.1 3, backward.1 2, weights.1 2, backward 2, backward.1 3, backward 3, weights 2, weights.1 3, weights 3)>]>
+module attributes {pipe.stages = 2, pipe.chunks = 2, pipe.wave, train.schedule = #wave} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 3>}
 train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1, 2>}
 func.func @step(%xs: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
@@ -132,7 +133,8 @@ func.func @step(%xs: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4
 // CHECK-NEXT: return
 // CHECK: module attributes {pipe.chunks = 2 : i64, pipe.count = 2 : i64, pipe.stage = 1 : i64} {
 // CHECK: func.func @forward(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
-module attributes {pipe.stages = 2, pipe.chunks = 2} {
+#turn = #train.schedule<name = "interleaved", orders = [#train.order<2 x (forward 0), 2 x (forward.1 0), 2 x (backward.1 0), 2 x (backward 0)>, #train.order<2 x (forward 0), 2 x (forward.1 0), 2 x (backward.1 0), 2 x (backward 0)>]>
+module attributes {pipe.stages = 2, pipe.chunks = 2, train.schedule = #turn} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 3>}
 func.func @step(%xs: tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %ra = train.read @a : tensor<4xf32>

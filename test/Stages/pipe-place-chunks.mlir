@@ -1,8 +1,8 @@
-// RUN: partita-opt %s --note-flops --pipe-place="stages=2 schedule=interleaved" | FileCheck %s --check-prefixes=CHECK,TURN
-// RUN: partita-opt %s --note-flops --pipe-place="stages=2 schedule=zb-v assign=uniform" | FileCheck %s --check-prefixes=CHECK,WAVE
+// RUN: partita-opt %s --note-flops --choose-schedule="stages=2 schedule=interleaved" --note-costs --pipe-place | FileCheck %s --check-prefixes=CHECK,TURN
+// RUN: partita-opt %s --note-flops --choose-schedule="stages=2 schedule=zb-v" --pipe-place=assign=uniform | FileCheck %s --check-prefixes=CHECK,WAVE
 // RUN: echo '{"chunks": 2, "wave": true, "slots": [["F0"], ["F0"]]}' > %t.json
-// RUN: partita-opt %s --note-flops --pipe-place="stages=2 schedule=%t.json" | FileCheck %s --check-prefixes=CHECK,WAVE
-// RUN: partita-opt %s --note-flops --pipe-place="stages=2 chunks=2 schedule=interleaved assign=cuts:1,2,3" | FileCheck %s --check-prefixes=CHECK,TURN
+// RUN: partita-opt %s --note-flops --choose-schedule="stages=2 schedule=%t.json" --note-costs --pipe-place | FileCheck %s --check-prefixes=CHECK,WAVE
+// RUN: partita-opt %s --note-flops --choose-schedule="stages=2 chunks=2 schedule=interleaved" --pipe-place=assign=cuts:1,2,3 | FileCheck %s --check-prefixes=CHECK,TURN
 
 // Four layers, each a chunk of one of two stages: dealt out in turn, or as a wave, where positions 1 and 2 are both on stage 1 and
 // 0 and 3 on stage 0.

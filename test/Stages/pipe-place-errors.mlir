@@ -1,32 +1,20 @@
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=3 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=3 --note-costs --pipe-place 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: 3 stages need as many layers, and the model has 2: parts of it that repeat (partita explain --flops lists them){{$}}
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: stages: 0, expected 1 to 64
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=evenly" 2>&1 | FileCheck %s --check-prefix=WORD
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --pipe-place=assign=evenly 2>&1 | FileCheck %s --check-prefix=WORD
 // WORD: error: assign: 'evenly' is not one of auto, uniform, parameters, cuts:LAYER,...
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:2" 2>&1 | FileCheck %s --check-prefix=BEHIND
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --pipe-place=assign=cuts:2 2>&1 | FileCheck %s --check-prefix=BEHIND
 // BEHIND: error: cuts: stage 1 cannot begin at layer '2': stage 0 begins at layer 0, and the model's last layer is 1{{$}}
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:x" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --pipe-place=assign=cuts:x 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NUMBER: error: cuts: 'x' is not the number of a layer, such as cuts:4,8
-// RUN: not partita-opt %s --pipe-place="stages=2" 2>&1 | FileCheck %s --check-prefix=UNMARKED
+// RUN: not partita-opt %s --choose-schedule=stages=2 --note-costs --pipe-place 2>&1 | FileCheck %s --check-prefix=UNMARKED
 // UNMARKED: error: 2 stages need as many layers, and the model has 0
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE
-// TWICE: error: stages: the program has some already
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-cut --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 schedule=interleaved" 2>&1 | FileCheck %s --check-prefix=CHUNKS
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule="stages=2 schedule=interleaved" --note-costs --pipe-place 2>&1 | FileCheck %s --check-prefix=CHUNKS
 // CHUNKS: error: 2 stages of 2 chunks need 4 layers, and the model has 2: parts of it that repeat (partita explain --flops lists them)
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 chunks=2" 2>&1 | FileCheck %s --check-prefix=ONECHUNK
-// ONECHUNK: error: schedule: 1f1b has one chunk a stage, not 2; interleaved has any number
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 chunks=3 schedule=zb-v" 2>&1 | FileCheck %s --check-prefix=WAVE
-// WAVE: error: schedule: zb-v has two chunks a stage, not 3; interleaved has any number
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=64 chunks=5 schedule=interleaved" 2>&1 | FileCheck %s --check-prefix=MOST
-// MOST: error: schedule: 64 stages of 5 chunks are more than 256
-// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 schedule=%t.json" 2>&1 | FileCheck %s --check-prefix=NOFILE
-// NOFILE: error: schedule: {{.*}}.json: No such file or directory
-// RUN: partita-opt %S/Inputs/trained.mlir --mark-layers --note-flops --partita-partition=mesh=dp=1 --partita-differentiate -o %t
-// RUN: not partita-opt %t --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=LATE
-// LATE: error: stages: the program is differentiated already, and what crosses stages backward follows from what crosses them forward
-// RUN: partita-opt %s --pipe-place | FileCheck %s --check-prefix=ONE
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --note-costs --pipe-place --pipe-place=assign=uniform 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: stages: the program has layers on them already
+// RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --pipe-place 2>&1 | FileCheck %s --check-prefix=FREE
+// FREE: error: assign: auto needs the costs of layers; note-costs records them
+// RUN: partita-opt %s --mark-layers --pipe-place | FileCheck %s --check-prefix=ONE
 // ONE-NOT: pipe.
 // ONE: return
 

@@ -1,5 +1,5 @@
-// RUN: partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 | FileCheck %s
-// RUN: partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 axis=1" | FileCheck %s --check-prefix=AXIS
+// RUN: partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --note-costs --pipe-place | FileCheck %s
+// RUN: partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --note-costs --pipe-place=axis=1 | FileCheck %s --check-prefix=AXIS
 // AXIS: module attributes {pipe.axis = 1 : i64
 
 // CHECK: module attributes {{.*}}pipe.stages = 2

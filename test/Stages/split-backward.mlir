@@ -1,13 +1,14 @@
-// RUN: partita-opt %s --split-backward=schedule=zb-h1 --mlir-print-unique-ssa-ids | FileCheck %s
-// RUN: partita-opt %s --split-backward=schedule=1f1b | FileCheck %s --check-prefix=FULL
-// RUN: echo '{"slots": [["F0", "F1", "B0", "W0", "F2", "B1", "W1", "F3", "B2", "W2", "B3", "W3"], ["F0", "B0", "W0", "F1", "B1", "W1", "F2", "B2", "W2", "F3", "B3", "W3"]]}' > %t.json
-// RUN: partita-opt %s --split-backward=schedule=%t.json | FileCheck %s
-// RUN: partita-opt %s --split-backward=schedule=zb-h1 --split-backward=schedule=zb-h1 | FileCheck %s
+// RUN: partita-opt %s --split-backward --mlir-print-unique-ssa-ids | FileCheck %s
+// RUN: sed 's/schedule = #split/schedule = #full/' %s | partita-opt --split-backward | FileCheck %s --check-prefix=FULL
+// RUN: partita-opt %s --split-backward --split-backward | FileCheck %s
+
+#full = #train.schedule<name = "1f1b", orders = [#train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>, #train.order<4 x (forward 0, backward 0)>]>
+#split = #train.schedule<name = "zb-h1", orders = [#train.order<1 x (forward 0), 3 x (forward 1, backward 0, weights 0), 1 x (backward 3, weights 3)>, #train.order<1 x (forward 0, backward 0), 3 x (forward 1, backward 1, weights 0), 1 x (weights 3)>]>
 
 // FULL-NOT: weights
 
 // What the input's cotangent does not need is weights'; what both need is saved.
-module {
+module attributes {train.schedule = #split} {
 module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
   // CHECK-LABEL: func.func @train_step
   // CHECK: } backward (%{{.*}}, %[[Y:.*]]) {

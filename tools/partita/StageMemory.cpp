@@ -60,18 +60,17 @@ static CutSearch search(const Request &request, const Footprint &needed, uint64_
 }
 
 CutSearch partita::tool::findBalancedCuts(const Request &request, const Footprint &needed,
-                                          uint64_t limit, ArrayRef<LayerWork> work,
+                                          uint64_t limit, const stages::LayerCosts &costs,
                                           const Planner &planner) {
-  SmallVector<double> costs = stages::costsOfLayers(work);
   auto ranges = static_cast<int64_t>(needed.cuts.size());
-  return search(request, needed, limit, static_cast<int64_t>(costs.size()), planner,
+  return search(request, needed, limit, static_cast<int64_t>(costs.own.size()), planner,
                 [&](ArrayRef<TooMuch> tooMuch) { return stages::balance(costs, ranges, tooMuch); });
 }
 
 CutSearch partita::tool::findNearestCuts(const Request &request, const Footprint &needed,
-                                         uint64_t limit, ArrayRef<LayerWork> work,
+                                         uint64_t limit, const stages::LayerCosts &costs,
                                          const Planner &planner) {
-  auto layers = static_cast<int64_t>(stages::costsOfLayers(work).size());
+  auto layers = static_cast<int64_t>(costs.own.size());
   return search(request, needed, limit, layers, planner, [&](ArrayRef<TooMuch> tooMuch) {
     return stages::nearest(needed.cuts, layers, tooMuch);
   });

@@ -31,6 +31,12 @@ bool isView(mlir::Operation *op);
 /// Returns the work of an op; zero for an op without operands and for a collective.
 Work workOf(mlir::Operation *op);
 
+/// The cost of an op by pass; one that fuses both passes, as of the loss, has a share in each.
+struct PassCosts {
+  int64_t forward = 0, backward = 0;
+};
+PassCosts passCostsOf(mlir::Operation *op);
+
 } // namespace partita::analysis
 
 #endif // PARTITA_ANALYSIS_WORK_H

@@ -1,7 +1,7 @@
 //===- Phases.h - the phases, joined by name -------------------------------------*- C++ -*-===//
 //
 // A phase is a name, a list of passes and the reason for its position. A pass may read ${option},
-// the value of that plan option (Plan.h). Any phase's output can be the next one's input: the
+// the value of that plan option (Plan.h), and ${phases.NAME}, the passes of another phase. Any phase's output can be the next one's input: the
 // attribute `train.phase` of a module is the last phase that it went through.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -33,6 +33,9 @@ bool isOfStages(mlir::ModuleOp module);
 /// Returns the phase's pipeline with the plan's values; its last pass records the phase on the
 /// module.
 std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages = false);
+
+/// Returns the pipeline of its passes alone, without the contract.
+std::string passesText(const Phase &phase, const Plan &plan);
 
 /// The pass that checks what holds after the phase, on the program as a whole.
 llvm::StringRef contractOf(const Phase &phase);

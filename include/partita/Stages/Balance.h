@@ -18,13 +18,25 @@ struct TooMuch {
   int64_t range, begin, end;
 };
 
-/// Returns the cost of each layer, in FLOPs of both passes or in elements of parameters. Ops before
-/// the first layer or after the last one count with that layer.
-llvm::SmallVector<double> costsOfLayers(llvm::ArrayRef<LayerWork> work, bool byParameters = false);
+/// What ranges of layers cost.
+struct LayerCosts {
+  llvm::SmallVector<double> own; ///< of each layer
+  struct Shared {
+    int64_t first, last; ///< every range with any of these layers has the cost, once
+    double cost;
+  };
+  llvm::SmallVector<Shared> shared;
+};
+
+/// Returns the cost of each layer's passes. Ops before the first layer or after the last one count
+/// with that layer.
+LayerCosts costsOf(llvm::ArrayRef<LayerWork> work, llvm::ArrayRef<SharedWork> shared);
+/// The same for the elements of parameters.
+LayerCosts parametersOf(llvm::ArrayRef<LayerWork> work);
 
 /// Returns the first layer of each range. Minimizes the cost of the most expensive range and, among
 /// equals, the sum of squared costs. Empty if every cut has a range that is too much.
-llvm::SmallVector<int64_t> balance(llvm::ArrayRef<double> costs, int64_t ranges,
+llvm::SmallVector<int64_t> balance(const LayerCosts &costs, int64_t ranges,
                                    llvm::ArrayRef<TooMuch> tooMuch = {});
 
 /// Returns the cuts nearest to the given ones, in layers moved.

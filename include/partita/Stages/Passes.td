@@ -5,6 +5,39 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ChooseSchedulePass : Pass<"choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "decides how many stages and chunks a program has, and in which order each stage will run its passes";
+  let description = [{
+    Phase: stages.
+
+    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file. It says how chunks of layers map to
+    stages (`dialects/Pipe/Positions.h`), which `pipe-place` needs, and whether weights have slots of their own, which `split-backward`
+    needs; `schedule-stages` gives each stage its order. The table is checked here: it must finish even if a send completes only once its
+    receive has begun, and messages must arrive in the order in which they are sent.
+
+    `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file; `chunks` is per stage. A program without a training step
+    (inference) gets the layout alone, a program of one stage nothing.
+
+    ```mlir
+    func.func @train_step(%xs: tensor<4x2x4xf32>) ... {
+      %loss = train.accumulate (%x = %xs) : (tensor<4x2x4xf32>) -> tensor<f32> {
+      ...
+    // becomes, with stages=2 schedule=gpipe
+    module attributes {pipe.stages = 2 : i64, train.schedule = #train.schedule<name = "gpipe", orders = [#train.order<4 x (forward 0), 4 x (backward 0)>, #train.order<4 x (forward 0), 4 x (backward 0)>]>} {
+      func.func @train_step(%xs: tensor<4x2x4xf32>) ... {
+        %loss = train.accumulate (%x = %xs) : (tensor<4x2x4xf32>) -> tensor<f32> {
+        ...
+    ```
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "1", "number of stages; 1: the program stays as it is">,
+    Option<"chunks", "chunks", "int64_t", "0", "chunks per stage; 0: the schedule's default">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v or FILE.json">,
+  ];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"slots", "slots", "passes of micro-batches, of all stages">];
+}
+
 def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
   let summary = "assigns layers to pipeline stages, and moves the values that later stages need";
   let description = [{
@@ -18,27 +51,24 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
 
     `assign` is the policy: `uniform` gives each stage the same number of layers, or one more where they do not
     divide; `parameters` and `auto` make the largest stage as small as possible, in elements of parameters and in
-    FLOPs; `cuts:4,8` names the first layer of each stage but the first.
+    the costs that `note-costs` has recorded; `cuts:4,8` names the first layer of each stage but the first.
 
-    A stage has one or several `chunks` of layers, and all of this applies to chunks: each has a position in the model, and the layout
-    that `schedule` needs maps positions to stages (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has is
+    A stage has one or several chunks of layers, and all of this applies to chunks: each has a position in the model, and the layout
+    from `choose-schedule` maps positions to stages (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has is
     taken from there.
 
     ```mlir
     %1 = tx.add %s, %0                       // of layer 0
     %2 = tx.matmul %1, %w1                   // of layer 1
-    // becomes, with stages=2
+    // becomes, in a program of two stages
     %1 = tx.add %s, %0
     %2 = pipe.move %1 over <0 to 1> ... : tensor<2x4xf32>
     %3 = tx.matmul %2, %w1
     ```
   }];
   let options = [
-    Option<"stages", "stages", "int64_t", "1", "number of stages; 1: the program stays as it is">,
     Option<"axis", "axis", "int64_t", "0", "number of mesh axes before that of the stages">,
     Option<"assign", "assign", "std::string", "\"auto\"", "auto, uniform, parameters, or cuts:LAYER,...">,
-    Option<"chunks", "chunks", "int64_t", "0", "chunks per stage; 0: the schedule's default">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages, which determines the layout of chunks">,
   ];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"moves", "moves", "values moved to the next stage">,
@@ -143,10 +173,10 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
     for all micro-batches (gathered parameters) are recomputed. A backward region that sends no cotangent, that of the
     model's first layers, gives up all its ops and only receives.
 
-    `schedule` is that of `schedule-stages`, which reports its errors. A schedule without slots for weights leaves the loops alone.
+    A schedule (`choose-schedule`) without slots for weights leaves the loops alone.
 
     ```mlir
-    module {
+    module attributes {train.schedule = ...} {
       module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
         func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
@@ -159,8 +189,8 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
             pipe.send %dy over <1 to 0> : tensor<2x3xf32>
             train.yield %dw : tensor<3x3xf32>
           }
-    // becomes, with schedule=zb-h1
-    module {
+    // becomes
+    module attributes {train.schedule = ...} {
       module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
         func.func @train_step(%x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0 = train.accumulate (%i = %x) : (tensor<4x2x3xf32>) -> tensor<3x3xf32> {
@@ -177,29 +207,25 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
           }
     ```
   }];
-  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "that of schedule-stages">];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"split", "split", "loops whose backward passes were split">,
                     Statistic<"moved", "moved", "ops that no other stage waits for">];
 }
 
 def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
-  let summary = "decides the order in which each stage runs the passes of its micro-batches";
+  let summary = "gives each stage its order of the passes of micro-batches";
   let description = [{
     Phase: cut.
 
-    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and is checked before use: it must
-    finish even if a send completes only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table. So
-    the regions of both passes stay apart, and from here on stages need not know each other. A stage awaits the sends of a pass before it
-    runs that pass again. The last stage's loop gets `pipe.may_join` if its two passes may become one, which awaits the sends of both.
+    Each stage's `train.accumulate` gets its own column of the table that `choose-schedule` has recorded. So the regions of both passes stay
+    apart, and from here on stages need not know each other. A stage awaits the sends of a pass before it runs that pass again. The
+    last stage's loop gets `pipe.may_join` if its two passes may become one, which awaits the sends of both.
 
-    `schedule` is gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, or a JSON file; chunks must be those of `pipe-place`, and messages
-    of a file's schedule must arrive in the order in which they are sent. A loop without a backward pass (inference) and a program
-    of one stage are left alone. If a schedule leaves no bubble only when each stage starts its next step at once, a warning names
-    the sums (`pipe.sum`) that make stages wait for each other in between.
+    A loop without a backward pass (inference) and a program of one stage are left alone. If a schedule leaves no bubble only when each
+    stage starts its next step at once, a warning names the sums (`pipe.sum`) that make stages wait for each other in between.
 
     ```mlir
-    module {
+    module attributes {train.schedule = #train.schedule<name = "1f1b", orders = ...} {
       module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
         func.func @train_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
           %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
@@ -211,7 +237,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
             %d = tx.mul %dy, %y_saved
             train.yield %d
           }
-    // becomes, with schedule=1f1b
+    // becomes
     module {
       module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
         func.func @train_step(%x: tensor<4x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
@@ -226,7 +252,6 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
           } {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
     ```
   }];
-  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v or FILE.json">];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"scheduled", "scheduled", "loops that got an order">];
 }

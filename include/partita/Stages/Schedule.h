@@ -24,16 +24,9 @@
 namespace partita::stages {
 
 using train::PassKind;
-
-/// One micro-batch's pass through a chunk. If a schedule has slots for weights, Backward computes only
-/// the cotangent of the chunk's input, and Weights the rest of the parameters' gradients.
-struct Slot {
-  PassKind kind = PassKind::Forward;
-  int chunk = 0, microBatch = 0;
-  bool operator==(const Slot &other) const {
-    return kind == other.kind && chunk == other.chunk && microBatch == other.microBatch;
-  }
-};
+/// If a schedule has slots for weights, Backward computes only the cotangent of the chunk's input, and
+/// Weights the rest of the parameters' gradients.
+using train::Slot;
 
 struct Schedule {
   int stages = 1, microBatches = 1, chunks = 1; ///< chunks per stage
@@ -81,6 +74,16 @@ std::optional<pipe::Positions> layoutOf(const std::string &schedule, int64_t sta
 std::optional<Schedule> findSchedule(const std::string &schedule, const pipe::Positions &layout,
                                      int microBatches, std::string &problem);
 
+/// Converts a schedule to and from what `choose-schedule` records. The attribute has the orders of
+/// stages; how positions map to them is the program's layout.
+train::ScheduleAttr toAttribute(const Schedule &schedule, llvm::StringRef name,
+                                mlir::MLIRContext *context);
+Schedule fromAttribute(train::ScheduleAttr attribute, const pipe::Positions &layout);
+
+/// Returns the schedule of a program that is cut into stages. Fails with an error at the program if it
+/// has none, or one that cannot run.
+mlir::FailureOr<Schedule> scheduleOf(mlir::ModuleOp program);
+
 /// Converts a slot to and from text in files and pictures: "F3", or "B0.1" in a chunk other than
 /// the first. parseSlot returns none if the text is not one.
 std::string slotText(const Slot &slot);
@@ -113,6 +116,12 @@ std::vector<std::vector<Step>> stepsOf(const Schedule &schedule);
 std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps);
 /// Checks the schedule's own steps.
 std::string findProblem(const Schedule &schedule);
+
+/// Returns true if the last stage may join each backward pass with the forward pass before it: if it
+/// runs them in turn, and the stage before runs at most two micro-batches ahead. A joined pass awaits
+/// what it sent last time before it receives; a stage further ahead would await that receive first,
+/// so both would wait.
+bool lastMayJoin(const Schedule &schedule);
 
 /// The time that a slot of a chunk takes, in any unit, by kind of pass.
 struct SlotCosts {

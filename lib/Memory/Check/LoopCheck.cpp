@@ -135,8 +135,8 @@ public:
   SlotsCheck(train::AccumulateOp loop, const Contents &contents, ArrayRef<PassTrace> traces)
       : loop(loop), contents(contents), traces(traces),
         inFlight(loop->getAttrOfType<rt::InFlightAttr>(RtDialect::kInFlight)) {
-    for (train::OrderAttr::Slot slot : loop.getOrderAttr().getSlots())
-      slots.push_back({*loop.findPass(slot.pass), slot.microBatch});
+    for (train::Slot slot : loop.getOrderAttr().getSlots())
+      slots.push_back({*loop.findPass(slot), slot.microBatch});
     rings = inFlight.getRings();
     for (const PassTrace &trace : traces)
       for (int content : trace.saves)

@@ -95,13 +95,17 @@ def model(families, folder, family, micro_batches):
 
 def compare(families, folder, family, micro_batches, place, schedule, plan):
     full, cut, done = (folder / f"{name}.mlir" for name in ("full", "cut", "done"))
-    run("partita-opt", model(families, folder, family, micro_batches), f"--pipe-place={place} schedule={schedule}",
+    words = place.split()
+    layout = " ".join(word for word in words if not word.startswith("assign="))
+    assign = " ".join(word for word in words if word.startswith("assign="))
+    run("partita-opt", model(families, folder, family, micro_batches), f"--choose-schedule={layout} schedule={schedule}", "--note-costs",
+        f"--pipe-place={assign}" if assign else "--pipe-place",
         *[f"--partita-{phase}=" + " ".join(word for word in plan.split() if word.split("=")[0] in reads)
           for phase, reads in PHASES.items()], "-o", full)
     run("partita-opt", full, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
     phases = ",".join(f"partita-{phase}" for phase in OF_STAGES)
     run("partita-opt", cut,
-        f"--pass-pipeline=builtin.module(split-backward{{schedule={schedule}}},schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
+        f"--pass-pipeline=builtin.module(split-backward,schedule-stages,builtin.module({phases}))", "-o", done)
     runs = [(cut, "train_step", "--times", "2"), (done, "train_step", "--times", "2", "--blocking-sends")]
     if not isinstance(family, str):
         runs.append((done, "forward", "--blocking-sends"))

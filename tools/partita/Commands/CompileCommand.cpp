@@ -298,10 +298,10 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   if (!needed || needed->bytes <= *o.memoryLimit || needed->cuts.size() > needed->ofStages.size())
     return success(); // no other cuts are tried for stages with several chunks
   bool isAuto = o.plan.get("stages") == "auto";
-  std::vector<LayerWork> work = notedWork(*module);
+  stages::LayerCosts costs = stages::costsOf(notedWork(*module), notedSharedWork(*module));
   auto planner = [&](const Request &request) { return planAgain(session, o, request); };
   CutSearch found = (isAuto ? findBalancedCuts : findNearestCuts)({o.dims, o.plan}, *needed,
-                                                                  *o.memoryLimit, work, planner);
+                                                                  *o.memoryLimit, costs, planner);
   showProgress("");
   if (found.assign.empty()) {
     cuts = found.isSettled

@@ -339,7 +339,7 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   bool all = o.all;
   outs() << describeProgram(manifest) << '\n';
   const json::Object *plan = manifest.getObject("plan");
-  printStages(outs(), manifest,
+  printStages(outs(), manifest, timeline,
               plan ? plan->getString("stages").value_or("") : o.plan.get("stages"));
   if (timeline)
     printTimeline(outs(), *timeline, all);

@@ -42,7 +42,7 @@ namespace {
 /// A stage, and the totals of its layers.
 struct Share {
   int64_t number = 0, layers = 0, parameters = 0;
-  double flops = 0;
+  double time = 0;  ///< by the schedule's clock
   std::string text; ///< its layers
 };
 } // namespace
@@ -96,7 +96,9 @@ static std::map<int64_t, size_t> stagesOfLayers(const json::Array &stages) {
   return result;
 }
 
-static std::vector<Share> sharesOf(const json::Object &manifest) {
+/// Without a schedule (inference), the time is that of the layers' forward passes.
+static std::vector<Share> sharesOf(const json::Object &manifest,
+                                   const std::optional<Timeline> &timeline) {
   const json::Array *list = manifest.getArray("stages"), *noted = manifest.getArray("work");
   std::vector<Share> shares;
   std::map<int64_t, size_t> stages = list ? stagesOfLayers(*list) : std::map<int64_t, size_t>();
@@ -113,35 +115,37 @@ static std::vector<Share> sharesOf(const json::Object &manifest) {
   for (const LayerWork &each : noted ? workFromJson(*noted) : std::vector<LayerWork>())
     if (auto found = stages.find(each.place); found != stages.end()) {
       Share &share = shares[found->second];
-      share.flops += each.forward.matmuls + each.forward.elementwise + each.backward;
+      share.time += static_cast<double>(each.forwardCost);
       share.parameters += each.parameters;
     }
+  for (size_t stage = 0; timeline && stage < shares.size(); ++stage)
+    shares[stage].time = timeline->report.work[stage];
   return shares;
 }
 
 static const Share &slowestOf(ArrayRef<Share> shares) {
   return *std::max_element(shares.begin(), shares.end(),
-                           [](const Share &a, const Share &b) { return a.flops < b.flops; });
+                           [](const Share &a, const Share &b) { return a.time < b.time; });
 }
 
-/// Returns the slowest stage's FLOPs relative to an equal share.
+/// Returns the slowest stage's time relative to an equal share.
 static double sharesOfSlowest(ArrayRef<Share> shares) {
   double all = 0;
   for (const Share &share : shares)
-    all += share.flops;
-  return all > 0 ? slowestOf(shares).flops * static_cast<double>(shares.size()) / all : 1;
+    all += share.time;
+  return all > 0 ? slowestOf(shares).time * static_cast<double>(shares.size()) / all : 1;
 }
 
 static bool areEqual(ArrayRef<Share> shares) { return sharesOfSlowest(shares) < 1.005; }
 
 static std::string shareText(ArrayRef<Share> shares) {
   if (areEqual(shares))
-    return "all stages have an equal share of the FLOPs";
-  return formatv("stage {0} is the slowest, with {1:F2} times an equal share of the FLOPs",
+    return "all stages have an equal share of the time";
+  return formatv("stage {0} is the slowest, with {1:F2} times an equal share of the time",
                  slowestOf(shares).number, sharesOfSlowest(shares));
 }
 
-/// Returns shareText for cuts that balance FLOPs, and why the slowest stage has more than an equal
+/// Returns shareText for cuts that balance the time, and why the slowest stage has more than an equal
 /// share.
 static std::string limitText(ArrayRef<Share> shares, const json::Object *limited) {
   const Share &slowest = slowestOf(shares);
@@ -151,14 +155,14 @@ static std::string limitText(ArrayRef<Share> shares, const json::Object *limited
   if (!limited)
     return text + (slowest.layers == 1
                        ? ": a layer is not cut"
-                       : ": layers are not cut, and with any other cuts some stage has more");
+                       : ": layers are not cut, and with any other cuts some stage takes longer");
   std::string cuts;
   for (const json::Value &each : *limited->getArray("cuts"))
     if (int64_t first = each.getAsInteger().value_or(0))
       cuts += (cuts.empty() ? "cuts:" : ",") + std::to_string(first);
   return text +
          formatv(
-             ": the memory limit of {0} bytes decides. With {1}, which balances the FLOPs better, stage {2} "
+             ": the memory limit of {0} bytes decides. With {1}, which balances the time better, stage {2} "
              "needs {3} bytes",
              grouped(limited->getInteger("limit").value_or(0)), cuts,
              limited->getInteger("stage").value_or(0),
@@ -205,19 +209,20 @@ static std::map<std::pair<int64_t, int64_t>, int64_t> sentBetween(const json::Ob
   return sent;
 }
 
-void partita::tool::printStages(raw_ostream &os, const json::Object &manifest, StringRef assign) {
-  std::vector<Share> shares = sharesOf(manifest);
+void partita::tool::printStages(raw_ostream &os, const json::Object &manifest,
+                                const std::optional<Timeline> &timeline, StringRef assign) {
+  std::vector<Share> shares = sharesOf(manifest, timeline);
   if (shares.empty())
     return;
   const json::Object *first = manifest.getArray("stages")->front().getAsObject();
   size_t chunks = first ? chunksOf(*first).size() : 1;
-  double flops = 0;
+  double time = 0;
   for (const Share &share : shares)
-    flops += share.flops;
+    time += share.time;
   std::vector<std::vector<std::string>> rows;
   for (const Share &share : shares)
     rows.push_back({"stage " + std::to_string(share.number), share.text,
-                    formatv("{0:F1} % of the FLOPs", flops > 0 ? 100 * share.flops / flops : 0),
+                    formatv("{0:F1} % of the time", time > 0 ? 100 * share.time / time : 0),
                     grouped(share.parameters) + " parameters"});
   os << "\nPipeline stages; ops before the first layer and after the last one are on those layers' stages\n";
   printTable(os, rows, /*texts=*/2);

@@ -17,9 +17,10 @@ std::string layersOf(const llvm::json::Object &stage);
 /// The layers of each chunk of this stage, from the manifest; none for a program without stages.
 std::vector<analysis::LayerRange> layerRangesOf(const llvm::json::Object &manifest, int64_t stage);
 
-/// Of each stage its layers, its part of the work and of the parameters; why they are cut there; and what crosses each
+/// Of each stage its layers, its part of the time and of the parameters; why they are cut there; and what crosses each
 /// boundary per micro-batch. `assign` is --stages.
-void printStages(llvm::raw_ostream &os, const llvm::json::Object &manifest, llvm::StringRef assign);
+void printStages(llvm::raw_ostream &os, const llvm::json::Object &manifest,
+                 const std::optional<Timeline> &timeline, llvm::StringRef assign);
 
 /// Prints the memory of each stage's ranks: persistent memory, arena and so on; nothing before it
 /// is planned.

@@ -57,7 +57,7 @@ static bool readRuns(const json::Array &runs, std::vector<Slot> &slots, bool may
       return false;
     for (int64_t time : seq<int64_t>(0, times))
       for (Slot slot : first) {
-        slot.microBatch += static_cast<int>(time * step);
+        slot.microBatch += time * step;
         slots.push_back(slot);
       }
   }
@@ -123,8 +123,10 @@ std::optional<Timeline> Timeline::of(const json::Array &list, std::string &probl
   }
   for (const std::vector<Slot> &slots : schedule.slots)
     for (const Slot &slot : slots) {
-      schedule.microBatches = std::max(schedule.microBatches, slot.microBatch + 1);
-      schedule.chunks = std::max(schedule.chunks, std::min(slot.chunk, 1 << 10) + 1);
+      schedule.microBatches =
+          std::max(schedule.microBatches, static_cast<int>(slot.microBatch) + 1);
+      schedule.chunks =
+          std::max(schedule.chunks, static_cast<int>(std::min<int64_t>(slot.chunk, 1 << 10)) + 1);
       schedule.splitsBackward |= slot.kind == PassKind::Weights;
     }
   problem = schedule.stages ? stages::findProblem(schedule) : "there are no stages";
