@@ -85,6 +85,17 @@ bool LayerGraph::feeds(int a, int b) const {
   return false;
 }
 
+int LayerGraph::dataOperandOf(int i) const {
+  int found = -1;
+  for (int operand : operands[i])
+    if (dependsOnData[operand] && operand != found) {
+      if (found >= 0)
+        return -1;
+      found = operand;
+    }
+  return found;
+}
+
 LayerGraph LayerGraph::without(SmallVector<Bridge> bridges) const {
   LayerGraph result = *this;
   for (const Bridge &bridge : bridges)
@@ -104,7 +115,7 @@ LayerGraph LayerGraph::without(SmallVector<Bridge> bridges) const {
 
 namespace {
 
-/// Finds the sums that read a value beside what matmuls make of it.
+/// Finds the ops that read a value beside what matmuls make of it.
 class Sums {
 public:
   explicit Sums(const LayerGraph &graph)
@@ -131,23 +142,50 @@ private:
     const SmallVector<int, 2> &operands = graph.operands[at];
     if (operands.size() < 2 || graph.ops[at]->hasTrait<OpTrait::IsTerminator>())
       return;
-    int last = *llvm::max_element(operands);
     llvm::SmallDenseSet<int> from(operands.begin(), operands.end());
     for (int a : from) {
-      if (a == last || !graph.dependsOnData[a])
+      if (!graph.dependsOnData[a])
         continue;
-      SmallVector<Path> paths = pathsFrom(a, last);
-      Path longest;
-      for (int b : from)
-        if (b > a && paths[b - a].hasMatmul && paths[b - a].sums >= longest.sums)
-          longest = paths[b - a];
-      if (!longest.reaches)
-        continue;
-      if (longest.sums < 2)
+      Path longest = longestPath(a, a, from);
+      if (longest.reaches && longest.sums < 2)
         streamOf[at] = a, isStream[a] = true;
-      else if (isStream[a])
-        found.push_back({a, at});
+      else if (longest.reaches && isStream[a])
+        found.push_back({a, at, at});
+      else if (!longest.reaches)
+        visitChain(at, a, from);
     }
+  }
+
+  /// Finds a skip connection that ends with a chain of ops of its own, the last of which is
+  /// `operand`.
+  void visitChain(int at, int operand, const llvm::SmallDenseSet<int> &from) {
+    for (int to = operand; graph.users[to].size() == 1;) {
+      int a = graph.dataOperandOf(to);
+      if (a < 0)
+        return;
+      if (isStream[a]) {
+        if (longestPath(a, operand, from).sums >= 2)
+          found.push_back({a, to, at});
+        return;
+      }
+      to = a;
+    }
+  }
+
+  /// Returns the path with matmuls and with most sums from `a` to one of an op's operands other than
+  /// `own`.
+  Path longestPath(int a, int own, const llvm::SmallDenseSet<int> &operands) const {
+    int last = a;
+    for (int b : operands)
+      last = b == own ? last : std::max(last, b);
+    Path longest;
+    if (last == a)
+      return longest;
+    SmallVector<Path> paths = pathsFrom(a, last);
+    for (int b : operands)
+      if (b > a && b != own && paths[b - a].hasMatmul && paths[b - a].sums >= longest.sums)
+        longest = paths[b - a];
+    return longest;
   }
 
   SmallVector<Path> pathsFrom(int a, int last) const {

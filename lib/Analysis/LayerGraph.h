@@ -9,10 +9,11 @@
 
 namespace partita::analysis {
 
-/// A skip connection over layers: op `to` reads what op `from` makes beside what the layers between
-/// them make of it.
+/// A skip connection over layers: op `end` reads what op `from` makes beside what the layers between
+/// them make of it. `to` reads it first: `end` itself, or the first op of a chain of ops that only
+/// the skip connection has (a norm, a projection).
 struct Bridge {
-  int from, to;
+  int from, to, end;
 };
 
 /// A block's ops by index, in program order, without conjugates and moves.
@@ -34,6 +35,8 @@ public:
   bool isOfMatrix(mlir::Value value) const;
   /// Returns true if op `a` feeds op `b`, directly or indirectly.
   bool feeds(int a, int b) const;
+  /// Returns the only operand that depends on data; -1 if there are none or several.
+  int dataOperandOf(int i) const;
 
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::SmallVector<llvm::SmallVector<int, 2>> operands, users;

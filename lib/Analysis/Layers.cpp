@@ -145,25 +145,30 @@ private:
   }
 
   /// What may stand between two layers, by segment: where a bridge ends, and what is one op, as in a
-  /// projection.
+  /// norm or a projection. A bridge's own ops do not count.
   struct Gaps {
     SmallVector<bool> endsBridge, isOneOp;
     bool has(size_t begin, size_t end) const {
-      return endsBridge[begin] &&
-             !llvm::is_contained(ArrayRef(isOneOp).slice(begin, end - begin), false);
+      auto isInGap = [&](ArrayRef<bool> list) { return list.slice(begin, end - begin); };
+      return llvm::is_contained(isInGap(endsBridge), true) &&
+             !llvm::is_contained(isInGap(isOneOp), false);
     }
   };
 
   Gaps findGaps(ArrayRef<int> trunk, ArrayRef<int> segments) const {
     Gaps gaps;
     SmallVector<int> sizes(trunk.size(), 0);
+    llvm::DenseSet<int> ofBridges;
+    for (const Bridge &bridge : graph.removed)
+      for (int i = bridge.to; i != bridge.end; i = users[i].front())
+        ofBridges.insert(i);
     for (auto [i, segment] : llvm::enumerate(segments))
-      if (segment >= 0 && dependsOnData[i])
+      if (segment >= 0 && dependsOnData[i] && !ofBridges.contains(static_cast<int>(i)))
         ++sizes[segment];
     for (auto [segment, stop] : llvm::enumerate(trunk)) {
       gaps.isOneOp.push_back(sizes[segment] == 1);
       gaps.endsBridge.push_back(llvm::any_of(
-          graph.removed, [stop = stop](const Bridge &bridge) { return bridge.to == stop; }));
+          graph.removed, [stop = stop](const Bridge &bridge) { return bridge.end == stop; }));
     }
     return gaps;
   }
@@ -368,7 +373,7 @@ Layers::Layers(Operation *root) {
       }
     }
     for (const Bridge &bridge : bridges)
-      skips.push_back({graph.ops[bridge.from], graph.ops[bridge.to]});
+      skips.push_back({graph.ops[bridge.from], graph.ops[bridge.end]});
     place(graph, found.number, numbers);
     layers = found.end();
   }

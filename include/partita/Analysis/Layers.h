@@ -21,10 +21,11 @@
 //      twice, and that reads a parameter with two dimensions or more: of several such sequences the
 //      shortest, of several such ranges the last. Each repetition is a layer.
 //   5. Skips. Where an op reads the stream of an earlier residual sum beside what two or more such
-//      sums make of it, its edge is a skip connection over layers. Such edges hide stops, so the
+//      sums make of it, its edge is a skip connection over layers. So is the edge of a chain of ops
+//      that only the skip connection has (its norm, its projection). Such edges hide stops, so the
 //      layers are also sought without them; this counts if more ops are then in layers. The
 //      repetition may then be interrupted where a skip ends: what is between two layers (the sum
-//      with the skipped value, a chain of ops that projects it) belongs to the later one.
+//      with the skipped value, a chain of ops before or after it) belongs to the later one.
 //
 // Conjugates and moves of the par and pipe dialects are ignored: the partitioned forward program
 // has the same layers as the unpartitioned one.

@@ -57,6 +57,8 @@ PLANS = [
     (("u", 7), 4, "stages=2", "interleaved", "mesh=dp=2 zero-stage=3 sync-each=step"),
     (("u", 7), 4, "stages=3", "zb-v", "recompute=block"),
     (("u", 8), 4, "stages=4 assign=uniform", "1f1b", "mesh=tp=2 clip=1"),
+    (("norm", 7), 4, "stages=3 assign=uniform", "1f1b", "mesh=dp=2 clip=1"),  # skips with ops of their own
+    (("linear", 8), 4, "stages=2", "zb-h1", "optimizer=adam recompute=block"),
 ]
 
 

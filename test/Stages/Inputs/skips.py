@@ -4,6 +4,8 @@ A block is two residual sums, as in a Transformer. KIND is one of
   plain   none
   long    the second block's output is added before the last but one, the embedding before the head
   u       block i's output is joined with the stream before block n - 1 - i, and projected (U-ViT)
+  norm    as u, but both values have a norm of their own before they are joined
+  linear  block i's output goes through a norm and a projection of its own and is added before block n - 1 - i (U-Net)
   twice   what a block begins with is added to its output: a sum within a layer
   uneven  as long, but no two blocks are equal
 """
@@ -14,6 +16,7 @@ import stack
 WIDTH, ROWS, TOKENS = 4, 8, 3
 VALUE, WIDE = f"tensor<{TOKENS}x{WIDTH}xf32>", f"tensor<{TOKENS}x{2 * WIDTH}xf32>"
 MATRIX, TALL, TABLE = f"tensor<{WIDTH}x{WIDTH}xf32>", f"tensor<{2 * WIDTH}x{WIDTH}xf32>", f"tensor<{ROWS}x{WIDTH}xf32>"
+VECTOR = f"tensor<{WIDTH}xf32>"
 IDS, LOGITS = f"tensor<{TOKENS}xi64>", f"tensor<{TOKENS}x{ROWS}xf32>"
 
 
@@ -28,9 +31,9 @@ class Model:
         self.parameters[name] = type
         return f"%{name}"
 
-    def op(self, name, text):
-        self.body.append(f'%{name} = {text} loc("{name}")')
-        return f"%{name}"
+    def op(self, name, text, results=""):
+        self.body.append(f'%{name}{results} = {text} loc("{name}")')
+        return f"%{name}" + "#0" * bool(results)
 
     def add(self, name, a, b):
         return self.op(name, f"tx.add {a}, {b} : ({VALUE}, {VALUE}) -> {VALUE}")
@@ -39,6 +42,10 @@ class Model:
         """A matmul and what depends on its result, around which the stream goes."""
         y = self.op(f"{name}_matmul", f"tx.matmul {x}, {self.weight('w_' + name, MATRIX)} : ({VALUE}, {MATRIX}) -> {VALUE}")
         return self.add(name, x, self.op(f"{name}_{function}", f"tx.{function} {y} : ({VALUE}) -> {VALUE}"))
+
+    def norm(self, name, x):
+        gain = self.weight(f"g_{name}", VECTOR)
+        return self.op(name, f"tx.rms_norm {x}, {gain} eps 1.0e-2 : ({VALUE}, {VECTOR}) -> ({VALUE}, tensor<{TOKENS}xf32>)", ":2")
 
     def joined(self, name, x, skipped):
         both = self.op(f"{name}_joined", f"tx.concat {x}, {skipped} along 1 : ({VALUE}, {VALUE}) -> {WIDE}")
@@ -53,8 +60,18 @@ def build(kind, blocks):
         function = FUNCTIONS[block] if kind == "uneven" else "relu"
         if kind in ("long", "uneven") and block == blocks - 2:
             x = model.add("skip", x, outputs[2])
-        if kind == "u" and block > blocks // 2:
-            x = model.joined(f"skip{block}", x, outputs[blocks - block])
+        if kind in ("u", "norm", "linear") and block > blocks // 2:
+            skipped = outputs[blocks - block]
+            if kind != "u":
+                skipped = model.norm(f"own{block}", skipped)
+            if kind == "norm":
+                x = model.norm(f"other{block}", x)
+            if kind == "linear":
+                matrix = model.weight(f"w_own{block}", MATRIX)
+                projected = model.op(f"projected{block}", f"tx.matmul {skipped}, {matrix} : ({VALUE}, {MATRIX}) -> {VALUE}")
+                x = model.add(f"skip{block}", x, projected)
+            else:
+                x = model.joined(f"skip{block}", x, skipped)
         before = x
         x = model.branch(f"b{block}", model.branch(f"a{block}", x, "tanh"), function)
         if kind == "twice":
