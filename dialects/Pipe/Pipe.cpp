@@ -398,3 +398,37 @@ LogicalResult PinOp::verify() { return verifyPositions(*this, getPosition()); }
 SmallVector<Value> PinOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   return {PinOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getPosition())};
 }
+
+LogicalResult CopiesOp::verify() {
+  if (getValues().size() != getStages().size())
+    return emitOpError() << "has " << getValues().size() << " copies for " << getStages().size()
+                         << " positions";
+  for (Type type : getValues().getTypes())
+    if (type != getType())
+      return emitOpError() << "has a copy of " << type << ", expected " << getType();
+  SmallVector<int64_t> stages(getStages());
+  llvm::sort(stages);
+  return verifyPositions(*this, stages);
+}
+
+ParseResult CopiesOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> values;
+  DenseI64ArrayAttr stages;
+  Type type;
+  if (parser.parseOperandList(values) || parser.parseKeyword("on"))
+    return failure();
+  stages = dyn_cast_or_null<DenseI64ArrayAttr>(DenseI64ArrayAttr::parse(parser, Type()));
+  if (!stages || parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type) ||
+      parser.resolveOperands(values, type, result.operands))
+    return failure();
+  result.getOrAddProperties<Properties>().stages = stages;
+  result.addTypes(type);
+  return success();
+}
+
+void CopiesOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getValues() << " on ";
+  getStagesAttr().print(printer);
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getStagesAttrName()});
+  printer << " : " << getType();
+}

@@ -189,4 +189,20 @@ def Pipe_PinOp : Pipe_Conjugate<"pin", [TransparentInterface, DeclareOpInterface
   let assemblyFormat = "$value `to` $position attr-dict `:` type($value)";
 }
 
+def Pipe_CopiesOp : Pipe_Op<"copies", [Pure, TransparentInterface, DeclareOpInterfaceMethods<PlacedInterface, ["cutTo"]>]> {
+  let summary = "a value of which each of several positions has a copy of its own";
+  let description = [{
+    The copies are equal; each position's users read its own. `stages` lists a position for each copy. Created by `pipe-pass-back`; removed
+    by `pipe-cut`.
+
+        %3 = pipe.copies %0, %1 on [1, 0] : tensor<f32>
+  }];
+  let arguments = (ins Variadic<Pipe_Value>:$values, DenseI64ArrayAttr:$stages);
+  let results = (outs Pipe_Value:$result);
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$values, "::llvm::ArrayRef<int64_t>":$stages), [{
+    build($_builder, $_state, values.front().getType(), values, stages);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+}
+
 #endif // PARTITA_PIPE

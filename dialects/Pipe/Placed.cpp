@@ -82,3 +82,23 @@ std::optional<Holders> SumOp::placeResults(ArrayRef<Holders> operands, std::stri
       static_cast<int64_t>(getStages().size()) == positionsOf(*this).value_or(Positions()).count();
   return isAll ? Holders() : own; // a state without a parameter may take it
 }
+
+std::optional<Holders> CopiesOp::placeResults(ArrayRef<Holders> operands, std::string &problem) {
+  Holders all{{}, false};
+  for (auto [copy, position] : llvm::zip(operands, getStages())) {
+    if (!copy.has(position) || copy.partial)
+      return refuse(*this, copy, problem, "a value on " + at(*this, position));
+    all.positions.set(position);
+  }
+  // Each stage has one copy, which its other positions share.
+  Positions layout = positionsOf(*this).value_or(Positions());
+  bool isOnAll = onStages(all, layout).positions.count() == static_cast<size_t>(layout.stages);
+  return isOnAll ? Holders() : all;
+}
+
+SmallVector<Value> CopiesOp::cutTo(OpBuilder &, const StageShare &stage) {
+  for (Value copy : getValues())
+    if (stage.has(copy))
+      return {stage.copyOf(copy)};
+  return {};
+}

@@ -128,6 +128,7 @@ void partita::interp::addPipeKernels(KernelTable &table) {
   table.addRanks<pipe::MoveOp>(sameValue<pipe::MoveOp>);
   table.addRanks<pipe::ShareOp>(sameValue<pipe::ShareOp>);
   table.addRanks<pipe::PinOp>(sameValue<pipe::PinOp>);
+  table.addRanks<pipe::CopiesOp>(sameValue<pipe::CopiesOp>);
   table.addRanks<pipe::SumOp>(sum);
   table.addRanks<pipe::SendOp>(send);
   table.addRanks<pipe::RecvOp>(recv);

@@ -126,6 +126,7 @@ static constexpr StringLiteral kOffload[] = {
 };
 
 static constexpr StringLiteral kCut[] = {
+    "pipe-pass-back",
     "pipe-report",
     "pipe-agree",
     "pipe-cut",

@@ -182,7 +182,8 @@ bool lacksDirection(Operation *op) {
     return false;
   auto isBackward = [](Value operand) {
     Operation *source = sourceOf(operand);
-    return source && provenance::isBackward(source);
+    bool isMessage = isa_and_nonnull<pipe::MoveOp, pipe::RecvOp>(source); // perhaps of the loss
+    return source && !isMessage && provenance::isBackward(source);
   };
   return isOfBackwardRegion(op) || ((isOf<tx::TxDialect>(op) || isa<CollectiveInterface>(op)) &&
                                     llvm::any_of(op->getOperands(), isBackward));
@@ -265,7 +266,7 @@ const Contract kContracts[] = {
      isOneOf<train::OptimizerInterface>},
     {"states", nullptr, isOneOf<train::GlobalNormOp, train::TrustRatioOp>},
     {"offload", isOf<offload::OffloadDialect>, nullptr},
-    {"cut", nullptr, isOneOf<pipe::MoveOp, pipe::ShareOp, pipe::PinOp>},
+    {"cut", nullptr, isOneOf<pipe::MoveOp, pipe::ShareOp, pipe::PinOp, pipe::CopiesOp>},
     {"schedule",
      nullptr,
      nullptr,

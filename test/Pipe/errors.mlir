@@ -325,3 +325,27 @@ module attributes {pipe.stage = 0, pipe.idle = {"bucket-bytes"}} {
 // expected-error@+1 {{pipe.idle belongs on a module with pipe.stage}}
 module attributes {pipe.idle = {"bucket-bytes" = "it sums nothing"}} {
 }
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{has 2 copies for 1 positions}}
+  %0 = pipe.copies %x, %x on [0] : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{lists stages [0, 0]; expected distinct stages below 64, in ascending order}}
+  %0 = pipe.copies %x, %x on [0, 0] : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>, %y: tensor<4xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{has a copy of 'tensor<4xf32>', expected 'tensor<8xf32>'}}
+  %0 = "pipe.copies"(%x, %y) <{stages = array<i64: 0, 1>}> : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -27,9 +27,11 @@ func.func @g(%x: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK-NEXT: pipe.pin %{{.*}} to 0 : tensor<8xf32>
   // CHECK-NEXT: pipe.move %{{.*}} over <0 to 1> : tensor<8xf32>
   // CHECK-NEXT: pipe.sum %{{.*}} on [0, 1] : tensor<8xf32>
+  // CHECK-NEXT: pipe.copies %{{.*}}, %{{.*}} on [1, 0] : tensor<8xf32>
   %0 = pipe.share %x on [0, 2] : tensor<8xf32>
   %1 = pipe.pin %0 to 0 : tensor<8xf32>
   %2 = pipe.move %1 over <0 to 1> : tensor<8xf32>
   %3 = pipe.sum %2 on [0, 1] : tensor<8xf32>
-  return %3 : tensor<8xf32>
+  %4 = pipe.copies %2, %3 on [1, 0] : tensor<8xf32>
+  return %4 : tensor<8xf32>
 }

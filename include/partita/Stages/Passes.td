@@ -75,6 +75,47 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
                     Statistic<"shared", "shared", "parameters on several stages">];
 }
 
+def PipePassBackPass : Pass<"pipe-pass-back", "::mlir::ModuleOp"> {
+  let summary = "sends the loss back with the cotangents, for schedules whose stages need not wait for each other";
+  let description = [{
+    Phase: cut.
+
+    The last stage has the loss, and every rank reports it. A sum over stages after the loop (`pipe-report`) would make all stages wait for
+    the last one, which zb-h2 and zb-v are made to avoid: there each stage begins its next step as soon as it has ended this one. So the
+    loss of each micro-batch goes back from stage to stage beside the cotangent, and each stage adds it up for itself, in the same order.
+    That costs a message of a scalar per micro-batch and boundary.
+
+    Other schedules are left alone, since waiting costs them nothing, and so is a step that awaits another sum over stages anyway (of
+    clipping, loss scaling, a shared parameter).
+
+    ```mlir
+    module attributes {pipe.stages = 2, train.schedule = ...} {
+      func.func @train_step(%xs: tensor<4xf32>, %scale: tensor<f32>) ... {
+        %sum, %da = train.accumulate (%x = %xs) : (tensor<4xf32>) -> (tensor<f32>, tensor<f32>) {
+          %1 = pipe.move %0 over <0 to 1>
+          %2 = tx.mul %1, %b
+          train.yield %2 : tensor<f32> saves %1 : tensor<f32>
+        } backward (%y, %saved) {
+          ...
+    // becomes
+    module attributes {pipe.stages = 2 : i64, train.schedule = ...} {
+      func.func @train_step(%xs: tensor<4xf32>, %scale: tensor<f32>) ... {
+        %sums:3 = train.accumulate (%x = %xs) : (tensor<4xf32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+          %1 = pipe.move %0 over <0 to 1>
+          %2 = tx.mul %1, %b
+          train.yield %2 : tensor<f32> saves %1, %2 : tensor<f32>, tensor<f32>
+        } backward (%y, %saved, %part) {
+          %3 = pipe.move %part over <1 to 0, number 1>
+          ...
+        }
+        %4 = pipe.copies %sums#0, %sums#2 on [1, 0]
+        ...
+    ```
+  }];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"passed", "passed", "values that stages pass back">];
+}
+
 def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
   let summary = "gives every stage the values that a step reports";
   let description = [{

@@ -65,7 +65,7 @@ def slowest(model, stages, schedule, assign):
     """Returns what a micro-batch costs on the slowest stage, and the cuts."""
     of_stages = ",".join(f"partita-{phase}" for phase in ("schedule", "fuse"))
     passes = ["note-flops", f"choose-schedule{{stages={stages} schedule={schedule}}}", "note-costs", f"pipe-place{{assign={assign}}}",
-              "partita-partition", "partita-differentiate", "partita-optimize", "partita-states", "pipe-report",
+              "partita-partition", "partita-differentiate", "partita-optimize", "partita-states", "pipe-pass-back", "pipe-report",
               "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", "builtin.module(cse)", "split-backward", "schedule-stages",
               f"builtin.module({of_stages})", "note-schedule"]
     done = subprocess.run(["partita-opt", model, f"--pass-pipeline=builtin.module({','.join(passes)})"], capture_output=True, text=True)

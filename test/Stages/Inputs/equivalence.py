@@ -23,7 +23,7 @@ import stack  # noqa: E402
 PHASES = {"partition": ["mesh", "sequence-parallel"], "parameters": ["zero-stage", "sync-each"], "differentiate": ["recompute"],
           "optimize": ["optimizer", "clip"], "states": ["zero-stage", "sync-each"]}
 OF_STAGES = ["schedule", "fuse", "overlap", "memory", "sync"]
-CUT = ["pipe-report", "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", "builtin.module(cse)"]
+CUT = ["pipe-pass-back", "pipe-report", "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", "builtin.module(cse)"]
 
 # Two stages of two chunks in a wave, two micro-batches.
 WAVE = {"chunks": 2, "wave": True, "slots": [["F0", "F1", "F0.1", "B0.1", "F1.1", "B1.1", "B0", "B1"],

@@ -341,8 +341,12 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   const json::Object *plan = manifest.getObject("plan");
   printStages(outs(), manifest, timeline,
               plan ? plan->getString("stages").value_or("") : o.plan.get("stages"));
+  bool waits = llvm::any_of(collectives, [](const Collective &each) {
+    return each.function == train::nameOf(train::EntryPoint::TrainStep) &&
+           each.axis == pipe::PipeDialect::kAxisName;
+  });
   if (timeline)
-    printTimeline(outs(), *timeline, all);
+    printTimeline(outs(), *timeline, waits, all);
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
     outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
   else

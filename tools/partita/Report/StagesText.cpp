@@ -362,7 +362,16 @@ static std::string laterText(size_t slots) {
              : formatv(" and the {0} {1} after it", slots, slots == 1 ? "slot" : "slots").str();
 }
 
-void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool all) {
+/// Returns the time from step to step if a stage begins the next one as soon as it has ended this one.
+static double periodOf(const Timeline &timeline) {
+  double longest = 0;
+  for (int stage : seq(0, timeline.schedule.stages))
+    if (size_t slots = timeline.schedule.slots[stage].size())
+      longest = std::max(longest, timeline.end(stage, slots - 1) - timeline.begin(stage, 0));
+  return longest;
+}
+
+void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool waits, bool all) {
   const stages::ScheduleReport &report = timeline.report;
   int chunks = timeline.schedule.chunks;
   os << "\nSchedule, one row per stage: ";
@@ -372,9 +381,9 @@ void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, boo
      << "; time is estimated from the costs of ops, messages take none\n";
   printRows(os, Rows(timeline), all);
   for (int stage : seq(0, timeline.schedule.stages)) {
-    double waits = report.time > 0 ? 100 * (1 - report.work[stage] / report.time) : 0;
+    double idle = report.time > 0 ? 100 * (1 - report.work[stage] / report.time) : 0;
     os << formatv("  stage {0} idles {1:F1} % of the step and has at most {2} {3} in flight\n",
-                  stage, waits, report.inFlight[stage],
+                  stage, idle, report.inFlight[stage],
                   chunks > 1                    ? "chunks of micro-batches"
                   : report.inFlight[stage] == 1 ? "micro-batch"
                                                 : "micro-batches");
@@ -387,4 +396,9 @@ void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, boo
   }
   os << formatv("  Bubble: the step takes {0:F1} % longer than stage {1}, the slowest, computes\n",
                 100 * report.bubbleShare(), timeline.slowest());
+  double period = waits ? 0 : periodOf(timeline), slowest = report.work[timeline.slowest()];
+  if (period > 0 && slowest > 0)
+    os << formatv(
+        "  Stages do not wait for each other between steps: from step to step it takes {0:F1} % longer\n",
+        100 * (period / slowest - 1));
 }

@@ -28,8 +28,8 @@ void printStageMemory(llvm::raw_ostream &os, const llvm::json::Object &manifest)
 
 /// Prints the schedule as a row of slots per stage, aligned by the clock, with each stage's waits
 /// and the bubble. Rows that are too long for a terminal continue below; the middle of very long
-/// ones is left out, unless `all`.
-void printTimeline(llvm::raw_ostream &os, const Timeline &timeline, bool all);
+/// ones is left out, unless `all`. `waits`: stages wait for each other at the end of a step.
+void printTimeline(llvm::raw_ostream &os, const Timeline &timeline, bool waits, bool all);
 
 } // namespace partita::tool
 
