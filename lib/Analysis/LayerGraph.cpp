@@ -147,13 +147,26 @@ private:
       if (!graph.dependsOnData[a])
         continue;
       Path longest = longestPath(a, a, from);
-      if (longest.reaches && longest.sums < 2)
+      if (longest.reaches && longest.sums < 2 && hasShapeOf(at, a))
         streamOf[at] = a, isStream[a] = true;
       else if (longest.reaches && isStream[a])
         found.push_back({a, at, at});
       else if (!longest.reaches)
         visitChain(at, a, from);
     }
+  }
+
+  /// Returns true if the op could be a residual sum with a result of the other one: not an attention
+  /// with its mask.
+  bool hasShapeOf(int at, int operand) const {
+    auto shapeOf = [](Value value) {
+      auto type = dyn_cast<ShapedType>(value.getType());
+      return type ? type.getShape() : ArrayRef<int64_t>();
+    };
+    return graph.ops[at]->getNumResults() > 0 &&
+           llvm::any_of(graph.ops[operand]->getResults(), [&](Value result) {
+             return shapeOf(result) == shapeOf(graph.ops[at]->getResult(0));
+           });
   }
 
   /// Finds a skip connection that ends with a chain of ops of its own, the last of which is

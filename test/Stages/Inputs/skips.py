@@ -8,6 +8,7 @@ A block is two residual sums, as in a Transformer. KIND is one of
   linear  block i's output goes through a norm and a projection of its own and is added before block n - 1 - i (U-Net)
   twice   what a block begins with is added to its output: a sum within a layer
   uneven  as long, but no two blocks are equal
+  mask    none, but every block reads a narrow value that depends on the input
 """
 import sys
 
@@ -16,6 +17,7 @@ import stack
 WIDTH, ROWS, TOKENS = 4, 8, 3
 VALUE, WIDE = f"tensor<{TOKENS}x{WIDTH}xf32>", f"tensor<{TOKENS}x{2 * WIDTH}xf32>"
 MATRIX, TALL, TABLE = f"tensor<{WIDTH}x{WIDTH}xf32>", f"tensor<{2 * WIDTH}x{WIDTH}xf32>", f"tensor<{ROWS}x{WIDTH}xf32>"
+MASKED = f"tensor<{TOKENS}x{WIDTH + 2}xf32>"
 VECTOR = f"tensor<{WIDTH}xf32>"
 IDS, LOGITS = f"tensor<{TOKENS}xi64>", f"tensor<{TOKENS}x{ROWS}xf32>"
 
@@ -56,6 +58,9 @@ def build(kind, blocks):
     model = Model()
     x = model.op("embedded", f"tx.embedding {model.weight('table', TABLE)}, %ids : ({TABLE}, {IDS}) -> {VALUE}")
     outputs = [x]
+    if kind == "mask":
+        narrow = f"tensor<{ROWS}x2xf32>"
+        mask = model.op("mask", f"tx.embedding {model.weight('narrow', narrow)}, %ids : ({narrow}, {IDS}) -> tensor<{TOKENS}x2xf32>")
     for block in range(blocks):
         function = FUNCTIONS[block] if kind == "uneven" else "relu"
         if kind in ("long", "uneven") and block == blocks - 2:
@@ -73,7 +78,14 @@ def build(kind, blocks):
             else:
                 x = model.joined(f"skip{block}", x, skipped)
         before = x
-        x = model.branch(f"b{block}", model.branch(f"a{block}", x, "tanh"), function)
+        if kind == "mask":
+            y = model.op(f"y{block}", f"tx.matmul {x}, {model.weight(f'w_y{block}', MATRIX)} : ({VALUE}, {MATRIX}) -> {VALUE}")
+            both = model.op(f"both{block}", f"tx.concat {y}, {mask} along 1 : ({VALUE}, tensor<{TOKENS}x2xf32>) -> {MASKED}")
+            masked = model.weight(f"w_both{block}", f"tensor<{WIDTH + 2}x{WIDTH}xf32>")
+            y = model.op(f"z{block}", f"tx.matmul {both}, {masked} : ({MASKED}, tensor<{WIDTH + 2}x{WIDTH}xf32>) -> {VALUE}")
+            x = model.add(f"m{block}", x, y)
+        else:
+            x = model.branch(f"b{block}", model.branch(f"a{block}", x, "tanh"), function)
         if kind == "twice":
             x = model.add(f"c{block}", x, before)
         outputs.append(x)
