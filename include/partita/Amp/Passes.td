@@ -105,11 +105,13 @@ def ScaleFp8Pass : Pass<"scale-fp8", "::mlir::ModuleOp"> {
     // becomes
     %history = train.read @fp8.maxima : tensor<16x2xf32>
     %max = tx.reduce_max %history ...
-    %scales = tx.fp8_scale %max, ...
+    %vector = tx.fp8_scale %max, ...
+    %column = tx.reshape %vector ...
+    %scales = tx.broadcast %column ...
     %m0 = amp.no_maxima : tensor<2xf32>
     %q, %m1 = amp.quantize %x by %scales[0] in f8E4M3FN noting %m0 ...
     %r, %m2 = amp.quantize %w by %scales[1] in f8E4M3FN noting %m1 ...
-    %y = tx.scaled_matmul %q, %r scaled by %scales[0, 1] : (tensor<16x16xf8E4M3FN>, tensor<16x16xf8E4M3FN>, tensor<2xf32>) -> tensor<16x16xbf16>
+    %y = tx.scaled_matmul %q, %r scaled by %scales[0, 1] : (tensor<16x16xf8E4M3FN>, tensor<16x16xf8E4M3FN>, tensor<2x4xf32>) -> tensor<16x16xbf16>
     ...
     train.write @fp8.maxima, %next
     ```
@@ -128,9 +130,9 @@ def TransposeFp8Pass : Pass<"transpose-fp8", "::mlir::ModuleOp"> {
     them. Only for the target `cuda` (`rt.target`), whose matrix instructions read 8-bit operands by rows.
 
     ```mlir
-    %q = amp.quantize %x by %scales[0] in f8E4M3FN : tensor<32x16xbf16>, tensor<3xf32> -> rows tensor<32x16xf8E4M3FN>
-    %r = amp.quantize %w by %scales[1] in f8E4M3FN : tensor<16x48xbf16>, tensor<3xf32> -> rows tensor<16x48xf8E4M3FN>
-    %s = amp.quantize %dy by %scales[2] in f8E5M2 : tensor<32x48xbf16>, tensor<3xf32> -> rows tensor<32x48xf8E5M2>
+    %q = amp.quantize %x by %scales[0] in f8E4M3FN : tensor<32x16xbf16>, tensor<3x1xf32> -> rows tensor<32x16xf8E4M3FN>
+    %r = amp.quantize %w by %scales[1] in f8E4M3FN : tensor<16x48xbf16>, tensor<3x1xf32> -> rows tensor<16x48xf8E4M3FN>
+    %s = amp.quantize %dy by %scales[2] in f8E5M2 : tensor<32x48xbf16>, tensor<3x1xf32> -> rows tensor<32x48xf8E5M2>
     %y = tx.scaled_matmul %q, %r scaled by %scales[0, 1]
     %dx = tx.scaled_matmul_nt %s, %r scaled by %scales[2, 1]
     %dw = tx.scaled_matmul_tn %q, %s scaled by %scales[0, 2]
