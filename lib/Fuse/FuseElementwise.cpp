@@ -163,9 +163,7 @@ private:
         if (!groups.contains(user) || groups.isEquivalent(user, group.front()) ||
             loopOf(user) != loopOf(group.front()))
           continue;
-        Operation *last =
-            *llvm::max_element(membersOf(groups.getLeaderValue(user)),
-                               [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+        Operation *last = lastOf(user);
         if (last->isBeforeInBlock(group.back()) && isOfSamePart(last, group.back()) &&
             canFollow(last, group, inputs))
           return last;
@@ -184,8 +182,10 @@ private:
   /// results before, and it frees as many bytes of inputs as its results have.
   bool canFollow(Operation *op, ArrayRef<Operation *> group, const llvm::SetVector<Value> &inputs) {
     llvm::SmallPtrSet<Operation *, 8> inside(llvm::from_range, group);
-    auto isNoLater = [&](Operation *other) {
+    auto isNoLater = [&](Operation *other) { // once it is fused into the last op of its group
       Operation *here = block.findAncestorOpInBlock(*other);
+      if (here && groups.contains(here))
+        here = lastOf(here);
       return !here || here == op || here->isBeforeInBlock(op);
     };
     auto isOutside = [&](Operation *user) { return !inside.contains(user); };
@@ -208,6 +208,13 @@ private:
     return held <= freed;
   }
 
+  /// Returns the last op of a member's group, whose place the fusion takes.
+  Operation *lastOf(Operation *member) {
+    SmallVector<Operation *> members = membersOf(groups.getLeaderValue(member));
+    return *llvm::max_element(members,
+                              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  }
+
   SmallVector<Operation *> membersOf(Operation *leader) {
     SmallVector<Operation *> result;
     for (auto it = groups.findLeader(leader); it != groups.member_end(); ++it)
@@ -222,6 +229,8 @@ private:
     for (Operation *op : group)
       if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inside.contains(user); }))
         outputs.push_back(op->getResult(0));
+    if (outputs.empty())
+      return; // nobody reads them
     Operation *last = group.back();
     OpBuilder builder(last);
     SmallVector<Location> locs;

@@ -30,6 +30,23 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// Returns the type of a chunk; null if the value has no such chunks: each must have blocks of its own,
+/// as many as any other one on each rank. (A number of blocks is that of the full dimension.)
+RankedTensorType chunkType(Value value, int64_t count, int64_t dim) {
+  RankedTensorType type = par::ChunkOp::typeOf(typeOf(value), count, dim);
+  if (!type || !type.getEncoding())
+    return type;
+  auto mesh = par::MeshAttr::of(value.getParentRegion()->getParentOp());
+  par::Layout layout = par::Layout::of(typeOf(value));
+  int64_t ranks = 1; // along the axes outside of the blocks
+  for (const par::AxisSplit &split : layout.splits[dim]) {
+    if (split.blocks.count > 1 && split.blocks.count % (ranks * count) != 0)
+      return {};
+    ranks *= mesh ? mesh.sizeOf(split.axis.getValue()) : 1;
+  }
+  return type;
+}
+
 /// Returns the outermost dimension with more than one element, so that chunks along it are
 /// contiguous in memory; -1 if there is none but the last, which has no rows.
 int64_t rowsOf(RankedTensorType type) {
@@ -65,7 +82,10 @@ bool traceRows(Operation *op, int64_t dim, llvm::SmallDenseSet<Value> &rows) {
       rows.insert(operand);
     else if (pattern.contains(letter) || pattern.firstIndexOf == static_cast<int>(letter))
       return false; // or if each chunk needed the number of its first row
-  return true;
+  // A value that is also another operand has no chunk for that.
+  return llvm::all_of(llvm::zip(rule->operands, op->getOperands()), [&](auto each) {
+    return isRows(std::get<0>(each)) || !rows.contains(std::get<1>(each));
+  });
 }
 
 bool isMatmul(Operation *op) {
@@ -108,6 +128,10 @@ std::optional<Rows> rowsOfOp(Operation *op, int64_t dim) {
   for (BlockArgument argument : body.getArguments())
     if (rows.values.contains(argument))
       rows.values.insert(fused->getOperand(argument.getArgNumber()));
+  for (BlockArgument argument : body.getArguments())
+    if (!rows.values.contains(argument) &&
+        rows.values.contains(fused->getOperand(argument.getArgNumber())))
+      return std::nullopt;
   return rows;
 }
 
@@ -124,7 +148,7 @@ public:
 
   /// Returns true if the value, and all that is computed with it, has such chunks along `dim`.
   bool add(Value value, int64_t dim) {
-    if (!par::ChunkOp::typeOf(typeOf(value), count, dim))
+    if (!chunkType(value, count, dim))
       return false;
     Operation *op = value.getDefiningOp();
     std::optional<Rows> rows = rowsOfOp(op, dim);
@@ -134,14 +158,14 @@ public:
     if (!rows || !(isMatmul(op) || llvm::any_of(op->getOperands(), isPartOf)))
       return true; // its chunks are views
     for (Value row : rows->values)
-      if (!par::ChunkOp::typeOf(typeOf(row), count, rows->dim) ||
+      if (!chunkType(row, count, rows->dim) ||
           (given.contains(row) && rows->dim != rowsOf(typeOf(row))))
         return false;
     ops.push_back(op);
     cost += analysis::workOf(op).cost();
     for (Value operand : op->getOperands())
       if (given.contains(operand))
-        usesGiven = true;
+        usesGiven |= rows->values.contains(operand);
       else if (isPartOf(operand) && !add(operand, rows->dim))
         return false;
     computed[op] = std::move(*rows);
@@ -178,9 +202,7 @@ public:
   bool usesGiven = false;
 
 private:
-  RankedTensorType chunkOf(Value value, int64_t dim) const {
-    return par::ChunkOp::typeOf(typeOf(value), count, dim);
-  }
+  RankedTensorType chunkOf(Value value, int64_t dim) const { return chunkType(value, count, dim); }
 
   /// Returns true for a value whose chunks are given, and for a matmul's that only `user` reads, in one
   /// block; also if it is reshaped.
@@ -234,7 +256,7 @@ struct DecomposeMatmuls : partita::impl::DecomposeMatmulsPassBase<DecomposeMatmu
     if (count == 0 && failed(analysis::reportIdle(
                           getOperation(), "overlap-chunks",
                           "no matmul whose collective nothing else overlaps has as many equal "
-                          "chunks of rows")))
+                          "chunks of rows, or of samples where the sequence is split")))
       signalPassFailure();
   }
 
@@ -254,7 +276,7 @@ private:
     if (!move || move.getDim() != static_cast<uint64_t>(dim))
       return true;
     int64_t blocks = static_cast<int64_t>(move.getBlocks());
-    RankedTensorType shard = par::ChunkOp::typeOf(typeOf(move.getShard()), chunks, dim);
+    RankedTensorType shard = chunkType(move.getShard(), chunks, dim);
     return shard && blocks % chunks == 0 &&
            par::Layout::of(shard).blocksOf(move.getAxisAttr()) == blocks / chunks;
   }
@@ -264,8 +286,7 @@ private:
     IRMapping mapping;
     mapping.map(collective->getOperand(0), chunk);
     Operation *clone = builder.clone(*collective, mapping);
-    clone->getResult(0).setType(
-        par::ChunkOp::typeOf(typeOf(collective->getResult(0)), chunks, dim));
+    clone->getResult(0).setType(chunkType(collective->getResult(0), chunks, dim));
     if (auto move = dyn_cast<par::ReshardInterface>(clone);
         move && move.getDim() == static_cast<uint64_t>(dim))
       move.setBlocks(move.getBlocks() / static_cast<uint64_t>(chunks));
@@ -314,17 +335,23 @@ private:
   }
 
   bool decomposeGather(Operation *gather) {
-    Value full = gather->getResult(0), shard = gather->getOperand(0), result = full;
+    Value full = gather->getResult(0), shard = gather->getOperand(0);
     int64_t dim = rowsOf(typeOf(full));
     Chunks made(chunks);
     made.give(full);
-    Operation *matmul = gather;
-    do { // its first use, behind reshapes
-      matmul = analysis::firstUseOf(result);
-      result = matmul && matmul->getNumResults() == 1 ? matmul->getResult(0) : Value();
-    } while (result && isa<tx::ReshapeOp>(matmul));
-    if (!result || !isMatmul(matmul) || dim < 0 || !keepsRows(gather, dim) ||
-        !par::ChunkOp::typeOf(typeOf(shard), chunks, dim))
+    llvm::SmallPtrSet<Operation *, 4> reshapes;
+    Operation *matmul = analysis::firstUseOf(full);
+    for (; matmul && isa<tx::ReshapeOp>(matmul);
+         matmul = analysis::firstUseOf(matmul->getResult(0)))
+      reshapes.insert(matmul);
+    auto isInTheWay = [&](Operation *user) { // reads the full value before its chunks are joined
+      Operation *here = gather->getBlock()->findAncestorOpInBlock(*user);
+      return !reshapes.contains(here) && here->isBeforeInBlock(matmul);
+    };
+    if (!matmul || matmul->getNumResults() != 1 || llvm::any_of(gather->getUsers(), isInTheWay))
+      return false;
+    Value result = matmul->getResult(0);
+    if (!isMatmul(matmul) || dim < 0 || !keepsRows(gather, dim) || !chunkType(shard, chunks, dim))
       return false;
     int64_t resultDim = rowsOf(typeOf(result));
     if (resultDim < 0 || !made.add(result, resultDim) || !made.usesGiven ||
@@ -333,9 +360,8 @@ private:
     OpBuilder builder(matmul);
     SmallVector<Value> gathered, results;
     for (int64_t i = 0; i < chunks; ++i) {
-      Value chunk = par::ChunkOp::create(builder, gather->getLoc(),
-                                         par::ChunkOp::typeOf(typeOf(shard), chunks, dim), shard, i,
-                                         chunks, dim);
+      Value chunk = par::ChunkOp::create(builder, gather->getLoc(), chunkType(shard, chunks, dim),
+                                         shard, i, chunks, dim);
       gathered.push_back(buildFor(builder, gather, chunk, dim));
     }
     made.fill(full, gathered);

@@ -158,3 +158,21 @@ func.func @followed(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, t
   %o = tx.matmul %l, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %m, %n, %o : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// Nor can one move up to a group where an input is computed by a fusion that comes later.
+// CHECK-LABEL: func.func @input_fused_later
+// CHECK: tx.mul
+// CHECK: tx.matmul
+// CHECK: tx.fusion
+// CHECK-NOT: tx.fusion
+func.func @input_fused_later(%x: tensor<4x4xf32>, %g: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %u = tx.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %x1 = tx.exp %g : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = tx.mul %u, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = tx.matmul %a, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %x2 = tx.tanh %x1 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = tx.matmul %x2, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = tx.mul %u, %x1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %o = tx.matmul %b, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %m, %n, %o : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}

@@ -4,7 +4,7 @@
 // RUN: not partita-opt %s --decompose-matmuls=chunks=0 2>&1 | FileCheck %s --check-prefix=LEAST
 // RUN: not partita-opt %s --decompose-matmuls=chunks=5 2>&1 | FileCheck %s --check-prefix=NONE
 // LEAST: error: chunks=0, expected at least 1
-// NONE: error: --overlap-chunks: has no effect, because no matmul whose collective nothing else overlaps has as many equal chunks of rows
+// NONE: error: --overlap-chunks: has no effect, because no matmul whose collective nothing else overlaps has as many equal chunks of rows, or of samples where the sequence is split
 // OFF-NOT: par.chunk
 
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
@@ -160,6 +160,42 @@ func.func @numbered(%i: tensor<4xi64, #par.place<[8 @dp]>>, %dy: tensor<4x4xf32,
   %y = par.all_reduce %s over "dp" : tensor<8x4xf32, #par.place<[16 @tp, 4], partial [dp]>> -> tensor<8x4xf32, #par.place<[16 @tp, 4]>>
   %e = tx.exp %y : (tensor<8x4xf32, #par.place<[16 @tp, 4]>>) -> tensor<8x4xf32, #par.place<[16 @tp, 4]>>
   return %e : tensor<8x4xf32, #par.place<[16 @tp, 4]>>
+}
+
+// A rank of four samples over dp has two: a chunk of each has one block; four chunks of a rank's two samples are refused.
+// RUN: partita-opt %s --decompose-matmuls=chunks=4 | FileCheck %s --check-prefix=FOUR
+// CHECK-LABEL: func.func @flat_sequence_of_ranks
+// CHECK: par.reduce_scatter {{.*}} along 0 in 2 blocks : {{.*}} -> tensor<2x4xf32, #par.place<[2 @dp x 4 @tp, 4]>>
+// FOUR-LABEL: func.func @flat_sequence_of_ranks
+// FOUR-NOT: par.chunk
+// FOUR: return
+func.func @flat_sequence_of_ranks(%x: tensor<8x8xf32, #par.place<[16 @dp, 16 @tp]>>, %w: tensor<8x4xf32, #par.place<[16 @tp, 4]>>) -> tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>> attributes {par.no_cotangents} {
+  %p = tx.matmul %x, %w : (tensor<8x8xf32, #par.place<[16 @dp, 16 @tp]>>, tensor<8x4xf32, #par.place<[16 @tp, 4]>>) -> tensor<8x4xf32, #par.place<[16 @dp, 4], partial [tp]>>
+  %s = par.reduce_scatter %p over "tp" along 0 in 4 blocks : tensor<8x4xf32, #par.place<[16 @dp, 4], partial [tp]>> -> tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>>
+  %n = tx.neg %s : (tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>>) -> tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>>
+  return %n : tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>>
+}
+
+// What reads the full value before the matmul needs it at once; a matmul by itself has rows and columns of one value.
+// CHECK-LABEL: func.func @read_before
+// CHECK-NOT: par.chunk
+// CHECK: return
+func.func @read_before(%x: tensor<2x2x4xf32, #par.place<[2, 4 @tp, 4]>>, %u: tensor<4x8xf32, #par.place<[4, 16 @tp]>>) -> (tensor<8x8xf32, #par.place<[8, 16 @tp]>>, tensor<8x4xf32>) attributes {par.no_cotangents} {
+  %g = par.all_gather %x over "tp" along 1 : tensor<2x2x4xf32, #par.place<[2, 4 @tp, 4]>> -> tensor<2x4x4xf32>
+  %r = tx.reshape %g : tensor<2x4x4xf32> -> tensor<8x4xf32>
+  %r2 = tx.reshape %g : tensor<2x4x4xf32> -> tensor<8x4xf32>
+  %y = tx.matmul %r, %u : (tensor<8x4xf32>, tensor<4x8xf32, #par.place<[4, 16 @tp]>>) -> tensor<8x8xf32, #par.place<[8, 16 @tp]>>
+  return %y, %r2 : tensor<8x8xf32, #par.place<[8, 16 @tp]>>, tensor<8x4xf32>
+}
+
+// CHECK-LABEL: func.func @by_itself
+// CHECK-NOT: par.chunk
+// CHECK: return
+func.func @by_itself(%x: tensor<4x8xf32, #par.place<[4, 16 @tp]>>) -> tensor<4x4xf32> attributes {par.no_cotangents} {
+  %p = tx.matmul_nt %x, %x : (tensor<4x8xf32, #par.place<[4, 16 @tp]>>, tensor<4x8xf32, #par.place<[4, 16 @tp]>>) -> tensor<4x4xf32, #par.place<[4, 4], partial [tp]>>
+  %y = par.all_reduce %p over "tp" : tensor<4x4xf32, #par.place<[4, 4], partial [tp]>> -> tensor<4x4xf32>
+  %z = tx.exp %y : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %z : tensor<4x4xf32>
 }
 
 }
