@@ -146,7 +146,7 @@ static bool isPass(int64_t kind, int64_t chunk) {
 }
 
 /// More slots than any order has, and more micro-batches.
-static constexpr int64_t kMost = int64_t(1) << 32;
+static constexpr int64_t kMost = int64_t(1) << 22;
 
 /// Takes the numbers of a run off the front. Returns why they are not a run's; "" if they are.
 static std::string takeRun(ArrayRef<int64_t> &rest, Run &run) {

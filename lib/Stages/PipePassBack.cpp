@@ -159,7 +159,10 @@ struct PipePassBack : partita::impl::PipePassBackPassBase<PipePassBack> {
     auto function = train::lookup<func::FuncOp>(module, train::EntryPoint::TrainStep);
     if (!module->hasAttr(pipe::PipeDialect::kStages) || !schedule || !function)
       return;
-    if (!losesByWaiting(stages::fromAttribute(schedule, *pipe::positionsOf(module))))
+    FailureOr<stages::Schedule> table = stages::scheduleOf(module, *pipe::positionsOf(module));
+    if (failed(table))
+      return signalPassFailure();
+    if (!losesByWaiting(*table))
       return;
     AccumulateOp loop;
     bool waitsAnyway = false;

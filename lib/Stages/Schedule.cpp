@@ -415,7 +415,8 @@ std::string partita::stages::findProblem(const Schedule &schedule) {
 }
 
 bool partita::stages::lastMayJoin(const Schedule &schedule) {
-  if (schedule.stages < 2 || schedule.chunks > 1 || schedule.splitsBackward)
+  if (schedule.stages < 2 || static_cast<int>(schedule.slots.size()) != schedule.stages ||
+      schedule.chunks > 1 || schedule.splitsBackward)
     return false;
   int64_t ahead = 0;
   for (const Slot &slot : schedule.slots[schedule.stages - 2]) {
@@ -427,12 +428,16 @@ bool partita::stages::lastMayJoin(const Schedule &schedule) {
 }
 
 mlir::FailureOr<Schedule> partita::stages::scheduleOf(mlir::ModuleOp program) {
+  return scheduleOf(program,
+                    pipe::positionsOf(pipe::stagesOf(program).front()).value_or(pipe::Positions{}));
+}
+
+mlir::FailureOr<Schedule> partita::stages::scheduleOf(mlir::ModuleOp program,
+                                                      const pipe::Positions &layout) {
   auto chosen = program->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule);
   if (!chosen)
     return program.emitError() << "has no " << train::TrainDialect::kSchedule
                                << "; choose-schedule sets it before the program is cut into stages";
-  pipe::Positions layout =
-      pipe::positionsOf(pipe::stagesOf(program).front()).value_or(pipe::Positions{});
   size_t orders = chosen.getOrders().size();
   if (static_cast<int64_t>(orders) != layout.stages)
     return program.emitError() << "schedule: it is for " << orders << " stages, the program has "

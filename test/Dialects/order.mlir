@@ -138,10 +138,10 @@ func.func private @never_inside() attributes {test.order = #train.order<2 x [1 x
 
 // -----
 
-// expected-error @+1 {{an order has at most 4294967296 slots}}
+// expected-error @+1 {{an order has at most 4194304 slots}}
 func.func private @too_many() attributes {test.order = #train.order<1048576 x [1048576 x (forward 0)]>}
 
 // -----
 
-// expected-error @+1 {{an order has at most 4294967296 slots}}
+// expected-error @+1 {{an order has at most 4194304 slots}}
 func.func private @too_far() attributes {test.order = #train.order<4 x (forward 0) by 4611686018427387904>}

@@ -83,6 +83,8 @@ Schedule fromAttribute(train::ScheduleAttr attribute, const pipe::Positions &lay
 /// Returns the schedule of a program that is cut into stages. Fails with an error at the program if it
 /// has none, or one that cannot run.
 mlir::FailureOr<Schedule> scheduleOf(mlir::ModuleOp program);
+/// The same for a program that is not cut yet, with this layout.
+mlir::FailureOr<Schedule> scheduleOf(mlir::ModuleOp program, const pipe::Positions &layout);
 
 /// Converts a slot to and from text in files and pictures: "F3", or "B0.1" in a chunk other than
 /// the first. parseSlot returns none if the text is not one.
