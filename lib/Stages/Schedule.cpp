@@ -45,7 +45,7 @@ Schedule partita::stages::fromAttribute(train::ScheduleAttr attribute,
 static std::string text(const Schedule &schedule, const Slot &slot) {
   return partita::train::stringifyPassKind(slot.kind).str() + " of micro-batch " +
          std::to_string(slot.microBatch) +
-         (schedule.chunks > 1 ? ", chunk " + std::to_string(slot.chunk) : "");
+         (schedule.chunks > 1 || slot.chunk != 0 ? ", chunk " + std::to_string(slot.chunk) : "");
 }
 
 static std::string placeText(const Schedule &schedule, int stage, size_t number) {

@@ -5,6 +5,11 @@
 // RUN: sed 's/schedule = #late/schedule = #even/' %s | partita-opt --pipe-pass-back | FileCheck %s --check-prefix=EVEN
 // RUN: sed -e 's/return %loss/%all = pipe.sum %da on [0] : tensor<f32> return %loss/' %s | partita-opt --pipe-pass-back | FileCheck %s --check-prefix=EVEN
 // EVEN-NOT: pipe.copies
+// A damaged schedule is refused before it is simulated.
+// RUN: sed 's/order<2 x (forward 0), 2/order<2 x (forward.7 0), 2/' %s | not partita-opt --pipe-pass-back -o /dev/null 2>&1 | FileCheck %s --check-prefix=CHUNK
+// CHUNK: error: schedule: stage 0, slot 0 (forward of micro-batch 0, chunk 7): there is 1 chunk and 4 micro-batches
+// RUN: sed 's/order<2 x (forward 0), 2/order<1000000000 x (forward 0), 2/' %s | not partita-opt --pipe-pass-back -o /dev/null 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: error: an order has at most 4194304 slots
 
 #even = #train.schedule<name = "1f1b", orders = [#train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>, #train.order<4 x (forward 0, backward 0)>]>
 #late = #train.schedule<name = "zb-h2", orders = [#train.order<2 x (forward 0), 2 x (forward 2, backward 0, weights 0), 2 x (backward 2, weights 2)>, #train.order<1 x (forward 0, backward 0), 1 x (forward 1, backward 1), 2 x (forward 2, backward 2, weights 0), 2 x (weights 2)>]>
