@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
-RankedTensorType ChunkOp::typeOf(RankedTensorType full, int64_t count, int64_t dim) {
+RankedTensorType ChunkOp::typeOf(RankedTensorType full, int64_t count, int64_t dim, MeshAttr mesh) {
   if (count < 1 || dim < 0 || dim >= full.getRank() || full.getDimSize(dim) % count != 0 ||
       full.getDimSize(dim) == 0)
     return {};
@@ -20,12 +20,14 @@ RankedTensorType ChunkOp::typeOf(RankedTensorType full, int64_t count, int64_t d
   if (!layout.flat.empty() || layout.shape[dim] % count != 0)
     return {};
   layout.shape[dim] /= count;
+  int64_t ranks = 1; // over which axes outside of the blocks split the dimension
   for (AxisSplit &split : layout.splits[dim]) {
-    if (split.blocks.count == 1 && split.blocks.sizes.empty())
-      continue;
-    if (!split.blocks.sizes.empty() || split.blocks.count % count != 0)
-      return {};
-    split.blocks.count /= count;
+    if (split.blocks != Blocks(1)) {
+      if (!split.blocks.sizes.empty() || split.blocks.count % (ranks * count) != 0)
+        return {};
+      split.blocks.count /= count;
+    }
+    ranks *= mesh ? mesh.sizeOf(split.axis.getValue()) : 1;
   }
   return RankedTensorType::get(shape, full.getElementType(), layout.encoding(full.getContext()));
 }
@@ -40,7 +42,7 @@ SmallVector<int64_t> ChunkOp::getOffsets() {
 /// Checks the type of one chunk.
 static LogicalResult verifyChunk(Operation *op, RankedTensorType full, Type chunk, int64_t count,
                                  int64_t dim) {
-  RankedTensorType expected = ChunkOp::typeOf(full, count, dim);
+  RankedTensorType expected = ChunkOp::typeOf(full, count, dim, MeshAttr::of(op));
   if (!expected)
     return op->emitOpError() << "along dimension " << dim << " of " << full << ", which has no "
                              << count << " equal chunks there";

@@ -5,10 +5,10 @@
 // The fusion takes the place of its last member, after all its inputs and before all its users. (An
 // earlier use by an op that is no member would read a value that is not computed yet.)
 //
-// Then groups of one layer and pass that read the same value are joined, which saves reading it again:
-// the later one moves up to the earlier one, if its inputs are there. Its results live longer for it, so it also has to be
-// what keeps as many bytes of its inputs alive. In the backward pass of a gated MLP these are the
-// gradients of the gate and of the other factor.
+// Then groups of one layer and pass that read the same value are joined, which saves reading it
+// again: the later one moves up to the earlier one, if its inputs are there. Its results live longer
+// for it, so it also has to be what keeps as many bytes of its inputs alive. In the backward pass of a
+// gated MLP these are the gradients of the gate and of the other factor.
 //
 // Groups of one op are left alone.
 //

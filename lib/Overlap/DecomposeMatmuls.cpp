@@ -1,10 +1,11 @@
 //===- DecomposeMatmuls.cpp - matmuls in chunks, beside which collectives of other chunks run ---===//
 //
-// For each all-reduce or reduce-scatter of a matmul's result, in each block: the matmul is cloned once
-// per chunk of its rows, each clone with a collective of its own, and the chunks are joined before the
-// first use. A matmul whose result only the next op adds to (cotangents of queries, keys and values, a
-// residual sum that stays partial) is part of the chunk. For each all-gather of a matmul's operand: one per chunk, all of which begin
-// before the first chunk is computed. Which operands have the rows follows from the ops' shard rules.
+// For each all-reduce or reduce-scatter of a matmul's result, in each block: the matmul is cloned
+// once per chunk of its rows, each clone with a collective of its own, and the chunks are joined before
+// the first use. A matmul whose result only the next op adds to (cotangents of queries, keys and
+// values, a residual sum that stays partial) is part of the chunk. For each all-gather of a matmul's
+// operand: one per chunk, all of which begin before the first chunk is computed. Which operands have the
+// rows follows from the ops' shard rules.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -30,21 +31,10 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Returns the type of a chunk; null if the value has no such chunks: each must have blocks of its own,
-/// as many as any other one on each rank. (A number of blocks is that of the full dimension.)
+/// Returns the type of a chunk; null if the value has no such chunks.
 RankedTensorType chunkType(Value value, int64_t count, int64_t dim) {
-  RankedTensorType type = par::ChunkOp::typeOf(typeOf(value), count, dim);
-  if (!type || !type.getEncoding())
-    return type;
   auto mesh = par::MeshAttr::of(value.getParentRegion()->getParentOp());
-  par::Layout layout = par::Layout::of(typeOf(value));
-  int64_t ranks = 1; // along the axes outside of the blocks
-  for (const par::AxisSplit &split : layout.splits[dim]) {
-    if (split.blocks.count > 1 && split.blocks.count % (ranks * count) != 0)
-      return {};
-    ranks *= mesh ? mesh.sizeOf(split.axis.getValue()) : 1;
-  }
-  return type;
+  return par::ChunkOp::typeOf(typeOf(value), count, dim, mesh);
 }
 
 /// Returns the outermost dimension with more than one element, so that chunks along it are

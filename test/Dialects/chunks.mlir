@@ -55,3 +55,14 @@ func.func @blocks(%x: tensor<12x4xf32, #par.place<[3 x 8 @tp, 4]>>) -> tensor<6x
   return %0 : tensor<6x4xf32, #par.place<[3 x 4 @tp, 4]>>
 }
 }
+
+// -----
+
+// Four blocks are two of each rank of dp.
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+func.func @blocks_of_a_rank(%x: tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>>) -> tensor<1x4xf32, #par.place<[4 @dp @tp, 4]>> attributes {par.no_cotangents} {
+  // expected-error @+1 {{which has no 4 equal chunks there}}
+  %0 = par.chunk %x 0 of 4 along 0 : tensor<4x4xf32, #par.place<[4 @dp x 4 @tp, 4]>> -> tensor<1x4xf32, #par.place<[4 @dp @tp, 4]>>
+  return %0 : tensor<1x4xf32, #par.place<[4 @dp @tp, 4]>>
+}
+}
