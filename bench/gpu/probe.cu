@@ -2,8 +2,8 @@
 // its fastest one with the epilogue, the fastest matmul with separate kernels for the epilogue, and
 // TFLOP/s of the better. For the classifier, four vocabularies: the original one, which leaves an
 // odd column over, and padded ones; its matmuls are compared with two that leave one column to the
-// second. The same matmuls in 8 bits, on GPUs that have them. Then the memory-bound kernels: microseconds, and GB/s of the bytes that each must read
-// and write.
+// second. The layers' matmuls again with operands in 8 bits, on GPUs that multiply those. Then the
+// memory-bound kernels: microseconds, and GB/s of the bytes that each must read and write.
 //
 //   probe [TOKENS WIDTH VOCABULARY HEAD_ROWS]     (32768 768 50257 4096: GPT-2 124M, 32 x 1,024)
 //
@@ -73,14 +73,7 @@ public:
   }
 
   void layers() {
-    struct Layer {
-      const char *name;
-      int64_t out, in;
-    } all[] = {{"qkv", 3 * width, width},
-               {"projection", width, width},
-               {"up", o.inner, width},
-               {"down", width, o.inner}};
-    for (const Layer &l : all) {
+    for (const Layer &l : kinds) {
       double flops = 2.0 * double(rows) * double(l.out) * double(l.in);
       bool up = l.name == std::string("up"), down = l.name == std::string("down");
       time(l.name + std::string(up ? " forward, bias and gelu" : " forward, bias"), flops, [&] {
@@ -130,14 +123,7 @@ public:
     quantize(stream, x.at, o.x.at, scale.at, nullptr, rows * o.inner);
     quantize(stream, w.at, o.w.at, scale.at, nullptr, o.inner * o.inner);
     quantize(stream, dy.at, o.dy.at, scale.at, nullptr, rows * o.inner);
-    struct Layer {
-      const char *name;
-      int64_t out, in;
-    } all[] = {{"qkv", 3 * width, width},
-               {"projection", width, width},
-               {"up", o.inner, width},
-               {"down", width, o.inner}};
-    for (const Layer &l : all) {
+    for (const Layer &l : kinds) {
       double flops = 2.0 * double(rows) * double(l.out) * double(l.in);
       auto name = [&](const char *what) { return l.name + std::string(" in 8 bits, ") + what; };
       time(name("forward"), flops, [&] {
@@ -238,6 +224,14 @@ private:
   void *workspace = nullptr;
   std::unique_ptr<Matmuls> matmuls;
   Operands o;
+  struct Layer {
+    const char *name;
+    int64_t out, in;
+  };
+  const Layer kinds[4] = {{"qkv", 3 * width, width},
+                          {"projection", width, width},
+                          {"up", o.inner, width},
+                          {"down", width, o.inner}};
 
   /// Measures the median of several runs, each with the caches that the previous one left.
   template <typename Run> void measure(const std::string &name, int64_t bytes, Run run) {
