@@ -45,8 +45,11 @@ struct RunOptions {
   std::string log;
   std::string tensorboard, jobName; ///< folder, and name of its subfolder
   bool breakdown = false;
-  std::string checkpoint; ///< folder
-  int64_t checkpointEvery = 0;
+  std::string checkpoint;             ///< folder
+  int64_t checkpointEvery = 0;        ///< steps; 0: at the end only
+  double checkpointEverySeconds = 0;  ///< likewise
+  std::optional<int64_t> keep;        ///< number of checkpoints; default 2
+  std::optional<bool> checkpointCopy; ///< write a copy while training goes on; default on
   bool resume = false;
   bool resumeIfThere = false; ///< --resume auto: sets `resume` if the folder has a checkpoint
   bool newData = false;       ///< resume on data other than the checkpoint's

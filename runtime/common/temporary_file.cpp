@@ -163,11 +163,6 @@ void TemporaryFile::rewrite(int64_t at, const void *data, int64_t bytes) {
   lseek(descriptor, end, SEEK_SET);
 }
 
-void TemporaryFile::commitAs(const std::string &other) {
-  path = other;
-  commit();
-}
-
 void TemporaryFile::commit() {
   if (fsync(descriptor) != 0)
     fail("cannot write %s: %s", path.c_str(), std::strerror(errno));

@@ -28,8 +28,6 @@ public:
   void rewrite(int64_t at, const void *data, int64_t bytes);
   /// Syncs the file, renames it to `path` and syncs the folder.
   void commit();
-  /// Commits under another name in the folder, which must be a regular file or not exist.
-  void commitAs(const std::string &other);
 
 private:
   void create();

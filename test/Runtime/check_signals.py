@@ -55,11 +55,11 @@ def finished(name, process, number):
     lines = [line for line in err.splitlines() if line.startswith("example:")]
     called = signal.Signals(number).name
     assert lines == [f"example: {called}: finishing the step and writing a checkpoint to {name}; signal again after a second to stop at once"], err
-    step = int(re.search(rf"checkpoint +{name}/checkpoint.safetensors after step (\d+) of 100000000, ended by {called};", out)[1])
-    header = open(name + "/checkpoint.safetensors", "rb").read()
+    step = int(re.search(rf"checkpoint +{name}/step-\d+, step (\d+) of 100000000, ended by {called};", out)[1])
+    header = open(f"{name}/step-{step}/checkpoint.safetensors", "rb").read()
     metadata = json.loads(header[8:8 + int.from_bytes(header[:8], "little")])["__metadata__"]
     assert int(metadata["step"]) == step == steps(name + ".csv"), (metadata, step)
-    assert os.listdir(name) == ["checkpoint.safetensors"], os.listdir(name)
+    assert os.listdir(name) == [f"step-{step}"], os.listdir(name)
     return step
 
 
@@ -84,7 +84,7 @@ process = start("unread", "--checkpoint", "unread")
 process.stdout.close()
 process.send_signal(signal.SIGINT)
 process.wait(timeout=120)
-assert process.returncode == -signal.SIGINT and os.listdir("unread") == ["checkpoint.safetensors"], process.returncode
+assert process.returncode == -signal.SIGINT and [each.split("-")[0] for each in os.listdir("unread")] == ["step"], process.returncode
 print("threads save, end, and can go on")
 
 process = start("hangup", "--checkpoint", "hangup", ignored=signal.SIGHUP)

@@ -1,10 +1,6 @@
-// Checkpoints written under any plan are read under any other; interrupted saves.
+// Checkpoints written under any plan are read under any other.
 
 #include "checkpoints.h"
-
-#include <csignal>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 namespace partita_rt {
 namespace {
@@ -16,7 +12,6 @@ TEST_F(Checkpoints, AnyPlanReadsWhatAnyOtherWrote) {
     ASSERT_EQ(write(all[a], ++save), "") << "plan " << a;
     for (size_t b = 0; b < all.size(); ++b)
       EXPECT_EQ(read(all[b], save), "") << "plan " << a << " read by " << b;
-    // Nothing of the previous plan's checkpoint remains, in either form.
     std::set<std::string> files = names();
     EXPECT_EQ(files.size(), 1 + shards().size());
     EXPECT_EQ(files.count("checkpoint.safetensors"), a < 2 ? 1u : 0u);
@@ -47,7 +42,7 @@ TEST_F(Checkpoints, EveryElementIsWrittenOnce) {
 
 /// The output of --forward for a mask of which each rank has three bytes.
 TEST_F(Checkpoints, AnOddNumberOfBytesIsGathered) {
-  Tables tables({{{"dp", 2}}, repeated({}), repeated({})});
+  PlanTables tables({{{"dp", 2}}, repeated({}), repeated({})});
   std::vector<Input> inputs = {{"mask", InputRole::Data, DType::Bool, {2, 3}, {1, 3}, {{0, 0}}, 0}};
   tables.program.inputs = tableOf(inputs);
   const bool mask[2][3] = {{true, false, true}, {false, true, true}};
@@ -63,86 +58,19 @@ TEST_F(Checkpoints, AnOddNumberOfBytesIsGathered) {
 
 TEST_F(Checkpoints, SameContentsAreTheSameFiles) {
   const Plan plan = plans()[7];
+  auto contents = [&] {
+    std::map<std::string, std::string> all;
+    for (const std::string &name : names())
+      all[name] = textOf(folder + "/" + name);
+    return all;
+  };
   ASSERT_EQ(write(plan, 1), "");
-  std::set<std::string> before = names();
-  std::string index = textOf(indexPath(folder));
+  std::map<std::string, std::string> before = contents();
   ASSERT_EQ(write(plan, 1), "");
-  EXPECT_EQ(names(), before);
-  EXPECT_EQ(textOf(indexPath(folder)), index);
+  EXPECT_EQ(contents(), before);
   ASSERT_EQ(write(plan, 2), "");
   for (const std::string &name : shards())
-    EXPECT_EQ(before.count(name), 0u) << "a file of the earlier save is replaced";
-}
-
-/// A process is killed while it writes a rank's file, or the index after all of these exist.
-TEST_F(Checkpoints, AnInterruptedSaveLeavesTheEarlierOne) {
-  const Plan plan = plans()[7];
-  ASSERT_EQ(write(plan, 1), "");
-  std::set<std::string> before = names();
-  uintmax_t largest = 0;
-  for (const std::string &name : shards())
-    largest = std::max(largest, fs::file_size(folder + "/" + name));
-  ASSERT_GT(fs::file_size(indexPath(folder)), largest);
-  int64_t save = 1;
-  std::set<std::string> left; // by the previous interrupted save
-  for (uintmax_t limit : {largest - 1, largest}) {
-    ++save;
-    pid_t child = fork();
-    if (child == 0) {
-      rlimit most{limit, limit}, none{0, 0};
-      setrlimit(RLIMIT_FSIZE, &most);
-      setrlimit(RLIMIT_CORE, &none);
-      write(plan, save);
-      _exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
-    for (const std::string &name : left)
-      EXPECT_EQ(names().count(name), 0u) << "what fills the disk stays";
-    for (const std::string &name : names())
-      if (!before.count(name))
-        left.insert(name);
-    EXPECT_FALSE(left.empty()) << "nothing was interrupted";
-    for (const Plan &other : plans())
-      EXPECT_EQ(read(other, 1), "");
-  }
-  EXPECT_GE(shards().size(), 2 * before.size() - 2) << "the index was not what was interrupted";
-  ASSERT_EQ(write(plan, 4), "");
-  EXPECT_EQ(read(plan, 4), "");
-  EXPECT_EQ(names().size(), before.size()) << "what was left over is still there";
-}
-
-/// Errors, not signals: a file cannot grow, or the index cannot be replaced.
-TEST_F(Checkpoints, ARankThatCannotWriteLeavesTheEarlierOne) {
-  const Plan plan = plans()[7];
-  ASSERT_EQ(write(plan, 1), "");
-  size_t before = names().size();
-  pid_t child = fork();
-  if (child == 0) {
-    rlimit most{1, 1};
-    setrlimit(RLIMIT_FSIZE, &most);
-    std::signal(SIGXFSZ, SIG_IGN);
-    _exit(write(plan, 2).find("cannot write " + folder) == std::string::npos);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(names().size(), before);
-  EXPECT_EQ(read(plan, 1), "");
-}
-
-TEST_F(Checkpoints, AFailedSaveLeavesTheEarlierOne) {
-  const Plan plan = plans()[2];
-  ASSERT_EQ(write(plans()[0], 1), "");
-  fs::create_directory(indexPath(folder));
-  std::string error = write(plan, 2);
-  EXPECT_NE(error.find("checkpoint.safetensors.index.json is not a regular file"),
-            std::string::npos)
-      << error;
-  fs::remove(indexPath(folder));
-  EXPECT_EQ(names(), std::set<std::string>{"checkpoint.safetensors"});
-  EXPECT_EQ(read(plan, 1), "");
+    EXPECT_EQ(before.count(name), 0u) << "two saves have one name";
 }
 
 TEST_F(Checkpoints, OfBothFormsTheOneWrittenLastIsRead) {

@@ -9,6 +9,7 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_files.h"
+#include "common/checkpoint/shards.h"
 #include "common/mesh/launch.h"
 #include "common/run/options.h"
 #include "common/run_options.h"
@@ -59,7 +60,7 @@ template <typename T> Table<T> tableOf(const std::vector<T> &values) {
   return table;
 }
 
-struct Tables {
+struct PlanTables {
   Program program;
   std::vector<Axis> mesh;
   std::vector<Parameter> parameters;
@@ -67,7 +68,7 @@ struct Tables {
   std::vector<ScalarState> scalars;
   std::vector<Stage> stages;
 
-  explicit Tables(const Plan &plan) : mesh(plan.mesh) {
+  explicit PlanTables(const Plan &plan) : mesh(plan.mesh) {
     int64_t persistentBytes = 0;
     auto place = [&](int64_t bytes) {
       int64_t at = persistentBytes;
@@ -96,7 +97,7 @@ struct Tables {
     program.scalarStates = tableOf(scalars);
     checkProgram(program);
   }
-  Tables(const Tables &) = delete;
+  PlanTables(const PlanTables &) = delete;
 };
 
 inline std::vector<Splits> repeated(const Splits &splits) { return std::vector<Splits>(4, splits); }
@@ -143,38 +144,54 @@ inline float valueOf(size_t tensor, int64_t element, int64_t save) {
 
 class Checkpoints : public InTemporaryFolder {
 protected:
-  /// Writes save number `save` under a plan; elements beyond a full tensor are NaN. Returns the
-  /// message of a failure.
-  std::string write(const Plan &plan, int64_t save) const {
-    Tables tables(plan);
-    World world(tables.program);
-    FolderClaim claim;
-    return world.run(tables.program, nullptr, [&](Rank &rank) {
-      std::vector<TensorShard> shards = persistentShards(rank);
-      for (size_t i = 0; i < shards.size(); ++i) {
-        const TensorShard &shard = shards[i];
-        if (!shard.data) // on another stage
-          continue;
-        if (shard.dtype == DType::Int64) {
-          *static_cast<int64_t *>(shard.data) = save;
-          continue;
-        }
-        auto *data = static_cast<float *>(shard.data);
-        std::fill_n(data, shard.local.elements(), NAN);
-        forRuns(tables.program, rank.coordinates, shard.global, shard.splits,
-                [&](int64_t global, int64_t local, int64_t n) {
-                  for (int64_t k = 0; k < n; ++k)
-                    data[local + k] = valueOf(i, global + k, save);
-                });
+  /// Fills a rank's tensors as save number `save` has them; elements beyond a full tensor are NaN.
+  static void fill(Rank &rank, int64_t save) {
+    std::vector<TensorShard> shards = persistentShards(rank);
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const TensorShard &shard = shards[i];
+      if (!shard.data) // on another stage
+        continue;
+      if (shard.dtype == DType::Int64) {
+        *static_cast<int64_t *>(shard.data) = save;
+        continue;
       }
-      writeCheckpoint(rank, folder, {save, 7, true, "data"}, claim);
+      auto *data = static_cast<float *>(shard.data);
+      std::fill_n(data, shard.local.elements(), NAN);
+      forRuns(*rank.program, rank.coordinates, shard.global, shard.splits,
+              [&](int64_t global, int64_t local, int64_t n) {
+                for (int64_t k = 0; k < n; ++k)
+                  data[local + k] = valueOf(i, global + k, save);
+              });
+    }
+  }
+
+  /// Writes save number `save` under a plan into `folder`, which it empties. Returns the message of a
+  /// failure.
+  std::string write(const Plan &plan, int64_t save) const {
+    for (const std::string &name : names())
+      fs::remove_all(folder + "/" + name);
+    return writeBeside(plan, save);
+  }
+  std::string writeBeside(const Plan &plan, int64_t save) const {
+    PlanTables tables(plan);
+    return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+      fill(rank, save);
+      SaveBuffer copies;
+      ShardSave shards(rank, folder, metadataOf(tables.program, {save, 7, true, "data"}),
+                       save % 2 ? &copies : nullptr);
+      shards.write();
+      int64_t checksum = shards.checksum();
+      std::vector<int64_t> all(size_t(rank.ranks));
+      allGather(*rank.world, {{&checksum, all.data(), 1}}, "checksums");
+      if (rank.rank == 0)
+        shards.writeIndex(all);
     });
   }
 
   /// Reads under a plan. Expects save number `save`, and zeros beyond a full tensor; returns the
   /// message of a failure.
   std::string read(const Plan &plan, int64_t save) const {
-    Tables tables(plan);
+    PlanTables tables(plan);
     World world(tables.program);
     std::string error = errorOf([&] {
       EXPECT_EQ(readCheckpointInfo(folder).step, save);
@@ -186,7 +203,7 @@ protected:
       std::vector<TensorShard> shards = persistentShards(rank);
       for (const TensorShard &shard : heldShards(rank))
         std::memset(shard.data, 0x55, size_t(shard.local.elements() * sizeOf(shard.dtype)));
-      readCheckpoint(rank, folder, save);
+      resumeFrom(rank, {{folder, {save, 7, true, "data"}}});
       for (size_t i = 0; i < shards.size(); ++i) {
         const TensorShard &shard = shards[i];
         if (!shard.data) // on another stage

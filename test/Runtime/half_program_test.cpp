@@ -4,11 +4,13 @@
 #include "temporary_folder.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/saver.h"
 #include "common/init/initialize.h"
 #include "common/mesh/launch.h"
 #include "common/run/options.h"
 #include "common/run_options.h"
 #include "common/tensors/safetensors.h"
+#include "partita_rt/checkpoint_folder.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -55,6 +57,16 @@ template <typename T> struct Tables {
   }
 };
 
+void saveNow(Rank &rank, const std::string &folder, const CheckpointInfo &info) {
+  CheckpointSaver saver(rank, folder, 1, {});
+  saver.begin(info, CheckpointSaver::From::Memory);
+  std::string error = saver.complete();
+  if (error.empty())
+    error = saver.finish();
+  if (!error.empty())
+    fail("%s", error.c_str());
+}
+
 template <typename T> class HalfPrograms : public InTemporaryFolder {
 protected:
   /// Returns all values as the ranks have them, in a file.
@@ -62,13 +74,15 @@ protected:
     Tables<T> tables(ranks);
     options.programFolder = folder;
     World world(tables.program);
-    FolderClaim claim;
+    std::vector<ResumePoint> points;
+    if (options.resume)
+      points.push_back({stepFolder(folder, 5), {5, 7, true, "data"}});
     return world.run(tables.program, &options, [&](Rank &rank) {
       rank.options = &options;
-      initialize(rank, 5);
+      initialize(rank, points);
       writeParameters(rank, folder + "/" + std::to_string(ranks) + ".safetensors");
       if (save)
-        writeCheckpoint(rank, folder, {5, 7, true, "data"}, claim);
+        saveNow(rank, folder, {5, 7, true, "data"});
     });
   }
 };
@@ -121,7 +135,7 @@ TEST(HalfPrograms, TypesThatParametersCannotHave) {
                 .run(tables.program, &options,
                      [&](Rank &rank) {
                        rank.options = &options;
-                       initialize(rank, 0);
+                       initialize(rank, {});
                      })
                 .find("parameter 'b' is bfloat16, init fills it as float16"),
             std::string::npos);

@@ -3,21 +3,22 @@
 #include "common/checkpoint/checkpoint.h"
 
 #include "common/checkpoint/checkpoint_files.h"
+#include "common/checkpoint/folder.h"
 #include "common/checkpoint/full_tensor.h"
 #include "common/checkpoint/shards.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
+#include "partita_rt/printable.h"
 #include "partita_rt/state_names.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace partita_rt {
 
@@ -98,12 +99,8 @@ std::string otherParameter(const Program &program, const CheckpointFiles &file) 
 
 } // namespace
 
-std::string checkpointPath(const Program &program, const std::string &folder) {
-  return isSharded(program) ? indexPath(folder) : unshardedPath(folder);
-}
-
-CheckpointInfo readCheckpointInfo(const std::string &folder) {
-  CheckpointFiles file(findCheckpoint(folder));
+CheckpointInfo readCheckpointInfo(const std::string &place) {
+  CheckpointFiles file(checkpointFile(place));
   CheckpointInfo info;
   info.step = int64_t(metadataNumber(file, "step"));
   info.seed = metadataNumber(file, "seed");
@@ -122,8 +119,8 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
 }
 
 /// Compares parameters only: their states depend on the optimizer and the precision.
-void checkSameModel(const Program &program, const std::string &folder) {
-  CheckpointFiles file(findCheckpoint(folder));
+void checkSameModel(const Program &program, const std::string &place) {
+  CheckpointFiles file(checkpointFile(place));
   int64_t differ = 0;
   std::string first;
   for (const Parameter &parameter : program.parameters) {
@@ -160,17 +157,16 @@ void checkNoCheckpoint(const Program &program, const std::string &folder) {
     }
     return error.empty();
   };
-  bool isThere = false;
-  if (!attempt([&] { isThere = hasCheckpoint(folder); })) // shards without an index
-    fail("--checkpoint: %s; or --overwrite replaces what is there", error.c_str());
-  if (!isThere)
+  if (!hasCheckpoint(folder))
     return;
-  if (!attempt([&] { found = " of step " + std::to_string(readCheckpointInfo(folder).step); }))
+  std::vector<CheckpointPlace> places = checkpointsIn(folder);
+  std::string newest = places.empty() ? folder : places.front().path;
+  if (!attempt([&] { found = " of step " + std::to_string(readCheckpointInfo(newest).step); }))
     fail(
         "--checkpoint: %s holds a checkpoint that cannot be read (%s); --overwrite replaces it, or "
         "name another folder",
         folder.c_str(), error.c_str());
-  bool continues = attempt([&] { checkSameModel(program, folder); });
+  bool continues = attempt([&] { checkSameModel(program, newest); });
   fail("--checkpoint: %s holds a checkpoint%s%s--overwrite replaces it, or name another folder",
        folder.c_str(), found.c_str(),
        continues ? "; --resume continues it, " : " of another model; ");
@@ -181,7 +177,35 @@ void printCheckpointNote(const std::string &note) {
     std::printf("%-14s %s\n", "checkpoint", note.c_str());
 }
 
+std::map<std::string, std::string> metadataOf(const Program &program, const CheckpointInfo &info) {
+  return {{"program", program.name},
+          {"optimizer", program.optimizer},
+          {"samples_per_step", stepOf(program)},
+          {"step", std::to_string(info.step)},
+          {"seed", std::to_string(info.seed)},
+          {"order", info.shuffle ? "shuffled" : kFileOrder},
+          {"data", info.data}};
+}
+
 namespace {
+
+/// Runs `read` on every rank. Returns the error of the first rank that has one, "" if none has: ranks
+/// go on together, or take another checkpoint together.
+template <typename Read> std::string damageOnAnyRank(Rank &rank, Read read) {
+  std::array<int64_t, 128> mine = {}; // its text, cut off where it is longer
+  try {
+    read();
+  } catch (const Error &error) {
+    std::strncpy(reinterpret_cast<char *>(mine.data()), error.what(), sizeof(mine) - 1);
+  }
+  std::vector<int64_t> all(mine.size() * size_t(rank.ranks));
+  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
+            "damage of a checkpoint");
+  for (size_t r = 0; r < size_t(rank.ranks); ++r)
+    if (auto *text = reinterpret_cast<const char *>(all.data() + r * mine.size()); *text)
+      return text;
+  return "";
+}
 
 /// Fails if another run has saved into the folder since the step was read, or between two ranks'
 /// reads.
@@ -198,30 +222,26 @@ void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) 
          file.path().c_str());
 }
 
-} // namespace
-
-void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
-  CheckpointFiles file(findCheckpoint(folder));
-  checkSameCheckpoint(rank, file, step);
-  if (rank.rank == 0)
-    printCheckpointNote(file.note());
+/// Fails if the checkpoint is intact but of a run that this program cannot continue.
+void checkContinues(const Program &program, const CheckpointFiles &file) {
   auto noted = file.metadata().find("samples_per_step");
   std::string before = noted == file.metadata().end() ? "" : noted->second;
-  if (std::string now = stepOf(*rank.program); before != now)
+  if (std::string now = stepOf(program); before != now)
     fail("--resume: a step of the checkpoint took %s, one of this program takes %s: the data order "
          "would not continue",
          before.empty() ? "an unknown number of samples" : before.c_str(),
          now.empty() ? "none" : now.c_str());
   auto optimizer = file.metadata().find("optimizer"); // absent from older checkpoints
-  if (optimizer != file.metadata().end() && optimizer->second != rank.program->optimizer)
+  if (optimizer != file.metadata().end() && optimizer->second != program.optimizer)
     fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "
          "with its folder starts anew from its parameters",
-         optimizer->second.c_str(), rank.program->optimizer);
-  std::vector<TensorShard> shards = heldShards(rank);
+         optimizer->second.c_str(), program.optimizer);
+}
+
+/// Reads this rank's shards. Errors but damage have been found before.
+void readShards(Rank &rank, const CheckpointFiles &file, const std::vector<TensorShard> &shards) {
   std::vector<std::vector<Run>> runs;
-  for (const TensorShard &shard :
-       shards) { // all errors but damage are found before anything changes
-    file.get(shard.name, shard.dtype, shard.global);
+  for (const TensorShard &shard : shards) { // most damage is found before anything changes
     runs.push_back(runsOf(rank, shard.global, shard.splits));
     file.openParts(shard.name, runs.back());
   }
@@ -237,63 +257,38 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   }
 }
 
-namespace {
-
-/// A folder and its missing parents. The destructor removes those that were made unless keep() is
-/// called.
-class NewFolders {
-public:
-  void make(const std::string &path) {
-    for (size_t slash = path.find('/', 1); slash != std::string::npos;
-         slash = path.find('/', slash + 1))
-      makeOne(path.substr(0, slash));
-    makeOne(path);
-  }
-  void keep() { made.clear(); }
-  ~NewFolders() {
-    for (auto path = made.rbegin(); path != made.rend(); ++path)
-      rmdir(path->c_str()); // fails if it is not empty
-  }
-
-private:
-  void makeOne(const std::string &path) {
-    if (mkdir(path.c_str(), 0777) == 0)
-      made.push_back(path);
-    else if (errno != EEXIST)
-      fail("--checkpoint: cannot make the folder %s: %s", path.c_str(), std::strerror(errno));
-  }
-  std::vector<std::string> made;
-};
+/// Reads a checkpoint; returns the damage that any rank finds, "" if none does.
+std::string readCheckpoint(Rank &rank, const ResumePoint &point) {
+  std::unique_ptr<CheckpointFiles> file;
+  if (std::string damage = damageOnAnyRank(
+          rank, [&] { file = std::make_unique<CheckpointFiles>(checkpointFile(point.place)); });
+      !damage.empty())
+    return damage;
+  checkSameCheckpoint(rank, *file, point.info.step);
+  if (rank.rank == 0)
+    printCheckpointNote(file->note());
+  checkContinues(*rank.program, *file);
+  std::vector<TensorShard> shards = heldShards(rank);
+  for (const TensorShard &shard : shards)
+    file->get(shard.name, shard.dtype, shard.global);
+  return damageOnAnyRank(rank, [&] { readShards(rank, *file, shards); });
+}
 
 } // namespace
 
-void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
-                     FolderClaim &claim) {
-  NewFolders folders; // folders are made with the first checkpoint, not before
-  if (rank.rank == 0) {
-    folders.make(folder);
-    claim.take("--checkpoint", folder);
-    removeUnnamedShards(folder); // they may take space that this one needs
+const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points) {
+  std::string first;
+  for (const ResumePoint &point : points) {
+    std::string damage = readCheckpoint(rank, point);
+    if (damage.empty())
+      return point;
+    if (first.empty())
+      first = damage;
+    if (rank.rank == 0 && &point != &points.back())
+      std::fprintf(stderr, "%s: warning: %s is damaged, taking the checkpoint before it: %s\n",
+                   rank.program->name, printable(point.place).c_str(), printable(damage).c_str());
   }
-  std::map<std::string, std::string> metadata = {{"program", rank.program->name},
-                                                 {"optimizer", rank.program->optimizer},
-                                                 {"samples_per_step", stepOf(*rank.program)},
-                                                 {"step", std::to_string(info.step)},
-                                                 {"seed", std::to_string(info.seed)},
-                                                 {"order", info.shuffle ? "shuffled" : kFileOrder},
-                                                 {"data", info.data}};
-  if (isSharded(*rank.program)) {
-    writeShards(rank, folder, metadata);
-  } else {
-    metadata["format"] = kUnshardedFormat;
-    writeTensors(rank, unshardedPath(folder), persistentShards(rank), metadata);
-    if (rank.rank == 0) {
-      unlink(indexPath(folder).c_str()); // from an earlier save
-      removeOtherShards(folder, {});
-    }
-    barrier(*rank.world, "the end of a checkpoint");
-  }
-  folders.keep();
+  fail("%s", first.c_str());
 }
 
 void writeParameters(Rank &rank, const std::string &path) {

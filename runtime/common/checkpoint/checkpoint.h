@@ -2,17 +2,18 @@
 // optimizer states and scalar states, with global shapes, under the names in the program's tables.
 // Its metadata hold the number of updates ("step"), the seed of the data order ("seed") and whether
 // the order is "shuffled" or the "file"'s ("order"), which together give the position in the data
-// (data.h), and identify the data ("data"). If all ranks have everything, it is one file; otherwise
-// every rank writes its shards (shards.h) and an index lists them (checkpoint_files.h). Any program
-// with these tensors reads either form, whatever its mesh. A file appears complete or not at all,
-// and so do the folders that it needs.
+// (data.h), and identify the data ("data"). Any program with these tensors reads it, whatever its
+// mesh. How it lies on disk: checkpoint_files.h; who writes it: shards.h; when: saver.h.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H
 
-#include "common/temporary_file.h"
 #include "common/tensors/safetensors.h"
 #include "partita_rt/comm.h"
+
+#include <map>
+#include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -23,29 +24,31 @@ struct CheckpointInfo {
   std::string data; ///< TokenFile::identity(); "": unknown
 };
 
-/// Returns the path that completes a checkpoint of this program: the only file, or the index.
-std::string checkpointPath(const Program &program, const std::string &folder);
-
-/// Reads the metadata of the checkpoint in `folder` (checkpoint_files.h: findCheckpoint). Throws
-/// Error if there is none or the file is not a checkpoint.
-CheckpointInfo readCheckpointInfo(const std::string &folder);
-/// Throws Error if the folder holds a checkpoint, which a new run would replace.
+/// Reads the metadata of the checkpoint in the folder of one, such as DIR/step-12. Throws Error if
+/// there is none or the file is not a checkpoint.
+CheckpointInfo readCheckpointInfo(const std::string &place);
+/// Returns the metadata that a checkpoint of this program has.
+std::map<std::string, std::string> metadataOf(const Program &program, const CheckpointInfo &info);
+/// Throws Error if a run's folder holds a checkpoint, which a new run would replace.
 void checkNoCheckpoint(const Program &program, const std::string &folder);
 /// Throws Error unless that checkpoint has exactly the program's parameters.
-void checkSameModel(const Program &program, const std::string &folder);
+void checkSameModel(const Program &program, const std::string &place);
 
-/// Reads this rank's shards of everything from the checkpoint after `step` updates. All ranks call
-/// it. Throws Error if a tensor is missing or has another shape or type, or if the checkpoint has
-/// been replaced meanwhile.
-void readCheckpoint(Rank &rank, const std::string &folder, int64_t step);
+/// A checkpoint from which a run can go on.
+struct ResumePoint {
+  std::string place; ///< its folder
+  CheckpointInfo info;
+};
+
+/// Reads this rank's shards of everything from the first of these checkpoints that is not damaged,
+/// and returns it. All ranks call it, and skip a checkpoint of which any rank finds its part damaged.
+/// Throws Error if all are damaged, if a tensor is missing or has another shape or type, or if the
+/// checkpoint has been replaced meanwhile.
+const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points);
 
 /// Prints CheckpointFiles::note(), if there is one, before the lines about the training.
 void printCheckpointNote(const std::string &note);
 
-/// Writes a checkpoint. All ranks call it. Rank 0 locks the checkpoints' folder against other runs
-/// (`claim`), and writes the files that are not sharded.
-void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
-                     FolderClaim &claim);
 void writeParameters(Rank &rank, const std::string &path);
 /// Writes the outputs of `forward`, and the inputs that it ran on.
 void writeOutputs(Rank &rank, const std::string &path);

@@ -3,6 +3,7 @@
 #include "common/checkpoint/checkpoint_files.h"
 
 #include "common/json.h"
+#include "partita_rt/checkpoint_folder.h"
 #include "partita_rt/checksum.h"
 
 #include <algorithm>
@@ -15,90 +16,31 @@ namespace partita_rt {
 
 //===-- Names -------------------------------------------------------------------------------===//
 
-std::string unshardedPath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
-std::string indexPath(const std::string &folder) { return unshardedPath(folder) + ".index.json"; }
+std::string unshardedPath(const std::string &folder) { return folder + "/" + kUnshardedName; }
+std::string indexPath(const std::string &folder) { return folder + "/" + kIndexName; }
 
-/// Is this the name of a shard, or (`temporary`) of a checkpoint's file that is still being
-/// written?
-static bool isShard(const std::string &name, bool &temporary) {
-  int length = 0;
-  std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
-  for (const char *other : {"checkpoint.safetensors.index.json", "checkpoint.safetensors"})
-    if (length == 0 && name.compare(0, std::strlen(other), other) == 0)
-      length = int(std::strlen(other));
-  std::string rest = name.substr(size_t(length));
-  temporary = isTemporarySuffix(rest);
-  return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
+/// Shards get their names before the index does, so a folder with shards and no index has lost it.
+static std::string lostIndex(const std::string &folder) {
+  size_t shards = shardsIn(folder).size();
+  return shards == 0 ? ""
+                     : "; " + std::to_string(shards) +
+                           (shards == 1 ? " shard of a checkpoint is there, but not its index"
+                                        : " shards of a checkpoint are there, but not their index");
 }
 
-/// Lists the folder's shards; with `unfinished`, also temporary files that killed runs left.
-static std::vector<std::string> shardsIn(const std::string &folder, bool unfinished) {
-  std::error_code ignored; // the next save finds what this one misses
-  std::vector<std::string> names;
-  for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    std::string name = entry->path().filename().string();
-    bool temporary = false;
-    if (isShard(name, temporary) && (unfinished || !temporary))
-      names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// Shards get their names before the index does, so shards without an index belong to a checkpoint
-/// that has lost it, or to a first save that was killed in between. The two cannot be told apart,
-/// and the next save would delete the shards. Temporary files are no reason to stop.
-static void checkNoIndexIsLost(const std::string &folder) {
-  std::vector<std::string> shards = shardsIn(folder, /*unfinished=*/false);
-  bool one = shards.size() == 1;
-  if (!shards.empty())
-    fail("%s has %zu shard%s of a checkpoint (%s%s) but not the index, %s: restore it, or, if a "
-         "run was killed during its first save, delete the shard%s",
-         folder.c_str(), shards.size(), one ? "" : "s", shards[0].c_str(), one ? "" : ", ...",
-         indexPath(folder).c_str(), one ? "" : "s");
-}
-
-/// Names the weights in a Hugging Face folder, which have another file name: ";
-/// DIR/model.safetensors is, ..."
-static std::string otherWeights(const std::string &folder) {
-  for (const char *name : {"model.safetensors.index.json", "model.safetensors"}) {
-    struct stat status;
-    std::string path = folder + "/" + name;
-    if (stat(path.c_str(), &status) == 0)
-      return "; " + path + " is, which --init takes as a file";
-  }
-  return "";
-}
-
-std::string findCheckpoint(const std::string &folder) {
+std::string checkpointFile(const std::string &folder) {
   struct stat unsharded, index;
   bool hasUnsharded = stat(unshardedPath(folder).c_str(), &unsharded) == 0;
-  if (stat(indexPath(folder).c_str(), &index) != 0) {
-    if (!hasUnsharded) {
-      checkNoIndexIsLost(folder);
-      fail("no checkpoint in %s: neither %s nor %s is there%s", folder.c_str(),
-           unshardedPath(folder).c_str(), indexPath(folder).c_str(), otherWeights(folder).c_str());
-    }
-    return unshardedPath(folder);
-  }
+  bool hasIndex = stat(indexPath(folder).c_str(), &index) == 0;
+  if (!hasUnsharded && !hasIndex)
+    fail("no checkpoint in %s: neither %s nor %s is there%s", folder.c_str(),
+         unshardedPath(folder).c_str(), indexPath(folder).c_str(), lostIndex(folder).c_str());
   auto time = [](const struct stat &status) {
     return std::make_pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   };
-  return hasUnsharded && time(unsharded) > time(index) ? unshardedPath(folder) : indexPath(folder);
-}
-
-bool hasCheckpoint(const std::string &folder) {
-  for (const std::string &path : {unshardedPath(folder), indexPath(folder)}) {
-    struct stat status; // lstat: a dangling link does not mean that there is no checkpoint
-    if (lstat(path.c_str(), &status) == 0)
-      return true;
-    if (errno != ENOENT && errno != ENOTDIR)
-      fail("is there a checkpoint in %s? %s: %s", folder.c_str(), path.c_str(),
-           std::strerror(errno));
-  }
-  checkNoIndexIsLost(folder);
-  return false;
+  bool both = hasUnsharded && hasIndex;
+  return both ? (time(unsharded) > time(index) ? unshardedPath(folder) : indexPath(folder))
+              : (hasIndex ? indexPath(folder) : unshardedPath(folder));
 }
 
 std::string shardName(const std::string &save, int number, int count) {
@@ -107,11 +49,19 @@ std::string shardName(const std::string &save, int number, int count) {
   return "checkpoint-" + save + text;
 }
 
-void removeOtherShards(const std::string &folder, const std::vector<std::string> &names) {
-  std::error_code ignored; // the next save removes what remains
-  for (const std::string &name : shardsIn(folder, /*unfinished=*/true))
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      std::filesystem::remove(std::filesystem::path(folder) / name, ignored);
+std::vector<std::string> shardsIn(const std::string &folder) {
+  std::error_code ignored;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::string name = entry->path().filename().string();
+    int length = 0;
+    std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
+    if (length > 0 && size_t(length) == name.size())
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 //===-- The index ---------------------------------------------------------------------------===//
@@ -256,24 +206,6 @@ void CheckpointFiles::readIndex() {
   } catch (const Error &error) {
     fail("checkpoint index %s%s: %s", name.c_str(), where.c_str(), error.what());
   }
-}
-
-void removeUnnamedShards(const std::string &folder) {
-  std::vector<std::string> names;
-  struct stat status;
-  if (stat(indexPath(folder).c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
-    try {
-      MappedFile file(indexPath(folder), "checkpoint index");
-      if (!textDamage(textOf(file)).empty())
-        return; // a damaged name would not protect its file
-      Json index = parseFileAsJson(file);
-      for (const Json &entry : member(index, "files", Json::Array).items)
-        names.push_back(member(entry, "name", Json::String).string);
-    } catch (const Error &) {
-      return; // the user may want to repair it
-    }
-  }
-  removeOtherShards(folder, names);
 }
 
 std::string indexText(std::map<std::string, std::string> metadata,

@@ -1,7 +1,8 @@
-// A checkpoint on disk: logical tensors, and the locations of their elements. A reader need not
-// know how it was written. Either DIR/checkpoint.safetensors has every tensor in full, or
+// One checkpoint on disk: logical tensors, and the locations of their elements. A reader need not
+// know how it was written. In its folder (partita_rt/checkpoint_folder.h: DIR/step-12), either
+// checkpoint.safetensors has every tensor in full, or
 //
-//     DIR/checkpoint.safetensors.index.json
+//     checkpoint.safetensors.index.json
 //     {"metadata": {"format": "partita sharded checkpoint 3", "crc32c": "0e3f...", "step": "12",
 //                   "save": "5b0c", ...},
 //      "files": [{"name": "checkpoint-5b0c-00001-of-00002.safetensors", "bytes": 8312,
@@ -53,20 +54,14 @@ struct LogicalTensor {
 
 std::string unshardedPath(const std::string &folder); ///< DIR/checkpoint.safetensors
 std::string indexPath(const std::string &folder);     ///< DIR/checkpoint.safetensors.index.json
-/// Returns whichever of the two exists. If both do, because a save was interrupted or files were
-/// copied, returns the one written last.
-std::string findCheckpoint(const std::string &folder);
-
-/// Has a save into the folder ever completed? Throws Error if that cannot be known, for example if
-/// there are shards without an index.
-bool hasCheckpoint(const std::string &folder);
+/// Returns whichever of the two exists in the folder of one checkpoint. If both do, because files
+/// were copied, returns the one written last. Throws Error if neither does.
+std::string checkpointFile(const std::string &folder);
 
 /// "checkpoint-SAVE-00001-of-00004.safetensors".
 std::string shardName(const std::string &save, int number, int count);
-/// Removes the folder's other shards, and temporary files that killed runs left.
-void removeOtherShards(const std::string &folder, const std::vector<std::string> &names);
-/// Removes the shards that the index does not list, which failed or interrupted saves left.
-void removeUnnamedShards(const std::string &folder);
+/// Returns the names of the shards in a folder, in order.
+std::vector<std::string> shardsIn(const std::string &folder);
 
 class CheckpointFiles {
 public:

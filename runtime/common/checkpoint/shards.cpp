@@ -2,8 +2,6 @@
 
 #include "common/checkpoint/shards.h"
 
-#include "common/checkpoint/checkpoint_files.h"
-#include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
 #include "partita_rt/checksum.h"
@@ -12,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,94 +21,87 @@ uint64_t mixText(uint64_t hash, const std::string &text) {
   return (hash ^ fingerprint(bytes, size, size)) * 0x9E3779B97F4A7C15u;
 }
 
+char *SaveBuffer::reserve(int64_t bytes) {
+  if (bytes > held) {
+    memory.reset(); // first, so that the two never exist at once
+    held = 0;
+    memory.reset(new char[size_t(bytes)]); // not filled with zeros: all of it is written
+    held = bytes;
+  }
+  return memory.get();
+}
+
 namespace {
 
-/// The data of one shard that a rank writes.
-struct Part {
-  const TensorShard *shard;
-  Slices slices;
-  std::vector<Run> runs; ///< set only if it has padding; else it is written as it is in memory
-};
-
-std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorShard> &shards) {
-  std::vector<Part> parts;
-  for (const TensorShard &shard : shards) {
-    if (!isFirstOwner(*rank.program, rank.coordinates, shard.splits, shard.stages))
-      continue;
-    Part part{&shard, slicesOf(*rank.program, rank.coordinates, shard.global, shard.splits), {}};
-    if (part.slices.elements() == 0)
-      continue;
-    if (part.slices.elements() != shard.local.elements())
-      part.runs = runsOf(rank, shard.global, shard.splits);
-    parts.push_back(std::move(part));
+/// Packs the elements of a shard without its padding.
+void pack(const TensorShard &shard, const std::vector<Run> &runs, const char *data, char *to) {
+  int64_t width = sizeOf(shard.dtype);
+  for (const Run &run : runs) {
+    std::memcpy(to, data + run.local * width, size_t(run.count * width));
+    to += run.count * width;
   }
-  return parts;
 }
 
-/// Calls visit(bytes, count) with the part's elements in order.
-template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visit visit) {
-  int64_t width = sizeOf(part.shard->dtype);
-  HostView shard(rank, part.shard->data, part.shard->local.elements() * width);
-  const char *data = shard.data();
-  if (part.runs.empty())
-    return visit(data, part.slices.elements() * width);
-  std::vector<char> packed;
-  packed.reserve(size_t(part.slices.elements() * width));
-  for (const Run &run : part.runs)
-    packed.insert(packed.end(), data + run.local * width, data + (run.local + run.count) * width);
-  visit(packed.data(), int64_t(packed.size()));
-}
-
-/// Placeholder for the save's name, of equal length, until all contents are known.
-const std::string kUnknownSave(16, '0');
-
-/// Opens a rank's file, under a temporary name of the save.
-std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
-                                              const std::vector<Part> &parts,
-                                              const std::map<std::string, std::string> &metadata) {
-  std::vector<SafetensorsWriter::Entry> entries;
-  for (const Part &part : parts) {
-    Shape shape;
-    for (int64_t size : part.slices.shapeInFile())
-      shape.dims[shape.rank++] = size;
-    entries.push_back({part.shard->name, part.shard->dtype, shape});
-  }
-  return std::make_unique<SafetensorsWriter>(path, entries, metadata);
-}
-
-/// Writes the parts, reading each once from a GPU, and returns their hash.
-uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, SafetensorsWriter *writer) {
+/// Names a save by what its ranks agree on. Two saves of the same step by different runs may have one
+/// name; that their files are not mixed is what the checksums in the index are for.
+std::string nameOfSave(const std::map<std::string, std::string> &metadata) {
   uint64_t hash = 0;
-  for (const Part &part : parts) {
-    hash = mixText(hash, part.shard->name);
-    forBytes(rank, part, [&](const char *bytes, int64_t count) {
-      auto *data = reinterpret_cast<const unsigned char *>(bytes);
-      hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
-      writer->write(bytes, count);
-    });
-  }
-  return hash;
-}
-
-/// Names the save: a hash of what all ranks write. Equal contents have equal names.
-std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::string> &metadata) {
-  auto mine = int64_t(own);
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&mine, all.data(), 1}}, "what a checkpoint holds");
-  uint64_t hash = fingerprint(reinterpret_cast<const unsigned char *>(all.data()), 8 * rank.ranks,
-                              8 * rank.ranks);
   for (const auto &[key, value] : metadata)
     hash = mixText(hash, key + "=" + value);
   return fingerprintText(hash);
 }
 
-/// The contents of all ranks' files, which every rank can compute.
-struct Contents {
-  std::vector<int> writers; ///< ranks with a file, in the order of the files
-  std::vector<std::pair<std::string, LogicalTensor>> tensors;
-};
+/// Bytes that are written between two looks at whether to stop.
+constexpr int64_t kWriteBytes = 8 << 20;
 
-Contents contentsOf(const Program &program, const std::vector<TensorShard> &shards, int ranks) {
+} // namespace
+
+ShardSave::ShardSave(const Rank &rank, const std::string &folder,
+                     const std::map<std::string, std::string> &metadata, SaveBuffer *copies)
+    : rank(rank), folder(folder), metadata(metadata), sharded(isSharded(*rank.program)) {
+  this->metadata["format"] = sharded ? kShardedFormat : kUnshardedFormat;
+  if (sharded)
+    this->metadata["save"] = nameOfSave(metadata);
+  std::vector<TensorShard> shards = persistentShards(rank);
+  contents = contentsOf(*rank.program, shards, rank.ranks);
+  findParts(shards);
+  if (copies)
+    copyParts(*copies);
+}
+
+ShardSave::~ShardSave() = default;
+
+void ShardSave::findParts(const std::vector<TensorShard> &shards) {
+  for (const TensorShard &shard : shards) {
+    if (!isFirstOwner(*rank.program, rank.coordinates, shard.splits, shard.stages))
+      continue;
+    Part part{shard, slicesOf(*rank.program, rank.coordinates, shard.global, shard.splits), {}};
+    if (part.slices.elements() == 0 && sharded)
+      continue;
+    if (part.slices.elements() != shard.local.elements())
+      part.runs = runsOf(rank, shard.global, shard.splits);
+    parts.push_back(std::move(part));
+  }
+}
+
+void ShardSave::copyParts(SaveBuffer &copies) {
+  int64_t total = 0;
+  for (const Part &part : parts)
+    total += part.bytes();
+  char *to = copies.reserve(total);
+  for (Part &part : parts) {
+    int64_t held = part.shard.local.elements() * sizeOf(part.shard.dtype);
+    if (part.runs.empty())
+      readDevice(rank, to, part.shard.data, part.bytes());
+    else
+      pack(part.shard, part.runs, HostView(rank, part.shard.data, held).data(), to);
+    part.copied = to;
+    to += part.bytes();
+  }
+}
+
+ShardSave::Contents ShardSave::contentsOf(const Program &program,
+                                          const std::vector<TensorShard> &shards, int ranks) {
   Contents contents;
   for (const TensorShard &shard : shards)
     contents.tensors.push_back({shard.name, {shard.dtype, shard.global, {}}});
@@ -131,24 +121,74 @@ Contents contentsOf(const Program &program, const std::vector<TensorShard> &shar
     if (writes)
       contents.writers.push_back(r);
   }
+  if (contents.writers.empty())
+    contents.writers.push_back(0); // nothing persists: an empty file
   return contents;
 }
 
-/// Writes the index, on rank 0, when all files exist.
-void writeIndex(const std::string &folder, const std::vector<std::string> &names,
-                const std::vector<int64_t> &checksums, const Contents &contents,
-                const std::map<std::string, std::string> &metadata) {
+std::string ShardSave::nameOf(size_t file) const {
+  if (!sharded)
+    return unshardedPath(folder);
+  return folder + "/" + shardName(metadata.at("save"), int(file) + 1, int(contents.writers.size()));
+}
+
+/// Returns the number of this rank's file, or -1.
+int64_t ShardSave::ownFile() const {
+  auto own = std::find(contents.writers.begin(), contents.writers.end(), rank.rank);
+  return own == contents.writers.end() ? -1 : own - contents.writers.begin();
+}
+
+void ShardSave::write() {
+  if (ownFile() < 0)
+    return;
+  std::vector<SafetensorsWriter::Entry> entries;
+  for (const Part &part : parts) {
+    Shape shape = part.shard.global;
+    if (sharded) {
+      shape = {};
+      for (int64_t size : part.slices.shapeInFile())
+        shape.dims[shape.rank++] = size;
+    }
+    entries.push_back({part.shard.name, part.shard.dtype, shape});
+  }
+  SafetensorsWriter writer(nameOf(size_t(ownFile())), entries, metadata);
+  for (const Part &part : parts) {
+    std::optional<HostView> view;
+    std::vector<char> packed;
+    const char *data = part.copied;
+    if (!data) {
+      view.emplace(rank, part.shard.data, part.shard.local.elements() * sizeOf(part.shard.dtype));
+      data = view->data();
+    }
+    if (!part.copied && !part.runs.empty()) {
+      packed.resize(size_t(part.bytes()));
+      pack(part.shard, part.runs, data, packed.data());
+      data = packed.data();
+    }
+    for (int64_t at = 0; at < part.bytes(); at += kWriteBytes) {
+      if (stopped)
+        fail("the save was stopped");
+      writer.write(data + at, std::min(kWriteBytes, part.bytes() - at));
+    }
+  }
+  headerChecksum = writer.commit();
+}
+
+void ShardSave::writeIndex(const std::vector<int64_t> &checksums) const {
+  if (!sharded)
+    return;
   std::vector<ShardFile> files;
-  for (size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < contents.writers.size(); ++i) {
     struct stat status;
-    std::string path = folder + "/" + names[i];
+    std::string path = nameOf(i);
     if (stat(path.c_str(), &status) != 0)
       fail(
           "--checkpoint: rank 0 does not see %s, which rank %d wrote: %s; all ranks must share the "
           "folder",
           path.c_str(), contents.writers[i], std::strerror(errno));
     uint32_t checksum = uint32_t(checksums[size_t(contents.writers[i])]);
-    files.push_back({names[i], int64_t(status.st_size), checksumText(checksum)});
+    files.push_back(
+        {path.substr(folder.size() + 1), int64_t(status.st_size), checksumText(checksum)});
   }
   std::string text = indexText(metadata, files, contents.tensors);
   TemporaryFile index(indexPath(folder));
@@ -156,46 +196,9 @@ void writeIndex(const std::string &folder, const std::vector<std::string> &names
   index.commit();
 }
 
-} // namespace
-
-void writeShards(Rank &rank, const std::string &folder,
-                 const std::map<std::string, std::string> &metadata) {
-  std::vector<TensorShard> shards = persistentShards(rank);
-  std::vector<Part> parts = partsOf(rank, shards);
-  Contents contents = contentsOf(*rank.program, shards, rank.ranks);
-  int files = int(contents.writers.size());
-  auto own = std::find(contents.writers.begin(), contents.writers.end(), rank.rank);
-  int number = int(own - contents.writers.begin()) + 1;
-  std::vector<std::string> names;
-  barrier(*rank.world, "a checkpoint"); // the folder exists now
-  try {
-    std::map<std::string, std::string> withSave = metadata;
-    withSave["format"] = kShardedFormat;
-    withSave["save"] = kUnknownSave;
-    std::unique_ptr<SafetensorsWriter> writer;
-    if (own != contents.writers.end())
-      writer = beginShard(folder + "/" + shardName(kUnknownSave, number, files), parts, withSave);
-    std::string save = saveOf(rank, writeParts(rank, parts, writer.get()), metadata);
-    for (int i = 1; i <= files; ++i)
-      names.push_back(shardName(save, i, files));
-    withSave["save"] = save;
-    int64_t checksum = 0;
-    if (writer)
-      checksum = writer->commitAs(folder + "/" + names[size_t(number - 1)], withSave);
-    std::vector<int64_t> checksums(size_t(rank.ranks)); // complete when all shards are
-    allGather(*rank.world, {{&checksum, checksums.data(), 1}}, "the shards of a checkpoint");
-    if (rank.rank == 0)
-      writeIndex(folder, names, checksums, contents, withSave);
-  } catch (const Error &) {
-    if (rank.rank == 0)
-      removeUnnamedShards(folder);
-    throw;
-  }
-  if (rank.rank == 0) {
-    unlink(unshardedPath(folder).c_str()); // from an earlier save
-    removeOtherShards(folder, names);
-  }
-  barrier(*rank.world, "the end of a checkpoint");
+void ShardSave::discard() const {
+  if (ownFile() >= 0)
+    unlink(nameOf(size_t(ownFile())).c_str());
 }
 
 } // namespace partita_rt

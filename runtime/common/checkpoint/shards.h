@@ -1,24 +1,87 @@
-// A checkpoint of a program whose ranks have different shards: each rank writes those that no lower
-// rank has, then rank 0 writes the index (checkpoint_files.h). Nothing is gathered.
+// One save of a checkpoint into a folder. Each rank writes one file: what it has and no lower rank
+// has, or, if rank 0 has everything, rank 0 alone. Then rank 0 writes the index, which has the
+// checksums of all files' headers (checkpoint_files.h). Nothing is gathered.
 //
-// The files of a save are named after its contents, so they never replace those of another save.
-// The index replaces the earlier one atomically; only then are the files that it no longer lists
-// removed. An interrupted save leaves the earlier checkpoint intact; the next save first removes
-// the files that it left.
+// The steps are apart, because a thread may write while the rank trains (saver.h): only the
+// checksums travel between ranks.
 
 #ifndef PARTITA_RT_COMMON_SHARDS_H
 #define PARTITA_RT_COMMON_SHARDS_H
 
+#include "common/checkpoint/checkpoint_files.h"
 #include "partita_rt/comm.h"
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace partita_rt {
 
-/// Writes a checkpoint. All ranks call it; rank 0 has made the folder before. Throws Error.
-void writeShards(Rank &rank, const std::string &folder,
-                 const std::map<std::string, std::string> &metadata);
+/// Host memory in which a rank keeps what it is writing. It stays allocated between saves.
+class SaveBuffer {
+public:
+  /// Returns at least so many bytes, undefined. Throws std::bad_alloc.
+  char *reserve(int64_t bytes);
+  int64_t size() const { return held; }
+
+private:
+  std::unique_ptr<char[]> memory;
+  int64_t held = 0;
+};
+
+class ShardSave {
+public:
+  /// `metadata` are those of the checkpoint. Copies what this rank writes into `copies`, unless it
+  /// is null: then write() reads the rank's own memory. All ranks give the same metadata.
+  ShardSave(const Rank &rank, const std::string &folder,
+            const std::map<std::string, std::string> &metadata, SaveBuffer *copies);
+  ~ShardSave();
+  ShardSave(const ShardSave &) = delete;
+  ShardSave &operator=(const ShardSave &) = delete;
+
+  /// Writes this rank's file, if it has one; the folder exists. Throws Error, also soon after stop()
+  /// has been called.
+  void write();
+  void stop() { stopped = true; }
+  /// Returns the checksum of the header of the file written; 0 if this rank has none.
+  uint32_t checksum() const { return headerChecksum; }
+  /// Writes the index when all files exist. Rank 0 calls it with the checksums of all ranks. Throws
+  /// Error.
+  void writeIndex(const std::vector<int64_t> &checksums) const;
+  /// Removes this rank's file.
+  void discard() const;
+
+private:
+  /// The data of one shard that this rank writes.
+  struct Part {
+    TensorShard shard;
+    Slices slices;
+    std::vector<Run> runs;        ///< set only if it has padding; else it is written as in memory
+    const char *copied = nullptr; ///< null: in the rank's memory
+    int64_t bytes() const { return slices.elements() * sizeOf(shard.dtype); }
+  };
+  /// The contents of all ranks' files, which every rank can compute.
+  struct Contents {
+    std::vector<int> writers; ///< ranks with a file, in the order of the files
+    std::vector<std::pair<std::string, LogicalTensor>> tensors;
+  };
+  void findParts(const std::vector<TensorShard> &shards);
+  void copyParts(SaveBuffer &copies);
+  static Contents contentsOf(const Program &program, const std::vector<TensorShard> &shards,
+                             int ranks);
+  std::string nameOf(size_t file) const;
+  int64_t ownFile() const;
+
+  const Rank &rank;
+  std::string folder;
+  std::map<std::string, std::string> metadata;
+  bool sharded;
+  std::vector<Part> parts;
+  Contents contents;
+  uint32_t headerChecksum = 0;
+  std::atomic<bool> stopped{false};
+};
 
 /// Mixes a text into a hash that is the same on every machine.
 uint64_t mixText(uint64_t hash, const std::string &text);

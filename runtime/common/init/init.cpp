@@ -323,13 +323,13 @@ static void checkAllFinite(const Rank &rank) {
       "infinite");
 }
 
-void initialize(Rank &rank, int64_t startStep) {
+const ResumePoint *initialize(Rank &rank, const std::vector<ResumePoint> &points) {
   if (rank.options->resumeIfThere)
     checkAllResume(rank);
   if (rank.options->resume)
-    return readCheckpoint(rank, rank.options->checkpoint, startStep);
+    return &resumeFrom(rank, points);
   if (!rank.stage->init)
-    return; // nothing to fill: checkProgram refuses parameters without it
+    return nullptr; // nothing to fill: checkProgram refuses parameters without it
   InitialFiles files(rank);
   if (rank.rank == 0 && files.given)
     printCheckpointNote(files.given->note());
@@ -338,6 +338,7 @@ void initialize(Rank &rank, int64_t startStep) {
   if (rank.options->init != InitFrom::Seed)
     checkAllFinite(rank);
   rank.initialFiles = nullptr;
+  return nullptr;
 }
 
 } // namespace partita_rt

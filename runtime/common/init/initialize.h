@@ -3,12 +3,14 @@
 #ifndef PARTITA_RT_COMMON_INITIALIZE_H
 #define PARTITA_RT_COMMON_INITIALIZE_H
 
+#include "common/checkpoint/checkpoint.h"
 #include "partita_rt/program.h"
 
 namespace partita_rt {
 
-/// Reads the checkpoint to resume from, or calls the program's init (init.cpp).
-void initialize(Rank &rank, int64_t startStep);
+/// Reads the first undamaged one of the checkpoints to resume from, if there are any, or calls the
+/// program's init (init.cpp). Returns the checkpoint read; null after init.
+const ResumePoint *initialize(Rank &rank, const std::vector<ResumePoint> &points);
 
 } // namespace partita_rt
 

@@ -2,6 +2,7 @@
 
 #include "common/init/weights_file.h"
 
+#include "common/checkpoint/folder.h"
 #include "common/json.h"
 
 #include <cstring>
@@ -16,7 +17,7 @@ static bool endsIn(const std::string &text, const std::string &end) {
 WeightsFile::WeightsFile(const std::string &given) : name(given) {
   struct stat status;
   bool folder = stat(given.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-  std::string path = folder ? findCheckpoint(given) : given;
+  std::string path = folder ? newestCheckpoint(given) : given;
   if (endsIn(path, ".json")) {
     readIndex(path);
     return;

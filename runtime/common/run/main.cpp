@@ -2,7 +2,7 @@
 // once.
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/checkpoint/checkpoint_files.h"
+#include "common/checkpoint/folder.h"
 #include "common/data/data.h"
 #include "common/mesh/census.h"
 #include "common/mesh/launch.h"
@@ -60,10 +60,10 @@ void checkCanMake(const char *option, const std::string &path) {
 }
 
 /// Checks the folder for checkpoints, which is made with the first one.
-void checkCheckpoints(const Program &program, const std::string &path) {
+void checkCheckpoints(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    return checkWritable("--checkpoint", checkpointPath(program, path));
+    return checkWritable("--checkpoint", path + "/step");
   checkCanMake("--checkpoint", path);
 }
 
@@ -105,10 +105,15 @@ void checkOutputs(const Program &program, const RunOptions &o) {
       check(modelPath(program, o, file.path), "a file of the model");
     for (const auto &[other, file] : written)
       check(file, std::string("what ") + other + " writes");
+    std::error_code none;
+    for (const CheckpointPlace &place : checkpointsIn(o.checkpoint))
+      if (std::filesystem::equivalent(std::filesystem::path(path).parent_path(), place.path,
+                                      none) &&
+          place.step >= 0)
+        fail("%s: %s would lie in a checkpoint, and be removed with it; choose another name",
+             option, path.c_str());
     written.push_back({option, path});
   };
-  if (!o.checkpoint.empty())
-    written.push_back({"--checkpoint", checkpointPath(program, o.checkpoint)});
   add("--log", o.log);
   add("--grads", o.grads);
   add("--dump-parameters", o.dumpParameters);
@@ -141,35 +146,63 @@ void checkSameData(const Session &session, const CheckpointInfo &info) {
          session.dataIdentity.c_str());
 }
 
+/// Finds the checkpoints from which the run can go on, if the newest should be damaged: those of its
+/// own order of the data. One that cannot even be opened is skipped here.
+void findResumePoints(Session &session, const std::string &folder) {
+  std::string first;
+  for (const CheckpointPlace &place : checkpointsIn(folder)) {
+    try {
+      ResumePoint point{place.path, readCheckpointInfo(place.path)};
+      auto isOfTheRun = [](const CheckpointInfo &a, const CheckpointInfo &b) {
+        return a.seed == b.seed && a.shuffle == b.shuffle && a.data == b.data;
+      };
+      if (session.resumePoints.empty() || isOfTheRun(session.resumePoints[0].info, point.info))
+        session.resumePoints.push_back(point);
+    } catch (const Error &error) {
+      if (session.resumePoints.empty())
+        session.warnings.push_back(place.path +
+                                   " is damaged, taking the checkpoint before it: " + error.what());
+      if (first.empty())
+        first = error.what();
+    }
+  }
+  if (session.resumePoints.empty())
+    fail("%s", first.empty() ? newestCheckpoint(folder).c_str() : first.c_str()); // says why
+}
+
+/// Checks the options against the checkpoint to resume from, and takes its order of the data.
+void takeResumePoint(Session &session, const Program &program) {
+  const RunOptions &options = session.options;
+  findResumePoints(session, options.checkpoint);
+  checkSameModel(program, session.resumePoints[0].place);
+  const CheckpointInfo &info = session.resumePoints[0].info;
+  if (options.seed && *options.seed != info.seed)
+    fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
+         (unsigned long long)info.seed, (unsigned long long)*options.seed);
+  if (options.shuffle && *options.shuffle != info.shuffle)
+    fail("--shuffle: the checkpoint's run took the samples %s, %s asked for; its order goes on "
+         "without the option",
+         info.shuffle ? "in a random order (on)" : "in the file's order (off)",
+         *options.shuffle ? "on" : "off");
+  session.seed = info.seed;
+  session.shuffle = info.shuffle;
+  if (options.steps && *options.steps < info.step)
+    fail("--steps: the checkpoint has done %lld steps, %lld asked for", (long long)info.step,
+         (long long)*options.steps);
+}
+
 void openSession(Session &session, const World &world, const Program &program) {
   RunOptions &options = session.options;
   world.check(program);
   session.seed = options.seed.value_or(1);
   session.shuffle = options.shuffle.value_or(true);
-  CheckpointInfo info;
   if (options.resumeIfThere)
     options.resume = hasCheckpoint(options.checkpoint);
   bool saves = !options.checkpoint.empty() && options.steps.value_or(0) > 0;
   if (saves && !options.resume && !options.overwrite)
     checkNoCheckpoint(program, options.checkpoint); // in each process, before any can save
-  if (options.resume) {
-    info = readCheckpointInfo(options.checkpoint);
-    checkSameModel(program, options.checkpoint);
-    if (options.seed && *options.seed != info.seed)
-      fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
-           (unsigned long long)info.seed, (unsigned long long)*options.seed);
-    if (options.shuffle && *options.shuffle != info.shuffle)
-      fail("--shuffle: the checkpoint's run took the samples %s, %s asked for; its order goes on "
-           "without the option",
-           info.shuffle ? "in a random order (on)" : "in the file's order (off)",
-           *options.shuffle ? "on" : "off");
-    session.startStep = info.step;
-    session.seed = info.seed;
-    session.shuffle = info.shuffle;
-    if (options.steps && *options.steps < info.step)
-      fail("--steps: the checkpoint has done %lld steps, %lld asked for", (long long)info.step,
-           (long long)*options.steps);
-  }
+  if (options.resume)
+    takeResumePoint(session, program);
   if (!options.data.empty()) {
     session.dataFile = openSamples(options.data, "--data", program);
     if (options.steps)
@@ -179,7 +212,7 @@ void openSession(Session &session, const World &world, const Program &program) {
       session.first = std::make_unique<Batches>(*session.dataFile, "--data", program, 0, false, 1);
     session.dataIdentity = session.dataFile->identity();
     if (options.resume)
-      checkSameData(session, info);
+      checkSameData(session, session.resumePoints[0].info);
   }
   if (!options.evalData.empty()) {
     session.evalFile = openSamples(options.evalData, "--eval-data", program);
@@ -194,7 +227,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   if (options.tune)
     checkWritable("--tune", matmulsPath(options));
   if (world.speaks() && !options.checkpoint.empty() && (!options.resume || options.steps))
-    checkCheckpoints(program, options.checkpoint);
+    checkCheckpoints(options.checkpoint);
   if (world.speaks() && !options.tensorboard.empty())
     checkCanMake("--tensorboard", tensorboardFolder(program, options));
   if (options.init == InitFrom::ModelFile && !options.resume)
@@ -212,6 +245,8 @@ bool onlyText(const RunOptions &options) {
 }
 
 void printWarnings(const Program &program, const Session &session) {
+  for (const std::string &warning : session.warnings)
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(warning).c_str());
   for (const Samples *samples : {session.dataFile.get(), session.evalFile.get()}) {
     if (std::string warning = samples ? samples->warning() : ""; !warning.empty())
       std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(warning).c_str());

@@ -61,10 +61,25 @@ void parseInit(RunOptions &options, const std::string &text) {
   options.initFile = text;
 }
 
-void parseShuffle(RunOptions &options, const std::string &text) {
+bool parseSwitch(const char *option, const std::string &text) {
   if (text != "on" && text != "off")
-    fail("--shuffle: '%s' is neither on nor off", text.c_str());
-  options.shuffle = text == "on";
+    fail("%s: '%s' is neither on nor off", option, text.c_str());
+  return text == "on";
+}
+
+/// Reads "100", steps, or "30m", minutes.
+void parseCheckpointEvery(RunOptions &options, const std::string &text) {
+  const char *option = "--checkpoint-every";
+  if (text.empty() || text.back() != 'm') {
+    options.checkpointEvery = parseInteger(option, text, 1);
+    return;
+  }
+  std::string minutes = text.substr(0, text.size() - 1);
+  if (std::string problem = numberProblem(minutes, 0, 1e6); !problem.empty())
+    fail("%s: minutes: %s", option, problem.c_str());
+  options.checkpointEverySeconds = 60 * std::strtod(minutes.c_str(), nullptr);
+  if (options.checkpointEverySeconds <= 0)
+    fail("%s: '%s' is no time", option, text.c_str());
 }
 
 void parseResume(RunOptions &options, const std::string &text) {
@@ -81,6 +96,8 @@ void parseResume(RunOptions &options, const std::string &text) {
   [](RunOptions &o, const std::string &text) { o.member = parseInteger(option, text, least); }
 #define NUMBER(option, member, least, below)                                                       \
   [](RunOptions &o, const std::string &text) { o.member = parseNumber(option, text, least, below); }
+#define SWITCH(option, member)                                                                     \
+  [](RunOptions &o, const std::string &text) { o.member = parseSwitch(option, text); }
 #define FLAG(member) [](RunOptions &o, const std::string &) { o.member = true; }
 
 using Options = std::vector<Option>;
@@ -110,7 +127,7 @@ Options startOptions() {
       {"--shuffle", "on|off",
        "order of the training data: on: each epoch in a random order of its own, by --seed; off: as "
        "in the file (default on)",
-       parseShuffle},
+       SWITCH("--shuffle", shuffle)},
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
   };
@@ -174,8 +191,13 @@ Options resultOptions() {
   return {
       {"--checkpoint", "DIR",
        "write a checkpoint into DIR at the end, and when a signal ends the run", PATH(checkpoint)},
-      {"--checkpoint-every", "K", "saves every K steps, too",
-       INTEGER("--checkpoint-every", checkpointEvery, 1)},
+      {"--checkpoint-every", "K|Tm", "saves every K steps, or every T minutes, too",
+       parseCheckpointEvery},
+      {"--keep", "K", "keeps the K newest checkpoints (default 2)", INTEGER("--keep", keep, 1)},
+      {"--checkpoint-copy", "on|off",
+       "on: train on while a copy of what is saved is written, in memory of the host; off: write it "
+       "before the next step (default on)",
+       SWITCH("--checkpoint-copy", checkpointCopy)},
       {"--resume", "[auto]",
        "continue from the checkpoint, bit for bit; auto: if there is one, else start as --init "
        "says",
@@ -210,6 +232,7 @@ Options otherOptions() {
 #undef PATH
 #undef INTEGER
 #undef NUMBER
+#undef SWITCH
 #undef FLAG
 
 /// Returns all options, in the order of --help.
@@ -256,7 +279,10 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(!o.data.empty() || program.inputs.empty(), !o.forward.empty(), "--forward", "--data FILE");
   needs(!o.evalData.empty(), o.evalEvery > 0, "--eval-every", "--eval-data FILE");
   needs(!o.evalData.empty(), o.evalBatches.has_value(), "--eval-batches", "--eval-data FILE");
-  needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
+  bool savesAgain = o.checkpointEvery > 0 || o.checkpointEverySeconds > 0;
+  needs(!o.checkpoint.empty(), savesAgain, "--checkpoint-every", "--checkpoint DIR");
+  needs(!o.checkpoint.empty(), o.keep.has_value(), "--keep", "--checkpoint DIR");
+  needs(savesAgain, o.checkpointCopy.has_value(), "--checkpoint-copy", "--checkpoint-every");
   needs(!o.checkpoint.empty(), o.resume || o.resumeIfThere, "--resume", "--checkpoint DIR");
   needs(o.resume || o.resumeIfThere, o.newData, "--new-data", "--resume");
   needs(!o.checkpoint.empty(), o.overwrite, "--overwrite", "--checkpoint DIR");

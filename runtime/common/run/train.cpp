@@ -2,7 +2,6 @@
 
 #include "common/run/train.h"
 
-#include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/gradients.h"
 #include "common/grouped.h"
 #include "common/init/initialize.h"
@@ -11,6 +10,7 @@
 #include "common/run/interruption.h"
 #include "common/run/lr_schedule_options.h"
 #include "common/run/metrics.h"
+#include "common/run/saving.h"
 #include "common/run/summary.h"
 #include "common/target.h"
 #include "partita_rt/init.h"
@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <unistd.h>
 
 namespace partita_rt {
 
@@ -67,7 +66,8 @@ std::string lossChange(double before, double after) {
 struct Loop {
   Rank &rank;
   const Session &session;
-  FolderClaim claim; ///< of the checkpoints' folder, from the start if it exists
+  int64_t startStep; ///< updates done in the checkpoint
+  Saving saving;
   std::unique_ptr<Progress> progress;
   std::unique_ptr<StepLog> log;
   std::unique_ptr<TensorBoard> board;
@@ -82,15 +82,15 @@ struct Loop {
   double trainSeconds = 0;
   std::optional<Issued> firstStep; ///< what the first train_step issued
 
-  Loop(Rank &rank, const Session &session)
-      : rank(rank), session(session), done(session.startStep) {}
+  Loop(Rank &rank, const Session &session, const ResumePoint *resumed)
+      : rank(rank), session(session), startStep(resumed ? resumed->info.step : 0),
+        saving(rank, session, resumed), done(startStep) {}
   bool speaks() const { return rank.rank == 0; }
   std::string nonfinite() const;
   void setControls(int64_t number);
   void checkReport(int64_t number) const;
   bool evaluatesAfter(int64_t number) const;
   void gatherNext(int64_t number);
-  int signalOfAnyRank();
   void step(int64_t number);
   void reportStep(int64_t number, const StepReport &report, double seconds,
                   std::optional<double> validation, const std::string &notFinite);
@@ -182,19 +182,6 @@ void Loop::gatherNext(int64_t number) {
   }
 }
 
-/// Returns a signal noted on any rank, so that all ranks end with the same step.
-int Loop::signalOfAnyRank() {
-  if (session.options.checkpoint.empty())
-    return 0; // signals are not deferred
-  int64_t mine = notedSignal();
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&mine, all.data(), 1}}, "a signal to end");
-  int signal = int(*std::max_element(all.begin(), all.end()));
-  if (speaks() && signal && !mine)
-    printNoted(signal);
-  return signal;
-}
-
 void Loop::step(int64_t number) {
   const RunOptions &options = session.options;
   const Program &program = *rank.program;
@@ -208,7 +195,7 @@ void Loop::step(int64_t number) {
   beginWork(rank, Work::Forward);
   setControls(number);
   GradientSink sink;
-  bool first = number == session.startStep + 1;
+  bool first = number == startStep + 1;
   bool wantsGradients = first && !options.grads.empty();
   rank.gradientSink = wantsGradients ? &sink : nullptr;
   std::optional<Issued> before;
@@ -241,18 +228,12 @@ void Loop::step(int64_t number) {
   skipped = report.skippedSteps;
 
   std::optional<double> validation;
-  bool last = number == *options.steps;
   if (evaluatesAfter(number))
     validation = validationAfter = evaluate(rank, session);
   if (speaks())
     reportStep(number, report, seconds, validation, notFinite);
   done = number;
-  interruptedBy = signalOfAnyRank();
-  if (!options.checkpoint.empty() &&
-      (last || interruptedBy ||
-       (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
-    writeCheckpoint(rank, options.checkpoint,
-                    {number, session.seed, session.shuffle, session.dataIdentity}, claim);
+  interruptedBy = saving.afterStep(number);
 }
 
 /// Reports before the step's checkpoint is written, because a run that resumes from it logs later
@@ -314,19 +295,16 @@ static int64_t skippedBefore(const Rank &rank) {
 void Loop::train() {
   const RunOptions &options = session.options;
   skipped = skippedBefore(rank);
-  int64_t first = session.startStep + 1, last = options.steps.value_or(0);
+  int64_t first = startStep + 1, last = options.steps.value_or(0);
   if (speaks() && options.resumeIfThere)
     writeLine("resume", options.resume ? options.checkpoint + ", step " + grouped(first - 1)
                                        : "no checkpoint in " + options.checkpoint + ": a new run");
-  if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
-    claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())
-    log = std::make_unique<StepLog>(options.log, session.startStep,
+    log = std::make_unique<StepLog>(options.log, startStep,
                                     LogColumns{setsBetas(options.lrSchedule), options.breakdown});
   if (speaks() && !options.tensorboard.empty())
-    board = std::make_unique<TensorBoard>(
-        tensorboardFolder(*rank.program, options),
-        session.startStep > 0 ? session.startStep * samplesPerStep() + 1 : 0);
+    board = std::make_unique<TensorBoard>(tensorboardFolder(*rank.program, options),
+                                          startStep > 0 ? startStep * samplesPerStep() + 1 : 0);
   if (speaks() && options.breakdown)
     clock = std::make_unique<WorkClock>();
   if (session.eval) {
@@ -354,8 +332,7 @@ void Loop::train() {
 }
 
 void Loop::summarize(const ReducedCount &reduced) const {
-  const RunOptions &options = session.options;
-  int64_t steps = done - session.startStep;
+  int64_t steps = done - startStep;
   if (steps > 0) {
     writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps" +
                           (skipped > 0 ? "; " + grouped(skipped) + " skipped since step 1" : ""));
@@ -379,13 +356,8 @@ void Loop::summarize(const ReducedCount &reduced) const {
     printTransfers(firstStep->transfers);
   }
   printMemory(rank, session.options);
-  if (!options.checkpoint.empty() && steps > 0)
-    writeLine("checkpoint",
-              checkpointPath(*rank.program, options.checkpoint) +
-                  (interruptedBy ? " after step " + std::to_string(done) + " of " +
-                                       std::to_string(*options.steps) + ", ended by " +
-                                       signalName(interruptedBy) + "; --resume goes on from there"
-                                 : ""));
+  if (steps > 0)
+    saving.summarize(done, interruptedBy);
 }
 
 } // namespace
@@ -394,13 +366,13 @@ int runRankProgram(Rank &rank, const Session &session) {
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
   rank.seed = session.seed;
-  initialize(rank, session.startStep);
+  const ResumePoint *resumed = initialize(rank, session.resumePoints);
   if (options.tune) {
     const Stage &stage = *rank.stage;
     tune(rank, stage.trainStep ? stage.trainStep : stage.forward, matmulsPath(options));
     return 0;
   }
-  Loop loop{rank, session};
+  Loop loop(rank, session, resumed);
   loop.train();
   if (loop.interruptedBy)
     return loop.interruptedBy;

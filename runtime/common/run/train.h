@@ -3,6 +3,7 @@
 #ifndef PARTITA_RT_COMMON_TRAIN_H
 #define PARTITA_RT_COMMON_TRAIN_H
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/data/samples.h"
 #include "common/run_options.h"
 
@@ -13,10 +14,11 @@ namespace partita_rt {
 /// The files that a process opens before its ranks start; read-only afterwards.
 struct Session {
   RunOptions options;
-  int64_t startStep = 0; ///< updates done in the checkpoint
+  std::vector<ResumePoint> resumePoints; ///< the newest first; all but the first for damage
   uint64_t seed = 1;
   bool shuffle = true;      ///< applies to the training data
   std::string dataIdentity; ///< of the training data
+  std::vector<std::string> warnings;
   std::unique_ptr<Samples> dataFile, evalFile;
   std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward
 };

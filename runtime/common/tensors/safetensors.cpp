@@ -308,15 +308,9 @@ void SafetensorsWriter::write(const void *data, int64_t bytes) {
   }
 }
 
-void SafetensorsWriter::commit() {
-  writeHeader(announced);
+uint32_t SafetensorsWriter::commit() {
+  uint32_t checksum = writeHeader(announced);
   file.commit();
-}
-
-uint32_t SafetensorsWriter::commitAs(const std::string &path,
-                                     const std::map<std::string, std::string> &metadata) {
-  uint32_t checksum = writeHeader(metadata);
-  file.commitAs(path);
   return checksum;
 }
 

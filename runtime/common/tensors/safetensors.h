@@ -77,10 +77,8 @@ public:
                     const std::map<std::string, std::string> &metadata);
   /// Writes the next tensor's bytes, or some of them.
   void write(const void *data, int64_t bytes);
-  void commit();
-  /// Commits under another name, with other metadata of the same length; returns the header's
-  /// checksum.
-  uint32_t commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
+  /// Completes the file; returns the header's checksum.
+  uint32_t commit();
 
 private:
   uint32_t writeHeader(const std::map<std::string, std::string> &metadata);

@@ -69,7 +69,8 @@ def go_on(pair):
     call("cp", "-r", checkpoint(writer), copy)
     call(program(reader), "--data", tokens, "--seed", "3", "--resume", "--steps", "3", "--lr", "0.01", "--checkpoint", copy)
     split = "tp" in reader[0] or reader[1] > 0
-    names = os.listdir(copy)
+    assert sorted(os.listdir(copy)) == ["step-2", "step-3"], os.listdir(copy)
+    names = os.listdir(copy + "/step-3")
     assert ("checkpoint.safetensors.index.json" in names) == split != ("checkpoint.safetensors" in names), (pair, names)
     result = checkpoints.read(copy)
     assert result[1]["step"] == "3" and result[1]["seed"] == "3"

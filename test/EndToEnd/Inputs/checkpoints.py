@@ -2,8 +2,9 @@
 """Reads checkpoints of either form. checkpoints.py A B...: have all the bits of A, and its step, seed and data? Their checksums
 are compared too, by what runtime/README.md says of them.
 
-A and B are folders, or files; of a folder the one form that it has.
+A and B are folders, or files; of a folder its newest checkpoint.
 """
+import glob
 import json
 import os
 import re
@@ -70,6 +71,8 @@ def gather(entry, shards):
 
 def read(path):
     """({name: array}, metadata) of a checkpoint."""
+    if steps := glob.glob(os.path.join(path, "step-*")):
+        path = max(steps, key=lambda step: int(step.rsplit("-", 1)[1]))
     if os.path.isdir(path):
         forms = [os.path.join(path, "checkpoint.safetensors" + end) for end in ("", ".index.json")]
         there = [form for form in forms if os.path.exists(form)]

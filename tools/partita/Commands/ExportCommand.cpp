@@ -4,6 +4,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "partita/Export/DevicePlan.h"
 #include "partita/Export/Export.h"
+#include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
@@ -13,15 +14,17 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-/// Returns the checkpoint's file in a folder: checkpoint.safetensors or the index of shards; if
-/// both exist, the one written last, as the runtime chooses (findCheckpoint). Any other path is the
+/// Returns the file of a folder's newest checkpoint: checkpoint.safetensors or the index of shards; if
+/// both exist, the one written last, as the runtime chooses (checkpointFile). Any other path is the
 /// file itself.
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
-  SmallString<128> unsharded(checkpoint), index(checkpoint);
-  sys::path::append(unsharded, "checkpoint.safetensors");
-  sys::path::append(index, "checkpoint.safetensors.index.json");
+  std::vector<partita_rt::CheckpointPlace> places = partita_rt::checkpointsIn(checkpoint.str());
+  SmallString<128> unsharded(places.empty() ? checkpoint : StringRef(places.front().path));
+  SmallString<128> index = unsharded;
+  sys::path::append(unsharded, partita_rt::kUnshardedName);
+  sys::path::append(index, partita_rt::kIndexName);
   sys::fs::file_status ofUnsharded, ofIndex;
   if (sys::fs::status(index, ofIndex))
     return unsharded.str().str();

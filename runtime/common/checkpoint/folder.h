@@ -1,0 +1,46 @@
+// What a run does with its folder of checkpoints (partita_rt/checkpoint_folder.h): it finds the
+// newest, completes one that it has written, and removes those that it no longer keeps.
+//
+// One run at a time writes into a folder (FolderClaim), so whatever is unfinished when a run begins
+// was left by one that was killed. A checkpoint appears, and disappears, by one rename of its
+// folder.
+
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_FOLDER_OF_RUN_H
+#define PARTITA_RT_COMMON_CHECKPOINT_FOLDER_OF_RUN_H
+
+#include "partita_rt/checkpoint_folder.h"
+
+#include <set>
+#include <string>
+
+namespace partita_rt {
+
+/// Returns the file of the newest checkpoint in a folder for checkpoints, or of the one in the
+/// folder of a single checkpoint. Throws Error if there is none.
+std::string newestCheckpoint(const std::string &folder);
+
+/// Is there a checkpoint, readable or not? Throws Error if that cannot be known.
+bool hasCheckpoint(const std::string &folder);
+
+/// "DIR/step-12.tmp", in which step 12's checkpoint is written.
+std::string unfinishedFolder(const std::string &folder, int64_t step);
+
+/// Returns a path's parents and itself, the outermost first.
+std::vector<std::string> pathAndParents(const std::string &path);
+
+/// Makes the folder and its missing parents; returns those that did not exist before, the outermost
+/// first. Throws Error.
+std::vector<std::string> makeFolders(const std::string &path);
+
+/// Gives a checkpoint in unfinishedFolder() its name, durably. One that already has it is removed.
+/// Throws Error.
+void completeCheckpoint(const std::string &folder, int64_t step);
+
+/// Removes unfinished checkpoints. Errors are ignored, here and below: the next run tries again.
+void removeUnfinished(const std::string &folder);
+/// Removes all checkpoints but those after these numbers of steps.
+void keepOnly(const std::string &folder, const std::set<int64_t> &steps);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_CHECKPOINT_FOLDER_OF_RUN_H

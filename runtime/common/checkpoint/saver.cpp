@@ -1,0 +1,148 @@
+// Copies, writes and completes checkpoints beside the training (saver.h).
+
+#include "common/checkpoint/saver.h"
+
+#include "common/checkpoint/folder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <new>
+#include <system_error>
+#include <unistd.h>
+
+namespace partita_rt {
+
+/// Runs `work` in a thread; at once if there is none.
+static std::future<void> beside(std::function<void()> work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error &) {
+    return std::async(std::launch::deferred, work);
+  }
+}
+
+/// Waits for the work; returns its error.
+static std::string errorOfWork(std::future<void> &work) {
+  try {
+    if (work.valid())
+      work.get();
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "";
+}
+
+CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep,
+                                 std::set<int64_t> kept)
+    : rank(rank), folder(folder), keep(keep), kept(std::move(kept)) {
+  if (rank.rank != 0 || access(folder.c_str(), F_OK) != 0)
+    return;
+  claim.take("--checkpoint", folder);
+  isClaimed = true;
+  removeUnfinished(folder);
+}
+
+CheckpointSaver::~CheckpointSaver() {
+  if (save)
+    save->stop();
+  errorOfWork(writing);
+  finish();
+  if (save)
+    discard();
+  for (auto path = made.rbegin(); path != made.rend(); ++path)
+    rmdir(path->c_str()); // fails if it is not empty
+}
+
+/// Removes this rank's file, and the folder if no other rank has one in it.
+void CheckpointSaver::discard() {
+  save->discard();
+  rmdir(unfinishedFolder(folder, step).c_str());
+  save.reset();
+}
+
+bool CheckpointSaver::isWritten() const {
+  return save && (!writing.valid() ||
+                  writing.wait_for(std::chrono::seconds(0)) != std::future_status::timeout);
+}
+
+/// Makes the folder for checkpoints and its parents, on rank 0, before any rank makes one in it. All
+/// ranks learn which did not exist: if no save succeeds, the last rank that removes its file removes
+/// them.
+void CheckpointSaver::makeFolder() {
+  if (rank.rank == 0 && !isClaimed) {
+    made = makeFolders(folder);
+    claim.take("--checkpoint", folder);
+    isClaimed = true;
+  }
+  int64_t mine = int64_t(made.size());
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "the folder for checkpoints");
+  std::vector<std::string> parents = pathAndParents(folder); // the outermost first
+  made.assign(parents.end() - all[0], parents.end());
+}
+
+void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
+  if (isFirst)
+    makeFolder();
+  isFirst = false;
+  step = info.step;
+  std::map<std::string, std::string> metadata = metadataOf(*rank.program, info);
+  std::string into = unfinishedFolder(folder, step);
+  if (from == From::Copy)
+    try {
+      save = std::make_unique<ShardSave>(rank, into, metadata, &buffer);
+    } catch (const std::bad_alloc &) {
+      whyNoCopy = "there is no memory for a copy of what is saved";
+      from = From::Memory;
+    }
+  if (from == From::Memory)
+    save = std::make_unique<ShardSave>(rank, into, metadata, nullptr);
+  auto work = [into, save = save.get()] {
+    makeFolders(into);
+    save->write();
+  };
+  writing = from == From::Copy ? beside(work) : std::async(std::launch::deferred, work);
+  if (from == From::Memory)
+    writing.wait(); // writes it now
+}
+
+std::string CheckpointSaver::complete() {
+  std::string error = errorOfWork(writing);
+  int64_t mine = error.empty() ? int64_t(save->checksum()) : -1;
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "the shards of a checkpoint");
+  if (*std::min_element(all.begin(), all.end()) < 0) {
+    discard();
+    return error;
+  }
+  if (rank.rank != 0)
+    made.clear();
+  completed = std::move(save);
+  keptBefore = kept;
+  kept.insert(step);
+  while (int64_t(kept.size()) > keep)
+    kept.erase(kept.begin());
+  if (rank.rank == 0)
+    completing = beside([this, all] {
+      completed->writeIndex(all);
+      completeCheckpoint(folder, step);
+      keepOnly(folder, kept);
+    });
+  return "";
+}
+
+std::string CheckpointSaver::finish() {
+  if (!completing.valid())
+    return "";
+  std::string error = errorOfWork(completing);
+  if (error.empty()) {
+    made.clear();
+    return "";
+  }
+  kept = keptBefore;
+  removeUnfinished(folder);
+  return error;
+}
+
+} // namespace partita_rt

@@ -1,0 +1,76 @@
+// Saves checkpoints while a rank trains. A save has these steps:
+//
+//   begin()     the rank copies what it writes: the only time for which training waits
+//   (a thread)  writes the copy into DIR/step-N.tmp, and syncs it
+//   complete()  once written() on every rank, all ranks gather the checksums; rank 0's thread writes
+//               the index and renames the folder to DIR/step-N, then removes old checkpoints
+//
+// Without memory for a copy, or as its caller asks, begin() writes from the rank's own memory and
+// returns when the file is complete. There is one save at a time.
+
+#ifndef PARTITA_RT_COMMON_SAVER_H
+#define PARTITA_RT_COMMON_SAVER_H
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/shards.h"
+#include "common/temporary_file.h"
+
+#include <future>
+#include <set>
+
+namespace partita_rt {
+
+class CheckpointSaver {
+public:
+  /// `kept`: the steps of earlier checkpoints that this run continues, which count among the `keep`
+  /// newest; all others are removed by the first save. Claims the folder for this run if it exists,
+  /// and removes what a killed run left there.
+  CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep, std::set<int64_t> kept);
+  /// Stops a save that is under way, and removes its files.
+  ~CheckpointSaver();
+  CheckpointSaver(const CheckpointSaver &) = delete;
+  CheckpointSaver &operator=(const CheckpointSaver &) = delete;
+
+  /// Is there a save that begin() has begun and complete() has not ended?
+  bool isUnderWay() const { return save != nullptr; }
+  /// Has this rank's file been written, or failed to be?
+  bool isWritten() const;
+
+  enum class From { Copy, Memory };
+  /// Begins a save. All ranks call it, with none under way, and after finish(). Throws Error if
+  /// another run writes into the folder.
+  void begin(const CheckpointInfo &info, From from);
+  /// Ends the save, after waiting for this rank's file if it must. All ranks call it. Returns why
+  /// the save has failed on this rank; "" if it has not, or another rank says why. Rank 0 may still
+  /// be completing the folder when this returns.
+  std::string complete();
+  /// Waits until the last checkpoint has its name, on rank 0. Returns why it has none; "" if it has.
+  std::string finish();
+
+  /// Bytes of the copy that this rank keeps.
+  int64_t copyBytes() const { return buffer.size(); }
+  /// Why a save wrote from the rank's memory although a copy was asked for; "" if none did.
+  const std::string &noCopy() const { return whyNoCopy; }
+
+private:
+  void makeFolder();
+  void discard();
+
+  Rank &rank;
+  std::string folder;
+  int64_t keep;
+  std::set<int64_t> kept, keptBefore; ///< steps of checkpoints; before the last save
+  FolderClaim claim;
+  bool isClaimed = false, isFirst = true;
+  std::vector<std::string> made; ///< folders to remove again if no save succeeds
+  SaveBuffer buffer;
+  std::unique_ptr<ShardSave> save, completed; ///< under way; the last one
+  int64_t step = -1;                          ///< of either
+  std::future<void> writing;                  ///< this rank's file of `save`
+  std::future<void> completing;               ///< of `completed`, on rank 0
+  std::string whyNoCopy;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_SAVER_H

@@ -1,0 +1,45 @@
+// Decides after each step whether the run saves, or ends by a signal, so that all ranks decide alike.
+
+#ifndef PARTITA_RT_COMMON_SAVING_H
+#define PARTITA_RT_COMMON_SAVING_H
+
+#include "common/checkpoint/saver.h"
+#include "common/run/train.h"
+
+#include <chrono>
+#include <optional>
+
+namespace partita_rt {
+
+class Saving {
+public:
+  /// `resumed`: the checkpoint that the run continues; null: none.
+  Saving(Rank &rank, const Session &session, const ResumePoint *resumed);
+  /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
+  /// ranks call it. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
+  /// save that fails is a warning, unless it is the run's last: then this throws Error.
+  int afterStep(int64_t step);
+  /// Prints the closing lines about the last checkpoint, on rank 0.
+  void summarize(int64_t step, int endedBy) const;
+
+private:
+  struct StepEnd {
+    int signal;
+    bool written; ///< a save under way, by every rank
+    bool timeUp;
+  };
+  StepEnd agree() const;
+  void complete(bool last);
+  void warn(const std::string &error) const;
+
+  using Clock = std::chrono::steady_clock;
+  Rank &rank;
+  const Session &session;
+  std::optional<CheckpointSaver> saver;   ///< with a folder for checkpoints
+  Clock::time_point begun = Clock::now(); ///< the last save, or the run
+  int64_t saved = 0;                      ///< the step of the last save
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_SAVING_H

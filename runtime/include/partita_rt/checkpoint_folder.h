@@ -1,0 +1,80 @@
+// The folder of a run's checkpoints, which `--checkpoint DIR` names:
+//
+//     DIR/step-100/   the checkpoint after 100 updates (checkpoint_files.h)
+//     DIR/step-200/   the newest
+//     DIR/step-300.tmp/   one that is being written, or that a killed run left unfinished
+//
+// A checkpoint gets its name when it is complete, so a folder step-N is one, or has been damaged
+// since. Earlier versions wrote one checkpoint into DIR itself. The compiler reads these folders
+// too, so this header includes no other header of the runtime.
+
+#ifndef PARTITA_RT_CHECKPOINT_FOLDER_H
+#define PARTITA_RT_CHECKPOINT_FOLDER_H
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace partita_rt {
+
+constexpr char kStepPrefix[] = "step-";
+constexpr char kUnfinishedSuffix[] = ".tmp";
+constexpr char kUnshardedName[] = "checkpoint.safetensors";
+constexpr char kIndexName[] = "checkpoint.safetensors.index.json";
+
+/// "DIR/step-12".
+inline std::string stepFolder(const std::string &folder, int64_t step) {
+  return folder + "/" + kStepPrefix + std::to_string(step);
+}
+
+/// Returns N of the name step-N, -1 of any other name.
+inline int64_t stepOfName(const std::string &name) {
+  std::string digits = name.substr(std::min(name.size(), sizeof(kStepPrefix) - 1));
+  bool isNumber = !digits.empty() && digits.size() <= 18 &&
+                  digits.find_first_not_of("0123456789") == std::string::npos;
+  return isNumber && name == kStepPrefix + std::to_string(std::stoll(digits)) ? std::stoll(digits)
+                                                                              : -1;
+}
+
+/// Is this the name of a checkpoint that is not, or no longer, complete?
+inline bool isUnfinishedName(const std::string &name) {
+  size_t end = sizeof(kUnfinishedSuffix) - 1;
+  return name.size() > end && name.compare(name.size() - end, end, kUnfinishedSuffix) == 0 &&
+         stepOfName(name.substr(0, name.find('.'))) >= 0;
+}
+
+/// A checkpoint in a folder for checkpoints.
+struct CheckpointPlace {
+  std::string path;  ///< DIR/step-12, or DIR
+  int64_t step = -1; ///< by its name; -1: unknown, it is in DIR itself
+};
+
+/// Returns the checkpoints in a folder, the newest first; one that is in the folder itself is the
+/// oldest. Reads none of them.
+inline std::vector<CheckpointPlace> checkpointsIn(const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::vector<CheckpointPlace> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code none;
+    if (int64_t step = stepOfName(entry->path().filename().string());
+        step >= 0 && entry->is_directory(none))
+      found.push_back({stepFolder(folder, step), step});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const CheckpointPlace &a, const CheckpointPlace &b) { return a.step > b.step; });
+  for (const char *name : {kUnshardedName, kIndexName}) // a dangling link is one that was there
+    if (std::error_code none;
+        fs::symlink_status(folder + "/" + name, none).type() != fs::file_type::not_found && !none) {
+      found.push_back({folder, -1});
+      break;
+    }
+  return found;
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CHECKPOINT_FOLDER_H

@@ -1,0 +1,265 @@
+// Saving checkpoints into a run's folder: beside the training, under their final name at once or not
+// at all, and no more of them than are kept.
+
+#include "checkpoints.h"
+
+#include "common/checkpoint/folder.h"
+#include "common/checkpoint/saver.h"
+
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+namespace partita_rt {
+namespace {
+
+class Saver : public Checkpoints {
+protected:
+  using From = CheckpointSaver::From;
+  std::string saveFolder() const { return folder + "/run"; }
+
+  /// Saves steps under a plan as a run does; the ranks' memory changes while files are written.
+  /// Returns the message of a failure.
+  std::string save(const Plan &plan, std::vector<int64_t> steps, From from = From::Copy,
+                   int64_t keep = 2, std::set<int64_t> kept = {}) const {
+    PlanTables tables(plan);
+    return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+      CheckpointSaver saver(rank, saveFolder(), keep, kept);
+      for (int64_t step : steps) {
+        fill(rank, step);
+        saver.begin({step, 7, true, "data"}, from);
+        if (from == From::Copy)
+          fill(rank, -step);
+        std::string error = saver.complete();
+        if (error.empty())
+          error = saver.finish();
+        if (!error.empty())
+          fail("%s", error.c_str());
+      }
+      barrier(*rank.world, "the end"); // a rank that is done must not end before rank 0 reports
+    });
+  }
+
+  /// Reads the first of these steps that is not damaged, and expects its values.
+  std::string readFirst(const Plan &plan, const std::vector<int64_t> &steps, int64_t expected) {
+    std::string own = folder;
+    std::vector<ResumePoint> points;
+    for (int64_t step : steps)
+      points.push_back({stepFolder(saveFolder(), step), {step, 7, true, "data"}});
+    PlanTables tables(plan);
+    std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+      EXPECT_EQ(resumeFrom(rank, points).info.step, expected);
+    });
+    if (!error.empty())
+      return error;
+    folder = stepFolder(saveFolder(), expected);
+    error = read(plan, expected);
+    folder = own;
+    return error;
+  }
+
+  std::set<std::string> inFolder() const {
+    std::set<std::string> result;
+    for (const auto &entry : fs::directory_iterator(saveFolder()))
+      result.insert(entry.path().filename().string());
+    return result;
+  }
+  using Names = std::set<std::string>;
+
+  /// Returns a file of a checkpoint that has elements of `table` on the last rank.
+  std::string lastFile(int64_t step) const {
+    std::string last;
+    for (const auto &entry : fs::directory_iterator(stepFolder(saveFolder(), step)))
+      if (entry.path().extension() == ".safetensors")
+        last = std::max(last, entry.path().string());
+    return last;
+  }
+};
+
+TEST_F(Saver, KeepsTheNewestAndWhatTheyHadWhenTheyBegan) {
+  for (const Plan &plan : plans())
+    for (From from : {From::Copy, From::Memory}) {
+      ASSERT_EQ(save(plan, {3, 5, 10, 101}, from), "");
+      EXPECT_EQ(inFolder(), (Names{"step-10", "step-101"}));
+      EXPECT_EQ(readFirst(plan, {101}, 101), "");
+      EXPECT_EQ(readFirst(plan, {10}, 10), "");
+      fs::remove_all(saveFolder());
+    }
+}
+
+TEST_F(Saver, EarlierCheckpointsCountIfTheRunContinuesThem) {
+  const Plan plan = plans()[2];
+  ASSERT_EQ(save(plan, {1, 2, 3, 9}, From::Copy, 4), "");
+  ASSERT_EQ(save(plan, {4}, From::Copy, 3, {2, 3}), ""); // step 9's was damaged
+  EXPECT_EQ(inFolder(), (Names{"step-2", "step-3", "step-4"}));
+  ASSERT_EQ(save(plan, {5}, From::Copy, 3, {}), ""); // a new run replaces the old one's
+  EXPECT_EQ(inFolder(), (Names{"step-5"}));
+  ASSERT_EQ(save(plan, {5}, From::Copy, 3, {}), ""); // also of the same step
+  EXPECT_EQ(inFolder(), (Names{"step-5"}));
+}
+
+/// One that an earlier version wrote into the folder itself is the oldest.
+TEST_F(Saver, ACheckpointInTheFolderItselfIsTheOldest) {
+  for (const Plan &plan : {plans()[0], plans()[7]}) {
+    fs::remove_all(saveFolder());
+    ASSERT_EQ(save(plan, {2}), "");
+    for (const auto &entry : fs::directory_iterator(saveFolder() + "/step-2"))
+      fs::rename(entry.path(), saveFolder() + "/" + entry.path().filename().string());
+    fs::remove(saveFolder() + "/step-2");
+    ASSERT_EQ(checkpointsIn(saveFolder()).size(), 1u);
+    ASSERT_EQ(save(plan, {3}, From::Copy, 2, {-1}), "");
+    std::vector<CheckpointPlace> places = checkpointsIn(saveFolder());
+    ASSERT_EQ(places.size(), 2u);
+    EXPECT_EQ(places[0].step, 3);
+    EXPECT_EQ(places[1].path, saveFolder());
+    EXPECT_EQ(readCheckpointInfo(places[1].path).step, 2);
+    ASSERT_EQ(save(plan, {4}, From::Copy, 2, {-1, 3}), "");
+    EXPECT_EQ(inFolder(), (Names{"step-3", "step-4"}));
+  }
+}
+
+TEST_F(Saver, ADamagedCheckpointIsSkipped) {
+  const Plan plan = plans()[7];
+  ASSERT_EQ(save(plan, {3, 4}), "");
+  const std::string last = lastFile(4), good = textOf(last),
+                    index = indexPath(stepFolder(saveFolder(), 4)), goodIndex = textOf(index);
+  auto expectSkipped = [&](const std::string &what) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(readFirst(plan, {4, 3}, 3), "") << what;
+    std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("plan: warning: " + stepFolder(saveFolder(), 4) +
+                        " is damaged, taking the checkpoint before it: "),
+              std::string::npos)
+        << what << ": " << said;
+  };
+  std::string bad = good;
+  bad[good.size() - 3] ^= 4;
+  put(last, bad);
+  expectSkipped("a bit of the data of one rank");
+  put(last, good.substr(0, 100));
+  expectSkipped("a short file");
+  fs::remove(last);
+  expectSkipped("a missing file");
+  put(last, good);
+  put(index, goodIndex.substr(0, goodIndex.size() / 2));
+  expectSkipped("a torn index");
+  fs::remove(index);
+  expectSkipped("no index");
+  put(index, goodIndex);
+  EXPECT_EQ(readFirst(plan, {4, 3}, 4), "");
+  fs::remove(last);
+  fs::remove(lastFile(3));
+  EXPECT_NE(readFirst(plan, {4, 3}, 4).find("checkpoint index " + index), std::string::npos);
+}
+
+/// A process is killed while it writes a rank's file, or the index after all of these exist.
+TEST_F(Saver, AKilledSaveLeavesTheEarlierOne) {
+  const Plan plan = plans()[7];
+  ASSERT_EQ(save(plan, {1}), "");
+  uintmax_t largest = 0;
+  for (const auto &entry : fs::directory_iterator(stepFolder(saveFolder(), 1)))
+    if (entry.path().extension() == ".safetensors")
+      largest = std::max(largest, entry.file_size());
+  ASSERT_GT(fs::file_size(indexPath(stepFolder(saveFolder(), 1))), largest);
+  for (uintmax_t limit : {largest - 1, largest}) {
+    pid_t child = fork();
+    if (child == 0) {
+      rlimit most{limit, limit}, none{0, 0};
+      setrlimit(RLIMIT_FSIZE, &most);
+      setrlimit(RLIMIT_CORE, &none);
+      save(plan, {2}, From::Copy, 2, {1});
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    EXPECT_EQ(inFolder(), (Names{"step-1", "step-2.tmp"}));
+    EXPECT_EQ(checkpointsIn(saveFolder()).size(), 1u);
+    EXPECT_EQ(readFirst(plan, {1}, 1), "");
+  }
+  ASSERT_EQ(save(plan, {}), "");
+  EXPECT_EQ(inFolder(), Names{"step-1"}) << "the next run removes what is unfinished";
+}
+
+/// Errors, not signals: no rank's file can grow. The save after that succeeds.
+TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
+  const Plan plan = plans()[7];
+  for (From from : {From::Copy, From::Memory}) {
+    fs::remove_all(saveFolder());
+    ASSERT_EQ(save(plan, {1}), "");
+    pid_t child = fork();
+    if (child == 0) {
+      std::signal(SIGXFSZ, SIG_IGN);
+      PlanTables tables(plan);
+      std::atomic<int> said{0};
+      std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+        CheckpointSaver saver(rank, saveFolder(), 2, {1});
+        for (int64_t step : {2, 3}) {
+          barrier(*rank.world, "a save");
+          rlimit most{step == 2 ? 1 : RLIM_INFINITY, RLIM_INFINITY};
+          setrlimit(RLIMIT_FSIZE, &most);
+          fill(rank, step);
+          saver.begin({step, 7, true, "data"}, from);
+          std::string why = saver.complete();
+          why += saver.finish();
+          said += why.find("cannot write " + unfinishedFolder(saveFolder(), 2)) == 0;
+          if (why.empty() != (step == 3))
+            fail("%s", why.c_str());
+        }
+      });
+      if (!error.empty())
+        std::fprintf(stderr, "%s\n", error.c_str());
+      _exit(said == 4 && error.empty() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(inFolder(), (Names{"step-1", "step-3"}));
+    EXPECT_EQ(readFirst(plan, {3}, 3), "");
+  }
+}
+
+/// A run that fails while files are written leaves none of them, and no folder that it made.
+TEST_F(Saver, ARunThatFailsLeavesNothingUnfinished) {
+  const Plan plan = plans()[7];
+  auto failing = [&] {
+    PlanTables tables(plan);
+    return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+      CheckpointSaver saver(rank, saveFolder(), 2, {1});
+      fill(rank, 2);
+      saver.begin({2, 7, true, "data"}, From::Copy);
+      if (rank.rank == 1)
+        fail("a reason");
+      barrier(*rank.world, "what follows");
+    });
+  };
+  EXPECT_EQ(failing().substr(0, 4), "rank");
+  EXPECT_FALSE(fs::exists(saveFolder()));
+  ASSERT_EQ(save(plan, {1}), "");
+  EXPECT_NE(failing().find("a reason"), std::string::npos);
+  EXPECT_EQ(inFolder(), Names{"step-1"});
+}
+
+TEST_F(Saver, AFolderOfAnotherRunIsRefused) {
+  const Plan plan = plans()[0];
+  ASSERT_EQ(save(plan, {1}), "");
+  FolderClaim claim;
+  claim.take("--checkpoint", saveFolder());
+  EXPECT_EQ(save(plan, {2}), "--checkpoint: another run writes into " + saveFolder() +
+                                 "; give each run a folder of its own");
+}
+
+TEST(CheckpointFolders, Names) {
+  EXPECT_EQ(stepOfName("step-0"), 0);
+  EXPECT_EQ(stepOfName("step-120"), 120);
+  for (const char *name : {"", "step", "step-", "step-x", "step-1x", "step-01", "step--1", "stop-1",
+                           "step-1.tmp", "step-99999999999999999999", "step- 1"})
+    EXPECT_EQ(stepOfName(name), -1) << name;
+  EXPECT_TRUE(isUnfinishedName("step-1.tmp"));
+  EXPECT_TRUE(isUnfinishedName("step-1.old.tmp"));
+  for (const char *name : {"step-1", ".tmp", "step.tmp", "mine.tmp", "step-1.tmp.x"})
+    EXPECT_FALSE(isUnfinishedName(name)) << name;
+}
+
+} // namespace
+} // namespace partita_rt
