@@ -1,6 +1,7 @@
 // Launches ranks on CPUs (common/mesh/launch.h).
 
 #include "common/mesh/launch.h"
+#include "common/exit_status.h"
 #include "common/mesh/mesh.h"
 #include "common/run_options.h"
 #include "common/temporary_file.h"
@@ -161,7 +162,7 @@ private:
     std::fprintf(stderr, "%s: error: %s: %s\n", program.name,
                  rankText(program, failure.rank()).c_str(), printable(failure.message()).c_str());
     removeTemporaryFiles();
-    _exit(1);
+    _exit(failureStatus());
   }
 
   const Program &program;
@@ -310,7 +311,7 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     std::fflush(stderr);
     if (channels.waits)
       channels.waits->endWatch();
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Abort(MPI_COMM_WORLD, failureStatus());
   }
 }
 

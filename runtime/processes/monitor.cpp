@@ -1,6 +1,7 @@
 // The thread of a rendezvous (monitor.h).
 
 #include "processes/monitor.h"
+#include "common/exit_status.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/types.h"
 
@@ -46,7 +47,7 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
     std::unique_lock<std::mutex> lock(state->mutex);
     state->changed.wait_for(lock, std::chrono::seconds(3), [&] { return state->done; });
   }
-  _exit(1); // without waiting for other threads
+  _exit(failureStatus()); // without waiting for other threads
 }
 
 //===-- Functions for the process -----------------------------------------------------------===//

@@ -8,6 +8,7 @@
 #include "tools/partita/Ranks.h"
 #include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Supervisor.h"
 #include "llvm/Support/WithColor.h"
 #include <arpa/inet.h>
 #include <cerrno>
@@ -29,6 +30,16 @@ using namespace partita::tool;
 static constexpr int kGrace = 5, kAsked = 3;
 
 static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+namespace {
+
+/// How a program's processes are started.
+struct RunPlan {
+  std::vector<std::string> launcher; ///< a command in front of the program; none: started here
+  int ranks;                         ///< processes that are started here
+};
+
+} // namespace
+
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
 static void noteSignal(int signal) {
@@ -74,10 +85,11 @@ class Ranks {
 public:
   explicit Ranks(StringRef command) : command(command) {}
 
-  int run(const std::string &program, std::vector<char *> &argv, int count) {
+  /// Starts `count` ranks of the program with torchrun's variables, and waits for them.
+  Outcome runRanks(const std::string &program, std::vector<char *> &argv, int count) {
     int port = freePort();
     if (port < 0)
-      return fail(command, "no port of this host is free for the ranks to meet");
+      return refuse("no port of this host is free for the ranks to meet");
     setVariable("WORLD_SIZE", count);
     setVariable("LOCAL_WORLD_SIZE", count);
     setVariable("MASTER_PORT", port);
@@ -89,17 +101,32 @@ public:
       if (!start(program, argv, rank)) {
         std::string why = std::strerror(errno);
         endAll();
-        return fail(command, "rank " + std::to_string(rank) + " cannot be started: " + why);
+        return refuse("rank " + std::to_string(rank) + " cannot be started: " + why);
       }
     return wait();
   }
 
+  /// Starts one process, a program all of whose ranks are its threads or a launcher, and waits for
+  /// it.
+  Outcome runOne(const std::string &program, std::vector<char *> &argv) {
+    noteSignals();
+    if (!start(program, argv, std::nullopt))
+      return refuse(program + ": cannot be started: " + std::strerror(errno));
+    return wait();
+  }
+
 private:
+  Outcome refuse(const std::string &why) const {
+    Outcome refused;
+    refused.status = fail(command, why);
+    return refused;
+  }
+
   static void setVariable(const char *name, int value) {
     setenv(name, std::to_string(value).c_str(), 1);
   }
 
-  bool start(const std::string &program, std::vector<char *> &argv, int rank) {
+  bool start(const std::string &program, std::vector<char *> &argv, std::optional<int> rank) {
     sigset_t all, before; // keep a signal to a child that has not become the program yet
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
@@ -117,17 +144,19 @@ private:
     if (getppid() != parent) // the parent is already gone
       _exit(1);
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    setVariable("RANK", rank);
-    setVariable("LOCAL_RANK", rank);
-    if (int none = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
+    if (rank) {
+      setVariable("RANK", *rank);
+      setVariable("LOCAL_RANK", *rank);
+    }
+    if (int none = rank.value_or(0) > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
       dup2(none, STDIN_FILENO); // rank 0 has the terminal
-    execv(program.c_str(), argv.data());
+    execvp(program.c_str(), argv.data());
     dprintf(STDERR_FILENO, "partita: error: %s: cannot be started: %s\n", program.c_str(),
             std::strerror(errno));
     _exit(127);
   }
 
-  int wait() {
+  Outcome wait() {
     bool failed = false;
     std::optional<Clock::time_point> ending; // since when ranks should end
     while (alive() > 0) {
@@ -140,21 +169,20 @@ private:
       if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
-      if (signals == 0 && seconds > kGrace) {
-        sayDeath();
+      if (signals == 0 && seconds > kGrace)
         signalAll(SIGTERM), ++signals;
-      } else if (signals == 1 && seconds > kGrace + kAsked)
+      else if (signals == 1 && seconds > kGrace + kAsked)
         signalAll(SIGKILL), ++signals;
       usleep(20'000);
     }
     if (interrupted && failed)
       endedBy = interrupted;
-    if (endedBy && (interrupted || !othersSpeak)) { // as a single process would end
-      signal(endedBy, SIG_DFL);
-      raise(endedBy);
-    }
-    sayDeath();
-    return failed;
+    if (interrupted || (endedBy && !outcome.isReported)) // as a single process would end
+      outcome.signal = endedBy;
+    outcome.interrupted = interrupted != 0;
+    if (outcome.status == 0)
+      outcome.status = failed;
+    return outcome;
   }
 
   /// Passes signals on to the ranks, which know how to handle them: after the first one they may
@@ -166,14 +194,6 @@ private:
     signalAll(interrupted);
   }
 
-  /// Reports a rank that was killed, unless another rank has already reported a failure or this
-  /// process was interrupted.
-  void sayDeath() {
-    if (!death.empty() && !othersSpeak && !interrupted)
-      fail(command, death);
-    death.clear();
-  }
-
   /// Records a process's end; did the rank complete its work?
   bool note(pid_t process, int status) {
     auto place = std::find(processes.begin(), processes.end(), process);
@@ -181,13 +201,18 @@ private:
       return true;
     size_t rank = place - processes.begin();
     *place = 0;
-    if (WIFSIGNALED(status) && signals == 0 && death.empty())
-      death = "rank " + std::to_string(rank) + " was ended by signal " +
-              std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
-    if (WIFSIGNALED(status) && signals == 0 && is_contained(kSignals, WTERMSIG(status)))
+    bool killed = WIFSIGNALED(status) && signals == 0;
+    if (killed && outcome.why.empty())
+      outcome.why =
+          (processes.size() > 1 ? "rank " + std::to_string(rank) : std::string("the program")) +
+          " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+          strsignal(WTERMSIG(status)) + ")";
+    if (killed && is_contained(kSignals, WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    othersSpeak |= WIFEXITED(status) && !done;
+    outcome.isReported |= WIFEXITED(status) && !done;
+    if (WIFEXITED(status))
+      outcome.status = std::max(outcome.status, WEXITSTATUS(status));
     return done;
   }
 
@@ -206,11 +231,10 @@ private:
 
   StringRef command;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
-  int passed = 0;               ///< signals to this process that were passed on
-  int signals = 0;              ///< signals sent to end the ranks
-  std::string death;            ///< the first rank that a signal ended, to be reported
-  bool othersSpeak = false;     ///< a rank has failed by itself, so one has reported why
-  int endedBy = 0;              ///< one of kSignals that has ended a rank
+  Outcome outcome;
+  int passed = 0;  ///< signals to this process that were passed on
+  int signals = 0; ///< signals sent to end the ranks
+  int endedBy = 0; ///< one of kSignals that has ended a rank
 };
 
 } // namespace
@@ -247,16 +271,26 @@ static void tellNotes(const json::Object &manifest, StringRef folder) {
   errs().flush();
 }
 
-int partita::tool::runProgram(StringRef command, StringRef folder,
-                              ArrayRef<std::string> arguments) {
+/// Runs the program once, as its processes, if they are to be waited for.
+static Outcome runOnce(StringRef command, const std::string &program,
+                       std::vector<std::string> words, const RunPlan &plan) {
+  std::vector<std::string> all = plan.launcher;
+  all.push_back(program);
+  llvm::append_range(all, words);
+  std::vector<char *> argv;
+  for (std::string &word : all)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return plan.ranks > 1 ? Ranks(command).runRanks(program, argv, plan.ranks)
+                        : Ranks(command).runOne(all[0], argv);
+}
+
+int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std::string> arguments,
+                              const Supervision &supervision) {
   std::string problem, program = findProgram(folder, problem);
   if (program.empty())
     return fail(command, problem);
   std::vector<std::string> words = arguments;
-  std::vector<char *> argv{program.data()};
-  for (std::string &word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
   std::optional<json::Object> manifest = readManifest(folder, problem);
   bool processes = manifest && targetOf(*manifest).ranksAreProcesses();
   int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
@@ -265,8 +299,24 @@ int partita::tool::runProgram(StringRef command, StringRef folder,
   });
   if (manifest && !onlyText && isFirst())
     tellNotes(*manifest, folder);
-  if (processes && ranks > 1 && !isLaunched() && !onlyText)
-    return Ranks(command).run(program, argv, static_cast<int>(ranks));
+  bool waits = supervision.maxRestarts > 0 || !supervision.launcher.empty();
+  if (waits && isLaunched())
+    return fail(command,
+                "--max-restarts and --launcher: a launcher has started this process as one "
+                "of several; start it by 'partita run ... --launcher COMMAND', or let the "
+                "launcher restart it, with --resume auto");
+  RunPlan plan{supervision.launcher, 1};
+  if (processes && ranks > 1 && !isLaunched() && !onlyText && plan.launcher.empty())
+    plan.ranks = static_cast<int>(ranks);
+  if (plan.ranks > 1 || waits)
+    return superviseRun(command, words, supervision.maxRestarts,
+                        [&](std::vector<std::string> words) {
+                          return runOnce(command, program, std::move(words), plan);
+                        });
+  std::vector<char *> argv{program.data()};
+  for (std::string &word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
   return fail(command, program + ": cannot be started: " + std::string(std::strerror(errno)));
 }

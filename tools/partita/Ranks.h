@@ -6,8 +6,16 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
 #include <string>
+#include <vector>
 
 namespace partita::tool {
+
+/// Who waits for a program's processes, and starts them again.
+struct Supervision {
+  int64_t maxRestarts = 0; ///< 0: none
+  std::vector<std::string>
+      launcher; ///< the command that starts the processes, such as mpirun -np 2
+};
 
 /// Runs the program in `folder` with these arguments, as one process or one per rank: a GPU program
 /// that no launcher has started yet is started once per rank on this host, with torchrun's
@@ -16,7 +24,7 @@ namespace partita::tool {
 /// all of them; SIGINT, SIGTERM and SIGHUP are passed on to them, and end this process when they
 /// have ended the ranks. `command` is named in messages.
 int runProgram(llvm::StringRef command, llvm::StringRef folder,
-               llvm::ArrayRef<std::string> arguments);
+               llvm::ArrayRef<std::string> arguments, const Supervision &supervision = {});
 
 } // namespace partita::tool
 

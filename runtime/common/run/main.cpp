@@ -4,6 +4,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
 #include "common/data/data.h"
+#include "common/exit_status.h"
 #include "common/mesh/census.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
@@ -273,12 +274,12 @@ int programMain(int argc, char **argv, const Program &program) {
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
     if (joined && !joined->speaks())
-      return 1;
+      return failureStatus();
     std::string who = joined && joined->process() > 0
                           ? "rank " + std::to_string(joined->process()) + ": "
                           : std::string();
     std::fprintf(stderr, "%s: error: %s%s\n", program.name, who.c_str(), printable(error).c_str());
-    return 1;
+    return failureStatus();
   };
   try {
     joined = std::make_unique<World>(program);

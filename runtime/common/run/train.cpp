@@ -3,6 +3,7 @@
 #include "common/run/train.h"
 
 #include "common/checkpoint/gradients.h"
+#include "common/exit_status.h"
 #include "common/grouped.h"
 #include "common/init/initialize.h"
 #include "common/mesh/census.h"
@@ -233,6 +234,7 @@ void Loop::step(int64_t number) {
   if (speaks())
     reportStep(number, report, seconds, validation, notFinite);
   done = number;
+  noteStep();
   interruptedBy = saving.afterStep(number);
 }
 

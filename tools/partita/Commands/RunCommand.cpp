@@ -8,6 +8,9 @@
 #include "tools/partita/Options.h"
 #include "tools/partita/Ranks.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/StringSaver.h"
 
 using namespace llvm;
 using namespace partita::tool;
@@ -15,12 +18,21 @@ using namespace partita::tool;
 int partita::tool::runMain(Arguments arguments) {
   std::string folder;
   std::vector<std::string> rest;
+  std::string launcher;
+  Supervision supervision;
   OptionSet options(
       "run", "DIR [-n RANKS] --data FILE --steps N [OPTIONS]",
       "Trains with a compiled program. Ranks on the CPU are threads of one process, or, "
       "started under mpirun, processes; on GPUs they are processes, started here for "
       "this host, or by torchrun, mpirun or srun for several.");
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
+  options.group("Faults");
+  options.integer(
+      "max-restarts", "N", supervision.maxRestarts, 0, 1'000'000,
+      "if a process is killed, or fails after a step is done, ends the others and starts "
+      "all again from the newest checkpoint in --checkpoint's folder, N times at most");
+  options.text("launcher", "COMMAND", launcher,
+               "the command that starts the program's processes, such as 'mpirun -np 4'");
   options.passOn(rest,
                  "All other options are the program's own: 'partita run DIR --help' lists them.");
   // If a program is given, print its own --help.
@@ -31,5 +43,10 @@ int partita::tool::runMain(Arguments arguments) {
   } else if (std::optional<int> done = options.parse(arguments)) {
     return *done;
   }
-  return runProgram("run", folder, rest);
+  BumpPtrAllocator allocator;
+  StringSaver saver(allocator);
+  SmallVector<const char *> words;
+  cl::TokenizeGNUCommandLine(launcher, saver, words);
+  supervision.launcher.assign(words.begin(), words.end());
+  return runProgram("run", folder, rest, supervision);
 }

@@ -1,0 +1,16 @@
+// The status with which a process ends after an error (partita_rt/exit_status.h). Whether it has
+// completed a step belongs to the process, and so does this.
+
+#ifndef PARTITA_RT_COMMON_EXIT_STATUS_H
+#define PARTITA_RT_COMMON_EXIT_STATUS_H
+
+namespace partita_rt {
+
+/// Notes that a rank of this process has completed a training step.
+void noteStep();
+/// Returns the status of an error that happens now.
+int failureStatus();
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_EXIT_STATUS_H

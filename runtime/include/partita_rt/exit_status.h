@@ -1,0 +1,19 @@
+// The exit statuses of a program, for whoever may start it again. The compiler's `partita run` reads
+// them too, so this header includes no other header of the runtime.
+
+#ifndef PARTITA_RT_EXIT_STATUS_H
+#define PARTITA_RT_EXIT_STATUS_H
+
+namespace partita_rt {
+
+/// Everything asked for was done.
+constexpr int kDone = 0;
+/// An error before a step was complete: starting the program again would only repeat it.
+constexpr int kRefused = 1;
+/// An error after this process has completed a step, such as the loss of another rank: started again,
+/// the program may go on from its newest checkpoint.
+constexpr int kFailedWhileTraining = 3;
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_EXIT_STATUS_H

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""restarts.py FOLDER: kills processes of supervised runs of FOLDER/two, a program of two ranks, at chosen steps. Losses, log and
+checkpoint must be those of an undisturbed run; what a restart cannot help, or must not undo, is not restarted."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+folder = pathlib.Path(sys.argv[1])
+MPIRUN = "mpirun --allow-run-as-root --oversubscribe -np 2"
+TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
+
+
+def children(process):
+    """Descendants of a process, the nearest first."""
+    try:
+        own = [int(text) for text in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+    return own + [each for child in own for each in children(child)]
+
+
+def ranks(process):
+    def is_rank(each):
+        try:
+            return os.path.basename(os.readlink(f"/proc/{each}/exe")) == "two"
+        except OSError:
+            return False
+    return [each for each in children(process) if is_rank(each)]
+
+
+def steps(log):
+    try:
+        return max(0, len(log.read_text().splitlines()) - 1)
+    except OSError:
+        return 0
+
+
+def files(name):
+    newest = folder / name / "step-60"
+    return {path.name: path.read_bytes() for path in newest.iterdir()}
+
+
+def losses(name):
+    return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
+
+
+def run(name, *options, kills=(), number=signal.SIGKILL, train=TRAIN):
+    """Runs to the end, killing a rank once the log of steps has these lengths; returns status and errors."""
+    log = folder / f"{name}.csv"
+    process = subprocess.Popen(["partita", "run", str(folder / "two"), *train, "--checkpoint", str(folder / name), "--log", str(log),
+                                *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for count in kills:
+        end = time.monotonic() + 100
+        while (steps(log) < count or not ranks(process.pid)) and process.poll() is None:
+            assert time.monotonic() < end, (name, count, steps(log))
+            time.sleep(0.002)
+        assert process.poll() is None, (name, count, process.communicate())
+        os.kill(ranks(process.pid)[-1], number)
+    errors = process.communicate(timeout=200)[1]
+    return process.returncode, errors
+
+
+status, errors = run("once")
+assert status == 0, errors
+for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN])):
+    status, errors = run(name, "--max-restarts", "3", *launcher, kills=(3, 17, 33))
+    assert status == 0, (name, errors)
+    restarts = re.findall(r"partita run: (?:the program was ended by signal 9 \(Killed\)|the program has failed); restart (\d) of 3, (.*)", errors)
+    assert [number for number, _ in restarts] == ["1", "2", "3"], errors
+    assert all(re.search(r"from .*/step-\d+$", where) for _, where in restarts[1:]), errors
+    assert losses(name) == losses("once") and files(name) == files("once"), name
+    print(f"{name}: 3 kills, the same bits")
+
+# Killed more often than it may be started again.
+status, errors = run("often", "--max-restarts", "1", kills=(3, 17))
+assert status == 1 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, errors
+status, errors = run("often", "--max-restarts", "1", "--resume", "auto")
+assert status == 0 and files("often") == files("once"), errors
+# A signal that asks the program to end does, wherever it arrives; so does an error in what the user gave.
+status, errors = run("asked", "--max-restarts", "3", kills=(7,), number=signal.SIGTERM)
+assert status == -signal.SIGTERM and "; restart " not in errors, (status, errors)
+assert steps(folder / "asked.csv") < 60
+status, errors = run("asked", "--max-restarts", "3")
+assert status == 1 and "; restart " not in errors and "--resume continues it" in errors, (status, errors)
+# Before the first save of a run that replaces another's checkpoints, a restart begins again, with the seed of the new run.
+shutil.copytree(folder / "once", folder / "replaced")
+other = [*TRAIN[:3], "seed:2", *TRAIN[4:-1], "25"]
+status, errors = run("replaced", "--max-restarts", "2", "--overwrite", kills=(3, 40), train=other)
+assert status == 0 and "restart 1 of 2, from the beginning" in errors and re.search("restart 2 of 2, from .*/step-25", errors), errors
+status, errors = run("second", train=other)
+assert losses("replaced") == losses("second") and files("replaced") == files("second") != files("once")
+print("what must not be restarted is not")

@@ -1,0 +1,33 @@
+//===- Supervisor.h - starts a run again from its newest checkpoint -----------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_SUPERVISOR_H
+#define PARTITA_TOOLS_SUPERVISOR_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace partita::tool {
+
+/// How a program's processes have ended.
+struct Outcome {
+  int status = 0;           ///< the largest exit status of a process
+  int signal = 0;           ///< by which this process should end too; 0: none
+  bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
+  std::string why; ///< of the first process that a signal has ended: "rank 1 was ended by ..."
+  bool isReported = false; ///< a process has failed by itself, and one has said why
+};
+
+/// Calls `run` with a program's arguments, and again, up to `maxRestarts` times, if it has failed in a
+/// way that may not recur: a process was killed, or failed after it had completed a step
+/// (partita_rt/exit_status.h). A restarted run goes on from the newest checkpoint that this one has
+/// written or resumed from. Prints a line for each restart. Returns the exit code; ends this process by
+/// the signal that ended the program, if it was one that asks a program to end.
+int superviseRun(llvm::StringRef command, const std::vector<std::string> &arguments,
+                 int64_t maxRestarts, llvm::function_ref<Outcome(std::vector<std::string>)> run);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_SUPERVISOR_H
