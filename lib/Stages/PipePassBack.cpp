@@ -169,7 +169,8 @@ struct PipePassBack : partita::impl::PipePassBackPassBase<PipePassBack> {
     function.walk([&](Operation *op) {
       if (auto each = dyn_cast<AccumulateOp>(op); each && each.isUnscheduled())
         loop = each;
-      waitsAnyway |= isa<pipe::SumOp>(op) && !op->getParentOfType<AccumulateOp>();
+      if (auto sum = dyn_cast<pipe::SumOp>(op)) // `pipe-cut` removes those of one stage
+        waitsAnyway |= sum.getRankCount() > 1 && !op->getParentOfType<AccumulateOp>();
     });
     if (!loop || waitsAnyway)
       return;

@@ -3,8 +3,11 @@
 // CUT-NOT: pipe.sum
 // Waiting costs one forward, one backward nothing, and a step that sums a gradient over the stages waits anyway.
 // RUN: sed 's/schedule = #late/schedule = #even/' %s | partita-opt --pipe-pass-back | FileCheck %s --check-prefix=EVEN
-// RUN: sed -e 's/return %loss/%all = pipe.sum %da on [0] : tensor<f32> return %loss/' %s | partita-opt --pipe-pass-back | FileCheck %s --check-prefix=EVEN
+// RUN: sed -e 's/return %loss/%all = pipe.sum %da on [0, 1] : tensor<f32> return %loss/' %s | partita-opt --pipe-pass-back | FileCheck %s --check-prefix=EVEN
 // EVEN-NOT: pipe.copies
+// A sum between positions of one stage waits for no other stage.
+// RUN: sed -e 's/return %loss/%all = pipe.sum %da on [0] : tensor<f32> return %loss/' %s | partita-opt --pipe-pass-back | FileCheck %s --check-prefix=OWN
+// OWN: pipe.copies
 // A damaged schedule is refused before it is simulated.
 // RUN: sed 's/order<2 x (forward 0), 2/order<2 x (forward.7 0), 2/' %s | not partita-opt --pipe-pass-back -o /dev/null 2>&1 | FileCheck %s --check-prefix=CHUNK
 // CHUNK: error: schedule: stage 0, slot 0 (forward of micro-batch 0, chunk 7): there is 1 chunk and 4 micro-batches

@@ -86,7 +86,7 @@ def PipePassBackPass : Pass<"pipe-pass-back", "::mlir::ModuleOp"> {
     That costs a message of a scalar per micro-batch and boundary.
 
     Other schedules are left alone, since waiting costs them nothing, and so is a step that awaits another sum over stages anyway (of
-    clipping, loss scaling, a shared parameter).
+    clipping, loss scaling, a shared parameter). A parameter that two chunks of one stage share, as a tied table in zb-v, is summed there.
 
     ```mlir
     module attributes {pipe.stages = 2, train.schedule = ...} {
