@@ -11,6 +11,7 @@
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include <bitset>
 #include <string>
 
@@ -18,6 +19,8 @@ namespace partita {
 
 /// The max number of positions: chunks of all stages (dialects/Pipe/Positions.h).
 inline constexpr int64_t kMaxPositions = 256;
+/// On a program's module, an i64: how many stages it is to be cut into. Here because other dialects' attributes need it beside them.
+inline constexpr llvm::StringLiteral kStagesAttribute = "pipe.stages";
 using PositionSet = std::bitset<kMaxPositions>;
 
 /// Returns the set's positions in ascending order.

@@ -33,6 +33,13 @@ int64_t axisNumber(mlir::Operation *op, int64_t number);
 /// stages.
 std::optional<Positions> positionsOf(mlir::Operation *op);
 
+/// Returns true if the attribute is an i64 of at least `least`.
+bool isI64From(int64_t least, mlir::Attribute attribute);
+
+/// Checks that a list is ascending, not empty, and only has the program's stages (within a stage)
+/// or positions (in the program of all stages).
+mlir::LogicalResult verifyPositions(mlir::Operation *op, llvm::ArrayRef<int64_t> list);
+
 /// Returns what positions are called in messages: stages, if each stage has one.
 llvm::StringRef positionNoun(const Positions &layout);
 

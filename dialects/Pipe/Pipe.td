@@ -27,7 +27,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
     static constexpr int64_t kMaxStages = ::partita_rt::kMaxStages;
     /// On a program's module, by `choose-schedule`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
-    static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
+    static constexpr ::llvm::StringLiteral kStages = ::partita::kStagesAttribute;
     /// On a program's module and on its stages: how many chunks each stage has, an i64; absent for 1.
     static constexpr ::llvm::StringLiteral kChunks = "pipe.chunks";
     /// Beside kChunks, a unit: every other row of positions runs backward.

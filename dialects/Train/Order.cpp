@@ -141,10 +141,6 @@ OrderAttr OrderAttr::get(MLIRContext *context, ArrayRef<Slot> slots) {
 /// Of a slot: kind, chunk, micro-batch.
 static constexpr size_t kNumbers = 3;
 
-static bool isPass(int64_t kind, int64_t chunk) {
-  return kind >= 0 && kind < static_cast<int64_t>(kPassKindCount) && chunk >= 0;
-}
-
 /// More slots than any order has, and more micro-batches.
 static constexpr int64_t kMost = int64_t(1) << 22;
 
@@ -170,10 +166,14 @@ static std::string takeRun(ArrayRef<int64_t> &rest, Run &run) {
     if (part.times > kMost / count || (slots += part.times * count) > kMost)
       return tooMany;
     for (; count > 0; --count) {
-      int64_t kind = take(), chunk = take();
-      if (!isPass(kind, chunk))
-        return "chunk " + std::to_string(chunk) + " of a slot, expected at least 0";
-      part.slots.push_back({{static_cast<PassKind>(kind), chunk}, take()});
+      int64_t kind = take(), chunk = take(), microBatch = take();
+      if (kind < 0 || kind >= static_cast<int64_t>(kPassKindCount))
+        return "a slot of no kind of pass";
+      for (auto [what, number] : {std::pair("chunk", chunk), {"micro-batch", microBatch}})
+        if (number < 0 || number >= kMost)
+          return std::string(what) + " " + std::to_string(number) + " of a slot, expected 0 to " +
+                 std::to_string(kMost - 1);
+      part.slots.push_back({{static_cast<PassKind>(kind), chunk}, microBatch});
     }
   }
   return run.times > kMost / std::max(slots, run.step) ? tooMany : "";

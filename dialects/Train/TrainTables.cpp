@@ -31,13 +31,27 @@ LogicalResult NoteAttr::verify(EmitError emitError, StringRef, ArrayAttr tensors
   return success();
 }
 
+/// The two costs of a layer can be added.
+static constexpr int64_t kMostCost = int64_t(1) << 62;
+
+static bool areCosts(int64_t forward, int64_t backward) {
+  return forward >= 0 && backward >= 0 && forward < kMostCost && backward < kMostCost;
+}
+
 LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr matmuls,
-                               FloatAttr elementwise, FloatAttr backward, int64_t,
+                               FloatAttr elementwise, FloatAttr backward, int64_t parameters,
                                int64_t forwardCost, int64_t backwardCost) {
-  if (forwardCost < 0 || backwardCost < 0)
-    return emitError() << "layer " << place << " costs " << forwardCost << " and " << backwardCost;
+  if (place < LayerAttr::kOnce)
+    return emitError() << "work of layer " << place << ", expected a layer from 0, or "
+                       << LayerAttr::kBefore << ", " << LayerAttr::kAfter << ", "
+                       << LayerAttr::kOnce << " for what is before, after, once per step";
+  if (parameters < 0)
+    return emitError() << "layer " << place << " has " << parameters << " elements of parameters";
+  if (!areCosts(forwardCost, backwardCost))
+    return emitError() << "layer " << place << " costs " << forwardCost << " and " << backwardCost
+                       << ", expected 0 to " << kMostCost - 1;
   for (FloatAttr each : {matmuls, elementwise, backward})
-    if (!each.getType().isF64() || !(each.getValueAsDouble() >= 0))
+    if (!each.getType().isF64() || !(each.getValueAsDouble() >= 0) || each.getValue().isInfinity())
       return emitError() << "layer " << place << " has " << each
                          << " FLOPs, expected an f64 from 0";
   return success();
@@ -45,7 +59,7 @@ LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr mat
 
 LogicalResult PassCostAttr::verify(EmitError emitError, PassAttr pass, int64_t cost,
                                    int64_t reduced, int64_t beside) {
-  if (cost < 0 || reduced < 0 || beside < 0 || beside > cost)
+  if (!areCosts(cost, beside) || reduced < 0 || beside > cost)
     return emitError() << "pass " << pass.getName().text() << " costs " << cost << ", " << beside
                        << " of it beside " << reduced << " bytes";
   return success();
@@ -65,9 +79,10 @@ LogicalResult CostsAttr::verify(EmitError emitError, OrderAttr order, ArrayAttr 
 
 LogicalResult SharedWorkAttr::verify(EmitError emitError, int64_t first, int64_t last,
                                      int64_t forwardCost, int64_t backwardCost) {
-  if (first < 0 || last < first || forwardCost < 0 || backwardCost < 0)
+  if (first < 0 || last < first || !areCosts(forwardCost, backwardCost))
     return emitError() << "layers " << first << " to " << last << " share work that costs "
-                       << forwardCost << " and " << backwardCost;
+                       << forwardCost << " and " << backwardCost << ", expected 0 to "
+                       << kMostCost - 1;
   return success();
 }
 
@@ -145,6 +160,60 @@ static LogicalResult verifyRows(Operation *op, NamedAttribute attribute, StringR
                          << ", expected a list of #train." << mnemonic;
 }
 
+/// Returns the number of layers of #train.work rows.
+static int64_t countLayers(ArrayAttr rows) {
+  int64_t layers = 0;
+  for (WorkAttr row : rows.getAsRange<WorkAttr>())
+    layers = std::max(layers, row.getPlace() + 1);
+  return layers;
+}
+
+/// Checks that each layer has a row, and each place at most one.
+static LogicalResult verifyWork(Operation *op, NamedAttribute attribute) {
+  auto rows = dyn_cast<ArrayAttr>(attribute.getValue());
+  if (!rows || !rows.empty()) // a program may have no work
+    if (failed(verifyRows<WorkAttr>(op, attribute, "work")))
+      return failure();
+  llvm::SmallDenseSet<int64_t> places;
+  for (WorkAttr row : rows.getAsRange<WorkAttr>())
+    if (!places.insert(row.getPlace()).second)
+      return op->emitError() << attribute.getName() << " has two rows for layer " << row.getPlace();
+  int64_t layers = countLayers(rows), last = layers - 1;
+  for (int64_t layer = 0; layer < layers; ++layer) // at most one more than there are rows
+    if (!places.contains(layer))
+      return op->emitError() << attribute.getName() << " has a row for layer " << last
+                             << " and none for layer " << layer;
+  return success();
+}
+
+static LogicalResult verifySharedWork(Operation *op, NamedAttribute attribute) {
+  if (failed(verifyRows<SharedWorkAttr>(op, attribute, "shared_work")))
+    return failure();
+  auto work = op->getAttrOfType<ArrayAttr>(TrainDialect::kWork);
+  if (!work || !llvm::all_of(work, llvm::IsaPred<WorkAttr>))
+    return op->emitError() << attribute.getName() << " has no " << TrainDialect::kWork
+                           << " beside it";
+  int64_t layers = countLayers(work);
+  for (auto row : cast<ArrayAttr>(attribute.getValue()).getAsRange<SharedWorkAttr>())
+    if (row.getLast() >= layers)
+      return op->emitError() << attribute.getName() << " is of layers " << row.getFirst() << " to "
+                             << row.getLast() << ", and " << TrainDialect::kWork << " has "
+                             << layers;
+  return success();
+}
+
+static LogicalResult verifySchedule(Operation *op, NamedAttribute attribute) {
+  if (!isa<ScheduleAttr>(attribute.getValue()))
+    return op->emitError() << attribute.getName().strref() << " is " << attribute.getValue()
+                           << ", expected a #train.schedule";
+  auto program = dyn_cast<ModuleOp>(op);
+  if (!program || (!op->hasAttr(kStagesAttribute) && program.getOps<ModuleOp>().empty()))
+    return op->emitError() << attribute.getName().strref()
+                           << " belongs on a module of stages: with " << kStagesAttribute
+                           << ", or after the cut";
+  return success();
+}
+
 LogicalResult train::verifyTable(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == TrainDialect::kTensors)
@@ -154,12 +223,11 @@ LogicalResult train::verifyTable(Operation *op, NamedAttribute attribute) {
   if (name == TrainDialect::kFiles)
     return verifyRows<FileAttr>(op, attribute, "file");
   if (name == TrainDialect::kWork)
-    return verifyRows<WorkAttr>(op, attribute, "work");
+    return verifyWork(op, attribute);
   if (name == TrainDialect::kSharedWork)
-    return verifyRows<SharedWorkAttr>(op, attribute, "shared_work");
-  if (name == TrainDialect::kSchedule && !isa<ScheduleAttr>(attribute.getValue()))
-    return op->emitError() << name << " is " << attribute.getValue()
-                           << ", expected a #train.schedule";
+    return verifySharedWork(op, attribute);
+  if (name == TrainDialect::kSchedule)
+    return verifySchedule(op, attribute);
   if (name == TrainDialect::kCosts && !isa<CostsAttr>(attribute.getValue()))
     return op->emitError() << name << " is " << attribute.getValue() << ", expected a #train.costs";
   return success();

@@ -190,6 +190,11 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
     work.forward.elementwise += times * flops.elementwise;
     work.backward += times * backwardOf(op, flops.matmuls, trained);
   });
+  int64_t layers = 0;
+  for (const auto &[place, work] : places)
+    layers = std::max(layers, place + 1);
+  for (int64_t layer = 0; layer < layers; ++layer)
+    at(layer); // also without work of its own
   std::vector<LayerWork> result;
   for (const auto &[place, work] : places)
     result.push_back(work);
@@ -215,8 +220,7 @@ void partita::noteWork(ModuleOp module, ArrayRef<LayerWork> work) {
                                 b.getF64FloatAttr(each.backward), each.parameters, each.forwardCost,
                                 each.backwardCost);
   });
-  if (!rows.empty())
-    module->setAttr(train::TrainDialect::kWork, b.getArrayAttr(rows));
+  module->setAttr(train::TrainDialect::kWork, b.getArrayAttr(rows));
 }
 
 std::vector<LayerWork> partita::notedWork(ModuleOp module) {

@@ -253,6 +253,9 @@ private:
   static LogicalResult check(ModuleOp module) {
     if (module->hasAttr(pipe::PipeDialect::kCuts))
       return module.emitError() << "stages: the program has layers on them already";
+    if (!module->hasAttr(train::TrainDialect::kWork))
+      return module.emitError() << "has no " << train::TrainDialect::kWork
+                                << "; note-flops records what each layer computes";
     if (module->hasAttr(amp::AmpDialect::kFp8))
       return module.emitError() << "precision fp8 does not work with pipeline stages: each stage "
                                    "would know the maxima of its own layers only";

@@ -123,6 +123,10 @@ bool lacksAxis(Operation *op) {
          !op->hasAttr(pipe::PipeDialect::kAxis);
 }
 
+bool lacksCuts(Operation *op) {
+  return op->hasAttr(pipe::PipeDialect::kStages) && !op->hasAttr(pipe::PipeDialect::kCuts);
+}
+
 /// Ops that amplify errors or add up many numbers have results in 32 bits. Gradients have the types
 /// of the values that they belong to.
 bool roundsTooEarly(Operation *op) {
@@ -243,7 +247,8 @@ const Contract kContracts[] = {
     {"stages",
      isOf<pipe::PipeDialect>,
      nullptr,
-     {{lacksAxis, "is of pipeline stages but has no pipe.axis"}}},
+     {{lacksAxis, "is of pipeline stages but has no pipe.axis"},
+      {lacksCuts, "is of pipeline stages but has no pipe.cuts"}}},
     {"partition",
      nullptr,
      nullptr,

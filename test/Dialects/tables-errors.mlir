@@ -43,6 +43,71 @@ module attributes {train.work = [#train.work<place = 0, matmuls = -1.0, elementw
 
 // -----
 
+// expected-error@+1 {{layer 0 has 0x7FF0000000000000 : f64 FLOPs, expected an f64 from 0}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0x7FF0000000000000 : f64, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{layer 0 costs 9223372036854775807 and 1, expected 0 to 4611686018427387903}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0, forward_cost = 9223372036854775807, backward_cost = 1>]} {}
+
+// -----
+
+// expected-error@+1 {{layer 0 has -4 elements of parameters}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = -4>]} {}
+
+// -----
+
+// expected-error@+1 {{work of layer -4, expected a layer from 0, or -1, -2, -3 for what is before, after, once per step}}
+module attributes {train.work = [#train.work<place = -4, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.work" has a row for layer 900000000 and none for layer 1}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 900000000, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.work" has two rows for layer 0}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.shared_work" is of layers 0 to 1, and train.work has 1}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.shared_work = [#train.shared_work<first = 0, last = 1, forward_cost = 4>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.shared_work" has no train.work beside it}}
+module attributes {train.shared_work = [#train.shared_work<first = 0, last = 1, forward_cost = 4>]} {}
+
+// -----
+
+// expected-error@+1 {{layers 0 to 1 share work that costs -4 and 0, expected 0 to 4611686018427387903}}
+module attributes {train.shared_work = [#train.shared_work<first = 0, last = 1, forward_cost = -4>]} {}
+
+// -----
+
+// expected-error@+1 {{train.schedule belongs on a module of stages: with pipe.stages, or after the cut}}
+module attributes {train.schedule = #train.schedule<name = "1f1b", orders = [#train.order<1 x (forward 0, backward 0)>, #train.order<1 x (forward 0, backward 0)>]>} {}
+
+// -----
+
+// expected-error@+1 {{train.schedule is 4 : i64, expected a #train.schedule}}
+module attributes {pipe.stages = 2, train.schedule = 4} {}
+
+// -----
+
+// expected-error@+1 {{micro-batch -1 of a slot, expected 0 to 4194303}}
+module attributes {test = #train.order<1 x (forward -1)>} {}
+
+// -----
+
+// expected-error@+1 {{chunk 4194304 of a slot, expected 0 to 4194303}}
+module attributes {test = #train.order<1 x (forward.4194304 0)>} {}
+
+// -----
+
 // expected-error@+1 {{pass backward has no cost, or several}}
 module attributes {train.costs = #train.costs<order = <2 x (forward 0, backward 0)>, passes = [#train.pass_cost<pass = <forward>, cost = 4>]>} {}
 

@@ -158,8 +158,64 @@ module attributes {pipe.stages = 2, pipe.wave} {}
 
 // -----
 
-// expected-error@+1 {{pipe.cuts is array<i64: 0, 1>, expected the first layer of each of 4 positions}}
+// expected-error@+1 {{pipe.cuts is array<i64: 0, 1>, expected the first layer of each of 4 positions, ascending from 0}}
 module attributes {pipe.stages = 2, pipe.chunks = 2, pipe.cuts = array<i64: 0, 1>} {}
+
+// -----
+
+// expected-error@+1 {{pipe.cuts is array<i64: 1, 2>, expected the first layer of each of 2 stages, ascending from 0}}
+module attributes {pipe.stages = 2, pipe.cuts = array<i64: 1, 2>} {}
+
+// -----
+
+// expected-error@+1 {{pipe.cuts is array<i64: 0, 2, 2>, expected the first layer of each of 3 stages, ascending from 0}}
+module attributes {pipe.stages = 3, pipe.cuts = array<i64: 0, 2, 2>} {}
+
+// -----
+
+#work = #train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>
+// expected-error@+1 {{pipe.cuts is array<i64: 0, 1>, expected layers below 1}}
+module attributes {pipe.stages = 2, pipe.cuts = array<i64: 0, 1>, train.work = [#work]} {}
+
+// -----
+
+// expected-error@+1 {{pipe.cuts belongs on a module of stages: with pipe.stages, or after the cut}}
+module attributes {pipe.cuts = array<i64: 0, 1>} {}
+
+// -----
+
+// After the cut, the program's list is of the stages in it.
+// expected-error@+1 {{pipe.cuts is array<i64: 0>, expected the first layer of each of 2 stages, ascending from 0}}
+module attributes {pipe.cuts = array<i64: 0>} {
+module attributes {pipe.stage = 0, pipe.count = 2} {}
+module attributes {pipe.stage = 1, pipe.count = 2} {}
+}
+
+// -----
+
+// The number of stages is checked first: others depend on it.
+// expected-error@+1 {{pipe.stages is 100000000 : i64, expected a number of stages, an i64 from 2 to 64}}
+module attributes {pipe.stages = 100000000, pipe.chunks = 2, pipe.cuts = array<i64: 0, 1>} {}
+
+// -----
+
+// expected-error@+1 {{pipe.stages is 3, and train.schedule is for 2 stages}}
+module attributes {pipe.stages = 3, train.schedule = #train.schedule<name = "1f1b", orders = [#train.order<1 x (forward 0, backward 0)>, #train.order<1 x (forward 0, backward 0)>]>} {}
+
+// -----
+
+// expected-error@+1 {{pipe.axis is 2 : i64, expected a place among the 1 axes of par.mesh}}
+module attributes {pipe.stages = 2, pipe.axis = 2, par.mesh = #par.mesh<dp = 2>} {}
+
+// -----
+
+// expected-error@+1 {{pipe.limited is #pipe.limited<limit = 8, cuts = [1, 0], stage = 1, bytes = 9, tried = 0>, expected cuts, and the fullest stage, of the module's stages}}
+module attributes {pipe.stages = 2, pipe.limited = #pipe.limited<limit = 8, cuts = [1, 0], stage = 1, bytes = 9, tried = 0>} {}
+
+// -----
+
+// expected-error@+1 {{pipe.limited is #pipe.limited<limit = 8, cuts = [0, 1], stage = 2, bytes = 9, tried = 0>, expected cuts, and the fullest stage, of the module's stages}}
+module attributes {pipe.stages = 2, pipe.limited = #pipe.limited<limit = 8, cuts = [0, 1], stage = 2, bytes = 9, tried = 0>} {}
 
 // -----
 

@@ -7,7 +7,9 @@
 // RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --pipe-place=assign=cuts:x 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NUMBER: error: cuts: 'x' is not the number of a layer, such as cuts:4,8
 // RUN: not partita-opt %s --choose-schedule=stages=2 --note-costs --pipe-place 2>&1 | FileCheck %s --check-prefix=UNMARKED
-// UNMARKED: error: 2 stages need as many layers, and the model has 0
+// UNMARKED: error: has no train.work; note-flops records what each layer computes
+// RUN: not partita-opt %s --note-flops --choose-schedule=stages=2 --note-costs --pipe-place 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: 2 stages need as many layers, and the model has 0
 // RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule="stages=2 schedule=interleaved" --note-costs --pipe-place 2>&1 | FileCheck %s --check-prefix=CHUNKS
 // CHUNKS: error: 2 stages of 2 chunks need 4 layers, and the model has 2: parts of it that repeat (partita explain --flops lists them)
 // RUN: not partita-opt %s --mark-layers --note-flops --choose-schedule=stages=2 --note-costs --pipe-place --pipe-place=assign=uniform 2>&1 | FileCheck %s --check-prefix=TWICE

@@ -42,6 +42,12 @@ module attributes {pipe.stages = 2} {
 
 // -----
 
+// expected-error@+1 {{'builtin.module' op is of pipeline stages but has no pipe.cuts after phase 'schedule'}}
+module attributes {pipe.stages = 2, pipe.axis = 0} {
+}
+
+// -----
+
 // precision
 func.func @rounds(%x: tensor<4xbf16>) -> tensor<4xbf16> {
   // expected-error@+1 {{'tx.exp' op rounds a result to 16 bits that stays in 32 after phase 'schedule'}}
