@@ -4,6 +4,7 @@
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Train/Train.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -126,8 +127,14 @@ public:
   }
 
   SmallVector<Bridge> bridges() {
-    for (int at = 0; at < static_cast<int>(graph.ops.size()); ++at)
+    int count = static_cast<int>(graph.ops.size());
+    for (int at = 0; at < count; ++at)
       visit(at);
+    for (const Bridge &bridge : found)
+      if (bridge.to != bridge.end)
+        chains.insert(hashOf(bridge));
+    for (int at = 0; at < count && !chains.empty(); ++at)
+      visitInnermost(at);
     return std::move(found);
   }
 
@@ -169,19 +176,56 @@ private:
            });
   }
 
-  /// Finds a skip connection that ends with a chain of ops of its own, the last of which is
-  /// `operand`.
-  void visitChain(int at, int operand, const llvm::SmallDenseSet<int> &from) {
+  /// Returns the skip connection that ends with a chain of ops of its own, the last of which is
+  /// `operand`, and begins at an op that `isStart`.
+  std::optional<Bridge> chainTo(int at, int operand, llvm::function_ref<bool(int)> isStart) const {
     for (int to = operand; graph.users[to].size() == 1;) {
       int a = graph.dataOperandOf(to);
       if (a < 0)
-        return;
-      if (isStream[a]) {
-        if (longestPath(a, operand, from).sums >= 2)
-          found.push_back({a, to, at});
-        return;
-      }
+        break;
+      if (isStart(a))
+        return Bridge{a, to, at};
       to = a;
+    }
+    return std::nullopt;
+  }
+
+  void visitChain(int at, int operand, const llvm::SmallDenseSet<int> &from) {
+    std::optional<Bridge> bridge = chainTo(at, operand, [&](int a) { return isStream[a]; });
+    if (bridge && longestPath(bridge->from, operand, from).sums >= 2)
+      found.push_back(*bridge);
+  }
+
+  /// The ops of the chain, and the one at its end, which reads the chain as which operand.
+  size_t hashOf(const Bridge &bridge) const {
+    size_t hash = 0;
+    auto add = [&](int i) {
+      hash = llvm::hash_combine(hash, graph.ops[i]->getName().getAsOpaquePointer());
+      for (Type type : graph.ops[i]->getResultTypes())
+        hash = llvm::hash_combine(hash, type.getAsOpaquePointer());
+    };
+    int last = bridge.to;
+    for (int i = bridge.to; i != bridge.end; i = graph.users[i].front())
+      add(last = i);
+    add(bridge.end);
+    const SmallVector<int, 2> &operands = graph.operands[bridge.end];
+    return llvm::hash_combine(hash, llvm::find(operands, last) - operands.begin());
+  }
+
+  /// Finds the innermost skip connection of a U without a middle block: it ends as others do, but
+  /// there is no block between the residual sum that it reads and its end.
+  void visitInnermost(int at) {
+    llvm::SmallDenseSet<int> from(graph.operands[at].begin(), graph.operands[at].end());
+    for (int operand : from) {
+      std::optional<Bridge> bridge =
+          chainTo(at, operand, [&](int a) { return isStream[a] || streamOf[a] >= 0; });
+      if (!bridge || !chains.contains(hashOf(*bridge)))
+        continue;
+      bool isKnown = longestPath(bridge->from, operand, from).sums >= 2;
+      bool readsStream = llvm::any_of(
+          from, [&](int other) { return other != operand && graph.feeds(bridge->from, other); });
+      if (!isKnown && readsStream)
+        found.push_back(*bridge);
     }
   }
 
@@ -222,6 +266,7 @@ private:
   SmallVector<bool> isStream; ///< for the ops that are one's stream
   SmallVector<bool> readsMatrix;
   SmallVector<Bridge> found;
+  llvm::SmallDenseSet<size_t> chains; ///< hashes of those that end with ops of their own
 };
 
 } // namespace

@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
+#include <tuple>
 
 using namespace mlir;
 using namespace partita;
@@ -127,10 +128,12 @@ private:
       if (llvm::all_of(users[i], [&](int user) { return segments[user] == segment; }))
         segments[i] = segment;
     }
-    SmallVector<size_t> hashes;
-    SmallVector<bool> heavy; // segments that read a matrix
-    hashSegments(trunk, segments, hashes, heavy);
-    SmallVector<int64_t> layerOf = layersOfSegments(hashes, heavy, findGaps(trunk, segments));
+    SmallVector<Hash> all = hashSegments(trunk, segments);
+    SmallVector<size_t> hashes =
+        llvm::map_to_vector(all, [](const Hash &each) { return each.own; });
+    SmallVector<bool> heavy =
+        llvm::map_to_vector(all, [](const Hash &each) { return each.readsMatrix; });
+    SmallVector<int64_t> layerOf = layersOfSegments(hashes, heavy, findGaps(trunk, segments, all));
     if (layerOf.empty())
       return;
     for (auto [i, segment] : llvm::enumerate(segments)) {
@@ -144,31 +147,42 @@ private:
     layers += count;
   }
 
+  /// The hash of a segment.
+  struct Hash {
+    size_t own = 0;
+    size_t anySource = 0; ///< the same whether an operand from outside is the previous stop
+    bool readsMatrix = false;
+  };
+
   /// What may stand between two layers, by segment: where a bridge ends, and what is one op, as in a
   /// norm or a projection. A bridge's own ops do not count.
   struct Gaps {
     SmallVector<bool> endsBridge, isOneOp;
     bool has(size_t begin, size_t end) const {
-      auto isInGap = [&](ArrayRef<bool> list) { return list.slice(begin, end - begin); };
-      return llvm::is_contained(isInGap(endsBridge), true) &&
-             !llvm::is_contained(isInGap(isOneOp), false);
+      auto segments = llvm::seq(begin, end);
+      return llvm::any_of(segments, [&](size_t each) { return endsBridge[each]; }) &&
+             llvm::all_of(segments, [&](size_t each) { return endsBridge[each] || isOneOp[each]; });
     }
   };
 
-  Gaps findGaps(ArrayRef<int> trunk, ArrayRef<int> segments) const {
+  Gaps findGaps(ArrayRef<int> trunk, ArrayRef<int> segments, ArrayRef<Hash> hashes) const {
     Gaps gaps;
     SmallVector<int> sizes(trunk.size(), 0);
     llvm::DenseSet<int> ofBridges;
-    for (const Bridge &bridge : graph.removed)
+    llvm::DenseSet<size_t>
+        ends; // of bridges: what the innermost one, over no block, ends with, too
+    for (const Bridge &bridge : graph.removed) {
       for (int i = bridge.to; i != bridge.end; i = users[i].front())
         ofBridges.insert(i);
+      if (segments[bridge.end] >= 0)
+        ends.insert(hashes[segments[bridge.end]].anySource);
+    }
     for (auto [i, segment] : llvm::enumerate(segments))
       if (segment >= 0 && dependsOnData[i] && !ofBridges.contains(static_cast<int>(i)))
         ++sizes[segment];
-    for (auto [segment, stop] : llvm::enumerate(trunk)) {
-      gaps.isOneOp.push_back(sizes[segment] == 1);
-      gaps.endsBridge.push_back(llvm::any_of(
-          graph.removed, [stop = stop](const Bridge &bridge) { return bridge.end == stop; }));
+    for (auto [size, hash] : llvm::zip(sizes, hashes)) {
+      gaps.isOneOp.push_back(size == 1);
+      gaps.endsBridge.push_back(ends.contains(hash.anySource));
     }
     return gaps;
   }
@@ -252,11 +266,8 @@ private:
       entry.second = moved.lookup(entry.second);
   }
 
-  void hashSegments(ArrayRef<int> trunk, ArrayRef<int> segments, SmallVectorImpl<size_t> &hashes,
-                    SmallVectorImpl<bool> &heavy) {
-    hashes.assign(trunk.size(), 0);
-    heavy.assign(trunk.size(), false);
-    SmallVector<size_t> hashOf(ops.size(), 0);
+  SmallVector<Hash> hashSegments(ArrayRef<int> trunk, ArrayRef<int> segments) const {
+    SmallVector<Hash> result(trunk.size()), hashOf(ops.size());
     for (auto [i, op] : llvm::enumerate(ops)) {
       int segment = segments[i];
       if (segment < 0 || !dependsOnData[i])
@@ -266,19 +277,24 @@ private:
         hash = llvm::hash_combine(hash, StringRef(sharded.getShardRule()));
       for (Type type : op->getResultTypes())
         hash = llvm::hash_combine(hash, type.getAsOpaquePointer());
+      Hash own{hash, hash};
       for (Value operand : op->getOperands()) {
         Value value = LayerGraph::through(operand);
+        const void *type = value.getType().getAsOpaquePointer();
         int at = graph.indexOfDefinition(value);
         bool inside = at >= 0 && segments[at] == segment && dependsOnData[at];
         bool isStopBefore = at >= 0 && segment > 0 && at == trunk[segment - 1];
-        size_t number = inside ? cast<OpResult>(value).getResultNumber() : isStopBefore;
-        hash = llvm::hash_combine(hash, inside ? hashOf[at] : 0, number,
-                                  value.getType().getAsOpaquePointer());
-        heavy[segment] |= !inside && graph.isOfMatrix(value);
+        size_t number = inside ? cast<OpResult>(value).getResultNumber() : 0;
+        Hash from = inside ? hashOf[at] : Hash();
+        own.own = llvm::hash_combine(own.own, from.own, inside ? number : isStopBefore, type);
+        own.anySource = llvm::hash_combine(own.anySource, from.anySource, number, type);
+        result[segment].readsMatrix |= !inside && graph.isOfMatrix(value);
       }
-      hashOf[i] = hash;
-      hashes[segment] = llvm::hash_combine(hashes[segment], hash);
+      hashOf[i] = own;
+      result[segment].own = llvm::hash_combine(result[segment].own, own.own);
+      result[segment].anySource = llvm::hash_combine(result[segment].anySource, own.anySource);
     }
+    return result;
   }
 
   static std::optional<Repetition> repetition(ArrayRef<size_t> hashes, ArrayRef<bool> heavy,
@@ -317,6 +333,13 @@ private:
   };
   SmallVector<Stack> stacks;
 };
+
+/// Returns the layer of each op that is in one, numbered from `first` on, and the number after the
+/// last one.
+std::pair<llvm::DenseMap<int, int64_t>, int64_t> layersIn(const LayerGraph &graph, int64_t first) {
+  BlockLayers found(graph, first);
+  return {std::move(found.number), found.end()};
+}
 
 /// Places a block's ops: in their layers, before or after them.
 void place(const LayerGraph &graph, const llvm::DenseMap<int, int64_t> &number,
@@ -361,21 +384,17 @@ Layers::Layers(Operation *root) {
     LayerGraph graph(*block);
     if (graph.ops.size() < 2)
       continue;
-    BlockLayers found(graph, layers);
     SmallVector<Bridge> bridges = graph.bridges();
-    if (!bridges.empty()) {
-      LayerGraph without = graph.without(bridges);
-      BlockLayers more(without, layers);
-      if (more.number.size() > found.number.size()) {
-        place(graph, more.number, numbers);
-        layers = more.end();
-        continue;
-      }
-    }
+    auto [number, end] = layersIn(graph, layers);
+    if (!bridges.empty())
+      if (auto more = layersIn(graph.without(bridges), layers); more.first.size() > number.size())
+        std::tie(number, end) = more;
+    place(graph, number, numbers);
+    layers = end;
     for (const Bridge &bridge : bridges)
-      skips.push_back({graph.ops[bridge.from], graph.ops[bridge.end]});
-    place(graph, found.number, numbers);
-    layers = found.end();
+      if (Operation *from = graph.ops[bridge.from], *to = graph.ops[bridge.end];
+          numbers.lookup(from) == numbers.lookup(to))
+        skips.push_back({from, to});
   }
 }
 

@@ -25,7 +25,9 @@
 //      that only the skip connection has (its norm, its projection). Such edges hide stops, so the
 //      layers are also sought without them; this counts if more ops are then in layers. The
 //      repetition may then be interrupted where a skip ends: what is between two layers (the sum
-//      with the skipped value, a chain of ops before or after it) belongs to the later one.
+//      with the skipped value, its gate, a chain of ops before or after it) belongs to the later
+//      one. In a U without a middle block the innermost skip is over no block. It is found by what
+//      it has in common with the others: its chain, or the segment in which it ends.
 //
 // Conjugates and moves of the par and pipe dialects are ignored: the partitioned forward program
 // has the same layers as the unpartitioned one.
@@ -56,7 +58,8 @@ public:
   struct Skip {
     mlir::Operation *from, *to;
   };
-  /// Returns the skip connections over what is in no layers, or within one.
+  /// Returns the skip connections over what is in no layers, or within one: none of them is between
+  /// two layers.
   llvm::ArrayRef<Skip> uncutSkips() const { return skips; }
 
   static constexpr int64_t kBefore = -1, kAfter = -2;

@@ -59,6 +59,8 @@ PLANS = [
     (("u", 8), 4, "stages=4 assign=uniform", "1f1b", "mesh=tp=2 clip=1"),
     (("norm", 7), 4, "stages=3 assign=uniform", "1f1b", "mesh=dp=2 clip=1"),  # skips with ops of their own
     (("linear", 8), 4, "stages=2", "zb-h1", "optimizer=adam recompute=block"),
+    (("norm-even", 6), 4, "stages=3", "zb-v", "mesh=dp=2"),  # the innermost skip is over no block
+    (("gate-even", 6), 4, "stages=3 assign=uniform", "1f1b", "mesh=tp=2 clip=1"),
 ]
 
 

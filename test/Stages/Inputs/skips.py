@@ -6,9 +6,12 @@ A block is two residual sums, as in a Transformer. KIND is one of
   u       block i's output is joined with the stream before block n - 1 - i, and projected (U-ViT)
   norm    as u, but both values have a norm of their own before they are joined
   linear  block i's output goes through a norm and a projection of its own and is added before block n - 1 - i (U-Net)
+  gate    as linear, but it is multiplied by a gate that depends on the stream
   twice   what a block begins with is added to its output: a sum within a layer
   uneven  as long, but no two blocks are equal
+  part    the first four blocks are equal, the others are not, and a skip connection is over two of these
   mask    none, but every block reads a narrow value that depends on the input
+u, norm, linear and gate have a block in the middle, u-even and so on have none: the innermost skip connection is over no block.
 """
 import sys
 
@@ -55,6 +58,7 @@ class Model:
 
 
 def build(kind, blocks):
+    kind, even = kind.removesuffix("-even"), kind.endswith("-even")
     model = Model()
     x = model.op("embedded", f"tx.embedding {model.weight('table', TABLE)}, %ids : ({TABLE}, {IDS}) -> {VALUE}")
     outputs = [x]
@@ -62,12 +66,15 @@ def build(kind, blocks):
         narrow = f"tensor<{ROWS}x2xf32>"
         mask = model.op("mask", f"tx.embedding {model.weight('narrow', narrow)}, %ids : ({narrow}, {IDS}) -> tensor<{TOKENS}x2xf32>")
     for block in range(blocks):
-        function = FUNCTIONS[block] if kind == "uneven" else "relu"
+        differs = kind == "uneven" or (kind == "part" and block >= 4)
+        function = FUNCTIONS[block % len(FUNCTIONS)] if differs else "relu"
         if kind in ("long", "uneven") and block == blocks - 2:
             x = model.add("skip", x, outputs[2])
-        if kind in ("u", "norm", "linear") and block > blocks // 2:
+        if kind == "part" and block == 7:
+            x = model.add("skip", x, outputs[5])
+        if kind in ("u", "norm", "linear", "gate") and block > blocks // 2 - even:
             skipped = outputs[blocks - block]
-            if kind != "u":
+            if kind in ("norm", "linear"):
                 skipped = model.norm(f"own{block}", skipped)
             if kind == "norm":
                 x = model.norm(f"other{block}", x)
@@ -75,6 +82,12 @@ def build(kind, blocks):
                 matrix = model.weight(f"w_own{block}", MATRIX)
                 projected = model.op(f"projected{block}", f"tx.matmul {skipped}, {matrix} : ({VALUE}, {MATRIX}) -> {VALUE}")
                 x = model.add(f"skip{block}", x, projected)
+            elif kind == "gate":
+                matrix = model.weight(f"w_gate{block}", MATRIX)
+                y = model.op(f"gate{block}_matmul", f"tx.matmul {x}, {matrix} : ({VALUE}, {MATRIX}) -> {VALUE}")
+                gate = model.op(f"gate{block}", f"tx.sigmoid {y} : ({VALUE}) -> {VALUE}")
+                gated = model.op(f"gated{block}", f"tx.mul {gate}, {skipped} : ({VALUE}, {VALUE}) -> {VALUE}")
+                x = model.add(f"skip{block}", x, gated)
             else:
                 x = model.joined(f"skip{block}", x, skipped)
         before = x
