@@ -26,7 +26,8 @@ namespace partita_rt {
 
 static std::string format(const char *pattern, double value) {
   char text[64];
-  std::snprintf(text, sizeof(text), pattern, value);
+  std::snprintf(text, sizeof(text), pattern,
+                std::isnan(value) ? std::fabs(value) : value); // without a sign
   return text;
 }
 

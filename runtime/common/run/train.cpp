@@ -53,14 +53,15 @@ double evaluate(Rank &rank, const Session &session) {
   return sum / double(tokens);
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4f", value);
+/// Returns "nan", "inf" or the number. The sign of a NaN, which printf writes, says nothing.
+std::string textOf(double value, const char *pattern = "%.4f") {
+  char text[400];
+  std::snprintf(text, sizeof(text), pattern, std::isnan(value) ? std::fabs(value) : value);
   return text;
 }
 
 std::string lossChange(double before, double after) {
-  return number(before) + " -> " + number(after);
+  return textOf(before) + " -> " + textOf(after);
 }
 
 /// The state of the loop between steps.
@@ -141,27 +142,29 @@ void Loop::checkReport(int64_t number) const {
          "leave such samples out of the data, or take more per step (batch, --accumulate)",
          (long long)number, ignoredLabel(*rank.program).c_str());
   if (rank.report.scaleExhausted && !std::isfinite(rank.report.loss))
-    fail("the loss of step %lld is %f, which no loss scale changes: the forward pass itself is "
+    fail("the loss of step %lld is %s, which no loss scale changes: the forward pass itself is "
          "beyond its type; --precision bfloat16 has the range of float32, float16 ends at 65504",
-         (long long)number, double(rank.report.loss));
+         (long long)number, textOf(double(rank.report.loss), "%f").c_str());
   if (rank.report.scaleExhausted)
     fail("the gradients of step %lld are infinite at the smallest loss scale, %s, first that of "
          "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
          "smaller minimum",
          (long long)number, scaleText(double(rank.report.lossScale)).c_str(), nonfinite().c_str());
+  std::string ownLoss;
+  if (rank.report.tokenCount < 0)
+    ownLoss = std::string("; a loss that ignores some labels needs one that counts in each ") +
+              (rank.program->accumulate > 1 ? "micro-batch" : "step");
   bool skips = rank.report.skippedSteps > skipped; // the scale was too large; the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
-    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
-         (long long)number, double(rank.report.loss),
-         rank.program->reads.gradientClip ? " or a --clip" : "",
-         rank.report.tokenCount < 0
-             ? "; a loss that ignores some labels needs one that counts in each step"
-             : "");
+    fail("the loss of step %lld is %s; a lower --lr or a --warmup-steps%s may help%s",
+         (long long)number, textOf(double(rank.report.loss), "%f").c_str(),
+         rank.program->reads.gradientClip ? " or a --clip" : "", ownLoss.c_str());
   if (!std::isfinite(rank.report.gradientNorm) && !skips)
     fail(
-        "the gradient norm of step %lld is %f, so nothing can be clipped by it; the first parameter "
+        "the gradient norm of step %lld is %s, so nothing can be clipped by it; the first parameter "
         "whose gradient is not finite is %.200s; a lower --lr or a --warmup-steps may help",
-        (long long)number, double(rank.report.gradientNorm), nonfinite().c_str());
+        (long long)number, textOf(double(rank.report.gradientNorm), "%f").c_str(),
+        nonfinite().c_str());
 }
 
 bool Loop::evaluatesAfter(int64_t number) const {
@@ -313,7 +316,7 @@ void Loop::train() {
     validationBefore = validationAfter = evaluate(rank, session);
     if (speaks())
       writeLine("validation",
-                number(*validationBefore) + (last >= first ? " before training" : ""));
+                textOf(*validationBefore) + (last >= first ? " before training" : ""));
   }
   if (speaks())
     progress = std::make_unique<Progress>(options, first);
