@@ -27,29 +27,10 @@ static std::set<int64_t> continued(const Session &session, const ResumePoint *re
 }
 
 Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed)
-    : rank(rank), session(session) {
+    : rank(rank), session(session), agreement(rank) {
   const RunOptions &options = session.options;
   if (!options.checkpoint.empty() && options.steps.value_or(0) > 0)
     saver.emplace(rank, options.checkpoint, options.keep.value_or(2), continued(session, resumed));
-}
-
-/// Exchanges what only some ranks know: a signal, whether files are written, and rank 0's clock.
-Saving::StepEnd Saving::agree() const {
-  double seconds = session.options.checkpointEverySeconds;
-  bool timeUp =
-      seconds > 0 && std::chrono::duration<double>(Clock::now() - begun).count() >= seconds;
-  constexpr size_t kWords = 3;
-  const int64_t mine[kWords] = {notedSignal(), saver->isWritten(), timeUp};
-  std::vector<int64_t> all(kWords * size_t(rank.ranks));
-  allGather(*rank.world, {{mine, all.data(), kWords}}, "the end of a step");
-  StepEnd end{0, true, all[2] != 0};
-  for (size_t at = 0; at < all.size(); at += kWords) {
-    end.signal = std::max(end.signal, int(all[at]));
-    end.written &= all[at + 1] != 0;
-  }
-  if (rank.rank == 0 && end.signal && !mine[0])
-    printNoted(end.signal);
-  return end;
 }
 
 void Saving::warn(const std::string &error) const {
@@ -75,13 +56,24 @@ int Saving::afterStep(int64_t step) {
   if (!saver)
     return 0; // signals are not deferred
   const RunOptions &options = session.options;
-  StepEnd end = agree();
-  if (saver->isUnderWay() && end.written)
-    complete(/*last=*/false);
-  bool last = step == *options.steps || end.signal;
-  bool due =
-      last || end.timeUp || (options.checkpointEvery > 0 && step % options.checkpointEvery == 0);
-  if (!due)
+  bool last = step == *options.steps, timeUp = false;
+  bool due = last || (options.checkpointEvery > 0 && step % options.checkpointEvery == 0);
+  double every = options.checkpointEverySeconds;
+  bool ownTimeUp =
+      every > 0 && std::chrono::duration<double>(Clock::now() - begun).count() >= every;
+  int signal = 0, noted = notedSignal();
+  for (const StepEnd &end :
+       agreement.afterStep({step, noted, saver->isWritten(), ownTimeUp}, /*waits=*/due)) {
+    bool isNews = end.step > saved; // what was said before the last save is about the one before it
+    timeUp |= isNews && end.timeUp;
+    signal = std::max(signal, end.signal);
+    if (saver->isUnderWay() && isNews && end.written)
+      complete(/*last=*/false);
+  }
+  if (rank.rank == 0 && signal && !noted)
+    printNoted(signal);
+  last |= signal != 0;
+  if (!due && !timeUp && !last)
     return 0;
   if (saver->isUnderWay())
     complete(/*last=*/false);
@@ -93,7 +85,7 @@ int Saving::afterStep(int64_t step) {
                copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory);
   if (!copies)
     complete(last);
-  return end.signal;
+  return signal;
 }
 
 void Saving::summarize(int64_t step, int endedBy) const {

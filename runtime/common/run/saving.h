@@ -4,6 +4,7 @@
 #define PARTITA_RT_COMMON_SAVING_H
 
 #include "common/checkpoint/saver.h"
+#include "common/run/agreement.h"
 #include "common/run/train.h"
 
 #include <chrono>
@@ -17,18 +18,13 @@ public:
   Saving(Rank &rank, const Session &session, const ResumePoint *resumed);
   /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
   /// ranks call it. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
-  /// save that fails is a warning, unless it is the run's last: then this throws Error.
+  /// save that fails is a warning, unless it is the run's last: then this throws Error. Does not make
+  /// ranks wait for each other that do not in a step, unless a save is due (agreement.h).
   int afterStep(int64_t step);
   /// Prints the closing lines about the last checkpoint, on rank 0.
   void summarize(int64_t step, int endedBy) const;
 
 private:
-  struct StepEnd {
-    int signal;
-    bool written; ///< a save under way, by every rank
-    bool timeUp;
-  };
-  StepEnd agree() const;
   void complete(bool last);
   void warn(const std::string &error) const;
 
