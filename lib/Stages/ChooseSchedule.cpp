@@ -31,13 +31,14 @@ struct ChooseSchedule : partita::impl::ChooseSchedulePassBase<ChooseSchedule> {
     std::optional<pipe::Positions> layout = stages::layoutOf(schedule, stages, chunks, problem);
     if (layout && layout->count() > kMaxPositions)
       problem = std::to_string(stages) + " stages of " + std::to_string(layout->chunks) +
-                " chunks are more than " + std::to_string(kMaxPositions);
+                " chunks are " + std::to_string(layout->count()) + " chunks, and at most " +
+                std::to_string(kMaxPositions) + " are possible";
     std::optional<stages::Schedule> table;
     std::optional<int64_t> microBatches = countMicroBatches(module);
     if (problem.empty() && microBatches) {
       table = stages::findSchedule(schedule, *layout, static_cast<int>(*microBatches), problem);
       if (table)
-        problem = stages::findProblem(*table);
+        problem = stages::findProblem(*table, schedule);
     }
     if (!problem.empty()) {
       module.emitError() << "schedule: " << problem;

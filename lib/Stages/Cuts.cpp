@@ -31,14 +31,17 @@ static std::string text(const pipe::Positions &positions) {
 /// Returns why a text is no number of a layer after `before`, or "".
 static std::string problemOf(StringRef item, int64_t before, int64_t &layer) {
   static constexpr double kMostLayers = 1e9; // in a message
-  if (!item.getAsInteger(10, layer))
-    return layer > before ? ""
-                          : ("cuts: " + item + " follows " + Twine(before) +
-                             "; cuts must ascend, starting at 1 or later")
-                                .str();
+  if (!item.getAsInteger(10, layer) && layer >= 0) {
+    if (layer > before)
+      return "";
+    return before == 0
+               ? "cuts: layer 0 is on the first stage anyway; the first cut is 1 or later"
+               : ("cuts: " + item + " follows " + Twine(before) + "; cuts must ascend").str();
+  }
+  if (item.empty())
+    return "cuts: a layer is missing beside a comma";
   double real = 0;
-  if (!item.empty() && !item.getAsDouble(real) && real > 0 && real < kMostLayers &&
-      real != std::floor(real))
+  if (!item.getAsDouble(real) && real > 0 && real < kMostLayers && real != std::floor(real))
     return ("cuts: " + item + " is inside layer " + Twine(int64_t(real)) +
             "; a cut is the first layer of its stage: " + Twine(int64_t(real) + (real < 1)) +
             " or " + Twine(int64_t(real) + 1 + (real < 1)))
@@ -47,6 +50,10 @@ static std::string problemOf(StringRef item, int64_t before, int64_t &layer) {
 }
 
 std::optional<SmallVector<int64_t>> stages::parseCuts(StringRef text, std::string &problem) {
+  if (text.empty()) {
+    problem = "cuts: expected the first layer of each stage but the first, such as cuts:4,8";
+    return std::nullopt;
+  }
   SmallVector<StringRef> items;
   text.split(items, ',', -1, /*KeepEmpty=*/true);
   SmallVector<int64_t> cuts;
@@ -81,9 +88,9 @@ static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Position
   }
   if (static_cast<int64_t>(firsts.size()) == positions.count())
     return firsts;
-  problem = "cuts: " + std::to_string(cuts->size()) + " cuts make " +
-            std::to_string(firsts.size()) + " " + what.str() + "s, not " +
-            std::to_string(positions.count());
+  problem = "cuts: " + std::to_string(cuts->size()) +
+            (cuts->size() == 1 ? " cut makes " : " cuts make ") + std::to_string(firsts.size()) +
+            " " + what.str() + "s, and there are " + std::to_string(positions.count());
   return failure();
 }
 

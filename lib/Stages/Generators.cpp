@@ -167,7 +167,7 @@ static const Generator *generatorOf(llvm::StringRef name, std::string &problem) 
   problem = "there is no schedule '" + name.str() + "'; there are";
   for (const Generator &each : kGenerators)
     problem += (&each == kGenerators ? " " : ", ") + each.name.str();
-  problem += ", FILE.json";
+  problem += ", and files with names that end in .json";
   return nullptr;
 }
 

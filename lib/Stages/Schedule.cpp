@@ -178,13 +178,17 @@ static std::string findWrongSlot(const Schedule &schedule) {
     std::map<std::tuple<PassKind, int, int>, size_t> seen;
     for (auto [number, slot] : llvm::enumerate(slots)) {
       std::string place = placeText(schedule, static_cast<int>(stage), number);
-      if (slot.chunk < 0 || slot.chunk >= schedule.chunks || slot.microBatch < 0 ||
-          slot.microBatch >= schedule.microBatches)
-        return place +
-               (schedule.chunks == 1
-                    ? ": there is 1 chunk and "
-                    : ": there are " + std::to_string(schedule.chunks) + " chunks and ") +
-               std::to_string(schedule.microBatches) + " micro-batches";
+      auto isOutside = [&](const char *noun, int64_t which, int64_t count) {
+        return which < 0 || which >= count
+                   ? place + ": there is no " + noun + " " + std::to_string(which) +
+                         (count == 1 ? ", only 0" : ", only 0 to " + std::to_string(count - 1))
+                   : std::string();
+      };
+      for (const std::string &problem :
+           {isOutside("chunk", slot.chunk, schedule.chunks),
+            isOutside("micro-batch", slot.microBatch, schedule.microBatches)})
+        if (!problem.empty())
+          return problem;
       if (slot.kind == PassKind::Weights && !schedule.splitsBackward)
         return place + ": the backward passes of this schedule are not split";
       auto [first, isNew] = seen.try_emplace({slot.kind, slot.chunk, slot.microBatch}, number);
@@ -414,6 +418,11 @@ std::string partita::stages::findProblem(const Schedule &schedule) {
   return findProblem(schedule, stepsOf(schedule));
 }
 
+std::string partita::stages::findProblem(const Schedule &schedule, llvm::StringRef name) {
+  std::string problem = findProblem(schedule);
+  return problem.empty() || !isFile(name) ? problem : name.str() + ": " + problem;
+}
+
 bool partita::stages::lastMayJoin(const Schedule &schedule) {
   if (schedule.stages < 2 || static_cast<int>(schedule.slots.size()) != schedule.stages ||
       schedule.chunks > 1 || schedule.splitsBackward)
@@ -443,7 +452,7 @@ mlir::FailureOr<Schedule> partita::stages::scheduleOf(mlir::ModuleOp program,
     return program.emitError() << "schedule: it is for " << orders << " stages, the program has "
                                << layout.stages;
   Schedule schedule = fromAttribute(chosen, layout);
-  if (std::string problem = findProblem(schedule); !problem.empty())
+  if (std::string problem = findProblem(schedule, chosen.getName()); !problem.empty())
     return program.emitError() << "schedule: " << problem;
   return schedule;
 }

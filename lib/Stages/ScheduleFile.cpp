@@ -118,13 +118,13 @@ std::optional<Schedule> partita::stages::findSchedule(const std::string &schedul
   if (!table)
     return std::nullopt;
   if (table->stages != layout.stages)
-    problem = "the file's is for " + count(table->stages, "stage") + ", the program has " +
+    problem = schedule + " is for " + count(table->stages, "stage") + ", and the program has " +
               std::to_string(layout.stages);
   else if (table->layout() != layout)
-    problem = (isFile(schedule) ? "the file's" : schedule) + " has " + text(table->layout()) +
-              ", the program " + text(layout);
+    problem = schedule + " has " + text(table->layout()) + ", and the program " + text(layout);
   else if (table->microBatches != microBatches)
-    problem = "the file's is for " + count(table->microBatches, "micro-batch", "es") +
-              ", the program accumulates " + std::to_string(microBatches);
+    problem = schedule + " is for " + count(table->microBatches, "micro-batch", "es") +
+              ", and a step of the program has " + std::to_string(microBatches) +
+              " (--accumulate " + std::to_string(microBatches) + ")";
   return problem.empty() ? table : std::nullopt;
 }

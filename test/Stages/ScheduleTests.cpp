@@ -324,7 +324,7 @@ TEST(Schedule, NumbersThatDoNotFit) {
   EXPECT_FALSE(makeSchedule("1b1f", 4, 8, 1, problem));
   EXPECT_EQ(problem,
             "there is no schedule '1b1f'; there are gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
-            "zb-v, FILE.json");
+            "zb-v, and files with names that end in .json");
   EXPECT_FALSE(makeSchedule("gpipe", 0, 8, 1, problem));
   EXPECT_FALSE(makeSchedule("gpipe", 2, 0, 1, problem));
 }

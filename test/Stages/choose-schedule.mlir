@@ -28,15 +28,15 @@
 // RUN: not partita-opt %s --choose-schedule="stages=2 chunks=3 schedule=zb-v" 2>&1 | FileCheck %s --check-prefix=WAVE
 // WAVE: error: schedule: zb-v has two chunks a stage, not 3; interleaved has any number
 // RUN: not partita-opt %s --choose-schedule="stages=64 chunks=5 schedule=interleaved" 2>&1 | FileCheck %s --check-prefix=MOST
-// MOST: error: schedule: 64 stages of 5 chunks are more than 256
+// MOST: error: schedule: 64 stages of 5 chunks are 320 chunks, and at most 256 are possible
 // RUN: not partita-opt %s --choose-schedule="stages=3 schedule=interleaved" 2>&1 | FileCheck %s --check-prefix=GROUPS
 // GROUPS: error: schedule: interleaved runs micro-batches in groups of as many as there are stages: 4 are not a multiple of 3
 // RUN: not partita-opt %s --choose-schedule="stages=2 schedule=%t.none.json" 2>&1 | FileCheck %s --check-prefix=NOFILE
 // NOFILE: error: schedule: {{.*}}.json: No such file or directory
 // RUN: not partita-opt %s --choose-schedule="stages=3 schedule=%t.json" 2>&1 | FileCheck %s --check-prefix=STAGES
-// STAGES: error: schedule: the file's is for 2 stages, the program has 3
+// STAGES: error: schedule: {{.*}}.json is for 2 stages, and the program has 3
 // RUN: sed 's/"B1", "B2"/"B2", "B1"/' %t.json > %t.order.json && not partita-opt %s --choose-schedule="stages=2 schedule=%t.order.json" 2>&1 | FileCheck %s --check-prefix=ORDER
-// ORDER: error: schedule: stage 0, slot 5 (backward of micro-batch 2): receives micro-batch 1's message: they are taken in the order in which stage 1 sends them
+// ORDER: error: schedule: {{.*}}.order.json: stage 0, slot 5 (backward of micro-batch 2): receives micro-batch 1's message: they are taken in the order in which stage 1 sends them
 
 train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>

@@ -10,7 +10,7 @@
 // OWN: pipe.copies
 // A damaged schedule is refused before it is simulated.
 // RUN: sed 's/order<2 x (forward 0), 2/order<2 x (forward.7 0), 2/' %s | not partita-opt --pipe-pass-back -o /dev/null 2>&1 | FileCheck %s --check-prefix=CHUNK
-// CHUNK: error: schedule: stage 0, slot 0 (forward of micro-batch 0, chunk 7): there is 1 chunk and 4 micro-batches
+// CHUNK: error: schedule: stage 0, slot 0 (forward of micro-batch 0, chunk 7): there is no chunk 7, only 0{{$}}
 // RUN: sed 's/order<2 x (forward 0), 2/order<1000000000 x (forward 0), 2/' %s | not partita-opt --pipe-pass-back -o /dev/null 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: an order has at most 4194304 slots
 

@@ -16,7 +16,7 @@
 // RUN: sed 's/schedule = #one/schedule = #few/' %s | not partita-opt --schedule-stages 2>&1 | FileCheck %s --check-prefix=FEW
 // FEW: error: runs over 4 micro-batches, and the schedule over 2
 // RUN: sed 's/schedule = #one/schedule = #stuck/' %s | not partita-opt --schedule-stages 2>&1 | FileCheck %s --check-prefix=STUCK
-// STUCK: error: schedule: stage 0, slot 0 (backward of micro-batch 0): waits for the forward of micro-batch 0 on stage 0, which comes after it
+// STUCK: error: schedule: b.json: stage 0, slot 0 (backward of micro-batch 0): waits for the forward of micro-batch 0 on stage 0, which comes after it
 // RUN: sed 's/schedule = #one/schedule = 4/' %s | not partita-opt 2>&1 | FileCheck %s --check-prefix=TYPE
 // TYPE: error: train.schedule is 4 : i64, expected a #train.schedule
 // RUN: sed 's/orders = .#train.order<4 x (forward 0), 4 x (backward 0)>, /orders = [3, /' %s | not partita-opt 2>&1 | FileCheck %s --check-prefix=ROW

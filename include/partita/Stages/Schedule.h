@@ -118,6 +118,8 @@ std::vector<std::vector<Step>> stepsOf(const Schedule &schedule);
 std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps);
 /// Checks the schedule's own steps.
 std::string findProblem(const Schedule &schedule);
+/// The same, and says in which file, if it is from one of this name.
+std::string findProblem(const Schedule &schedule, llvm::StringRef name);
 
 /// Returns true if the last stage may join each backward pass with the forward pass before it: if it
 /// runs them in turn, and the stage before runs at most two micro-batches ahead. A joined pass awaits
