@@ -31,6 +31,7 @@ private:
   using Clock = std::chrono::steady_clock;
   Rank &rank;
   const Session &session;
+  StepAgreement agreement;
   std::optional<CheckpointSaver> saver;   ///< with a folder for checkpoints
   Clock::time_point begun = Clock::now(); ///< the last save, or the run
   int64_t saved = 0;                      ///< the step of the last save
