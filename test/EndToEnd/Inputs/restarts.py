@@ -10,27 +10,11 @@ import subprocess
 import sys
 import time
 
+from supervised import ranks
+
 folder = pathlib.Path(sys.argv[1])
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe -np 2"
 TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
-
-
-def children(process):
-    """Descendants of a process, the nearest first."""
-    try:
-        own = [int(text) for text in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    except OSError:
-        return []
-    return own + [each for child in own for each in children(child)]
-
-
-def ranks(process):
-    def is_rank(each):
-        try:
-            return os.path.basename(os.readlink(f"/proc/{each}/exe")) == "two"
-        except OSError:
-            return False
-    return [each for each in children(process) if is_rank(each)]
 
 
 def steps(log):
@@ -59,11 +43,11 @@ def run(name, *options, kills=(), number=signal.SIGKILL, train=TRAIN):
         end = time.monotonic() + 100
         def waits():
             return not (folder / name / count).exists() if isinstance(count, str) else steps(log) < count
-        while (waits() or not ranks(process.pid)) and process.poll() is None:
+        while (waits() or not ranks(process.pid, "two")) and process.poll() is None:
             assert time.monotonic() < end, (name, count, steps(log))
             time.sleep(0.002)
         assert process.poll() is None, (name, count, process.communicate())
-        os.kill(ranks(process.pid)[-1], number)
+        os.kill(ranks(process.pid, "two")[-1], number)
     errors = process.communicate(timeout=200)[1]
     return process.returncode, errors
 
