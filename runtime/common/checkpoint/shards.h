@@ -12,6 +12,7 @@
 #include "partita_rt/comm.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,7 +27,10 @@ public:
   int64_t size() const { return held; }
 
 private:
-  std::unique_ptr<char[]> memory;
+  struct Free {
+    void operator()(char *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> memory;
   int64_t held = 0;
 };
 

@@ -13,6 +13,16 @@
 
 namespace partita_rt {
 
+static double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+static std::string secondsText(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f", seconds);
+  return text;
+}
+
 /// Returns the steps of the checkpoints that a run continues: that from which it resumes, and those
 /// before it.
 static std::set<int64_t> continued(const Session &session, const ResumePoint *resumed) {
@@ -59,32 +69,38 @@ int Saving::afterStep(int64_t step) {
   bool last = step == *options.steps, timeUp = false;
   bool due = last || (options.checkpointEvery > 0 && step % options.checkpointEvery == 0);
   double every = options.checkpointEverySeconds;
-  bool ownTimeUp =
-      every > 0 && std::chrono::duration<double>(Clock::now() - begun).count() >= every;
+  bool ownTimeUp = every > 0 && secondsSince(begun) >= every;
   int signal = 0, noted = notedSignal();
   for (const StepEnd &end :
        agreement.afterStep({step, noted, saver->isWritten(), ownTimeUp}, /*waits=*/due)) {
     bool isNews = end.step > saved; // what was said before the last save is about the one before it
     timeUp |= isNews && end.timeUp;
     signal = std::max(signal, end.signal);
-    if (saver->isUnderWay() && isNews && end.written)
+    if (saver->isUnderWay() && isNews && end.written) {
+      Clock::time_point from = Clock::now();
       complete(/*last=*/false);
+      waited += secondsSince(from);
+    }
   }
   if (rank.rank == 0 && signal && !noted)
     printNoted(signal);
   last |= signal != 0;
   if (!due && !timeUp && !last)
     return 0;
+  begun = Clock::now();
   if (saver->isUnderWay())
     complete(/*last=*/false);
   warn(saver->finish());
   saved = step;
-  begun = Clock::now();
   bool copies = !last && options.checkpointCopy.value_or(true);
   saver->begin({step, session.seed, session.shuffle, session.dataIdentity},
                copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory);
   if (!copies)
     complete(last);
+  if (!last) {
+    ++saves;
+    waited += secondsSince(begun);
+  }
   return signal;
 }
 
@@ -96,6 +112,9 @@ void Saving::summarize(int64_t step, int endedBy) const {
     text += ", step " + std::to_string(step) + " of " + std::to_string(*session.options.steps) +
             ", ended by " + signalName(endedBy) + "; --resume goes on from there";
   writeLine("checkpoint", text);
+  if (saves > 0)
+    writeLine("", "training waited " + secondsText(waited) + " s for " + grouped(saves) +
+                      (saves == 1 ? " save before it" : " saves before it"));
   if (int64_t bytes = saver->copyBytes())
     writeLine("", grouped(bytes) + " bytes of host memory for the copy that rank 0 writes while it "
                                    "trains");

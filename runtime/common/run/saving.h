@@ -35,6 +35,8 @@ private:
   std::optional<CheckpointSaver> saver;   ///< with a folder for checkpoints
   Clock::time_point begun = Clock::now(); ///< the last save, or the run
   int64_t saved = 0;                      ///< the step of the last save
+  int64_t saves = 0;                      ///< but the last one
+  double waited = 0;                      ///< seconds for which training has waited for these
 };
 
 } // namespace partita_rt
