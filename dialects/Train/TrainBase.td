@@ -52,12 +52,14 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kFrozenConstants = "train.frozen_constants";
     /// On the module, by `note-flops`: an array of #train.work, of its training step or, without one, of @forward.
     static constexpr ::llvm::StringLiteral kWork = "train.work";
-    /// On a program of pipeline stages, by `note-costs`: an array of #train.shared_work.
-    static constexpr ::llvm::StringLiteral kSharedWork = "train.shared_work";
+    /// On a program of pipeline stages, by `note-costs`: an array of #train.span.
+    static constexpr ::llvm::StringLiteral kSpans = "train.spans";
     /// On a program of pipeline stages that trains, by `choose-schedule`: #train.schedule.
     static constexpr ::llvm::StringLiteral kSchedule = "train.schedule";
     /// On a pipeline stage, by `note-schedule`: #train.costs.
     static constexpr ::llvm::StringLiteral kCosts = "train.costs";
+    /// On a pipeline stage that does not train, by `note-schedule`: the cost of its share of @forward, an i64.
+    static constexpr ::llvm::StringLiteral kForwardCost = "train.forward_cost";
     /// On an op of a pass of a loop with an order, a unit: it runs only in the pass's last slot. Its results are used by such ops or
     /// are last values of the pass.
     static constexpr ::llvm::StringLiteral kLast = "train.last";

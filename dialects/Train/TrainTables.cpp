@@ -1,5 +1,6 @@
 //===- TrainTables.cpp - checks what import and analyses record -----------------------------------===//
 
+#include "dialects/Train/PassKinds.h"
 #include "dialects/Train/Tensors.h"
 
 using namespace mlir;
@@ -31,25 +32,17 @@ LogicalResult NoteAttr::verify(EmitError emitError, StringRef, ArrayAttr tensors
   return success();
 }
 
-/// The two costs of a layer can be added.
-static constexpr int64_t kMostCost = int64_t(1) << 62;
-
-static bool areCosts(int64_t forward, int64_t backward) {
-  return forward >= 0 && backward >= 0 && forward < kMostCost && backward < kMostCost;
-}
+/// The costs of a hundred layers can be added.
+static constexpr int64_t kMostCost = int64_t(1) << 56;
 
 LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr matmuls,
-                               FloatAttr elementwise, FloatAttr backward, int64_t parameters,
-                               int64_t forwardCost, int64_t backwardCost) {
+                               FloatAttr elementwise, FloatAttr backward, int64_t parameters) {
   if (place < LayerAttr::kOnce)
     return emitError() << "work of layer " << place << ", expected a layer from 0, or "
                        << LayerAttr::kBefore << ", " << LayerAttr::kAfter << ", "
                        << LayerAttr::kOnce << " for what is before, after, once per step";
   if (parameters < 0)
     return emitError() << "layer " << place << " has " << parameters << " elements of parameters";
-  if (!areCosts(forwardCost, backwardCost))
-    return emitError() << "layer " << place << " costs " << forwardCost << " and " << backwardCost
-                       << ", expected 0 to " << kMostCost - 1;
   for (FloatAttr each : {matmuls, elementwise, backward})
     if (!each.getType().isF64() || !(each.getValueAsDouble() >= 0) || each.getValue().isInfinity())
       return emitError() << "layer " << place << " has " << each
@@ -77,12 +70,15 @@ LogicalResult CostsAttr::verify(EmitError emitError, OrderAttr order, ArrayAttr 
   return success();
 }
 
-LogicalResult SharedWorkAttr::verify(EmitError emitError, int64_t first, int64_t last,
-                                     int64_t forwardCost, int64_t backwardCost) {
-  if (first < 0 || last < first || !areCosts(forwardCost, backwardCost))
-    return emitError() << "layers " << first << " to " << last << " share work that costs "
-                       << forwardCost << " and " << backwardCost << ", expected 0 to "
-                       << kMostCost - 1;
+LogicalResult SpanAttr::verify(EmitError emitError, int64_t first, int64_t last,
+                               DenseI64ArrayAttr costs, bool) {
+  if (first < 0 || last < first || last > first + 1)
+    return emitError() << "a span of layers " << first << " to " << last
+                       << ", expected one layer or two";
+  if (costs.size() != static_cast<int64_t>(kPassKindCount) ||
+      llvm::any_of(costs.asArrayRef(), [](int64_t cost) { return cost < 0 || cost >= kMostCost; }))
+    return emitError() << "layers " << first << " to " << last << " cost [" << costs.asArrayRef()
+                       << "], expected 0 to " << kMostCost - 1 << " for each kind of pass";
   return success();
 }
 
@@ -186,19 +182,19 @@ static LogicalResult verifyWork(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
-static LogicalResult verifySharedWork(Operation *op, NamedAttribute attribute) {
-  if (failed(verifyRows<SharedWorkAttr>(op, attribute, "shared_work")))
+static LogicalResult verifySpans(Operation *op, NamedAttribute attribute) {
+  if (failed(verifyRows<SpanAttr>(op, attribute, "span")))
     return failure();
   auto work = op->getAttrOfType<ArrayAttr>(TrainDialect::kWork);
   if (!work || !llvm::all_of(work, llvm::IsaPred<WorkAttr>))
     return op->emitError() << attribute.getName() << " has no " << TrainDialect::kWork
                            << " beside it";
-  int64_t layers = countLayers(work);
-  for (auto row : cast<ArrayAttr>(attribute.getValue()).getAsRange<SharedWorkAttr>())
-    if (row.getLast() >= layers)
-      return op->emitError() << attribute.getName() << " is of layers " << row.getFirst() << " to "
-                             << row.getLast() << ", and " << TrainDialect::kWork << " has "
-                             << layers;
+  int64_t layers = countLayers(work), end = 0;
+  for (auto row : cast<ArrayAttr>(attribute.getValue()).getAsRange<SpanAttr>())
+    end = std::max(end, row.getLast() + 1);
+  if (end != layers)
+    return op->emitError() << attribute.getName() << " is of " << end << " layers, and "
+                           << TrainDialect::kWork << " has " << layers;
   return success();
 }
 
@@ -224,8 +220,8 @@ LogicalResult train::verifyTable(Operation *op, NamedAttribute attribute) {
     return verifyRows<FileAttr>(op, attribute, "file");
   if (name == TrainDialect::kWork)
     return verifyWork(op, attribute);
-  if (name == TrainDialect::kSharedWork)
-    return verifySharedWork(op, attribute);
+  if (name == TrainDialect::kSpans)
+    return verifySpans(op, attribute);
   if (name == TrainDialect::kSchedule)
     return verifySchedule(op, attribute);
   if (name == TrainDialect::kCosts && !isa<CostsAttr>(attribute.getValue()))

@@ -55,21 +55,19 @@ def Train_WorkAttr : Train_Table<"Work", "work"> {
   let summary = "FLOPs of one layer, over all micro-batches of a step and all ranks, and the elements of the parameters that it reads first";
   let description = [{
     `matmuls` counts matmuls of the forward program, `elementwise` one operation per element that elementwise ops and reductions read,
-    `backward` matmuls of the backward pass. `place` is the layer (analysis::Place). `forward_cost` and `backward_cost` estimate what
-    one micro-batch will cost in each pass, in the unit of analysis::Work; `note-costs` sets them.
+    `backward` matmuls of the backward pass. `place` is the layer (analysis::Place).
   }];
   let parameters = (ins "int64_t":$place, "::mlir::FloatAttr":$matmuls, "::mlir::FloatAttr":$elementwise,
-                        "::mlir::FloatAttr":$backward, "int64_t":$parameters,
-                        Table_Number<"0", "">:$forward_cost, Table_Number<"0", "">:$backward_cost);
+                        "::mlir::FloatAttr":$backward, "int64_t":$parameters);
 }
 
-def Train_SharedWorkAttr : Train_Table<"SharedWork", "shared_work"> {
-  let summary = "work that each pipeline stage with any of the layers `first` to `last` does, once per micro-batch";
+def Train_SpanAttr : Train_Table<"Span", "span"> {
+  let summary = "the cost of one micro-batch on a pipeline stage that has the layers `first` to `last`";
   let description = [{
-    What depends on parameters or on inputs alone (a position bias, a mask) is computed on each stage that needs it, and each stage adds up
-    its own cotangents of a value that several layers read. Costs are those of #train.work.
+    `costs` has a number for each kind of pass, in the order of PassKind and the unit of analysis::Work. `splits`: the gradients of
+    weights have a pass of their own, as zero-bubble schedules give every stage that sends a cotangent.
   }];
-  let parameters = (ins "int64_t":$first, "int64_t":$last, Table_Number<"0", "">:$forward_cost, Table_Number<"0", "">:$backward_cost);
+  let parameters = (ins "int64_t":$first, "int64_t":$last, "::mlir::DenseI64ArrayAttr":$costs, Table_Flag<"false", "">:$splits);
 }
 
 def Train_PassCostAttr : Train_Table<"PassCost", "pass_cost"> {

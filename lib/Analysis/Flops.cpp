@@ -217,8 +217,7 @@ void partita::noteWork(ModuleOp module, ArrayRef<LayerWork> work) {
   SmallVector<Attribute> rows = llvm::map_to_vector(work, [&](const LayerWork &each) -> Attribute {
     return train::WorkAttr::get(b.getContext(), each.place, b.getF64FloatAttr(each.forward.matmuls),
                                 b.getF64FloatAttr(each.forward.elementwise),
-                                b.getF64FloatAttr(each.backward), each.parameters, each.forwardCost,
-                                each.backwardCost);
+                                b.getF64FloatAttr(each.backward), each.parameters);
   });
   module->setAttr(train::TrainDialect::kWork, b.getArrayAttr(rows));
 }
@@ -231,28 +230,7 @@ std::vector<LayerWork> partita::notedWork(ModuleOp module) {
           {each.getPlace(),
            {each.getMatmuls().getValueAsDouble(), each.getElementwise().getValueAsDouble()},
            each.getBackward().getValueAsDouble(),
-           each.getParameters(),
-           each.getForwardCost(),
-           each.getBackwardCost()});
-  return result;
-}
-
-void partita::noteSharedWork(ModuleOp module, ArrayRef<SharedWork> work) {
-  Builder b(module.getContext());
-  SmallVector<Attribute> rows = llvm::map_to_vector(work, [&](const SharedWork &each) -> Attribute {
-    return train::SharedWorkAttr::get(b.getContext(), each.first, each.last, each.forwardCost,
-                                      each.backwardCost);
-  });
-  if (!rows.empty())
-    module->setAttr(train::TrainDialect::kSharedWork, b.getArrayAttr(rows));
-}
-
-std::vector<SharedWork> partita::notedSharedWork(ModuleOp module) {
-  std::vector<SharedWork> result;
-  if (auto noted = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kSharedWork))
-    for (auto each : noted.getAsRange<train::SharedWorkAttr>())
-      result.push_back(
-          {each.getFirst(), each.getLast(), each.getForwardCost(), each.getBackwardCost()});
+           each.getParameters()});
   return result;
 }
 
@@ -263,9 +241,7 @@ llvm::json::Array partita::workToJson(ArrayRef<LayerWork> work) {
                                         {"matmuls", each.forward.matmuls},
                                         {"elementwise", each.forward.elementwise},
                                         {"backward", each.backward},
-                                        {"parameters", each.parameters},
-                                        {"forward_cost", each.forwardCost},
-                                        {"backward_cost", each.backwardCost}});
+                                        {"parameters", each.parameters}});
   return places;
 }
 
@@ -277,8 +253,6 @@ std::vector<LayerWork> partita::workFromJson(const llvm::json::Array &places) {
           {each->getInteger("place").value_or(0),
            {each->getNumber("matmuls").value_or(0), each->getNumber("elementwise").value_or(0)},
            each->getNumber("backward").value_or(0),
-           each->getInteger("parameters").value_or(0),
-           each->getInteger("forward_cost").value_or(0),
-           each->getInteger("backward_cost").value_or(0)});
+           each->getInteger("parameters").value_or(0)});
   return result;
 }

@@ -9,18 +9,18 @@ using namespace mlir;
 using namespace partita;
 
 /// Visits the symbols that an op names.
-static void forSymbols(Operation *op,
+static void forSymbols(Operation *op, SymbolTableCollection &tables,
                        llvm::function_ref<void(FlatSymbolRefAttr, Operation *)> visit) {
   for (NamedAttribute attribute : op->getAttrDictionary())
     if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
-      if (Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, name))
+      if (Operation *symbol = tables.lookupNearestSymbolFrom(op, name))
         visit(name, symbol);
 }
 
-Holders StageMap::ofSymbol(Operation *symbol) {
+Holders StageMap::ofSymbol(Operation *symbol, SymbolTableCollection &tables) {
   if (auto state = dyn_cast<train::StateOp>(symbol))
     if (FlatSymbolRefAttr of = state.getOfAttr())
-      if (Operation *parameter = SymbolTable::lookupNearestSymbolFrom(state, of))
+      if (Operation *parameter = tables.lookupNearestSymbolFrom(state, of))
         symbol = parameter;
   auto on = symbol->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kHolders);
   return on ? Holders::on(on.asArrayRef()) : Holders();
@@ -96,8 +96,8 @@ LogicalResult StageMap::misplaced(Operation *op) const {
   };
   for (auto [i, operand] : llvm::enumerate(op->getOperands()))
     add("operand " + Twine(i), of(operand));
-  forSymbols(op, [&](FlatSymbolRefAttr name, Operation *symbol) {
-    add("@" + name.getValue(), ofSymbol(symbol));
+  forSymbols(op, *tables, [&](FlatSymbolRefAttr name, Operation *symbol) {
+    add("@" + name.getValue(), ofSymbol(symbol, *tables));
   });
   return error;
 }
@@ -151,9 +151,9 @@ static bool isLinearIn(Operation *op, unsigned operand) {
 FailureOr<Holders> StageMap::anyOp(Operation *op) {
   Holders common, memory;
   bool isPlaced = true;
-  forSymbols(op, [&](FlatSymbolRefAttr, Operation *symbol) {
+  forSymbols(op, *tables, [&](FlatSymbolRefAttr, Operation *symbol) {
     isPlaced &= !isa<train::ParameterOp>(symbol) || symbol->hasAttr(pipe::PipeDialect::kHolders);
-    memory.positions &= ofSymbol(symbol).positions;
+    memory.positions &= ofSymbol(symbol, *tables).positions;
   });
   if (!isPlaced)
     return op->emitError() << "'" << op->getName() << "' is of a parameter without "

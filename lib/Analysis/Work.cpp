@@ -26,7 +26,8 @@ static int64_t shardFlops(Operation *op) {
 }
 
 Work analysis::workOf(Operation *op) {
-  if (op->getNumOperands() == 0 || isa<par::ParDialect>(op->getDialect()))
+  if (op->getNumOperands() == 0 || isa<par::ParDialect>(op->getDialect()) ||
+      isa<CollectiveInterface>(op))
     return {};
   auto isPlain = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);

@@ -200,6 +200,8 @@ json::Array partita::describeStages(ModuleOp module) {
     entry["messages"] = std::move(messages);
     if (auto noted = stage->getAttrOfType<train::CostsAttr>(train::TrainDialect::kCosts))
       entry["schedule"] = scheduleOf(stage, noted);
+    if (auto cost = stage->getAttrOfType<IntegerAttr>(train::TrainDialect::kForwardCost))
+      entry["forward_cost"] = cost.getInt();
     if (stage->hasAttr(rt::RtDialect::kLedger))
       entry["memory"] = memory::describe(stage);
     result.push_back(std::move(entry));

@@ -1,24 +1,22 @@
 //===- NoteCosts.cpp - note-costs ---------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
-#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Interfaces/Holders.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
-#include "lib/Stages/Kinds.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "partita/Analysis/Flops.h"
-#include "partita/Analysis/Work.h"
 #include "partita/Phases/Passes.h"
 #include "partita/Phases/Phases.h"
 #include "partita/Phases/Provenance.h"
-#include "partita/Stages/Schedule.h"
-#include <limits>
-#include <map>
+#include "partita/Stages/Spans.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace partita {
 #define GEN_PASS_DEF_NOTECOSTSPASS
@@ -27,287 +25,175 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
-using train::AccumulateOp;
-using train::LayerAttr;
+using stages::Schedule;
+using stages::Slot;
+using stages::Span;
 using train::PassKind;
 
 namespace {
 
-/// Returns the program of one function, without stages.
-OwningOpRef<ModuleOp> copyOf(ModuleOp module, func::FuncOp function) {
-  OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
-  (*copy)->setDiscardableAttrs(module->getDiscardableAttrDictionary());
-  for (StringRef name : {pipe::PipeDialect::kStages, pipe::PipeDialect::kChunks,
-                         pipe::PipeDialect::kWave, train::TrainDialect::kSchedule})
-    (*copy)->removeDiscardableAttr(name);
-  OpBuilder builder = OpBuilder::atBlockEnd(copy->getBody());
-  for (Operation &op : *module.getBody())
-    if (!isa<func::FuncOp>(op) || &op == function)
-      builder.clone(op);
-  return copy;
-}
+/// The first layer of each stage of a copy.
+using Firsts = SmallVector<int64_t>;
 
-/// Marks the ops of the copy whose cost is another place's than that of their `train.layer`. Such a
-/// mark is below all places, so that passes take it for no layer.
-class Places {
-public:
-  using Range = std::pair<int64_t, int64_t>; ///< first and last layer
-
-  explicit Places(func::FuncOp function) : block(forwardBlock(function)), kinds(function, block) {
-    for (Operation &op : *block)
-      if (LayerAttr layer = LayerAttr::of(&op))
-        layers = std::max(layers, layer.getCount());
-    if (layers == 0)
-      return;
-    for (Operation &op : *block)
-      placeActivation(op);
-    for (Operation &op : llvm::reverse(*block))
-      placeShared(op);
-  }
-
-  /// Returns the layers that a mark stands for: the one at which `pipe-place` puts the op, or all
-  /// that share it. None for a place.
-  std::optional<Range> layersOf(int64_t number) const {
-    if (number > kFirstMark)
-      return std::nullopt;
-    return ranges[kFirstMark - number];
-  }
-  int64_t markOf(Range range) {
-    auto found = llvm::find(ranges, range);
-    if (found == ranges.end())
-      found = ranges.insert(found, range);
-    return kFirstMark - (found - ranges.begin());
-  }
-
-private:
-  static constexpr int64_t kFirstMark = -16;
-
-  static int64_t numberOf(Operation *op) {
-    LayerAttr layer = LayerAttr::of(op);
-    return layer ? layer.getNumber() : LayerAttr::kBefore;
-  }
-
-  /// Returns the layers on whose stages a user is.
-  Range rangeOf(Operation *user) const {
-    int64_t number = numberOf(user);
-    if (std::optional<Range> marked = layersOf(number))
-      return *marked;
-    int64_t layer = number == LayerAttr::kAfter ? layers - 1 : std::max<int64_t>(number, 0);
-    return {layer, layer};
-  }
-
-  void set(Operation &op, Range range) {
-    auto layer = LayerAttr::get(op.getContext(), markOf(range), layers);
-    op.setAttr(provenance::kLayer, layer); // for the next pass
-    provenance::set(&op, provenance::kLayer, layer);
-  }
-
-  /// An op before the layers that reads one (an encoder's last norm) is at that layer's position.
-  void placeActivation(Operation &op) {
-    if (!kinds.isActivation(&op) || numberOf(&op) != LayerAttr::kBefore)
-      return;
-    std::optional<int64_t> last;
-    for (Value operand : op.getOperands())
-      if (Operation *maker = operand.getDefiningOp(); maker && kinds.isActivation(maker))
-        if (numberOf(maker) != LayerAttr::kBefore)
-          last = std::max(last.value_or(0), rangeOf(maker).second);
-    if (last)
-      set(op, {*last, *last});
-  }
-
-  /// An op that is no activation is on all stages that need it.
-  void placeShared(Operation &op) {
-    if (kinds.isActivation(&op) || op.hasTrait<OpTrait::IsTerminator>())
-      return;
-    std::optional<Range> needs;
-    for (Operation *user : op.getUsers())
-      if (user->getBlock() == block && !user->hasTrait<OpTrait::IsTerminator>()) {
-        Range own = rangeOf(user);
-        needs = Range{std::min(needs.value_or(own).first, own.first),
-                      std::max(needs.value_or(own).second, own.second)};
-      }
-    if (needs)
-      set(op, *needs);
-  }
-
-  Block *block;
-  Kinds kinds;
-  int64_t layers = 0;
-  SmallVector<Range> ranges;
-};
-
-/// Orders the passes as the last stage does if it may join them, otherwise apart.
-void order(ModuleOp module, bool joins) {
-  module.walk([&](AccumulateOp loop) {
-    if (!loop.isUnscheduled())
-      return;
-    int64_t count = loop.getCount();
-    std::vector<train::Slot> slots;
-    for (int64_t i = 0; i < 2 * count; ++i)
-      slots.push_back({{(joins ? i % 2 : i / count) == 0 ? PassKind::Forward : PassKind::Backward},
-                       joins ? i / 2 : i % count});
-    loop.setOrderAttr(train::OrderAttr::get(loop.getContext(), ArrayRef<train::Slot>(slots)));
-    if (joins)
-      loop->setAttr(pipe::PipeDialect::kMayJoin, UnitAttr::get(loop.getContext()));
-    for (Region &region : loop.getLater())
-      provenance::markBackward(region.front());
-  });
-}
-
-/// Adds up what the ops of a micro-batch cost.
-class Adder {
-public:
-  explicit Adder(Places &places) : places(places) {}
-
-  void add(ModuleOp module) {
-    for (auto function : module.getOps<func::FuncOp>()) {
-      bool loops = false;
-      function.walk([&](AccumulateOp loop) {
-        loops = true;
-        for (Region &region : loop->getRegions())
-          for (Operation &op : region.front())
-            add(op);
-      });
-      if (!loops)
-        for (Operation &op : function.getBody().front())
-          add(op);
+/// Returns cuts that together make a stage of each span of one and of two layers. Where they would
+/// have more stages than a program may, some stages are longer.
+std::vector<Firsts> cutsInto(int64_t layers) {
+  constexpr size_t most = kMaxPositions - 1; // besides the layers before
+  std::vector<Firsts> all;
+  for (auto [size, begin] : {std::pair<int64_t, int64_t>{1, 0}, {2, 0}, {2, 1}}) {
+    Firsts firsts;
+    for (int64_t first = begin; first < layers; first += size)
+      firsts.push_back(first);
+    for (ArrayRef<int64_t> rest = firsts; !rest.empty();) {
+      ArrayRef<int64_t> part = rest.take_front(most);
+      Firsts &own = all.emplace_back();
+      if (part.front() != 0)
+        own.push_back(0);
+      own.append(part.begin(), part.end());
+      // The last stage of a part has all layers that follow, so the next part has it again.
+      rest = rest.size() > most ? rest.drop_front(most - 1) : ArrayRef<int64_t>();
     }
   }
+  llvm::erase_if(all, [](const Firsts &firsts) { return firsts.size() < 2; });
+  return all;
+}
 
-  std::map<int64_t, analysis::PassCosts> costs; ///< by place
-
-private:
-  static std::optional<int64_t> placeOf(Operation *op) {
-    LayerAttr layer = LayerAttr::of(op);
-    return layer && layer.getNumber() != LayerAttr::kOnce ? std::optional(layer.getNumber())
-                                                          : std::nullopt;
+/// Returns a schedule for a copy, in which stages run their passes one after another. `joins`: the
+/// last stage may join them.
+Schedule scheduleOf(int stages, int microBatches, bool joins, bool splits) {
+  Schedule schedule;
+  schedule.stages = stages;
+  schedule.microBatches = microBatches;
+  schedule.splitsBackward = splits;
+  std::vector<Slot> slots;
+  auto add = [&](PassKind kind, int microBatch) { slots.push_back({{kind}, microBatch}); };
+  if (joins) {
+    for (int i : llvm::seq(microBatches))
+      for (const train::PassKindRow &row : schedule.kinds())
+        add(row.kind, i);
+  } else {
+    for (const train::PassKindRow &row : schedule.kinds())
+      for (int i : llvm::seq(microBatches))
+        add(row.kind, i);
   }
-
-  void add(Operation &op) {
-    std::optional<int64_t> place = placeOf(&op);
-    if (!place)
-      return;
-    analysis::PassCosts cost = analysis::passCostsOf(&op);
-    if (cost.backward > 0 && isSum(&op))
-      return addSum(op, *place, cost.backward);
-    costs[*place].forward += cost.forward;
-    costs[*place].backward += cost.backward;
-  }
-
-  /// Returns true if the op adds up cotangents of one value, which the layers that read it make.
-  static bool isSum(Operation *op) {
-    if (auto fusion = dyn_cast<tx::FusionOp>(op))
-      return fusion->getNumResults() == 1 &&
-             llvm::all_of(fusion.getBody().front().without_terminator(),
-                          llvm::IsaPred<tx::AddOp, tx::CastOp>);
-    return isa<tx::AddOp>(op);
-  }
-
-  /// Each stage adds up the cotangents that its layers make. Reading one counts at its layer, writing
-  /// the sum at the value's; each stage with readers beyond that layer writes a sum of its own.
-  void addSum(Operation &op, int64_t place, int64_t cost) {
-    int64_t share = cost / static_cast<int64_t>(op.getNumOperands() + 1);
-    std::optional<Places::Range> readers;
-    for (Value operand : op.getOperands()) {
-      Operation *maker = operand.getDefiningOp();
-      std::optional<int64_t> of =
-          maker && provenance::isBackward(maker) ? placeOf(maker) : std::nullopt;
-      costs[of.value_or(place)].backward += share;
-      cost -= share;
-      if (!of || *of <= lastLayerOf(place))
-        continue;
-      Places::Range known = readers.value_or(Places::Range{*of, *of});
-      readers = Places::Range{std::min(known.first, *of), std::max(known.second, *of)};
-    }
-    costs[readers ? places.markOf(*readers) : place].backward += cost;
-  }
-
-  /// Returns the last layer that computes what is at a place.
-  int64_t lastLayerOf(int64_t place) const {
-    if (place == LayerAttr::kAfter)
-      return std::numeric_limits<int64_t>::max();
-    std::optional<Places::Range> marked = places.layersOf(place);
-    return marked ? marked->second : std::max<int64_t>(place, 0);
-  }
-
-  Places &places;
-};
+  schedule.slots.assign(stages, slots);
+  return schedule;
+}
 
 struct NoteCosts : partita::impl::NoteCostsPassBase<NoteCosts> {
   using NoteCostsPassBase::NoteCostsPassBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::vector<LayerWork> work = notedWork(module);
-    if (!module->hasAttr(pipe::PipeDialect::kStages) || work.empty())
+    if (!module->hasAttr(pipe::PipeDialect::kStages) || assign != "auto")
       return;
-    auto function = train::lookup<func::FuncOp>(module, train::EntryPoint::TrainStep);
-    if (!function)
-      function = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward);
-    if (!function)
-      return;
+    for (auto entry : {train::EntryPoint::Forward, train::EntryPoint::TrainStep})
+      if (auto found = train::lookup<func::FuncOp>(module, entry))
+        function = found;
+    if (auto noted = module->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule))
+      schedule = stages::fromAttribute(noted, *pipe::positionsOf(module));
+    layers = 0;
+    for (const LayerWork &each : notedWork(module))
+      layers = std::max(layers, each.place + 1);
+    if (!function || layers < pipe::positionsOf(module)->count())
+      return; // pipe-place says so
     // Warnings come again from the program itself. So would errors; it does not get there.
     ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
     });
-    OwningOpRef<ModuleOp> copy = copyOf(module, function);
-    Places places(*copy->getOps<func::FuncOp>().begin());
-    if (failed(run(*copy, toGradients, {"partition", "differentiate"})))
-      return signalPassFailure();
-    order(*copy, lastJoins(module));
-    if (failed(run(*copy, toKernels, {"schedule", "fuse"})))
-      return signalPassFailure();
-    Adder adder(places);
-    adder.add(*copy);
-    note(module, work, adder.costs, places);
+    std::vector<Span> spans;
+    for (const Firsts &firsts : cutsInto(layers))
+      for (bool splits : {false, true})
+        if ((!splits || (schedule && schedule->splitsBackward)) &&
+            failed(measure(firsts, splits, spans)))
+          return signalPassFailure();
+    llvm::sort(spans, [](const Span &a, const Span &b) {
+      return std::tie(a.splits, a.first, a.last) < std::tie(b.splits, b.first, b.last);
+    });
+    noted += spans.size();
+    stages::noteSpans(module, spans);
   }
 
 private:
-  static bool lastJoins(ModuleOp module) {
-    auto schedule = module->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule);
-    return schedule &&
-           stages::lastMayJoin(stages::fromAttribute(schedule, *pipe::positionsOf(module)));
+  /// Returns the program of the function alone, with a layout of so many stages.
+  OwningOpRef<ModuleOp> copyFor(int64_t count, bool splits) {
+    ModuleOp module = getOperation();
+    OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
+    (*copy)->setDiscardableAttrs(module->getDiscardableAttrDictionary());
+    for (StringRef name :
+         {pipe::PipeDialect::kChunks, pipe::PipeDialect::kWave, train::TrainDialect::kSchedule})
+      (*copy)->removeDiscardableAttr(name);
+    OpBuilder builder = OpBuilder::atBlockEnd(copy->getBody());
+    (*copy)->setAttr(pipe::PipeDialect::kStages, builder.getI64IntegerAttr(count));
+    for (Operation &op : *module.getBody())
+      if (!isa<func::FuncOp>(op) || &op == function)
+        builder.clone(op);
+    if (!schedule)
+      return copy;
+    Schedule own = scheduleOf(static_cast<int>(count), schedule->microBatches,
+                              stages::lastMayJoin(*schedule), splits);
+    (*copy)->setAttr(train::TrainDialect::kSchedule,
+                     stages::toAttribute(own, "note-costs", &getContext()));
+    return copy;
   }
 
-  /// Runs these passes or, without any, those of the phases with the initial plan.
-  static LogicalResult run(ModuleOp module, std::string passes, ArrayRef<StringRef> names) {
-    for (StringRef name : passes.empty() ? names : ArrayRef<StringRef>())
-      passes += (passes.empty() ? "" : ",") + passesText(phases()[phaseIndex(name)], Plan());
-    PassManager manager(module.getContext(), ModuleOp::getOperationName());
+  LogicalResult measure(const Firsts &firsts, bool splits, std::vector<Span> &spans) {
+    OwningOpRef<ModuleOp> copy = copyFor(static_cast<int64_t>(firsts.size()), splits);
+    if (failed(run(*copy, firsts)))
+      return failure();
+    for (ModuleOp stage : pipe::stagesOf(*copy)) {
+      int64_t number = *pipe::stageOf(stage), first = firsts[number];
+      int64_t last =
+          (number + 1 < static_cast<int64_t>(firsts.size()) ? firsts[number + 1] : layers) - 1;
+      bool isKnown = llvm::any_of(spans, [&](const Span &span) {
+        return span.first == first && span.last == last && span.splits == splits;
+      });
+      if (last - first < 2 && !isKnown)
+        spans.push_back({first, last, costsOf(stage), splits});
+    }
+    return success();
+  }
+
+  LogicalResult run(ModuleOp copy, ArrayRef<int64_t> firsts) {
+    std::string cuts;
+    for (int64_t first : firsts.drop_front())
+      cuts += (cuts.empty() ? "" : ",") + std::to_string(first);
+    std::string passes = "pipe-place{axis=" + std::to_string(axis) + " assign=cuts:" + cuts + "}," +
+                         (toCut.empty() ? textOf("partition", "cut") : toCut) + ",builtin.module(" +
+                         (ofStages.empty() ? textOf("schedule", "overlap") : ofStages) + ")";
+    PassManager manager(copy.getContext(), ModuleOp::getOperationName());
     manager.enableVerifier(false);
     carryProvenance(manager);
     std::string problem;
     llvm::raw_string_ostream os(problem);
     if (failed(parsePassPipeline(passes, manager, os)))
-      return module.emitError() << "note-costs: " << problem;
-    return manager.run(module);
+      return copy.emitError() << "note-costs: " << problem;
+    return manager.run(copy);
   }
 
-  void note(ModuleOp module, std::vector<LayerWork> work,
-            const std::map<int64_t, analysis::PassCosts> &costs, const Places &places) {
-    std::vector<SharedWork> shared;
-    auto rowOf = [&](int64_t place) -> LayerWork & {
-      for (LayerWork &each : work)
-        if (each.place == place)
-          return each;
-      return work.emplace_back(LayerWork{place, {}, 0, 0, 0, 0});
-    };
-    for (const auto &[place, cost] : costs) {
-      if (cost.forward + cost.backward == 0)
-        continue;
-      std::optional<Places::Range> layers = places.layersOf(place);
-      if (layers && layers->first < layers->second) {
-        shared.push_back({layers->first, layers->second, cost.forward, cost.backward});
-        continue;
-      }
-      LayerWork &row = rowOf(layers ? layers->first : place);
-      row.forwardCost += cost.forward;
-      row.backwardCost += cost.backward;
-      ++noted;
-    }
-    noteWork(module, work);
-    noteSharedWork(module, shared);
+  /// Returns the passes of these phases with the initial plan.
+  static std::string textOf(StringRef first, StringRef last) {
+    return llvm::join(
+        llvm::map_range(llvm::seq(phaseIndex(first), phaseIndex(last) + 1),
+                        [](int index) { return passesText(phases()[index], Plan()); }),
+        ",");
   }
+
+  static stages::SlotCosts costsOf(ModuleOp stage) {
+    stages::SlotCosts costs{};
+    auto ofKind = [&](PassKind kind) -> double & { return costs.each[static_cast<size_t>(kind)]; };
+    if (auto noted = stage->getAttrOfType<train::CostsAttr>(train::TrainDialect::kCosts)) {
+      for (auto each : noted.getPasses().getAsRange<train::PassCostAttr>())
+        ofKind(each.getPass().getKind()) += static_cast<double>(each.getCost());
+    } else if (auto cost = stage->getAttrOfType<IntegerAttr>(train::TrainDialect::kForwardCost)) {
+      ofKind(PassKind::Forward) = static_cast<double>(cost.getInt());
+    }
+    return costs;
+  }
+
+  func::FuncOp function;
+  std::optional<Schedule> schedule; ///< none without a training step
+  int64_t layers = 0;
 };
 
 } // namespace

@@ -3,45 +3,14 @@
 #include "partita/Stages/Balance.h"
 #include "dialects/Train/Train.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::stages;
 using train::LayerAttr;
-
-/// Adds `numberOf` each row up by layer.
-static LayerCosts sumByLayer(ArrayRef<LayerWork> work,
-                             function_ref<int64_t(const LayerWork &)> numberOf) {
-  int64_t layers = 0;
-  for (const LayerWork &each : work)
-    layers = std::max(layers, each.place + 1);
-  LayerCosts costs;
-  costs.own.assign(layers, 0);
-  for (const LayerWork &each : work) {
-    bool isEnd = each.place == LayerAttr::kBefore || each.place == LayerAttr::kAfter;
-    if (layers == 0 || (each.place < 0 && !isEnd))
-      continue; // once per step, on whichever stage
-    int64_t layer = each.place == LayerAttr::kAfter ? layers - 1 : std::max<int64_t>(each.place, 0);
-    costs.own[layer] += static_cast<double>(numberOf(each));
-  }
-  return costs;
-}
-
-LayerCosts stages::costsOf(ArrayRef<LayerWork> work, ArrayRef<SharedWork> shared) {
-  LayerCosts costs =
-      sumByLayer(work, [](const LayerWork &each) { return each.forwardCost + each.backwardCost; });
-  for (const SharedWork &each : shared)
-    costs.shared.push_back(
-        {each.first, each.last, static_cast<double>(each.forwardCost + each.backwardCost)});
-  return costs;
-}
-
-LayerCosts stages::parametersOf(ArrayRef<LayerWork> work) {
-  return sumByLayer(work, [](const LayerWork &each) { return each.parameters; });
-}
 
 namespace {
 /// The quality of a cut, or what one range adds to it: the largest range decides, then the sum.
@@ -88,18 +57,30 @@ static SmallVector<int64_t> best(int64_t layers, int64_t ranges, ArrayRef<TooMuc
   return firsts;
 }
 
-SmallVector<int64_t> stages::balance(const LayerCosts &costs, int64_t ranges,
+SmallVector<int64_t> stages::balance(int64_t layers, int64_t ranges, RangeCost cost,
                                      ArrayRef<TooMuch> tooMuch) {
-  SmallVector<double> before{0}; // prefix sums of the costs
-  for (double cost : costs.own)
-    before.push_back(before.back() + cost);
-  return best(static_cast<int64_t>(costs.own.size()), ranges, tooMuch,
-              [&](int64_t, int64_t begin, int64_t end) {
-                double own = before[end] - before[begin];
-                for (const LayerCosts::Shared &each : costs.shared)
-                  own += begin <= each.last && each.first < end ? each.cost : 0;
-                return Quality{own, own * own};
-              });
+  return best(layers, ranges, tooMuch, [&](int64_t range, int64_t begin, int64_t end) {
+    double own = cost(range, begin, end);
+    return Quality{own, own * own};
+  });
+}
+
+SmallVector<int64_t> stages::balanceParameters(ArrayRef<LayerWork> work, int64_t ranges) {
+  int64_t layers = 0;
+  for (const LayerWork &each : work)
+    layers = std::max(layers, each.place + 1);
+  SmallVector<int64_t> before(layers + 1, 0); // of all layers before each
+  for (const LayerWork &each : work) {
+    bool isEnd = each.place == LayerAttr::kBefore || each.place == LayerAttr::kAfter;
+    if (layers == 0 || (each.place < 0 && !isEnd))
+      continue; // once per step, on whichever stage
+    int64_t layer = each.place == LayerAttr::kAfter ? layers - 1 : std::max<int64_t>(each.place, 0);
+    before[layer + 1] += each.parameters;
+  }
+  std::partial_sum(before.begin(), before.end(), before.begin());
+  return balance(layers, ranges, [&](int64_t, int64_t begin, int64_t end) {
+    return static_cast<double>(before[end] - before[begin]);
+  });
 }
 
 SmallVector<int64_t> stages::nearest(ArrayRef<int64_t> firsts, int64_t layers,

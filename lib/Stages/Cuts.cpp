@@ -102,7 +102,7 @@ int64_t Cuts::countLayers(ArrayRef<LayerWork> work) {
 }
 
 FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
-                             ArrayRef<LayerWork> work, ArrayRef<SharedWork> shared,
+                             ArrayRef<LayerWork> work, const stages::RangeCosts &costs,
                              std::string &problem) {
   int64_t layers = countLayers(work), count = positions.count();
   if (layers < count) {
@@ -123,16 +123,16 @@ FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
         llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(0, count), [&](int64_t position) {
           return position * layers / count;
         })));
-  if (assign == "auto" && llvm::all_of(work, [](const LayerWork &each) {
-        return each.forwardCost + each.backwardCost == 0;
-      })) {
+  if (assign == "auto" && costs.isEmpty()) {
     problem = "assign: auto needs the costs of layers; note-costs records them";
     return failure();
   }
   if (assign == "auto")
-    return Cuts(stages::balance(stages::costsOf(work, shared), count));
+    return Cuts(stages::balance(layers, count, [&](int64_t range, int64_t begin, int64_t end) {
+      return costs.sumOf(range, begin, end);
+    }));
   if (assign == "parameters")
-    return Cuts(stages::balance(stages::parametersOf(work), count));
+    return Cuts(stages::balanceParameters(work, count));
   problem =
       "assign: '" + assign.str() + "' is not one of auto, uniform, parameters, cuts:LAYER,...";
   return failure();

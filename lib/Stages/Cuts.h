@@ -6,6 +6,7 @@
 #include "dialects/Pipe/Positions.h"
 #include "mlir/Support/LLVM.h"
 #include "partita/Analysis/Flops.h"
+#include "partita/Stages/Spans.h"
 #include <string>
 
 namespace partita {
@@ -17,7 +18,7 @@ public:
   /// with that layer. On failure, sets `problem`.
   static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, const pipe::Positions &positions,
                                       llvm::ArrayRef<LayerWork> work,
-                                      llvm::ArrayRef<SharedWork> shared, std::string &problem);
+                                      const stages::RangeCosts &costs, std::string &problem);
 
   static int64_t countLayers(llvm::ArrayRef<LayerWork> work);
 

@@ -2,6 +2,7 @@
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Stages/Passes.h"
 #include <map>
@@ -39,11 +40,17 @@ struct NoteSchedule : partita::impl::NoteSchedulePassBase<NoteSchedule> {
   using NoteSchedulePassBase::NoteSchedulePassBase;
 
   void runOnOperation() override {
-    for (ModuleOp stage : pipe::stagesOf(getOperation()))
+    for (ModuleOp stage : pipe::stagesOf(getOperation())) {
+      if (!pipe::stageOf(stage))
+        continue;
       stage.walk([&](AccumulateOp loop) {
-        if (loop.getOrderAttr() && pipe::stageOf(stage))
+        if (loop.getOrderAttr())
           note(stage, loop);
       });
+      auto forward = train::lookup<func::FuncOp>(stage, train::EntryPoint::Forward);
+      if (forward && !stage->hasAttr(train::TrainDialect::kCosts))
+        note(stage, forward);
+    }
   }
 
 private:
@@ -52,6 +59,15 @@ private:
     auto collective = dyn_cast<CollectiveInterface>(op);
     bool starts = collective && collective.isStart() && op->hasAttr(train::TrainDialect::kLast);
     return starts ? collective.getWireBytes() : 0;
+  }
+
+  /// Notes what a stage without a schedule (inference) costs.
+  static void note(ModuleOp stage, func::FuncOp forward) {
+    int64_t cost = 0;
+    for (Operation &op : forward.getBody().front().without_terminator())
+      if (!isa<pipe::SendOp>(op))
+        cost += analysis::passCostsOf(&op).forward;
+    stage->setAttr(train::TrainDialect::kForwardCost, Builder(stage).getI64IntegerAttr(cost));
   }
 
   void note(ModuleOp stage, AccumulateOp loop) {

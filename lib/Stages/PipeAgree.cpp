@@ -70,11 +70,12 @@ private:
     std::array<SmallVector<int64_t>, 2> ends; // per stage, in device and in host memory
     for (SmallVector<int64_t> &each : ends)
       each.assign(stages, 0);
+    SymbolTableCollection tables;
     for (bool fillsLines : {true, false}) // those that fill full cache lines first
       for (Operation &op : *module.getBody()) {
         if (!isa<train::ParameterOp, train::StateOp>(op))
           continue;
-        Holders holders = pipe::onStages(StageMap::ofSymbol(&op), layout);
+        Holders holders = pipe::onStages(StageMap::ofSymbol(&op, tables), layout);
         int64_t bytes = bytesOf(analysis::localType(*types, &op));
         if (holders.isOne() || (bytes % memory::kAlignment == 0) != fillsLines)
           continue;

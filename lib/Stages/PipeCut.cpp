@@ -290,15 +290,16 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
       pipe::numberSums(function);
       functions.insert({function, std::move(*map)});
     }
-    SmallVector<Operation *> full;
+    SymbolTableCollection tables;
+    SmallVector<std::pair<Operation *, Holders>> full; // with their stages
     for (Operation &op : *module.getBody())
-      full.push_back(&op);
+      full.push_back({&op, pipe::onStages(StageMap::ofSymbol(&op, tables), layout)});
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     for (int64_t stage = 0; stage < layout.stages; ++stage) {
       build(builder, module, full, functions, stage);
       ++cut;
     }
-    for (Operation *op : llvm::reverse(full))
+    for (auto &[op, holders] : llvm::reverse(full))
       op->erase();
     module->removeAttr(pipe::PipeDialect::kStages);
     for (StringRef name : {pipe::PipeDialect::kChunks, pipe::PipeDialect::kWave})
@@ -360,22 +361,21 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  void build(OpBuilder &builder, ModuleOp module, ArrayRef<Operation *> full,
+  void build(OpBuilder &builder, ModuleOp module, ArrayRef<std::pair<Operation *, Holders>> full,
              const llvm::MapVector<Operation *, StageMap> &functions, int64_t stage) const {
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
-    for (StringRef name : {train::TrainDialect::kWork, train::TrainDialect::kSharedWork,
+    for (StringRef name : {train::TrainDialect::kWork, train::TrainDialect::kSpans,
                            train::TrainDialect::kPlan, train::TrainDialect::kSchedule})
       part->removeDiscardableAttr(name); // describes all stages
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
     part->setAttr(pipe::PipeDialect::kCount, builder.getI64IntegerAttr(layout.stages));
     OpBuilder inside = OpBuilder::atBlockEnd(part.getBody());
-    for (Operation *op : full) {
+    for (auto &[op, holders] : full) {
       if (auto function = functions.find(op); function != functions.end()) {
         StageBuilder(function->second, stage).function(inside, cast<func::FuncOp>(op));
-      } else if (Holders holders = pipe::onStages(StageMap::ofSymbol(op), layout);
-                 holders.has(stage)) {
+      } else if (holders.has(stage)) {
         Operation *copied = inside.clone(*op);
         copied->removeDiscardableAttr(pipe::PipeDialect::kHolders);
       }

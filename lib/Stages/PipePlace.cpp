@@ -200,8 +200,8 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
       return signalPassFailure();
     std::string problem;
     pipe::Positions layout = *pipe::positionsOf(module);
-    FailureOr<Cuts> cuts =
-        Cuts::choose(assign, layout, notedWork(module), notedSharedWork(module), problem);
+    FailureOr<Cuts> cuts = Cuts::choose(assign, layout, notedWork(module),
+                                        stages::RangeCosts(stages::notedSpans(module)), problem);
     if (failed(cuts)) {
       if (Cuts::countLayers(notedWork(module)) < layout.count())
         problem += skipsOf(module);

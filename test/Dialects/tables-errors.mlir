@@ -48,11 +48,6 @@ module attributes {train.work = [#train.work<place = 0, matmuls = 0x7FF000000000
 
 // -----
 
-// expected-error@+1 {{layer 0 costs 9223372036854775807 and 1, expected 0 to 4611686018427387903}}
-module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0, forward_cost = 9223372036854775807, backward_cost = 1>]} {}
-
-// -----
-
 // expected-error@+1 {{layer 0 has -4 elements of parameters}}
 module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = -4>]} {}
 
@@ -73,18 +68,23 @@ module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwi
 
 // -----
 
-// expected-error@+1 {{"train.shared_work" is of layers 0 to 1, and train.work has 1}}
-module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.shared_work = [#train.shared_work<first = 0, last = 1, forward_cost = 4>]} {}
+// expected-error@+1 {{"train.spans" is of 2 layers, and train.work has 1}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 1, costs = [1, 2, 3]>]} {}
 
 // -----
 
-// expected-error@+1 {{"train.shared_work" has no train.work beside it}}
-module attributes {train.shared_work = [#train.shared_work<first = 0, last = 1, forward_cost = 4>]} {}
+// expected-error@+1 {{"train.spans" has no train.work beside it}}
+module attributes {train.spans = [#train.span<first = 0, last = 1, costs = [1, 2, 3]>]} {}
 
 // -----
 
-// expected-error@+1 {{layers 0 to 1 share work that costs -4 and 0, expected 0 to 4611686018427387903}}
-module attributes {train.shared_work = [#train.shared_work<first = 0, last = 1, forward_cost = -4>]} {}
+// expected-error@+1 {{layers 0 to 1 cost [-4, 0, 0], expected 0 to 72057594037927935 for each kind of pass}}
+module attributes {train.spans = [#train.span<first = 0, last = 1, costs = [-4, 0, 0]>]} {}
+
+// -----
+
+// expected-error@+1 {{layers 0 to 0 cost [9223372036854775807, 1, 0], expected 0 to 72057594037927935 for each kind of pass}}
+module attributes {train.spans = [#train.span<first = 0, last = 0, costs = [9223372036854775807, 1, 0]>]} {}
 
 // -----
 
@@ -105,6 +105,16 @@ module attributes {test = #train.order<1 x (forward -1)>} {}
 
 // expected-error@+1 {{chunk 4194304 of a slot, expected 0 to 4194303}}
 module attributes {test = #train.order<1 x (forward.4194304 0)>} {}
+
+// -----
+
+// expected-error@+1 {{a span of layers 1 to 0, expected one layer or two}}
+module attributes {train.spans = [#train.span<first = 1, last = 0, costs = [1, 2, 3]>]} {}
+
+// -----
+
+// expected-error@+1 {{layers 0 to 1 cost [1, 2], expected 0 to 72057594037927935 for each kind of pass}}
+module attributes {train.spans = [#train.span<first = 0, last = 1, costs = [1, 2]>]} {}
 
 // -----
 

@@ -1,14 +1,24 @@
 // RUN: partita-opt %s --note-flops --choose-schedule="stages=2 schedule=gpipe" --note-costs | FileCheck %s
-// RUN: partita-opt %s --note-flops --note-costs | FileCheck %s --check-prefix=ONE
-// ONE-NOT: cost =
+// RUN: partita-opt %s --note-flops --choose-schedule="stages=2 schedule=zb-h1" --note-costs | FileCheck %s --check-prefix=SPLIT
+// RUN: partita-opt %s --note-flops --choose-schedule="stages=2 schedule=gpipe" --note-costs=assign=uniform | FileCheck %s --check-prefix=NONE
+// RUN: partita-opt %s --note-flops --note-costs | FileCheck %s --check-prefix=NONE
+// NONE-NOT: train.spans
 
-// Costs are those of the ops that are left after fusion: a layer's matmul and its tanh with the bias forward, two matmuls and the tanh's
-// gradient backward. The bias is computed on each stage that has one of the layers 0 to 2, so it counts with none of them.
-// CHECK: train.shared_work = [#train.shared_work<first = 0, last = 2, forward_cost = [[F:[0-9]+]], backward_cost = [[B:[0-9]+]]>]
-// CHECK-SAME: #train.work<place = 0, {{[^>]*}}parameters = 16, forward_cost = [[F0:[0-9]+]], backward_cost = [[B0:[0-9]+]]>
-// CHECK-SAME: #train.work<place = 1, {{[^>]*}}parameters = 16, forward_cost = [[F1:[0-9]+]], backward_cost = [[B1:[0-9]+]]>
-// CHECK-SAME: #train.work<place = 2, {{[^>]*}}parameters = 16, forward_cost = [[F0]], backward_cost = {{[0-9]+}}>
-// CHECK-SAME: #train.work<place = -2, {{[^>]*}}forward_cost = {{[0-9]+}}>
+// Costs are those of the ops that are left after all passes on stages of one layer and of two: the matmul and the tanh with the bias forward,
+// two matmuls and the tanh's gradient backward. Each stage that has layer 0 or 2 computes the bias. Layer 1 is cheaper, without it, and layer 0,
+// which sends no cotangent, has one matmul less.
+// CHECK: train.spans = [#train.span<first = 0, last = 0, costs = {{\[}}2560, 3840, 0]>,
+// CHECK-SAME: #train.span<first = 0, last = 1, costs = {{\[}}4480, 8000, 0]>,
+// CHECK-SAME: #train.span<first = 1, last = 1, costs = {{\[}}1920, 4160, 0]>,
+// CHECK-SAME: #train.span<first = 1, last = 2, costs = {{\[}}{{[0-9]+}}, {{[0-9]+}}, 0]>,
+// CHECK-SAME: #train.span<first = 2, last = 2, costs = {{\[}}{{[0-9]+}}, {{[0-9]+}}, 0]>]
+
+// If weights have a pass of their own, there are spans of both kinds of stage: the first one sends no cotangent.
+// SPLIT: train.spans = [#train.span<first = 0, last = 0, costs = {{\[}}2560, 3840, 0]>,
+// SPLIT-SAME: #train.span<first = 2, last = 2, costs = {{\[}}{{[0-9]+}}, {{[0-9]+}}, 0]>,
+// SPLIT-SAME: #train.span<first = 0, last = 0, costs = {{\[}}2560, 0, 3840], splits = true>,
+// SPLIT-SAME: #train.span<first = 2, last = 2, costs = {{\[}}{{[0-9]+}}, {{[1-9][0-9]*}}, {{[1-9][0-9]*}}], splits = true>]
+
 // The program itself stays as it is.
 // CHECK-NOT: backward (
 // CHECK: train.minimize

@@ -1,9 +1,10 @@
 //===- BalanceTests.cpp - cuts are as good as the best of all possible ones ---------------------===//
 
 #include "partita/Stages/Balance.h"
+#include "partita/Stages/Spans.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
-#include <numeric>
+#include <map>
 #include <random>
 
 using namespace partita::stages;
@@ -29,19 +30,13 @@ static bool isAllowed(const Cuts &way, int64_t layers, const std::vector<TooMuch
   });
 }
 
-/// The cost of the most expensive range, added up layer by layer.
-static double largestOf(const Cuts &way, const LayerCosts &costs) {
+/// The cost of the most expensive range, if `costs` has that of the layers [begin, end) as any range.
+using Costs = std::map<std::pair<int64_t, int64_t>, double>;
+static double largestOf(const Cuts &way, int64_t layers, const Costs &costs) {
   double largest = 0;
   for (size_t range = 0; range < way.size(); ++range) {
-    size_t end = range + 1 < way.size() ? way[range + 1] : costs.own.size();
-    double sum = std::accumulate(costs.own.begin() + way[range], costs.own.begin() + end, 0.);
-    for (const LayerCosts::Shared &shared : costs.shared) {
-      bool hasAny = false;
-      for (int64_t layer = shared.first; layer <= shared.last; ++layer)
-        hasAny |= way[range] <= layer && layer < static_cast<int64_t>(end);
-      sum += hasAny ? shared.cost : 0;
-    }
-    largest = std::max(largest, sum);
+    int64_t end = range + 1 < way.size() ? way[range + 1] : layers;
+    largest = std::max(largest, costs.at({way[range], end}));
   }
   return largest;
 }
@@ -53,7 +48,7 @@ static int64_t moved(const Cuts &way, const Cuts &from) {
   return sum;
 }
 
-/// With random costs, some of them shared by several layers, and random ranges that need too much, the
+/// With random costs of ranges, and random ranges that need too much, the
 /// cuts are as good as the best that remain.
 TEST(Balance, IsTheBestOfAllWays) {
   std::mt19937 random(7);
@@ -63,13 +58,11 @@ TEST(Balance, IsTheBestOfAllWays) {
   int found = 0, none = 0;
   for (int i = 0; i < 300; ++i) {
     int64_t layers = number(2, 9), ranges = number(2, std::min<int64_t>(layers, 4));
-    LayerCosts costs;
-    for (int64_t layer = 0; layer < layers; ++layer)
-      costs.own.push_back(static_cast<double>(number(1, 9)));
-    for (int64_t n = number(0, 2); n > 0; --n) {
-      int64_t first = number(0, layers - 1);
-      costs.shared.push_back({first, number(first, layers - 1), static_cast<double>(number(1, 5))});
-    }
+    Costs costs;
+    for (int64_t begin = 0; begin < layers; ++begin)
+      for (int64_t end = begin + 1; end <= layers; ++end)
+        costs[{begin, end}] = static_cast<double>(number(1, 9) * (end - begin));
+    auto costOf = [&](int64_t, int64_t begin, int64_t end) { return costs.at({begin, end}); };
     std::vector<TooMuch> tooMuch;
     for (int64_t n = number(0, 4); n > 0; --n) {
       int64_t begin = number(0, layers - 1);
@@ -78,7 +71,7 @@ TEST(Balance, IsTheBestOfAllWays) {
     std::vector<Cuts> ways = allWays(layers, ranges);
     Cuts from = ways[number(0, static_cast<int64_t>(ways.size()) - 1)];
     llvm::erase_if(ways, [&](const Cuts &way) { return !isAllowed(way, layers, tooMuch); });
-    llvm::SmallVector<int64_t> balanced = balance(costs, ranges, tooMuch),
+    llvm::SmallVector<int64_t> balanced = balance(layers, ranges, costOf, tooMuch),
                                near = nearest(from, layers, tooMuch);
     ASSERT_EQ(balanced.empty(), ways.empty());
     ASSERT_EQ(near.empty(), ways.empty());
@@ -89,7 +82,7 @@ TEST(Balance, IsTheBestOfAllWays) {
     EXPECT_TRUE(isAllowed(mine, layers, tooMuch));
     EXPECT_TRUE(isAllowed(close, layers, tooMuch));
     for (const Cuts &way : ways) {
-      EXPECT_LE(largestOf(mine, costs), largestOf(way, costs));
+      EXPECT_LE(largestOf(mine, layers, costs), largestOf(way, layers, costs));
       EXPECT_LE(moved(close, from), moved(way, from));
     }
   }
@@ -97,24 +90,47 @@ TEST(Balance, IsTheBestOfAllWays) {
   EXPECT_GT(none, 10);
 }
 
-/// Work before and after the layers counts with the first and the last one; work once per step with
-/// none.
+/// Parameters before and after the layers count with the first and the last one; those of what runs
+/// once per step with none.
 TEST(Balance, EndsCountWithTheLayersBesideThem) {
-  auto work = [](int64_t place, int64_t cost, int64_t parameters) {
+  auto work = [](int64_t place, int64_t parameters) {
     partita::LayerWork each;
     each.place = place;
-    each.forwardCost = cost;
-    each.backwardCost = 2 * cost;
     each.parameters = parameters;
     return each;
   };
-  std::vector<partita::LayerWork> all = {work(-1, 1, 100), work(0, 10, 5), work(1, 10, 5),
-                                         work(-2, 30, 0), work(-3, 1000, 0)};
-  LayerCosts costs = costsOf(all, {{0, 1, 3, 4}});
-  EXPECT_EQ(costs.own, (llvm::SmallVector<double>{33, 120}));
-  ASSERT_EQ(costs.shared.size(), 1u);
-  EXPECT_EQ(costs.shared[0].last, 1);
-  EXPECT_EQ(costs.shared[0].cost, 7);
-  EXPECT_EQ(parametersOf(all).own, (llvm::SmallVector<double>{105, 5}));
-  EXPECT_TRUE(costsOf({}, {}).own.empty());
+  std::vector<partita::LayerWork> all = {work(-1, 9), work(0, 1),  work(1, 4),    work(2, 4),
+                                         work(3, 1),  work(-2, 3), work(-3, 1000)};
+  EXPECT_EQ(balanceParameters(all, 2), (llvm::SmallVector<int64_t>{0, 1})); // 10 and 12
+  all.back().place = 3;
+  EXPECT_EQ(balanceParameters(all, 2), (llvm::SmallVector<int64_t>{0, 3}));
+}
+
+/// Costs of ranges follow from those of spans of one and two layers: here each layer has a cost, the
+/// ends of a stage have one, what layers 1 to 3 need costs a stage with any of them 7, and two neighbors
+/// save 2. With spans for both kinds of stage, the first range takes those that do not split.
+TEST(Balance, SpansAddUpToRanges) {
+  auto costOf = [](int64_t begin, int64_t end) {
+    double cost = 50 + (begin < 4 && end > 1 ? 7 : 0) - 2 * (end - begin - 1);
+    for (int64_t layer = begin; layer < end; ++layer)
+      cost += 10 * layer + 1;
+    return cost;
+  };
+  std::vector<Span> spans;
+  for (bool splits : {false, true})
+    for (int64_t size : {1, 2})
+      for (int64_t first = 0; first + size <= 6; ++first) {
+        double cost = costOf(first, first + size);
+        spans.push_back({first, first + size - 1, {{cost, splits ? cost + 5 : 3, 0}}, splits});
+      }
+  RangeCosts costs(spans);
+  for (int64_t range : {0, 1, 2})
+    for (int64_t begin = 0; begin < 6; ++begin)
+      for (int64_t end = begin + 1; end <= 6; ++end) {
+        SlotCosts found = costs.of(range, begin, end);
+        EXPECT_EQ(found.of(PassKind::Forward), costOf(begin, end));
+        EXPECT_EQ(found.of(PassKind::Backward), range == 0 ? 3 : costOf(begin, end) + 5);
+      }
+  EXPECT_TRUE(RangeCosts({}).isEmpty());
+  EXPECT_FALSE(costs.isEmpty());
 }

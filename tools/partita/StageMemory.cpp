@@ -60,17 +60,19 @@ static CutSearch search(const Request &request, const Footprint &needed, uint64_
 }
 
 CutSearch partita::tool::findBalancedCuts(const Request &request, const Footprint &needed,
-                                          uint64_t limit, const stages::LayerCosts &costs,
-                                          const Planner &planner) {
+                                          uint64_t limit, int64_t layers,
+                                          const stages::RangeCosts &costs, const Planner &planner) {
   auto ranges = static_cast<int64_t>(needed.cuts.size());
-  return search(request, needed, limit, static_cast<int64_t>(costs.own.size()), planner,
-                [&](ArrayRef<TooMuch> tooMuch) { return stages::balance(costs, ranges, tooMuch); });
+  auto cost = [&](int64_t range, int64_t begin, int64_t end) {
+    return costs.sumOf(range, begin, end);
+  };
+  return search(request, needed, limit, layers, planner, [&](ArrayRef<TooMuch> tooMuch) {
+    return stages::balance(layers, ranges, cost, tooMuch);
+  });
 }
 
 CutSearch partita::tool::findNearestCuts(const Request &request, const Footprint &needed,
-                                         uint64_t limit, const stages::LayerCosts &costs,
-                                         const Planner &planner) {
-  auto layers = static_cast<int64_t>(costs.own.size());
+                                         uint64_t limit, int64_t layers, const Planner &planner) {
   return search(request, needed, limit, layers, planner, [&](ArrayRef<TooMuch> tooMuch) {
     return stages::nearest(needed.cuts, layers, tooMuch);
   });

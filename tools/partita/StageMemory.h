@@ -10,7 +10,7 @@
 #ifndef PARTITA_TOOLS_STAGEMEMORY_H
 #define PARTITA_TOOLS_STAGEMEMORY_H
 
-#include "partita/Stages/Balance.h"
+#include "partita/Stages/Spans.h"
 #include "tools/partita/MemoryLimit.h"
 
 namespace partita::tool {
@@ -26,11 +26,11 @@ struct CutSearch {
 /// Finds the cuts that fit and balance the work best. `needed`: the footprint with the cuts that
 /// balance it without a limit.
 CutSearch findBalancedCuts(const Request &request, const Footprint &needed, uint64_t limit,
-                           const stages::LayerCosts &costs, const Planner &planner);
+                           int64_t layers, const stages::RangeCosts &costs, const Planner &planner);
 
 /// Finds the cuts that fit and are nearest to those of `needed`, in layers moved.
 CutSearch findNearestCuts(const Request &request, const Footprint &needed, uint64_t limit,
-                          const stages::LayerCosts &costs, const Planner &planner);
+                          int64_t layers, const Planner &planner);
 
 } // namespace partita::tool
 

@@ -40,24 +40,14 @@ struct LayerWork {
   Flops forward;          ///< of all micro-batches of a step, all ranks
   double backward = 0;    ///< matmuls of the backward pass
   int64_t parameters = 0; ///< elements of the parameters that are read here first
-  /// Estimates for one micro-batch, in the unit of analysis::Work; 0 before note-costs.
-  int64_t forwardCost = 0, backwardCost = 0;
-};
-
-/// Work that each pipeline stage with any of these layers does, for one micro-batch.
-struct SharedWork {
-  int64_t first = 0, last = 0;
-  int64_t forwardCost = 0, backwardCost = 0;
 };
 
 /// Returns the work of a function whose ops have layers (`mark-layers`), ordered by place.
 std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
 
-/// Set and read the module's train.work, and its train.shared_work.
+/// Set and read the module's train.work.
 void noteWork(mlir::ModuleOp module, llvm::ArrayRef<LayerWork> work);
 std::vector<LayerWork> notedWork(mlir::ModuleOp module);
-void noteSharedWork(mlir::ModuleOp module, llvm::ArrayRef<SharedWork> work);
-std::vector<SharedWork> notedSharedWork(mlir::ModuleOp module);
 
 /// Returns the model FLOPs of a training step's forward and backward passes; 0 if there is no
 /// record.

@@ -16,7 +16,9 @@
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
+#include <memory>
 
 namespace partita {
 
@@ -30,7 +32,7 @@ public:
   const pipe::Positions &layout() const { return positions; }
   /// Returns where a symbol's memory is: at a parameter's positions, for a state at its
   /// parameter's, else everywhere.
-  static Holders ofSymbol(mlir::Operation *symbol);
+  static Holders ofSymbol(mlir::Operation *symbol, mlir::SymbolTableCollection &tables);
 
 private:
   mlir::LogicalResult visit(mlir::Block &block);
@@ -44,6 +46,9 @@ private:
   pipe::Positions positions;
   llvm::DenseMap<mlir::Value, Holders> values;
   llvm::DenseMap<mlir::Operation *, Holders> ops;
+  /// A deep model has thousands of symbols.
+  std::shared_ptr<mlir::SymbolTableCollection> tables =
+      std::make_shared<mlir::SymbolTableCollection>();
 };
 
 } // namespace partita

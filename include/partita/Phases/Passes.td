@@ -27,32 +27,36 @@ def NotePhasePass : Pass<"note-phase", "::mlir::ModuleOp"> {
 }
 
 def NoteCostsPass : Pass<"note-costs", "::mlir::ModuleOp"> {
-  let summary = "records what each layer costs in the forward and in the backward pass of a micro-batch";
+  let summary = "records what one micro-batch costs on stages of one and of two layers";
   let description = [{
     Phase: stages.
 
-    `pipe-place` minimizes the slowest stage's time by the clock that `explain` simulates the schedule with: the costs of the ops that are
-    left after fusion (`note-schedule`). They are not estimated from the forward program. A copy of the training step, or of @forward, without stages, goes
-    through the passes that decide which ops there are: those of the phases `partition` and `differentiate` (`to-gradients`), `schedule` and
-    `fuse` (`to-kernels`), with the plan's options. What its ops cost is added up by layer; what several stages compute, each for itself, is
-    apart. If the schedule lets the last stage join its passes, they are joined, otherwise apart, too.
-    A program without stages is left alone.
+    With `assign=auto`, `pipe-place` makes the slowest stage as fast as possible by the clock that `explain` simulates the schedule with: the
+    costs of the ops that are left after all passes (`note-schedule`). These are not estimated from the forward program. Copies of the
+    training step, or of @forward, are cut into stages of one layer, and of two (twice: from the first layer and from the second), and go
+    through the passes that decide which ops there are: those of the phases `partition` to `cut` (`to-cut`) and, on each stage, `schedule`
+    to `overlap` (`of-stages`), with the plan's options. What longer ranges of layers cost follows (`partita/Stages/Spans.h`).
+
+    If the schedule lets the last stage join its passes, that of the copies does. If it splits the backward pass, the copies are made both
+    ways: the first stage sends no cotangent and does not split its own. A program without stages is left alone.
 
     ```mlir
     func.func @train_step(%xs: tensor<4x2x4xf32>) ... {
       ...
     // becomes
-    module attributes {pipe.stages = 2 : i64, train.schedule = ..., train.shared_work = [#train.shared_work<first = 0, last = 2, ... parameters = 16, forward_cost = 1920, backward_cost = 4160>, ...
+    module attributes {pipe.stages = 2 : i64, train.schedule = ..., train.spans = [#train.span<first = 0, last = 0, costs = [2560, 3840, 0]>, ...
       func.func @train_step(%xs: tensor<4x2x4xf32>) ... {
         ...
     ```
   }];
-  let options = [Option<"toGradients", "to-gradients", "std::string", "", "passes that make the backward pass">,
-                 Option<"toKernels", "to-kernels", "std::string", "", "passes that make the kernels of both passes">];
+  let options = [Option<"assign", "assign", "std::string", "\"auto\"", "pipe-place's; others than auto need no costs">,
+                 Option<"axis", "axis", "int64_t", "0", "pipe-place's">,
+                 Option<"toCut", "to-cut", "std::string", "", "passes that make the stages' programs">,
+                 Option<"ofStages", "of-stages", "std::string", "", "passes that make the kernels of a stage">];
   let dependentDialects = ["::partita::amp::AmpDialect", "::partita::offload::OffloadDialect", "::partita::par::ParDialect",
                            "::partita::pipe::PipeDialect", "::partita::rt::RtDialect", "::partita::train::TrainDialect",
                            "::partita::tx::TxDialect", "::partita::zero::ZeroDialect"];
-  let statistics = [Statistic<"noted", "noted", "rows of work that got costs">];
+  let statistics = [Statistic<"noted", "noted", "spans of layers that got costs">];
 }
 
 #endif // PARTITA_PHASES_PASSES

@@ -9,6 +9,7 @@
 #define PARTITA_STAGES_BALANCE_H
 
 #include "partita/Analysis/Flops.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace partita::stages {
@@ -18,26 +19,17 @@ struct TooMuch {
   int64_t range, begin, end;
 };
 
-/// What ranges of layers cost.
-struct LayerCosts {
-  llvm::SmallVector<double> own; ///< of each layer
-  struct Shared {
-    int64_t first, last; ///< every range with any of these layers has the cost, once
-    double cost;
-  };
-  llvm::SmallVector<Shared> shared;
-};
-
-/// Returns the cost of each layer's passes. Ops before the first layer or after the last one count
-/// with that layer.
-LayerCosts costsOf(llvm::ArrayRef<LayerWork> work, llvm::ArrayRef<SharedWork> shared);
-/// The same for the elements of parameters.
-LayerCosts parametersOf(llvm::ArrayRef<LayerWork> work);
+/// The cost of the layers [begin, end) as the `range`-th range.
+using RangeCost = llvm::function_ref<double(int64_t range, int64_t begin, int64_t end)>;
 
 /// Returns the first layer of each range. Minimizes the cost of the most expensive range and, among
 /// equals, the sum of squared costs. Empty if every cut has a range that is too much.
-llvm::SmallVector<int64_t> balance(const LayerCosts &costs, int64_t ranges,
+llvm::SmallVector<int64_t> balance(int64_t layers, int64_t ranges, RangeCost cost,
                                    llvm::ArrayRef<TooMuch> tooMuch = {});
+
+/// The same for the elements of parameters. Those before the first layer or after the last one count
+/// with that layer.
+llvm::SmallVector<int64_t> balanceParameters(llvm::ArrayRef<LayerWork> work, int64_t ranges);
 
 /// Returns the cuts nearest to the given ones, in layers moved.
 llvm::SmallVector<int64_t> nearest(llvm::ArrayRef<int64_t> firsts, int64_t layers,

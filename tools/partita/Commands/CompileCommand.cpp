@@ -2,6 +2,7 @@
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
+#include "partita/Analysis/Flops.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Phases/Phases.h"
@@ -298,10 +299,15 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   if (!needed || needed->bytes <= *o.memoryLimit || needed->cuts.size() > needed->ofStages.size())
     return success(); // no other cuts are tried for stages with several chunks
   bool isAuto = o.plan.get("stages") == "auto";
-  stages::LayerCosts costs = stages::costsOf(notedWork(*module), notedSharedWork(*module));
+  int64_t layers = 0;
+  for (const LayerWork &each : notedWork(*module))
+    layers = std::max(layers, each.place + 1);
   auto planner = [&](const Request &request) { return planAgain(session, o, request); };
-  CutSearch found = (isAuto ? findBalancedCuts : findNearestCuts)({o.dims, o.plan}, *needed,
-                                                                  *o.memoryLimit, costs, planner);
+  Request request{o.dims, o.plan};
+  CutSearch found = isAuto
+                        ? findBalancedCuts(request, *needed, *o.memoryLimit, layers,
+                                           stages::RangeCosts(stages::notedSpans(*module)), planner)
+                        : findNearestCuts(request, *needed, *o.memoryLimit, layers, planner);
   showProgress("");
   if (found.assign.empty()) {
     cuts = found.isSettled

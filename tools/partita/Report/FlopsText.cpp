@@ -34,7 +34,7 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
     order.push_back(each.place);
   }
   for (int64_t place : census.inOrder()) // nothing is computed at gradients' reductions, ...
-    if (places.try_emplace(place, LayerWork{place, {}, 0, 0, 0, 0}).second)
+    if (places.try_emplace(place, LayerWork{place, {}, 0, 0}).second)
       order.push_back(place);
 
   // Every column but the last is as wide as its widest cell.

@@ -96,7 +96,7 @@ static std::map<int64_t, size_t> stagesOfLayers(const json::Array &stages) {
   return result;
 }
 
-/// Without a schedule (inference), the time is that of the layers' forward passes.
+/// Without a schedule (inference), the time is that of the forward pass.
 static std::vector<Share> sharesOf(const json::Object &manifest,
                                    const std::optional<Timeline> &timeline) {
   const json::Array *list = manifest.getArray("stages"), *noted = manifest.getArray("work");
@@ -109,15 +109,13 @@ static std::vector<Share> sharesOf(const json::Object &manifest,
     Share &share = shares.emplace_back();
     share.number = stage ? stage->getInteger("stage").value_or(0) : 0;
     share.text = stage ? layersOf(*stage) : "";
+    share.time = static_cast<double>(stage ? stage->getInteger("forward_cost").value_or(0) : 0);
     for (auto [first, layers] : stage ? chunksOf(*stage) : std::vector<analysis::LayerRange>())
       share.layers += layers;
   }
   for (const LayerWork &each : noted ? workFromJson(*noted) : std::vector<LayerWork>())
-    if (auto found = stages.find(each.place); found != stages.end()) {
-      Share &share = shares[found->second];
-      share.time += static_cast<double>(each.forwardCost);
-      share.parameters += each.parameters;
-    }
+    if (auto found = stages.find(each.place); found != stages.end())
+      shares[found->second].parameters += each.parameters;
   for (size_t stage = 0; timeline && stage < shares.size(); ++stage)
     shares[stage].time = timeline->report.work[stage];
   return shares;
