@@ -103,6 +103,7 @@ int64_t Cuts::countLayers(ArrayRef<LayerWork> work) {
 
 FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
                              ArrayRef<LayerWork> work, const stages::RangeCosts &costs,
+                             const std::optional<stages::Schedule> &schedule,
                              std::string &problem) {
   int64_t layers = countLayers(work), count = positions.count();
   if (layers < count) {
@@ -127,6 +128,8 @@ FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,
     problem = "assign: auto needs the costs of layers; note-costs records them";
     return failure();
   }
+  if (assign == "auto" && schedule && positions.chunks > 1)
+    return Cuts(stages::balanceChunks(layers, *schedule, costs));
   if (assign == "auto")
     return Cuts(stages::balance(layers, count, [&](int64_t range, int64_t begin, int64_t end) {
       return costs.sumOf(range, begin, end);

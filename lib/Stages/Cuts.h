@@ -14,11 +14,13 @@ namespace partita {
 /// Assigns contiguous layers to each position (dialects/Pipe/Positions.h).
 class Cuts {
 public:
-  /// `assign` is an option of pipe-place. Work before the first layer or after the last one counts
+  /// `assign` is an option of pipe-place; a program that does not train has no schedule. Work before the first layer or after the last one counts
   /// with that layer. On failure, sets `problem`.
   static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, const pipe::Positions &positions,
                                       llvm::ArrayRef<LayerWork> work,
-                                      const stages::RangeCosts &costs, std::string &problem);
+                                      const stages::RangeCosts &costs,
+                                      const std::optional<stages::Schedule> &schedule,
+                                      std::string &problem);
 
   static int64_t countLayers(llvm::ArrayRef<LayerWork> work);
 

@@ -200,8 +200,12 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
       return signalPassFailure();
     std::string problem;
     pipe::Positions layout = *pipe::positionsOf(module);
-    FailureOr<Cuts> cuts = Cuts::choose(assign, layout, notedWork(module),
-                                        stages::RangeCosts(stages::notedSpans(module)), problem);
+    std::optional<stages::Schedule> schedule;
+    if (auto noted = module->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule))
+      schedule = stages::fromAttribute(noted, layout);
+    FailureOr<Cuts> cuts =
+        Cuts::choose(assign, layout, notedWork(module),
+                     stages::RangeCosts(stages::notedSpans(module)), schedule, problem);
     if (failed(cuts)) {
       if (Cuts::countLayers(notedWork(module)) < layout.count())
         problem += skipsOf(module);

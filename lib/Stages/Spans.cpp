@@ -67,10 +67,13 @@ SlotCosts RangeCosts::of(int64_t range, int64_t begin, int64_t end) const {
   bool isOne = end - begin == 1;
   SlotCosts costs = isOne ? one[end] : two[end - 1];
   add(costs, isOne ? one[begin] : two[begin], -1);
-  if (isOne)
-    return costs;
-  add(costs, one[end - 1], -1); // the layers between the ends are in two spans each
-  add(costs, one[begin + 1]);
+  if (!isOne) { // the layers between the ends are in two spans each
+    add(costs, one[end - 1], -1);
+    add(costs, one[begin + 1]);
+  }
+  if (splits && range == 0) // without a cotangent to send, all of the backward pass is for weights
+    std::swap(costs.each[static_cast<size_t>(PassKind::Backward)],
+              costs.each[static_cast<size_t>(PassKind::Weights)]);
   return costs;
 }
 

@@ -129,8 +129,57 @@ TEST(Balance, SpansAddUpToRanges) {
       for (int64_t end = begin + 1; end <= 6; ++end) {
         SlotCosts found = costs.of(range, begin, end);
         EXPECT_EQ(found.of(PassKind::Forward), costOf(begin, end));
-        EXPECT_EQ(found.of(PassKind::Backward), range == 0 ? 3 : costOf(begin, end) + 5);
+        EXPECT_EQ(found.of(range == 0 ? PassKind::Weights : PassKind::Backward),
+                  range == 0 ? 3 : costOf(begin, end) + 5);
       }
   EXPECT_TRUE(RangeCosts({}).isEmpty());
   EXPECT_FALSE(costs.isEmpty());
+}
+
+/// Random costs of layers, cut into chunks: if all cuts are compared, none makes the step shorter; where
+/// there are too many and cuts are moved, only by little.
+TEST(Balance, ChunksMakeTheStepShort) {
+  struct Case {
+    const char *schedule;
+    int stages, microBatches;
+    int64_t layers;
+    int times;
+    double most; ///< of the least time
+  };
+  std::mt19937 random(7);
+  for (Case each : {Case{"interleaved", 2, 6, 8, 40, 1}, Case{"zb-v", 2, 6, 8, 40, 1},
+                    Case{"interleaved", 3, 150, 14, 1, 1.02}})
+    for (int i = 0; i < each.times; ++i) {
+      std::vector<double> cost;
+      for (int64_t layer = 0; layer < each.layers; ++layer)
+        cost.push_back(10 + static_cast<double>(random() % 20));
+      std::vector<Span> spans;
+      for (bool splits : {false, true})
+        for (int64_t size : {1, 2})
+          for (int64_t first = 0; first + size <= each.layers; ++first) {
+            double sum = cost[first] + (size > 1 ? cost[first + 1] : 0);
+            SlotCosts ofSpan = splits ? SlotCosts{{sum, sum, sum}} : SlotCosts{{sum, 2 * sum, 0}};
+            if (!splits || each.schedule == std::string("zb-v"))
+              spans.push_back({first, first + size - 1, ofSpan, splits});
+          }
+      std::string problem;
+      std::optional<Schedule> schedule =
+          makeSchedule(each.schedule, each.stages, each.microBatches, 2, problem);
+      ASSERT_TRUE(schedule) << problem;
+      RangeCosts costs(spans);
+      int count = schedule->positions();
+      auto timeOf = [&](llvm::ArrayRef<int64_t> way) {
+        std::vector<std::vector<SlotCosts>> ofStages(each.stages, std::vector<SlotCosts>(2));
+        for (int position = 0; position < count; ++position) {
+          auto [stage, chunk] = schedule->placeOf(position);
+          ofStages[stage][chunk] = costs.of(position, way[position],
+                                            position + 1 < count ? way[position + 1] : each.layers);
+        }
+        return reportByStage(*schedule, ofStages).time;
+      };
+      double mine = timeOf(balanceChunks(each.layers, *schedule, costs)), least = mine;
+      for (const Cuts &way : allWays(each.layers, count))
+        least = std::min(least, timeOf(way));
+      EXPECT_LE(mine, each.most * least);
+    }
 }

@@ -1,6 +1,6 @@
 //===- Balance.h - cuts layers into contiguous ranges ----------------------------------*- C++ -*-===//
 //
-// Compares all cuts by dynamic programming over the number of layers in the first ranges:
+// `balance` and `nearest` compare all cuts by dynamic programming over the number of layers in the first ranges:
 // O(ranges x layers^2).
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -27,7 +27,17 @@ using RangeCost = llvm::function_ref<double(int64_t range, int64_t begin, int64_
 llvm::SmallVector<int64_t> balance(int64_t layers, int64_t ranges, RangeCost cost,
                                    llvm::ArrayRef<TooMuch> tooMuch = {});
 
-/// The same for the elements of parameters. Those before the first layer or after the last one count
+class RangeCosts;
+struct Schedule;
+/// Returns the first layer of each position of a schedule whose stages have several chunks. Chunks of
+/// different stages wait for each other, so neither the slowest chunk nor the slowest stage decides:
+/// minimizes the simulated time of a step. All cuts are compared if few enough; otherwise the cuts with
+/// the fastest slowest chunk, and equal numbers of layers, are improved by moving cuts, one or several
+/// neighbors by one layer, until that makes no step shorter.
+llvm::SmallVector<int64_t> balanceChunks(int64_t layers, const Schedule &schedule,
+                                         const RangeCosts &costs);
+
+/// Like `balance`, for the elements of parameters. Those before the first layer or after the last one count
 /// with that layer.
 llvm::SmallVector<int64_t> balanceParameters(llvm::ArrayRef<LayerWork> work, int64_t ranges);
 

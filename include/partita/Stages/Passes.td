@@ -51,7 +51,7 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
 
     `assign` is the policy: `uniform` gives each stage the same number of layers, or one more where they do not
     divide; `parameters` and `auto` make the largest stage as small as possible, in elements of parameters and in
-    the costs that `note-costs` has recorded; `cuts:4,8` names the first layer of each stage but the first.
+    the costs that `note-costs` has recorded, or with several chunks per stage the step as short, by these costs; `cuts:4,8` names the first layer of each stage but the first.
 
     A stage has one or several chunks of layers, and all of this applies to chunks: each has a position in the model, and the layout
     from `choose-schedule` maps positions to stages (`dialects/Pipe/Positions.h`). A value that an earlier chunk of the same stage has is

@@ -7,8 +7,10 @@
 //   cost(a b c d) = cost(a b) + cost(b c) + cost(c d) - cost(b) - cost(c)
 //
 // So whatever two neighbors save or add if they are on one stage counts (kernels that span both, a
-// value that both need and the stage computes once), and so does what a stage has at its ends. Only
-// what layers further apart have in common, without those in between, is not known from spans.
+// value that both need and the stage computes once), and so does what a stage has at its ends. Two
+// things are not known from spans: what layers further apart have in common, without those in
+// between; and, with several chunks per stage, which of them adds up the cotangents of a value that
+// they pass on.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -169,10 +169,16 @@ static std::string limitText(ArrayRef<Share> shares, const json::Object *limited
 }
 
 static std::string whyText(StringRef assign, ArrayRef<Share> shares, size_t chunks,
-                           const json::Object *limited) {
-  if (chunks > 1 && assign == "auto") // this minimizes the slowest chunk, not the slowest stage
+                           bool isScheduled, const json::Object *limited) {
+  if (chunks > 1 && assign == "auto" && isScheduled)
     return formatv(
-        "Cut by auto into {0} chunks per stage, the slowest of them as fast as possible; stage {1} computes most",
+        "Cut by auto into {0} chunks per stage: the simulated step gets no shorter if a cut is moved by a "
+        "layer; stage {1} computes most",
+        chunks, slowestOf(shares).number);
+  if (chunks > 1 && assign == "auto")
+    return formatv(
+        "Cut by auto into {0} chunks per stage, the slowest of them as fast as possible; stage {1} "
+        "computes most",
         chunks, slowestOf(shares).number);
   if (limited && limited->getArray("cuts"))
     return "Cut by auto: " + limitText(shares, limited);
@@ -224,7 +230,8 @@ void partita::tool::printStages(raw_ostream &os, const json::Object &manifest,
                     grouped(share.parameters) + " parameters"});
   os << "\nPipeline stages; ops before the first layer and after the last one are on those layers' stages\n";
   printTable(os, rows, /*texts=*/2);
-  os << "  " << whyText(assign, shares, chunks, manifest.getObject("limited")) << '\n';
+  os << "  " << whyText(assign, shares, chunks, timeline.has_value(), manifest.getObject("limited"))
+     << '\n';
   StringRef step = train::nameOf(train::EntryPoint::TrainStep);
   auto sent = sentBetween(manifest, step);
   if (sent.empty())
