@@ -6,6 +6,7 @@
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Phases/Phases.h"
+#include "partita/Stages/StageMemory.h"
 #include "partita/Support/NearestNames.h"
 #include "partita/Support/ParseBytes.h"
 #include "tools/partita/ConfigOptions.h"
@@ -14,7 +15,6 @@
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
-#include "tools/partita/StageMemory.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -302,12 +302,20 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   int64_t layers = 0;
   for (const LayerWork &each : notedWork(*module))
     layers = std::max(layers, each.place + 1);
-  auto planner = [&](const Request &request) { return planAgain(session, o, request); };
-  Request request{o.dims, o.plan};
-  CutSearch found = isAuto
-                        ? findBalancedCuts(request, *needed, *o.memoryLimit, layers,
-                                           stages::RangeCosts(stages::notedSpans(*module)), planner)
-                        : findNearestCuts(request, *needed, *o.memoryLimit, layers, planner);
+  auto memoryOf = [](const Footprint &footprint) {
+    return stages::StageMemory{footprint.ofStages, llvm::to_vector(footprint.cuts)};
+  };
+  auto planner = [&](const std::string &assign) -> std::optional<stages::StageMemory> {
+    showProgress("trying --stages " + assign);
+    Request request{o.dims, o.plan};
+    request.plan.set("stages", assign);
+    std::optional<Footprint> footprint = planAgain(session, o, request);
+    return footprint ? std::optional(memoryOf(*footprint)) : std::nullopt;
+  };
+  stages::CutSearch found =
+      isAuto ? stages::findBalancedCuts(memoryOf(*needed), *o.memoryLimit, layers,
+                                        stages::RangeCosts(stages::notedSpans(*module)), planner)
+             : stages::findNearestCuts(memoryOf(*needed), *o.memoryLimit, layers, planner);
   showProgress("");
   if (found.assign.empty()) {
     cuts = found.isSettled
@@ -317,7 +325,7 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   }
   if (!isAuto) {
     cuts = "; the nearest cuts that fit are --stages " + found.assign + ", with " +
-           grouped(found.footprint.bytes) + " bytes";
+           grouped(found.bytes) + " bytes";
     return success();
   }
   module = std::move(before);

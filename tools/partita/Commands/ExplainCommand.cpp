@@ -267,7 +267,7 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
 }
 
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
-                      const std::optional<Timeline> &timeline) {
+                      const std::optional<stages::Timeline> &timeline) {
   json::Object result;
   for (StringRef key : {"mesh", "ranks", "accumulate", "communicators", "channels", "collectives",
                         "explained", "transfers", "work", "memory", "stages", "limited"})
@@ -335,7 +335,7 @@ static const json::Object *stageOf(const json::Object &manifest, int64_t wanted)
 }
 
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives,
-                      const std::optional<Timeline> &timeline, const ExplainOptions &o) {
+                      const std::optional<stages::Timeline> &timeline, const ExplainOptions &o) {
   bool all = o.all;
   outs() << describeProgram(manifest) << '\n';
   const json::Object *plan = manifest.getObject("plan");
@@ -414,10 +414,10 @@ static bool explainMemory(Session &session, const json::Object &manifest, const 
 
 /// Finds the timeline; nothing if there is no schedule. Returns false after a message.
 static bool findTimeline(Session &session, const json::Object &manifest, const ExplainOptions &o,
-                         std::optional<Timeline> &timeline) {
+                         std::optional<stages::Timeline> &timeline) {
   std::string problem;
   if (const json::Array *stages = manifest.getArray("stages"))
-    timeline = Timeline::of(*stages, problem);
+    timeline = stages::Timeline::of(*stages, problem);
   if (!problem.empty())
     problem = o.subject + ": " + problem;
   else if (!timeline && !o.schedulePicture.empty())
@@ -480,7 +480,7 @@ int partita::tool::explainMain(Arguments arguments) {
             ofStage, mlir::FileLineColLoc::get(&session.context(), model, 0, 0),
             layerRangesOf(*manifest, ofStage.empty() ? -1 : ofStage.front().stage)))
       return 1;
-  std::optional<Timeline> timeline;
+  std::optional<stages::Timeline> timeline;
   if (!findTimeline(session, *manifest, o, timeline))
     return 1;
   if (o.plansMemory() && !explainMemory(session, *manifest, o))

@@ -7,6 +7,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
+using namespace partita;
 using namespace partita::tool;
 using partita::stages::Slot;
 
@@ -17,13 +18,13 @@ constexpr int kPageWidth = 1000, kPageLeft = 90, kPageRight = 20, kPageTop = 64,
 constexpr int kRowHeight = 26, kRowGap = 4;
 constexpr int kPageAreaWidth = kPageWidth - kPageLeft - kPageRight;
 
-int heightOf(const Timeline &timeline) {
+int heightOf(const stages::Timeline &timeline) {
   return kPageTop + timeline.schedule.stages * (kRowHeight + kRowGap) + kPageBottom;
 }
 
 class SchedulePage : SvgPage {
 public:
-  SchedulePage(raw_ostream &os, const Timeline &timeline)
+  SchedulePage(raw_ostream &os, const stages::Timeline &timeline)
       : SvgPage(os, kPageWidth, heightOf(timeline)), timeline(timeline) {}
 
   void draw(StringRef title) {
@@ -76,11 +77,12 @@ private:
                                       : "number: micro-batch");
   }
 
-  const Timeline &timeline;
+  const stages::Timeline &timeline;
 };
 
 } // namespace
 
-void partita::tool::drawSchedule(raw_ostream &os, const Timeline &timeline, StringRef title) {
+void partita::tool::drawSchedule(raw_ostream &os, const stages::Timeline &timeline,
+                                 StringRef title) {
   SchedulePage(os, timeline).draw(title);
 }

@@ -3,14 +3,14 @@
 #ifndef PARTITA_TOOLS_SCHEDULE_PICTURE_H
 #define PARTITA_TOOLS_SCHEDULE_PICTURE_H
 
-#include "tools/partita/Report/Timeline.h"
+#include "partita/Stages/Timeline.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace partita::tool {
 
 /// Draws a row per stage with its slots from begin to end, on a clock of op costs. A slot's element
 /// has its name, begin and end as data.
-void drawSchedule(llvm::raw_ostream &os, const Timeline &timeline, llvm::StringRef title);
+void drawSchedule(llvm::raw_ostream &os, const stages::Timeline &timeline, llvm::StringRef title);
 
 } // namespace partita::tool
 

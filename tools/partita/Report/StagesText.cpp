@@ -98,7 +98,7 @@ static std::map<int64_t, size_t> stagesOfLayers(const json::Array &stages) {
 
 /// Without a schedule (inference), the time is that of the forward pass.
 static std::vector<Share> sharesOf(const json::Object &manifest,
-                                   const std::optional<Timeline> &timeline) {
+                                   const std::optional<stages::Timeline> &timeline) {
   const json::Array *list = manifest.getArray("stages"), *noted = manifest.getArray("work");
   std::vector<Share> shares;
   std::map<int64_t, size_t> stages = list ? stagesOfLayers(*list) : std::map<int64_t, size_t>();
@@ -214,7 +214,7 @@ static std::map<std::pair<int64_t, int64_t>, int64_t> sentBetween(const json::Ob
 }
 
 void partita::tool::printStages(raw_ostream &os, const json::Object &manifest,
-                                const std::optional<Timeline> &timeline, StringRef assign) {
+                                const std::optional<stages::Timeline> &timeline, StringRef assign) {
   std::vector<Share> shares = sharesOf(manifest, timeline);
   if (shares.empty())
     return;
@@ -278,7 +278,7 @@ namespace {
 /// in the same column on all stages. Time is stretched if a slot is too short for its name.
 class Rows {
 public:
-  explicit Rows(const Timeline &timeline) : timeline(timeline) {
+  explicit Rows(const stages::Timeline &timeline) : timeline(timeline) {
     placeMoments();
     for (int stage : seq(0, timeline.schedule.stages)) {
       std::string row(width, ' ');
@@ -336,7 +336,7 @@ private:
     }
   }
 
-  const Timeline &timeline;
+  const stages::Timeline &timeline;
   std::map<double, size_t> columns;
 };
 
@@ -368,7 +368,7 @@ static std::string laterText(size_t slots) {
 }
 
 /// Returns the time from step to step if a stage begins the next one as soon as it has ended this one.
-static double periodOf(const Timeline &timeline) {
+static double periodOf(const stages::Timeline &timeline) {
   double longest = 0;
   for (int stage : seq(0, timeline.schedule.stages))
     if (size_t slots = timeline.schedule.slots[stage].size())
@@ -376,7 +376,8 @@ static double periodOf(const Timeline &timeline) {
   return longest;
 }
 
-void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, bool waits, bool all) {
+void partita::tool::printTimeline(raw_ostream &os, const stages::Timeline &timeline, bool waits,
+                                  bool all) {
   const stages::ScheduleReport &report = timeline.report;
   int chunks = timeline.schedule.chunks;
   os << "\nSchedule, one row per stage: ";
@@ -393,7 +394,7 @@ void partita::tool::printTimeline(raw_ostream &os, const Timeline &timeline, boo
                   : report.inFlight[stage] == 1 ? "micro-batch"
                                                 : "micro-batches");
     const auto &slots = timeline.schedule.slots[stage];
-    for (const Timeline::Reduction &each : timeline.reductions[stage])
+    for (const stages::Timeline::Reduction &each : timeline.reductions[stage])
       os << formatv(
           "  stage {0} starts reducing {1} bytes of gradients in {2}, overlapping {3:F0} % of its work{4}\n",
           stage, grouped(each.bytes), stages::slotText(slots[each.slot]), 100 * each.beside,

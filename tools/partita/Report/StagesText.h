@@ -5,7 +5,7 @@
 
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Flops.h"
-#include "tools/partita/Report/Timeline.h"
+#include "partita/Stages/Timeline.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace partita::tool {
@@ -20,7 +20,7 @@ std::vector<analysis::LayerRange> layerRangesOf(const llvm::json::Object &manife
 /// Of each stage its layers, its part of the time and of the parameters; why they are cut there; and what crosses each
 /// boundary per micro-batch. `assign` is --stages.
 void printStages(llvm::raw_ostream &os, const llvm::json::Object &manifest,
-                 const std::optional<Timeline> &timeline, llvm::StringRef assign);
+                 const std::optional<stages::Timeline> &timeline, llvm::StringRef assign);
 
 /// Prints the memory of each stage's ranks: persistent memory, arena and so on; nothing before it
 /// is planned.
@@ -29,7 +29,7 @@ void printStageMemory(llvm::raw_ostream &os, const llvm::json::Object &manifest)
 /// Prints the schedule as a row of slots per stage, aligned by the clock, with each stage's waits
 /// and the bubble. Rows that are too long for a terminal continue below; the middle of very long
 /// ones is left out, unless `all`. `waits`: stages wait for each other at the end of a step.
-void printTimeline(llvm::raw_ostream &os, const Timeline &timeline, bool waits, bool all);
+void printTimeline(llvm::raw_ostream &os, const stages::Timeline &timeline, bool waits, bool all);
 
 } // namespace partita::tool
 

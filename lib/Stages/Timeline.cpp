@@ -1,6 +1,6 @@
 //===- Timeline.cpp - when each stage of a pipeline runs each slot --------------------------------===//
 
-#include "tools/partita/Report/Timeline.h"
+#include "partita/Stages/Timeline.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include <algorithm>
@@ -8,11 +8,7 @@
 
 using namespace llvm;
 using namespace partita;
-using namespace partita::tool;
-using stages::PassKind;
-using stages::Schedule;
-using stages::Slot;
-using stages::SlotCosts;
+using namespace partita::stages;
 
 /// Max number of slots in a picture; only edited manifests have more.
 static constexpr int64_t kMostSlots = 1 << 22;

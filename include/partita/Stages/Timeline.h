@@ -1,18 +1,18 @@
 //===- Timeline.h - when each stage of a pipeline runs each slot --------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_TIMELINE_H
-#define PARTITA_TOOLS_TIMELINE_H
+#ifndef PARTITA_STAGES_TIMELINE_H
+#define PARTITA_STAGES_TIMELINE_H
 
 #include "partita/Stages/Schedule.h"
 #include "llvm/Support/JSON.h"
 
-namespace partita::tool {
+namespace partita::stages {
 
 /// The schedule of a program's stages, from the manifest, simulated on a clock of op costs.
 struct Timeline {
-  stages::Schedule schedule;
-  std::vector<std::vector<stages::SlotCosts>> costs; ///< per stage, each chunk's
-  stages::ScheduleReport report;
+  Schedule schedule;
+  std::vector<std::vector<SlotCosts>> costs; ///< per stage, each chunk's
+  ScheduleReport report;
   /// The reductions that a pass starts in its last slot.
   struct Reduction {
     size_t slot = 0; ///< number in the stage
@@ -35,6 +35,6 @@ struct Timeline {
   llvm::json::Object toJson() const;
 };
 
-} // namespace partita::tool
+} // namespace partita::stages
 
-#endif // PARTITA_TOOLS_TIMELINE_H
+#endif // PARTITA_STAGES_TIMELINE_H
