@@ -151,9 +151,10 @@ static std::string limitText(ArrayRef<Share> shares, const json::Object *limited
   if (areEqual(shares))
     return text;
   if (!limited)
-    return text + (slowest.layers == 1
-                       ? ": a layer is not cut"
-                       : ": layers are not cut, and with any other cuts some stage takes longer");
+    return text +
+           (slowest.layers == 1
+                ? ": a layer is not cut"
+                : ": layers are not cut, and with any other cuts some stage takes at least as long");
   std::string cuts;
   for (const json::Value &each : *limited->getArray("cuts"))
     if (int64_t first = each.getAsInteger().value_or(0))
