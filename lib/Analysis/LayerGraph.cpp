@@ -86,17 +86,6 @@ bool LayerGraph::feeds(int a, int b) const {
   return false;
 }
 
-int LayerGraph::dataOperandOf(int i) const {
-  int found = -1;
-  for (int operand : operands[i])
-    if (dependsOnData[operand] && operand != found) {
-      if (found >= 0)
-        return -1;
-      found = operand;
-    }
-  return found;
-}
-
 LayerGraph LayerGraph::without(SmallVector<Bridge> bridges) const {
   LayerGraph result = *this;
   for (const Bridge &bridge : bridges)
@@ -120,7 +109,8 @@ namespace {
 class Sums {
 public:
   explicit Sums(const LayerGraph &graph)
-      : graph(graph), streamOf(graph.ops.size(), -1), isStream(graph.ops.size(), false) {
+      : graph(graph), streamOf(graph.ops.size(), -1), isStream(graph.ops.size(), false),
+        isAside(graph.ops.size(), false) {
     for (Operation *op : graph.ops)
       readsMatrix.push_back(llvm::any_of(op->getOperands(),
                                          [&](Value operand) { return graph.isOfMatrix(operand); }));
@@ -157,7 +147,7 @@ private:
       if (longest.reaches && longest.sums < 2 && hasShapeOf(at, a))
         streamOf[at] = a, isStream[a] = true;
       else if (longest.reaches && isStream[a])
-        found.push_back({a, at, at});
+        add({a, at, at});
       else if (!longest.reaches)
         visitChain(at, a, from);
     }
@@ -176,11 +166,35 @@ private:
            });
   }
 
+  void add(const Bridge &bridge) {
+    found.push_back(bridge);
+    for (int i = bridge.to; i != bridge.end; i = graph.users[i].front())
+      isAside[i] = true;
+    if (bridge.to == bridge.end)
+      skipped[bridge.end].push_back(bridge.from);
+  }
+
+  /// Returns the only operand that depends on data other than by skip connections; -1 if there are
+  /// none or several. In a running sum of all blocks' outputs, each sum reads the one before aside.
+  int streamOperandOf(int i) const {
+    int only = -1;
+    auto skipsTo = skipped.find(i);
+    for (int operand : graph.operands[i]) {
+      bool isSkipped = skipsTo != skipped.end() && llvm::is_contained(skipsTo->second, operand);
+      if (!graph.dependsOnData[operand] || isAside[operand] || isSkipped || operand == only)
+        continue;
+      if (only >= 0)
+        return -1;
+      only = operand;
+    }
+    return only;
+  }
+
   /// Returns the skip connection that ends with a chain of ops of its own, the last of which is
   /// `operand`, and begins at an op that `isStart`.
   std::optional<Bridge> chainTo(int at, int operand, llvm::function_ref<bool(int)> isStart) const {
     for (int to = operand; graph.users[to].size() == 1;) {
-      int a = graph.dataOperandOf(to);
+      int a = streamOperandOf(to);
       if (a < 0)
         break;
       if (isStart(a))
@@ -193,7 +207,7 @@ private:
   void visitChain(int at, int operand, const llvm::SmallDenseSet<int> &from) {
     std::optional<Bridge> bridge = chainTo(at, operand, [&](int a) { return isStream[a]; });
     if (bridge && longestPath(bridge->from, operand, from).sums >= 2)
-      found.push_back(*bridge);
+      add(*bridge);
   }
 
   /// The ops of the chain, and the one at its end, which reads the chain as which operand.
@@ -225,7 +239,7 @@ private:
       bool readsStream = llvm::any_of(
           from, [&](int other) { return other != operand && graph.feeds(bridge->from, other); });
       if (!isKnown && readsStream)
-        found.push_back(*bridge);
+        add(*bridge);
     }
   }
 
@@ -264,6 +278,8 @@ private:
   const LayerGraph &graph;
   SmallVector<int> streamOf;  ///< by residual sum: the op whose result goes around a branch
   SmallVector<bool> isStream; ///< for the ops that are one's stream
+  SmallVector<bool> isAside;  ///< for the ops that only skip connections have
+  llvm::DenseMap<int, SmallVector<int, 1>> skipped; ///< by op: the operands that bridges are
   SmallVector<bool> readsMatrix;
   SmallVector<Bridge> found;
   llvm::SmallDenseSet<size_t> chains; ///< hashes of those that end with ops of their own

@@ -35,8 +35,6 @@ public:
   bool isOfMatrix(mlir::Value value) const;
   /// Returns true if op `a` feeds op `b`, directly or indirectly.
   bool feeds(int a, int b) const;
-  /// Returns the only operand that depends on data; -1 if there are none or several.
-  int dataOperandOf(int i) const;
 
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::SmallVector<llvm::SmallVector<int, 2>> operands, users;

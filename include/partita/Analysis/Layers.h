@@ -26,8 +26,9 @@
 //      layers are also sought without them; this counts if more ops are then in layers. The
 //      repetition may then be interrupted where a skip ends: what is between two layers (the sum
 //      with the skipped value, its gate, a chain of ops before or after it) belongs to the later
-//      one. In a U without a middle block the innermost skip is over no block. It is found by what
-//      it has in common with the others: its chain, or the segment in which it ends.
+//      one. The ops that only a skip connection has may read others: a running sum of all blocks'
+//      outputs is one. In a U without a middle block the innermost skip is over no block. It is
+//      found by what it has in common with the others: its chain, or the segment in which it ends.
 //
 // Conjugates and moves of the par and pipe dialects are ignored: the partitioned forward program
 // has the same layers as the unpartitioned one.

@@ -61,6 +61,7 @@ PLANS = [
     (("linear", 8), 4, "stages=2", "zb-h1", "optimizer=adam recompute=block"),
     (("norm-even", 6), 4, "stages=3", "zb-v", "mesh=dp=2"),  # the innermost skip is over no block
     (("gate-even", 6), 4, "stages=3 assign=uniform", "1f1b", "mesh=tp=2 clip=1"),
+    (("sum", 6), 4, "stages=3 assign=uniform", "zb-h1", "mesh=dp=2"),  # every block's output goes to the last stage
 ]
 
 

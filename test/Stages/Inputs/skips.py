@@ -7,6 +7,7 @@ A block is two residual sums, as in a Transformer. KIND is one of
   norm    as u, but both values have a norm of their own before they are joined
   linear  block i's output goes through a norm and a projection of its own and is added before block n - 1 - i (U-Net)
   gate    as linear, but it is multiplied by a gate that depends on the stream
+  sum     the outputs of all blocks are added one after the other, and the sum is projected
   twice   what a block begins with is added to its output: a sum within a layer
   uneven  as long, but no two blocks are equal
   part    the first four blocks are equal, the others are not, and a skip connection is over two of these
@@ -104,6 +105,10 @@ def build(kind, blocks):
         outputs.append(x)
     if kind in ("long", "uneven"):
         x = model.add("last", x, outputs[0])
+    if kind == "sum":
+        x = outputs[1]
+        for block in range(2, blocks + 1):
+            x = model.add(f"sum{block}", x, outputs[block])
     model.op("logits", f"tx.matmul {x}, {model.weight('head', MATRIX.replace(f'{WIDTH}x{WIDTH}', f'{WIDTH}x{ROWS}'))} : "
              f"({VALUE}, tensor<{WIDTH}x{ROWS}xf32>) -> {LOGITS}")
     return model
