@@ -172,11 +172,13 @@ static LogicalResult verifyCuts(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
+/// Before the program is partitioned, its mesh is not known.
 static LogicalResult verifyAxis(Operation *op, NamedAttribute attribute) {
   if (failed(verifyNumber(op, attribute)))
     return failure();
   size_t axes = par::MeshAttr::of(op).getAxes().size();
-  if (op->hasAttr(par::ParDialect::kMesh) && isI64From(axes + 1, attribute.getValue()))
+  bool hasMesh = op->hasAttr(par::ParDialect::kMesh) || !op->hasAttr(PipeDialect::kStages);
+  if (hasMesh && isI64From(axes + 1, attribute.getValue()))
     return refuse(op, attribute,
                   "a place among the " + std::to_string(axes) + " axes of " +
                       par::ParDialect::kMesh.str());
@@ -195,16 +197,25 @@ static LogicalResult verifyLimited(Operation *op, NamedAttribute attribute) {
 }
 
 static LogicalResult verifyHyper(Operation *op, NamedAttribute attribute) {
-  return isa<DictionaryAttr>(attribute.getValue())
+  auto list = dyn_cast<DictionaryAttr>(attribute.getValue());
+  return list && llvm::all_of(list,
+                              [](NamedAttribute each) {
+                                auto value = dyn_cast<FloatAttr>(each.getValue());
+                                return value && value.getType().isF64();
+                              })
              ? success()
-             : refuse(op, attribute, "hyperparameters by name");
+             : refuse(op, attribute, "hyperparameters by name, each an f64");
 }
 
 static LogicalResult verifySymbols(Operation *op, NamedAttribute attribute) {
   auto list = dyn_cast<ArrayAttr>(attribute.getValue());
-  return list && llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>)
-             ? success()
-             : refuse(op, attribute, "a list of symbols");
+  if (!list || !llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>))
+    return refuse(op, attribute, "a list of symbols");
+  llvm::SmallDenseSet<Attribute> seen;
+  for (Attribute symbol : list)
+    if (!seen.insert(symbol).second)
+      return op->emitError() << attribute.getName().strref() << " lists " << symbol << " twice";
+  return success();
 }
 
 /// A program has the list on all of its stages; there, it has cut sums.
@@ -285,8 +296,10 @@ LogicalResult LimitedAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 
 LogicalResult ChannelAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t from,
                                   int64_t to, int64_t number) {
-  if (from < 0 || to < 0 || number < 0)
-    return emitError() << "stages and channels are numbered from 0";
+  static constexpr int64_t kMost = int64_t(1)
+                                   << 31; // more numbers than ops, and another still fits
+  if (from < 0 || to < 0 || number < 0 || number >= kMost)
+    return emitError() << "stages and channels are numbered from 0, channels to " << kMost - 1;
   if (from == to)
     return emitError() << "a channel leads to another stage, not from " << from << " to itself";
   return success();

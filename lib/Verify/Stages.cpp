@@ -1,8 +1,9 @@
 //===- Stages.cpp - what pipeline stages must agree on ----------------------------------------===//
 //
 // Passes and people change stages one by one. This file compares the facts that other stages rely
-// on: the ranks of a stage, the number of stages, and the messages of each channel. It also refuses
-// an option that no stage can use. Sums are compared whenever the program is verified
+// on: the ranks of a stage, the number of stages, the messages of each channel and the order of the
+// passes that send them, and the places of parameters that several have. It also refuses an option
+// that no stage can use. Sums are compared whenever the program is verified
 // (dialects/Pipe/Sums.h).
 //
 //===------------------------------------------------------------------------------------------===//
@@ -14,6 +15,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/IdleOptions.h"
 #include "partita/Analysis/Transfers.h"
+#include "partita/Stages/Schedule.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -160,11 +162,84 @@ static LogicalResult checkLists(ArrayRef<ModuleOp> stages, StringRef after) {
   return success();
 }
 
+/// Every symbol of the lists is of some stage: others are numbered after it.
+static LogicalResult checkListed(ArrayRef<ModuleOp> stages, StringRef after) {
+  for (StringRef name : {pipe::PipeDialect::kParameters, pipe::PipeDialect::kParameterStates})
+    if (auto list = ModuleOp(stages.front())->getAttrOfType<ArrayAttr>(name))
+      for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
+        if (llvm::none_of(stages, [&](ModuleOp stage) {
+              return SymbolTable::lookupSymbolIn(stage, symbol.getAttr());
+            }))
+          return ModuleOp(stages.front()).emitOpError()
+                 << name << " lists " << symbol << ", which no stage has after phase '" << after
+                 << "'";
+  return success();
+}
+
+/// The program's tables have one offset for a parameter or state, whatever stages have it.
+static LogicalResult checkOffsets(ArrayRef<ModuleOp> stages, StringRef after) {
+  llvm::MapVector<StringAttr, Operation *> first;
+  for (ModuleOp stage : stages)
+    for (Operation &op : *stage.getBody()) {
+      auto state = dyn_cast<train::StateOp>(op);
+      if (!isa<train::ParameterOp>(op) && !(state && state.getOf()))
+        continue;
+      Operation *&known = first[SymbolTable::getSymbolName(&op)];
+      if (!known) {
+        known = &op;
+        continue;
+      }
+      StringRef name = pipe::PipeDialect::kOffset;
+      if (op.hasAttr(name) && op.getAttr(name) == known->getAttr(name))
+        continue;
+      InFlightDiagnostic error = op.emitOpError() << "is of several stages, which need one " << name
+                                                  << " for it, after phase '" << after << "'";
+      error.attachNote(known->getLoc()) << "stage " << *pipe::stageOf(known) << "'s is here";
+      return error;
+    }
+  return success();
+}
+
+/// Together, the orders of the stages' loops are a schedule that finishes. A loop without a backward
+/// region runs both passes of a micro-batch in one slot.
+static LogicalResult checkOrders(ArrayRef<ModuleOp> stages, StringRef after) {
+  pipe::Positions layout = pipe::positionsOf(stages.front()).value_or(pipe::Positions());
+  stages::Schedule schedule{static_cast<int>(layout.stages),
+                            1,
+                            static_cast<int>(layout.chunks),
+                            layout.isWave,
+                            false,
+                            {}};
+  for (ModuleOp stage : stages) {
+    SmallVector<train::AccumulateOp> loops;
+    if (auto step = train::lookup<func::FuncOp>(stage, train::EntryPoint::TrainStep))
+      step.walk([&](train::AccumulateOp loop) { loops.push_back(loop); });
+    if (loops.size() != 1 || !loops[0].getOrder())
+      return success();
+    std::vector<stages::Slot> &slots = schedule.slots.emplace_back();
+    for (const train::Slot &slot : loops[0].getOrder()->getSlots()) {
+      slots.push_back(slot);
+      if (!loops[0].hasBackward())
+        slots.push_back({{train::PassKind::Backward, slot.chunk}, slot.microBatch});
+      schedule.microBatches =
+          std::max(schedule.microBatches, static_cast<int>(slot.microBatch) + 1);
+      schedule.splitsBackward |= slot.kind == train::PassKind::Weights;
+    }
+  }
+  if (std::string problem = stages::findProblem(schedule); !problem.empty())
+    return stages.front()->getParentOfType<ModuleOp>().emitOpError()
+           << "has stages whose orders do not fit together after phase '" << after
+           << "': " << problem;
+  return success();
+}
+
 LogicalResult partita::checkStagesAgree(ModuleOp program, StringRef after) {
   SmallVector<ModuleOp> stages = pipe::stagesOf(program);
   if (stages.front() == program) // a stage alone, or a program without stages
     return success();
   return success(succeeded(checkLayout(program, stages, after)) &&
-                 succeeded(checkLists(stages, after)) && succeeded(checkMessages(stages, after)) &&
+                 succeeded(checkLists(stages, after)) && succeeded(checkListed(stages, after)) &&
+                 succeeded(checkOffsets(stages, after)) && succeeded(checkOrders(stages, after)) &&
+                 succeeded(checkMessages(stages, after)) &&
                  succeeded(analysis::checkIdle(program)));
 }

@@ -405,3 +405,33 @@ func.func @f(%x: tensor<8xf32>, %y: tensor<4xf32>) -> tensor<8xf32> {
   %0 = "pipe.copies"(%x, %y) <{stages = array<i64: 0, 1>}> : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// expected-error@+1 {{stages and channels are numbered from 0, channels to 2147483647}}
+module attributes {test = #pipe.channel<0 to 1, number 9223372036854775807>} {}
+
+// -----
+
+module {
+// expected-error@+1 {{pipe.parameters lists @v twice}}
+module attributes {pipe.stage = 0, pipe.parameters = [@v, @v]} {
+}
+}
+
+// -----
+
+module {
+// expected-error@+1 {{pipe.hyper is {beta1 = "x"}, expected hyperparameters by name, each an f64}}
+module attributes {pipe.stage = 0, pipe.hyper = {beta1 = "x"}} {
+}
+}
+
+// -----
+
+// After the cut the mesh is known: without par.mesh it has no axis but pp.
+module attributes {pipe.axis = 0} {
+// expected-error@+1 {{pipe.axis is 1 : i64, expected a place among the 0 axes of par.mesh}}
+module attributes {pipe.stage = 0, pipe.count = 2, pipe.axis = 1} {
+}
+}

@@ -162,3 +162,71 @@ module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.parameter
 // expected-error@+2 {{is stage 1 and has no pipe.hyper, unlike stage 0 after phase 'schedule'}}
 module attributes {pipe.axis = 0} { module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.hyper = {beta1 = 0.9}} {}
 module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {} }
+
+// -----
+
+// A symbol that no stage has would shift the numbers of those after it.
+module attributes {pipe.axis = 0} {
+// expected-error@+1 {{pipe.parameters lists @u, which no stage has after phase 'schedule'}}
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.parameters = [@u, @v]} {
+  train.parameter @v : tensor<4xf32>
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.parameters = [@u, @v]} {
+}
+}
+
+// -----
+
+// The program's table has one offset for all stages.
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.parameters = [@v]} {
+  // expected-note@+1 {{stage 0's is here}}
+  train.parameter @v : tensor<4xf32> {pipe.offset = 0 : i64}
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.parameters = [@v]} {
+  // expected-error@+1 {{'train.parameter' op is of several stages, which need one pipe.offset for it, after phase 'schedule'}}
+  train.parameter @v : tensor<4xf32> {pipe.offset = 64 : i64}
+}
+}
+
+// -----
+
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2, pipe.parameters = [@v]} {
+  // expected-note@+1 {{stage 0's is here}}
+  train.parameter @v : tensor<4xf32>
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2, pipe.parameters = [@v]} {
+  // expected-error@+1 {{'train.parameter' op is of several stages, which need one pipe.offset for it, after phase 'schedule'}}
+  train.parameter @v : tensor<4xf32> {pipe.offset = 0 : i64}
+}
+}
+
+// -----
+
+// The stages' orders are one schedule: stage 1, whose passes are joined, takes micro-batches in turn, and stage 0 expects the second one's cotangent first.
+// expected-error@+1 {{has stages whose orders do not fit together after phase 'schedule': stage 0, slot 2 (backward of micro-batch 1): receives micro-batch 0's message}}
+module attributes {pipe.axis = 0} {
+module attributes {pipe.axis = 0, pipe.stage = 0, pipe.count = 2} {
+func.func @train_step(%xs: tensor<2x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
+  train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> () {
+    pipe.send %x over <0 to 1> : tensor<4xf32>
+    train.yield
+  } backward (%y) {
+    %0 = pipe.recv over <1 to 0> {train.backward} : tensor<4xf32>
+    train.yield
+  } {order = #train.order<2 x (forward 0), 1 x (backward 1), 1 x (backward 0)>}
+  return
+}
+}
+module attributes {pipe.axis = 0, pipe.stage = 1, pipe.count = 2} {
+func.func @train_step(%xs: tensor<2x4xf32>) attributes {train.entry_point = #train.entry_point<train_step>} {
+  train.accumulate (%x = %xs) : (tensor<2x4xf32>) -> () {
+    %0 = pipe.recv over <0 to 1> : tensor<4xf32>
+    pipe.send %0 over <1 to 0> : tensor<4xf32>
+    train.yield
+  } {order = #train.order<2 x (forward 0)>}
+  return
+}
+}
+}
