@@ -152,7 +152,18 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   return success();
 }
 
+static LogicalResult verifyLayer(Operation *op, Attribute attribute) {
+  auto layer = dyn_cast<LayerAttr>(attribute);
+  if (layer && layer.getCount() >= 0 &&
+      (layer.getNumber() < 0 || layer.getNumber() < layer.getCount()))
+    return success();
+  return op->emitError() << provenance::kLayer << " is " << attribute
+                         << ", expected a #train.layer with a number below that of layers";
+}
+
 LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == provenance::kLayer)
+    return verifyLayer(op, attribute.getValue());
   if (attribute.getName() == kLast)
     return verifyLastAttribute(op, attribute.getValue());
   if (attribute.getName() != kEntryPoint)

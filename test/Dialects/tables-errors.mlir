@@ -63,6 +63,14 @@ module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwi
 
 // -----
 
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{train.layer is #train.layer<4 of 4>, expected a #train.layer with a number below that of layers}}
+  %0 = tx.exp %x {train.layer = #train.layer<4 of 4>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 // expected-error@+1 {{"train.work" has two rows for layer 0}}
 module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
 
