@@ -153,7 +153,7 @@ static int64_t layersOf(Operation *op) {
 
 /// Returns true for the first layer of each position.
 static bool areCuts(ArrayRef<int64_t> cuts, const Positions &positions) {
-  return static_cast<int64_t>(cuts.size()) == positions.count() && cuts[0] == 0 &&
+  return static_cast<int64_t>(cuts.size()) == positions.count() && !cuts.empty() && cuts[0] == 0 &&
          std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end();
 }
 
@@ -189,9 +189,9 @@ static LogicalResult verifyLimited(Operation *op, NamedAttribute attribute) {
   auto limited = dyn_cast<LimitedAttr>(attribute.getValue());
   if (!limited)
     return refuse(op, attribute, "a #pipe.limited");
-  std::optional<Positions> positions = layoutOf(op);
-  if (!positions || !areCuts(limited.getCuts(), *positions) ||
-      limited.getStage() >= positions->stages)
+  // The driver notes it before the stages.
+  Positions positions = layoutOf(op).value_or(Positions{limited.getCuts().size()});
+  if (!areCuts(limited.getCuts(), positions) || limited.getStage() >= positions.stages)
     return refuse(op, attribute, "cuts, and the fullest stage, of the module's stages");
   return success();
 }
