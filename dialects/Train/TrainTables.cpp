@@ -32,8 +32,12 @@ LogicalResult NoteAttr::verify(EmitError emitError, StringRef, ArrayAttr tensors
   return success();
 }
 
-/// The costs of a hundred layers can be added.
-static constexpr int64_t kMostCost = int64_t(1) << 56;
+/// Two costs can be added, and those of the spans of sixty layers.
+static constexpr int64_t kMostCost = int64_t(1) << 62, kMostSpanCost = int64_t(1) << 56;
+
+static bool areCosts(int64_t one, int64_t other) {
+  return one >= 0 && other >= 0 && one < kMostCost && other < kMostCost;
+}
 
 LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr matmuls,
                                FloatAttr elementwise, FloatAttr backward, int64_t parameters) {
@@ -76,9 +80,10 @@ LogicalResult SpanAttr::verify(EmitError emitError, int64_t first, int64_t last,
     return emitError() << "a span of layers " << first << " to " << last
                        << ", expected one layer or two";
   if (costs.size() != static_cast<int64_t>(kPassKindCount) ||
-      llvm::any_of(costs.asArrayRef(), [](int64_t cost) { return cost < 0 || cost >= kMostCost; }))
+      llvm::any_of(costs.asArrayRef(),
+                   [](int64_t cost) { return cost < 0 || cost >= kMostSpanCost; }))
     return emitError() << "layers " << first << " to " << last << " cost [" << costs.asArrayRef()
-                       << "], expected 0 to " << kMostCost - 1 << " for each kind of pass";
+                       << "], expected 0 to " << kMostSpanCost - 1 << " for each kind of pass";
   return success();
 }
 
