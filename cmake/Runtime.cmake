@@ -15,7 +15,7 @@ ExternalProject_Add(partita_rt
     -DPARTITA_WERROR=${PARTITA_WERROR}
     -DPARTITA_UNITY=${PARTITA_UNITY}
   BUILD_ALWAYS TRUE
-  BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target partita_rt_cpu
+  BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target partita_rt_cpu partita-checkpoint
   INSTALL_COMMAND ""
   TEST_COMMAND ""
   USES_TERMINAL_BUILD TRUE)

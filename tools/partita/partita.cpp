@@ -23,6 +23,7 @@ static constexpr Command kCommands[] = {
     {"run", "trains with a compiled program", runMain},
     {"verify", "compares the partitioned program with the unpartitioned model", verifyMain},
     {"explain", "every collective and why; what the memory holds", explainMain},
+    {"checkpoint", "lists, verifies, merges and compares checkpoints", checkpointMain},
     {"export", "writes trained weights back into the ONNX file", exportMain},
     {"report", "a summary of a program and of its run", reportMain},
 };
@@ -31,7 +32,7 @@ static void printHelp(raw_ostream &os) {
   os << "usage: partita COMMAND [OPTIONS]\n\n"
         "Turns a Transformer in an ONNX file into a distributed training program.\n\nCommands:\n";
   for (const Command &command : kCommands)
-    os << formatv("  {0,-10}{1}\n", command.name, command.summary);
+    os << formatv("  {0,-12}{1}\n", command.name, command.summary);
   os << "\n'partita COMMAND --help' explains each; 'partita --version' says which Partita this is.\n"
         "Passes one by one: 'partita-opt --help', built by 'tools/setup partita-opt'.\n";
 }

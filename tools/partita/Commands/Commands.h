@@ -28,6 +28,7 @@ int tuneMain(Arguments arguments);
 int runMain(Arguments arguments);
 int verifyMain(Arguments arguments);
 int explainMain(Arguments arguments);
+int checkpointMain(Arguments arguments);
 int exportMain(Arguments arguments);
 int reportMain(Arguments arguments);
 

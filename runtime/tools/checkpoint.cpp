@@ -1,0 +1,310 @@
+// `partita checkpoint`: lists, verifies, merges and compares checkpoints, with the reader that
+// programs use to resume.
+//
+//     partita-checkpoint ls DIR
+//     partita-checkpoint verify PATH...
+//     partita-checkpoint merge PATH -o FILE.safetensors
+//     partita-checkpoint diff A B
+//
+// A PATH is a run's folder (its newest checkpoint; `verify`: all of them), the folder of one
+// checkpoint, or its file. Exit status 0: done, or no difference; 1: damage, or a difference; 2: an
+// error.
+
+#include "common/checkpoint/checkpoint_files.h"
+#include "common/checkpoint/folder.h"
+#include "common/grouped.h"
+#include "partita_rt/printable.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+using namespace partita_rt;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kUsage[] =
+    "usage: partita checkpoint ls DIR\n"
+    "       partita checkpoint verify PATH...\n"
+    "       partita checkpoint merge PATH -o FILE.safetensors\n"
+    "       partita checkpoint diff A B\n\n"
+    "ls      lists the checkpoints in the folder of a run, the newest first\n"
+    "verify  reads everything, and compares it with the checksums that were written\n"
+    "merge   writes the shards of a checkpoint as one file of full tensors\n"
+    "diff    compares the tensors of two checkpoints, however they are split\n\n"
+    "A PATH is the folder of a run (its newest checkpoint; verify: all of them), the folder of one\n"
+    "checkpoint, or its file. Exit status 0: done, no damage, no difference; 1: damage, or a\n"
+    "difference; 2: another error.\n";
+
+using Words = std::vector<std::string>;
+
+/// Returns the file of the checkpoint that a path names.
+std::string fileOf(const std::string &path) {
+  std::error_code none;
+  return fs::is_directory(path, none) ? newestCheckpoint(path) : path;
+}
+
+std::string valueOf(const CheckpointFiles &file, const char *key) {
+  auto entry = file.metadata().find(key);
+  return entry == file.metadata().end() ? "" : entry->second;
+}
+
+int64_t bytesOf(const LogicalTensor &tensor) {
+  return tensor.shape.elements() * sizeOf(tensor.dtype);
+}
+
+/// Returns the elements of a tensor in its order, after their checksums have been compared.
+std::vector<unsigned char> read(const CheckpointFiles &file, const std::string &name) {
+  const LogicalTensor &tensor = file.tensors().at(name);
+  std::vector<unsigned char> bytes(size_t(bytesOf(tensor)));
+  int64_t width = sizeOf(tensor.dtype);
+  file.forParts(name, {{0, 0, tensor.shape.elements()}},
+                [&](const unsigned char *from, const Run &run) {
+                  std::memcpy(bytes.data() + run.global * width, from, size_t(run.count * width));
+                });
+  return bytes;
+}
+
+//===-- ls ----------------------------------------------------------------------------------===//
+
+void listOne(const CheckpointPlace &place) {
+  std::string name = fs::path(place.path).filename().string(), about;
+  try {
+    CheckpointFiles file(checkpointFile(place.path));
+    int64_t bytes = 0;
+    std::set<size_t> files;
+    for (const auto &[tensor, logical] : file.tensors()) {
+      bytes += bytesOf(logical);
+      for (const LogicalTensor::Shard &shard : logical.shards)
+        files.insert(shard.file);
+    }
+    about = grouped(bytes) + " bytes in " + std::to_string(files.size()) +
+            (files.size() == 1 ? " file" : " files") + ", " + valueOf(file, "program") + ", " +
+            valueOf(file, "optimizer") + ", step " + valueOf(file, "step") + ", seed " +
+            valueOf(file, "seed");
+  } catch (const Error &error) {
+    about = std::string("damaged: ") + error.what();
+  }
+  std::printf("%-14s %s\n", printable(name).c_str(), printable(about).c_str());
+}
+
+int list(const Words &words) {
+  if (words.size() != 1)
+    fail("ls takes one folder; --help says more");
+  std::error_code error;
+  fs::directory_iterator entries(words[0], error);
+  if (error)
+    fail("%s: %s", words[0].c_str(), error.message().c_str());
+  std::vector<CheckpointPlace> places = checkpointsIn(words[0]);
+  for (const CheckpointPlace &place : places)
+    listOne(place);
+  int64_t unfinished = 0;
+  for (const fs::directory_entry &entry : entries)
+    if (std::string name = entry.path().filename().string(); isUnfinishedName(name)) {
+      std::printf("%-14s unfinished: being written, or left by a run that was killed\n",
+                  printable(name).c_str());
+      ++unfinished;
+    }
+  if (places.empty() && unfinished == 0)
+    newestCheckpoint(words[0]); // says what is missing
+  return 0;
+}
+
+//===-- verify ------------------------------------------------------------------------------===//
+
+/// Returns true if all bytes of the checkpoint are those that were written.
+bool verifyFile(const std::string &shown, const std::string &path) {
+  try {
+    CheckpointFiles file(path);
+    int64_t bytes = 0, damaged = 0;
+    for (const auto &[name, tensor] : file.tensors()) {
+      try {
+        read(file, name);
+      } catch (const Error &error) {
+        std::printf("%s: %s\n", printable(shown).c_str(), printable(error.what()).c_str());
+        ++damaged;
+      }
+      bytes += bytesOf(tensor);
+    }
+    if (damaged == 0)
+      std::printf("%s: undamaged: %zu tensors, %s bytes%s\n", printable(shown).c_str(),
+                  file.tensors().size(), grouped(bytes).c_str(),
+                  file.note().empty() ? "" : ("; " + printable(file.note())).c_str());
+    return damaged == 0;
+  } catch (const Error &error) {
+    std::printf("%s: %s\n", printable(shown).c_str(), printable(error.what()).c_str());
+    return false;
+  }
+}
+
+int verify(const Words &words) {
+  if (words.empty())
+    fail("verify takes a folder or file, or several; --help says more");
+  bool intact = true;
+  for (const std::string &path : words) {
+    std::error_code none;
+    if (!fs::exists(path, none))
+      fail("%s: no such file or folder", path.c_str());
+    std::vector<CheckpointPlace> places = checkpointsIn(path);
+    if (!fs::is_directory(path, none))
+      intact &= verifyFile(path, path);
+    else if (places.empty())
+      newestCheckpoint(path); // says what is missing
+    for (const CheckpointPlace &place : places)
+      try {
+        intact &= verifyFile(place.path, checkpointFile(place.path));
+      } catch (const Error &error) {
+        std::printf("%s: %s\n", printable(place.path).c_str(), printable(error.what()).c_str());
+        intact = false;
+      }
+  }
+  return intact ? 0 : 1;
+}
+
+//===-- merge -------------------------------------------------------------------------------===//
+
+int merge(const Words &words) {
+  std::string path, output;
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == "-o" && i + 1 < words.size())
+      output = words[++i];
+    else if (path.empty() && words[i][0] != '-')
+      path = words[i];
+    else
+      fail("merge: unexpected '%s'; --help says more", words[i].c_str());
+  if (path.empty() || output.empty())
+    fail("merge takes a checkpoint, and -o FILE.safetensors; --help says more");
+  CheckpointFiles file(fileOf(path));
+  std::error_code none;
+  if (fs::equivalent(fs::path(file.path()).parent_path(), fs::absolute(output).parent_path(), none))
+    fail("-o: %s would lie in the checkpoint that is read; choose another name", output.c_str());
+  std::map<std::string, std::string> metadata = file.metadata();
+  for (const char *own : {"save", "crc32c", "block_crc32c"})
+    metadata.erase(own);
+  metadata["format"] = kUnshardedFormat;
+  std::vector<SafetensorsWriter::Entry> entries;
+  for (const auto &[name, tensor] : file.tensors())
+    entries.push_back({name, tensor.dtype, tensor.shape});
+  SafetensorsWriter writer(output, entries, metadata);
+  int64_t bytes = 0;
+  for (const SafetensorsWriter::Entry &entry : entries) {
+    std::vector<unsigned char> values = read(file, entry.name);
+    writer.write(values.data(), int64_t(values.size()));
+    bytes += int64_t(values.size());
+  }
+  writer.commit();
+  std::printf("wrote %s: %zu tensors, %s bytes\n", printable(output).c_str(), entries.size(),
+              grouped(bytes).c_str());
+  return 0;
+}
+
+//===-- diff --------------------------------------------------------------------------------===//
+
+bool isFloat(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 ||
+         dtype == DType::BFloat16;
+}
+
+/// Returns how two tensors of one type and shape differ; "" if all their bits are equal.
+std::string difference(const LogicalTensor &tensor, const std::vector<unsigned char> &a,
+                       const std::vector<unsigned char> &b) {
+  if (a == b)
+    return "";
+  int64_t elements = tensor.shape.elements(), width = sizeOf(tensor.dtype), differ = 0;
+  for (int64_t i = 0; i < elements; ++i)
+    differ += std::memcmp(&a[size_t(i * width)], &b[size_t(i * width)], size_t(width)) != 0;
+  std::string text =
+      grouped(differ) + " of " + grouped(elements) + (elements == 1 ? " element" : " elements");
+  if (!isFloat(tensor.dtype))
+    return text;
+  double largest = 0, scale = 0;
+  constexpr int64_t kBlock = 4096;
+  std::vector<float> x(kBlock), y(kBlock);
+  for (int64_t at = 0; at < elements; at += kBlock) {
+    int64_t n = std::min(kBlock, elements - at);
+    convertToFloat(x.data(), &a[size_t(at * width)], tensor.dtype, n);
+    convertToFloat(y.data(), &b[size_t(at * width)], tensor.dtype, n);
+    for (int64_t i = 0; i < n; ++i) {
+      largest = std::fmax(largest, std::fabs(double(x[size_t(i)]) - double(y[size_t(i)])));
+      scale = std::fmax(scale, std::fabs(double(x[size_t(i)])));
+    }
+  }
+  char numbers[96];
+  std::snprintf(numbers, sizeof(numbers), ", by up to %.3g (max of the first: %.3g)", largest,
+                scale);
+  return text + numbers;
+}
+
+int compare(const Words &words) {
+  if (words.size() != 2)
+    fail("diff takes two checkpoints; --help says more");
+  CheckpointFiles a(fileOf(words[0])), b(fileOf(words[1]));
+  int64_t differences = 0; // the program's name is none: another layout has another
+  auto say = [&](const std::string &what, const std::string &how) {
+    std::printf("%s: %s\n", printable(what).c_str(), printable(how).c_str());
+    ++differences;
+  };
+  for (const char *key : {"optimizer", "step", "seed", "order", "data", "samples_per_step"})
+    if (std::string x = valueOf(a, key), y = valueOf(b, key); x != y)
+      say(key, "'" + x + "' and '" + y + "'");
+  std::set<std::string> names;
+  for (const CheckpointFiles *file : {&a, &b})
+    for (const auto &[name, tensor] : file->tensors())
+      names.insert(name);
+  for (const std::string &name : names) {
+    auto x = a.tensors().find(name), y = b.tensors().find(name);
+    if (x == a.tensors().end() || y == b.tensors().end()) {
+      say(name, std::string("only in the ") + (y == b.tensors().end() ? "first" : "second"));
+      continue;
+    }
+    const LogicalTensor &one = x->second, &other = y->second;
+    if (one.dtype != other.dtype || !(one.shape == other.shape)) {
+      say(name, std::string(typeName(one.dtype)) + " " + toString(one.shape) + " and " +
+                    typeName(other.dtype) + " " + toString(other.shape));
+      continue;
+    }
+    if (std::string how = difference(one, read(a, name), read(b, name)); !how.empty())
+      say(name, how);
+  }
+  if (differences == 0)
+    std::printf("no difference: %zu tensors\n", names.size());
+  return differences == 0 ? 0 : 1;
+}
+
+struct Command {
+  const char *name;
+  int (*run)(const Words &words);
+};
+
+constexpr Command kCommands[] = {
+    {"ls", list}, {"verify", verify}, {"merge", merge}, {"diff", compare}};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Words words(argv + 1, argv + argc);
+  bool wantsHelp = words.empty();
+  for (const std::string &word : words)
+    wantsHelp |= word == "--help" || word == "-h";
+  if (wantsHelp) {
+    std::fputs(kUsage, words.empty() ? stderr : stdout);
+    return words.empty() ? 2 : 0;
+  }
+  try {
+    for (const Command &command : kCommands)
+      if (words[0] == command.name) {
+        int status = command.run(Words(words.begin() + 1, words.end()));
+        if (std::fflush(stdout) != 0)
+          fail("cannot write to the standard output: %s", std::strerror(errno));
+        return status;
+      }
+    fail("'%s' is none of ls, verify, merge, diff", words[0].c_str());
+  } catch (const std::exception &error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "partita checkpoint: error: %s\n", printable(error.what()).c_str());
+    return 2;
+  }
+}
