@@ -79,7 +79,7 @@ CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
 CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
-                       int64_t window, bool zeroHidden);
+                       int64_t window, bool zeroHidden, mlir::Value firstKeys);
 /// `{data, batch stride, head stride, row stride, column stride}`; omitted without a bias.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.

@@ -402,14 +402,16 @@ CallArgument argument::heads(Value data, ArrayRef<int64_t> strides, unsigned ind
 }
 
 CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APFloat &scale,
-                                 int64_t window, bool zeroHidden) {
+                                 int64_t window, bool zeroHidden, Value firstKeys) {
   std::string text = "{{";
   for (int64_t size : shape)
     text += std::to_string(size) + ", ";
   text += std::string(causal ? "true" : "false") + ", " + floatLiteral(scale.convertToDouble());
-  if (window || zeroHidden)
+  if (window || zeroHidden || firstKeys)
     text += ", " + std::to_string(window);
-  return text + (zeroHidden ? ", true}" : "}");
+  if (!firstKeys)
+    return text + (zeroHidden ? ", true}" : "}");
+  return CallArgument(text + (zeroHidden ? ", true, {}}" : ", false, {}}"), firstKeys);
 }
 
 CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {

@@ -138,22 +138,26 @@ def Rt_SoftmaxBackwardOp : Rt_Call<"softmax_backward", "softmaxBackward", ["getD
 
 def Rt_AttentionForwardOp : Rt_Call<"attention_forward", "attentionForward",
     ["heads(getOut(), getStrides(), 0)", "orNull(getLse())", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
-     "heads(getV(), getStrides(), 3)", "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden())",
+     "heads(getV(), getStrides(), 3)", "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden(), getFirstKeys())",
      "scores(getBias(), getStrides().drop_front(12))"], [AttrSizedOperandSegments]> {
   let summary = "softmax(scale q k^T + bias) v without storing the scores";
-  let arguments = (ins B:$out, Optional<B>:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
+  let arguments = (ins B:$out, Optional<B>:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, Optional<B>:$firstKeys,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
 }
 def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
      "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
      "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)",
-     "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden())",
+     "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden(), getFirstKeys())",
      "scores(getBias(), getStrides().drop_front(24))", "scores(getDbias(), getStrides().drop_front(24))"], [AttrSizedOperandSegments]> {
   let summary = "attention's gradients; optionally the bias's";
   let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
-                       Optional<B>:$bias, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal,
-                       F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
+                       Optional<B>:$bias, Optional<B>:$firstKeys, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape,
+                       BoolAttr:$causal, F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
+}
+def Rt_DocumentStartsOp : Rt_Call<"document_starts", "documentStarts", ["getStarts()", "getIds()", "getRows()", "getWidth()"]> {
+  let summary = "the first position of every position's document";
+  let arguments = (ins B:$starts, B:$ids, I64Attr:$rows, I64Attr:$width);
 }
 def Rt_RotateHalfOp : Rt_Call<"rotate_half", "rotateHalf",
     ["getY()", "getX()", "getRows()", "getWidth()", "\"Pairs::\" + std::string(getInterleaved() ? \"Interleaved\" : \"Halves\")"]> {

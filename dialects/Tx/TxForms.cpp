@@ -181,10 +181,10 @@ SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
                             RankedTensorType::get(shape, x.getType().getElementType()), x,
                             /*first=*/Value(), /*dim=*/2, times);
   };
-  SmallVector<Value> operands(getOperands());
-  operands[1] = repeated(getK());
-  operands[2] = repeated(getV());
+  Value k = repeated(getK()), v = repeated(getV());
   return SmallVector<Value>(AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(),
-                                                operands, (*this)->getAttrs())
+                                                getQ(), k, v, getBias(), getFirstKeys(),
+                                                getScaleAttr(), getCausalAttr(), getWindowAttr(),
+                                                getZeroHiddenAttr())
                                 ->getResults());
 }

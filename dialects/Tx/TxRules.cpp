@@ -249,7 +249,7 @@ std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), ge
 /// The patterns by name: "o" in the forward pass, and the gradients of q, k, v and bias.
 namespace {
 struct AttentionPatterns {
-  std::string q, k, v, out, lse, bias;
+  std::string q, k, v, out, lse, bias, firstKeys;
 };
 
 /// Returns the patterns for heads. If there are as many key heads as query heads, they share one
@@ -273,28 +273,42 @@ AttentionPatterns attentionPatterns(Type q, Type k, Type bias, bool summed) {
     keys = h + (bias && !biasHas(1) ? mark : "");
     queryHeads = "(" + keys + " g^)";
   }
-  AttentionPatterns patterns{b + " s^ " + queryHeads + " d^", b + " t^ " + keys + " d^",
-                             b + " t^ " + keys + " e^",       b + " s^ " + queryHeads + " e^",
-                             b + " " + queryHeads + " s^",    ""};
+  AttentionPatterns patterns{b + " s^ " + queryHeads + " d^",
+                             b + " t^ " + keys + " d^",
+                             b + " t^ " + keys + " e^",
+                             b + " s^ " + queryHeads + " e^",
+                             b + " " + queryHeads + " s^",
+                             "",
+                             b + " s^"};
   if (bias)
     patterns.bias = (biasHas(0) ? b : "1") + " " + (biasHas(1) ? queryHeads : "1") + " " +
                     (biasHas(2) ? "s^" : "1") + " " + (biasHas(3) ? "t^" : "1");
   return patterns;
 }
 
+/// What the operands after `operands[required - 1]` are: a bias has four dimensions, first keys two.
+struct Optionals {
+  Type bias, firstKeys;
+  Optionals(TypeRange operands, size_t required) {
+    for (Type type : operands.drop_front(std::min(required, operands.size())))
+      (cast<RankedTensorType>(type).getRank() == 4 ? bias : firstKeys) = type;
+  }
+};
+
 std::string attentionRule(TypeRange operands) {
-  auto p = attentionPatterns(operands[0], operands[1], operands.size() > 3 ? operands[3] : Type(),
-                             false);
-  std::string bias = p.bias.empty() ? "" : ", " + p.bias;
-  return p.q + ", " + p.k + ", " + p.v + bias + " -> " + p.out + ", " + p.lse;
+  Optionals optionals(operands, 3);
+  auto p = attentionPatterns(operands[0], operands[1], optionals.bias, false);
+  return p.q + ", " + p.k + ", " + p.v + (optionals.bias ? ", " + p.bias : "") +
+         (optionals.firstKeys ? ", " + p.firstKeys : "") + " -> " + p.out + ", " + p.lse;
 }
 
 std::string attentionGradRule(TypeRange operands) {
-  auto p =
-      attentionPatterns(operands[0], operands[1], operands.size() > 6 ? operands[6] : Type(), true);
-  std::string bias = p.bias.empty() ? "" : ", " + p.bias;
+  Optionals optionals(operands, 6);
+  auto p = attentionPatterns(operands[0], operands[1], optionals.bias, true);
+  std::string bias = optionals.bias ? ", " + p.bias : "";
   return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out + bias +
-         " -> " + p.q + ", " + p.k + ", " + p.v + bias;
+         (optionals.firstKeys ? ", " + p.firstKeys : "") + " -> " + p.q + ", " + p.k + ", " + p.v +
+         bias;
 }
 
 bool isTensorOfRank(Value value, int64_t rank) {
@@ -315,8 +329,12 @@ std::string AttentionGradOp::getShardRule() {
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
                                             ValueRange operands, DictionaryAttr, OpaqueProperties,
                                             RegionRange, SmallVectorImpl<Type> &inferred) {
-  if (operands.size() < 3 || !llvm::all_of(operands, [](Value v) { return isTensorOfRank(v, 4); }))
-    return emitOptionalError(loc, "tx.attention works on tensors of four dimensions");
+  if (operands.size() < 3 || !llvm::all_of(llvm::enumerate(operands), [](auto operand) {
+        return isTensorOfRank(operand.value(), 4) ||
+               (operand.index() > 2 && isTensorOfRank(operand.value(), 2));
+      }))
+    return emitOptionalError(
+        loc, "tx.attention works on tensors of four dimensions, and first keys of two");
   Type element = getElementTypeOrSelf(operands[0]);
   return par::inferFromRule(attentionRule(operands.getTypes()), operands,
                             {element, statisticElement(operands[0])}, loc, inferred);
@@ -330,12 +348,14 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
                                                 OpaqueProperties, RegionRange,
                                                 SmallVectorImpl<Type> &inferred) {
   if (operands.size() < 6 || !llvm::all_of(llvm::enumerate(operands), [](auto operand) {
-        return isTensorOfRank(operand.value(), operand.index() == 4 ? 3 : 4);
+        return isTensorOfRank(operand.value(), operand.index() == 4 ? 3 : 4) ||
+               (operand.index() > 5 && isTensorOfRank(operand.value(), 2));
       }))
-    return emitOptionalError(loc, "tx.attention_grad works on tensors of four dimensions");
+    return emitOptionalError(
+        loc, "tx.attention_grad works on tensors of four dimensions, and first keys of two");
   SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
-  if (operands.size() > 6)
-    elements[3] = getElementTypeOrSelf(operands[6]); // the bias has its own type
+  if (Type bias = Optionals(operands.getTypes(), 6).bias)
+    elements[3] = getElementTypeOrSelf(bias); // the bias has its own type
   return par::inferFromRule(attentionGradRule(operands.getTypes()), operands, elements, loc,
                             inferred);
 }

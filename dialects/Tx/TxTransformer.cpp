@@ -11,6 +11,25 @@ using namespace partita::tx;
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxTransformer.cpp.inc"
 
+/// Checks what the rule does not: the type of the first keys.
+template <typename Op> static LogicalResult verifyFirstKeys(Op op) {
+  if (Value first = op.getFirstKeys();
+      first && !cast<RankedTensorType>(first.getType()).getElementType().isInteger(32))
+    return op.emitOpError() << "begins at keys of type " << first.getType()
+                            << ", expected 32-bit integers";
+  return success();
+}
+
+LogicalResult AttentionGradOp::verify() { return verifyFirstKeys(*this); }
+
+LogicalResult DocumentStartsOp::verify() {
+  auto ids = getIds().getType();
+  if (ids.getRank() == 0 ||
+      !(ids.getElementType().isInteger(32) || ids.getElementType().isInteger(64)))
+    return emitOpError() << "wants ids of 32 or 64 bits along a sequence, not " << ids;
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);
   if (keyHeads == 0 || heads % keyHeads != 0)
@@ -19,7 +38,7 @@ LogicalResult AttentionOp::verify() {
   if (getWindow() && (*getWindow() < 1 || !getCausal()))
     return emitOpError() << "has a window of " << *getWindow()
                          << ": a window is at least 1 and needs 'causal'";
-  return success();
+  return verifyFirstKeys(*this);
 }
 
 LogicalResult LogSumExpOp::verify() {

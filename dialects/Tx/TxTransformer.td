@@ -126,7 +126,8 @@ def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [],
 //===------------------------------------------------------------------------------------------------===//
 
 /// Its rule and its result types depend on which dimensions the heads of k and the bias have: TxRules.cpp.
-class Tx_Attention<string mnemonic> : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+class Tx_Attention<string mnemonic>
+    : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>, AttrSizedOperandSegments]> {
   let precision = "Low";
   let shardRule = "";
   let inferredDeclarations = [{
@@ -144,18 +145,21 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     - g divides h: query head i reads key head i / (h / g) (Ainslie et al., arXiv 2305.13245).
     - `bias` [b or 1, h or 1, s or 1, t or 1] is added to the scores: padding masks, relative positions.
     - `causal`: query i sees keys up to i + t - s; `window`: only the last `window` of these.
+    - `from` [b, s] (32-bit integers): query i sees no key before from[i], the first of its document where a sequence packs
+      several (tx.document_starts). Nondecreasing along s; kernels skip the tiles before it.
     - A query all of whose scores are -inf has no softmax: it gets NaN, or zeros with `zero_hidden`.
 
     Rule: `b s^ (h g^) d^, b t^ h d^, b t^ h e^, ... -> b s^ (h g^) e^, b (h g^) s^`, so heads are split along
-    with their keys; with one key head, only the query heads are split.
+    with their keys; with one key head, only the query heads are split. `from` is `b s^`.
     Key heads that do not divide over as many ranks as query heads do are repeated (splitForm).
     Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
   }];
-  let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Optional<Tx_Float>:$bias, F64Attr:$scale,
-                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden);
+  let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Optional<Tx_Float>:$bias,
+                       Optional<Tx_Int>:$first_keys, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       UnitAttr:$zero_hidden);
   let results = (outs Tx_Float:$out, Tx_Float:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`bias` $bias^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
+    $q `,` $k `,` $v (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = [{
@@ -164,13 +168,13 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     bool mayStayWide(unsigned operand) { return operand > 2; }
   }];
   let gradient = [{
-    SmallVector<Value> operands{getQ(), getK(), getV(), getOut(), getLse(), g.dy()};
-    if (getBias())
-      operands.push_back(getBias());
-    auto grad = AttentionGradOp::create(g.builder, getLoc(), operands, (*this)->getAttrs());
+    auto grad = AttentionGradOp::create(g.builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), g.dy(), getBias(),
+                                        getFirstKeys(), getScaleAttr(), getCausalAttr(), getWindowAttr(), getZeroHiddenAttr());
     SmallVector<Value> flowing{grad.getDq(), grad.getDk(), grad.getDv()};
     if (getBias())
       flowing.push_back(grad.getDbias());
+    if (getFirstKeys())
+      flowing.push_back(Value());
     return flowing;
   }];
   let hasVerifier = 1;
@@ -179,13 +183,29 @@ def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
   let matmuls = ["e", "d", "d", "e", "e"]; // scores; cotangents of scores, v, q, k
   let summary = "cotangents of q, k, v and the bias";
   let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout,
-                       Optional<Tx_Float>:$bias, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       UnitAttr:$zero_hidden);
+                       Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys, F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden);
   let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
   let assemblyFormat = [{
-    operands `scale` $scale (`causal` $causal^)? (`window` $window^)? (`zero_hidden` $zero_hidden^)?
-    attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)?
+    (`window` $window^)? (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
+}
+
+def Tx_DocumentStartsOp : Tx_InferredOp<"document_starts", [], "::mlir::IntegerType::get(context, 32)"> {
+  let summary = "per position, the first one of its document: `from` of tx.attention";
+  let description = [{
+    A document is a run of equal ids of a sequence. An id that comes back after another document is an error of the run, because
+    the model's mask, which compares ids, would show these positions to each other.
+
+    Created by `raise-documents`.
+  }];
+  let shardRule = "* s^ -> * s^";
+  let arguments = (ins Tx_Int:$ids);
+  let results = (outs Tx_Int:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Tx_RotateHalfOp : Tx_InferredOp<"rotate_half"> {

@@ -7,6 +7,7 @@
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace partita;
@@ -55,13 +56,24 @@ void addHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, double sc
       tensor.reals[position(tensor, b, i, h) + j] += scale * head.at(i, j);
 }
 
-/// Query i of s sees keys [first, end) of t.
+/// The optional operands; null where there is none.
+struct Extras {
+  const Tensor *bias, *firstKeys;
+  template <typename Op> Extras(Op op, Inputs in) {
+    firstKeys = op.getFirstKeys() ? in.back() : nullptr;
+    bias = op.getBias() ? in[in.size() - (firstKeys ? 2 : 1)] : nullptr;
+  }
+};
+
+/// Query i of s of a batch element sees keys [first, end) of t.
 struct Visible {
   int64_t first, end;
 };
-template <typename Op> Visible visible(Op op, int64_t i, int64_t s, int64_t t) {
+template <typename Op>
+Visible visible(Op op, const Tensor *firstKeys, int64_t b, int64_t i, int64_t s, int64_t t) {
   int64_t end = op.getCausal() ? std::clamp<int64_t>(i + 1 + t - s, 0, t) : t;
-  return {op.getWindow() ? std::max<int64_t>(0, end - static_cast<int64_t>(*op.getWindow())) : 0,
+  int64_t first = firstKeys ? firstKeys->ints[b * s + i] : 0;
+  return {op.getWindow() ? std::max(first, end - static_cast<int64_t>(*op.getWindow())) : first,
           end};
 }
 
@@ -80,14 +92,15 @@ int64_t keyHead(const Tensor &q, const Tensor &k, int64_t h) {
 }
 
 /// softmax(scale q k^T + bias) of one batch element and head, zero where a query does not see the
-/// key; lse gets the rows' log of the denominator. `bias` may be null.
+/// key; lse gets the rows' log of the denominator.
 template <typename Op>
-Matrix probabilities(Op op, const Tensor &qs, const Tensor &ks, const Tensor *bias, int64_t b,
+Matrix probabilities(Op op, const Tensor &qs, const Tensor &ks, const Extras &extras, int64_t b,
                      int64_t h, double *lse) {
+  const Tensor *bias = extras.bias;
   Matrix p = headOf(qs, b, h) * turned(headOf(ks, b, keyHead(qs, ks, h)));
   double scale = op.getScale().convertToDouble();
   for (int64_t i = 0; i < p.rows; ++i) {
-    auto [first, end] = visible(op, i, p.rows, p.columns);
+    auto [first, end] = visible(op, extras.firstKeys, b, i, p.rows, p.columns);
     double largest = -INFINITY, sum = 0;
     for (int64_t j = first; j < end; ++j) {
       p.at(i, j) = p.at(i, j) * scale + (bias ? bias->reals[biasPosition(*bias, b, h, i, j)] : 0);
@@ -104,25 +117,37 @@ Matrix probabilities(Op op, const Tensor &qs, const Tensor &ks, const Tensor *bi
   return p;
 }
 
-/// A query that sees no key (causal, t < s) has no softmax.
-template <typename Op> LogicalResult checkVisible(Op op, const Tensor &q, const Tensor &k) {
-  if (op.getCausal() && k.shape[1] < q.shape[1])
-    return op.emitError() << "is causal with " << q.shape[1] << " queries but only " << k.shape[1]
+/// A query that sees no key (causal, t < s) has no softmax. Kernels choose tiles by first keys, which
+/// never fall.
+template <typename Op>
+LogicalResult checkVisible(Op op, const Tensor &q, const Tensor &k, const Tensor *firstKeys) {
+  int64_t s = q.shape[1], t = k.shape[1];
+  if (op.getCausal() && t < s)
+    return op.emitError() << "is causal with " << s << " queries but only " << t
                           << " keys: the first queries see none";
+  for (int64_t row = 0; firstKeys && row < firstKeys->size(); ++row) {
+    int64_t first = firstKeys->ints[row], i = row % s;
+    if (first < 0 || first >= visible(op, nullptr, 0, i, s, t).end)
+      return op.emitError() << "query " << i << " of sequence " << row / s << " begins at key "
+                            << first << ": it sees none";
+    if (i > 0 && first < firstKeys->ints[row - 1])
+      return op.emitError() << "query " << i << " of sequence " << row / s << " begins at key "
+                            << first << ", before the query in front of it";
+  }
   return success();
 }
 
 } // namespace
 
 static LogicalResult attention(tx::AttentionOp op, Inputs in, Outputs out) {
-  if (failed(checkVisible(op, *in[0], *in[1])))
+  Extras extras(op, in);
+  if (failed(checkVisible(op, *in[0], *in[1], extras.firstKeys)))
     return failure();
   int64_t heads = in[0]->shape[2], s = in[0]->shape[1];
-  const Tensor *bias = in.size() > 3 ? in[3] : nullptr;
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < heads; ++h) {
-      Matrix p =
-          probabilities(op, *in[0], *in[1], bias, b, h, out[1].reals.data() + (b * heads + h) * s);
+      Matrix p = probabilities(op, *in[0], *in[1], extras, b, h,
+                               out[1].reals.data() + (b * heads + h) * s);
       addHead(out[0], b, h, p * headOf(*in[2], b, keyHead(*in[0], *in[1], h)));
     }
   return success();
@@ -133,16 +158,17 @@ static LogicalResult attention(tx::AttentionOp op, Inputs in, Outputs out) {
 ///   dq = scale dS k;  dk = scale dS^T q;  dbias = dS.
 /// Heads that share a key head, and elements that share a bias, add up.
 static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs out) {
-  if (failed(checkVisible(op, *in[0], *in[1])))
+  Extras extras(op, in);
+  if (failed(checkVisible(op, *in[0], *in[1], extras.firstKeys)))
     return failure();
   double scale = op.getScale().convertToDouble();
-  const Tensor *bias = in.size() > 6 ? in[6] : nullptr;
+  const Tensor *bias = extras.bias;
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < in[0]->shape[2]; ++h) {
       int64_t kv = keyHead(*in[0], *in[1], h);
       Matrix q = headOf(*in[0], b, h), k = headOf(*in[1], b, kv), v = headOf(*in[2], b, kv),
              dout = headOf(*in[5], b, h);
-      Matrix p = probabilities(op, *in[0], *in[1], bias, b, h, nullptr);
+      Matrix p = probabilities(op, *in[0], *in[1], extras, b, h, nullptr);
       Matrix ds = dout * turned(v);
       for (int64_t i = 0; i < p.rows; ++i) {
         double dot = 0;
@@ -158,6 +184,25 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
       addHead(out[1], b, kv, turned(ds) * q, scale);
       addHead(out[2], b, kv, turned(p) * dout);
     }
+  return success();
+}
+
+static LogicalResult documentStarts(tx::DocumentStartsOp op, Inputs in, Outputs out) {
+  int64_t width = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    llvm::SmallDenseSet<int64_t> seen;
+    int64_t start = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      int64_t id = in[0]->ints[row * width + i];
+      if (i == 0 || id != in[0]->ints[row * width + i - 1]) {
+        start = i;
+        if (!seen.insert(id).second)
+          return op.emitError() << "id " << id << " of sequence " << row
+                                << " comes back at position " << i << ", after another document";
+      }
+      out[0].ints[row * width + i] = start;
+    }
+  }
   return success();
 }
 
@@ -191,6 +236,7 @@ static LogicalResult rotary(tx::RotaryOp op, Inputs in, Outputs out) {
 void partita::interp::addAttentionKernels(KernelTable &table) {
   table.add<tx::AttentionOp>(attention);
   table.add<tx::AttentionGradOp>(attentionGrad);
+  table.add<tx::DocumentStartsOp>(documentStarts);
   table.add<tx::RotateHalfOp>(rotateHalf);
   table.add<tx::RotaryOp>(rotary);
 }

@@ -54,6 +54,26 @@ static SmallVector<TokenRange> tokenRanges(func::FuncOp function) {
   return ranges;
 }
 
+/// The arguments whose numbers are documents' ids.
+static llvm::SmallDenseSet<unsigned> documentIds(func::FuncOp function) {
+  llvm::SmallDenseSet<unsigned> arguments;
+  function.walk([&](tx::DocumentStartsOp op) {
+    for (unsigned argument : sources(function, op.getIds()))
+      arguments.insert(argument);
+  });
+  return arguments;
+}
+
+/// Documents of one position and more: an id holds until the next one begins.
+static void fillDocuments(Tensor &value, uint64_t key) {
+  int64_t id = 0;
+  for (int64_t e = 0; e < value.size(); ++e) {
+    bool begins = e % value.dim(-1) == 0;
+    id = begins ? 0 : id + (uniform(key, e) < 0.4);
+    value.ints[e] = id;
+  }
+}
+
 /// Of every fourth sample all labels are ignored, of every third the odd ones, of the others one in
 /// ten but never the first: ranks have uneven counts, and none idles by accident.
 static bool isIgnored(uint64_t key, int64_t sample, int64_t position, int64_t element) {
@@ -85,6 +105,7 @@ static void fill(Tensor &value, StringRef role, const TokenRange &range, uint64_
 
 FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp function, uint64_t seed) {
   SmallVector<TokenRange> ranges = tokenRanges(function);
+  llvm::SmallDenseSet<unsigned> documents = documentIds(function);
   SmallVector<Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -95,7 +116,11 @@ FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp functio
     auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
     Tensor value(par::fullType(type));
     uint64_t key = randomKey(seed, role ? role.getValue().str() : std::to_string(i));
-    fill(value, role ? role.getValue() : "", ranges[i], key);
+    bool free = !role || role.getValue() == "data";
+    if (documents.contains(i) && free && !value.isReal && !value.shape.empty())
+      fillDocuments(value, key);
+    else
+      fill(value, role ? role.getValue() : "", ranges[i], key);
     inputs.push_back(std::move(value));
   }
   return inputs;

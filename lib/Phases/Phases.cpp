@@ -33,6 +33,7 @@ static constexpr StringLiteral kRaise[] = {
     "func.func(raise-activation)",
     "func.func(raise-rotate-half)",
     "func.func(raise-attention)",
+    "func.func(raise-documents)",
     "canonicalize",
     "cse",
     "verify-phase{after=raise}",

@@ -81,6 +81,8 @@ std::optional<double> IndexEvaluator::element(Value value, ArrayRef<int64_t> ind
     return found->second;
   Operation *op = value.getDefiningOp();
   auto type = typeOf(value);
+  if (auto found = numbered.find(value); found != numbered.end())
+    return found->second(linearize(index, type.getShape()));
   if (auto constant = dyn_cast_or_null<tx::ConstantOp>(op))
     return constantElement(constant, linearize(index, type.getShape()));
   if (auto iota = dyn_cast_or_null<tx::IotaOp>(op))
@@ -164,6 +166,8 @@ std::optional<Row> IndexEvaluator::row(Value value, ArrayRef<int64_t> leading) {
   int64_t size = type.getShape().back();
   if (auto found = assumed.find(value); found != assumed.end())
     return Row(size, found->second);
+  if (numbered.count(value))
+    return rowByElement(value, leading);
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<tx::ConstantOp>(op))
     return constantRow(constant, linearize(leading, type.getShape().drop_back()) * size, size);
@@ -223,6 +227,8 @@ static bool constantVaries(tx::ConstantOp op, int64_t dim) {
 bool IndexEvaluator::variesAlong(Value value, int64_t dim) {
   if (assumed.count(value) || typeOf(value).getDimSize(dim) == 1)
     return false;
+  if (numbered.count(value))
+    return true;
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<tx::ConstantOp>(op))
     return constantVaries(constant, dim);

@@ -201,18 +201,12 @@ Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sou
   Value q = inLayout(builder, loc, sources[0], match.q),
         k = inLayout(builder, loc, sources[1], match.k),
         v = inLayout(builder, loc, sources[2], match.v);
-  SmallVector<NamedAttribute> attributes{
-      builder.getNamedAttr("scale", builder.getF64FloatAttr(outcome.scale))};
-  if (outcome.causal)
-    attributes.push_back(builder.getNamedAttr("causal", builder.getUnitAttr()));
-  if (outcome.window)
-    attributes.push_back(builder.getNamedAttr("window", builder.getI64IntegerAttr(outcome.window)));
-  if (outcome.zeroHidden)
-    attributes.push_back(builder.getNamedAttr("zero_hidden", builder.getUnitAttr()));
-  SmallVector<Value> operands{q, k, v};
-  if (bias)
-    operands.push_back(bias);
-  auto attention = tx::AttentionOp::create(builder, loc, operands, attributes);
+  auto unit = [&](bool holds) { return holds ? builder.getUnitAttr() : UnitAttr(); };
+  auto attention = tx::AttentionOp::create(
+      builder, loc, q, k, v, bias, /*first_keys=*/Value(), builder.getF64FloatAttr(outcome.scale),
+      unit(outcome.causal),
+      outcome.window ? builder.getI64IntegerAttr(outcome.window) : IntegerAttr(),
+      unit(outcome.zeroHidden));
   return createReshape(builder, loc,
                        createTranspose(builder, loc, attention.getOut(), {0, 2, 1, 3}), shape);
 }

@@ -63,6 +63,7 @@ FailureOr<RaiseReport> partita::reportRaising(ModuleOp module) {
   functions.addPass(createRaiseActivation({/*remarks=*/true}));
   functions.addPass(createRaiseRotateHalf({/*remarks=*/true}));
   functions.addPass(createRaiseAttention({/*remarks=*/true}));
+  functions.addPass(createRaiseDocuments({/*remarks=*/true}));
   if (failed(manager.run(*copy)))
     return failure();
   return report;

@@ -1,5 +1,4 @@
-// Shared by the forward and the backward pass of attention: the keys that a query sees, tiles,
-// packing.
+// Shared by the forward and the backward pass of attention: tiles, packing.
 
 #ifndef PARTITA_RT_CPU_ATTENTION_H
 #define PARTITA_RT_CPU_ATTENTION_H
@@ -7,7 +6,7 @@
 #include "cpu/micro_gemm.h"
 #include "cpu/rows.h"
 #include "cpu/storage.h"
-#include "partita_rt/kernels.h"
+#include "partita_rt/attention_sight.h"
 
 #include <algorithm>
 
@@ -32,23 +31,16 @@ template <typename T> HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
 }
 
-/// Query i sees keys firstKey(i) .. visibleKeys(i) - 1.
-inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
-  if (!shape.causal)
-    return shape.keySequence;
-  return std::clamp<int64_t>(query + 1 + shape.keySequence - shape.sequence, 0, shape.keySequence);
-}
-
-inline int64_t firstKey(const AttentionShape &shape, int64_t query) {
-  return shape.window ? std::max<int64_t>(0, visibleKeys(shape, query) - shape.window) : 0;
-}
-
-/// Returns the first query that sees key j or a later one.
-inline int64_t firstQuery(const AttentionShape &shape, int64_t key) {
-  return shape.causal
-             ? std::clamp<int64_t>(key + shape.sequence - shape.keySequence, 0, shape.sequence)
-             : 0;
-}
+/// A tile of queries, from `query` on, and a block of keys.
+struct TileOfBlock {
+  bool begins; ///< the block is the first that the tile sees; the first of all, if it sees none
+  bool meets;  ///< some of the queries see some of the keys
+  TileOfBlock(const Sight<int64_t> &sight, int64_t query, int64_t key, int64_t keys) {
+    int64_t first = sight.first(query), last = std::min(query + kQueryTile, sight.queries) - 1;
+    begins = key <= first && (first < key + keys || key + keys >= sight.keys);
+    meets = sight.meets(query, last, key, key + keys);
+  }
+};
 
 inline int64_t keyBlock(const AttentionShape &shape) {
   int64_t widest = padded(std::max(shape.headDim, shape.valueDim));
@@ -138,12 +130,12 @@ void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t 
 /// number `query`. Computes, for each group of rows, only the vectors that its last query sees.
 void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
                const float *kT, int64_t key, int64_t keys, int64_t width,
-               const AttentionShape &shape);
+               const Sight<int64_t> &sight);
 
 /// out[queries, padded(width)] (+)= p[queries, keys] * v[keys, padded(width)], where p is zero, or
 /// not even read, after the keys that a group of queries sees.
 void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
-                int64_t key, int64_t keys, int64_t width, const AttentionShape &shape, bool add);
+                int64_t key, int64_t keys, int64_t width, const Sight<int64_t> &sight, bool add);
 
 } // namespace partita_rt
 

@@ -26,6 +26,7 @@ template <typename T, typename B> struct HeadGradients {
   HeadRows<const T> q;
   HeadScores<B> bias;
   HeadScores<float> dbias;
+  Sight<int64_t> sight;
 };
 
 /// A block of keys and values, packed as the matmuls need them, and their gradients.
@@ -54,14 +55,13 @@ constexpr float kOnlyBias = -1e30f;
 
 /// Returns 1, except for a query whose bias is so low (like the lowest float) that it absorbs all
 /// scores, and logSumExp is that bias: then one over the number of keys that have it.
-template <typename T, typename B>
-float shareOf(const HeadGradients<T, B> &head, const AttentionShape &shape, int64_t query) {
+template <typename T, typename B> float shareOf(const HeadGradients<T, B> &head, int64_t query) {
   float shift = head.logSumExp[query];
   ScoreRow<B> bias = head.bias.row(query);
   if (!bias || !(shift < kOnlyBias) || shift == -std::numeric_limits<float>::infinity())
     return 1.0f;
   int64_t count = 0;
-  for (int64_t j = firstKey(shape, query); j < visibleKeys(shape, query); ++j)
+  for (int64_t j = head.sight.first(query); j < head.sight.end(query); ++j)
     count += bias.data[j * bias.stride] >= shift;
   return 1.0f / float(std::max<int64_t>(count, 1));
 }
@@ -79,21 +79,20 @@ void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
 
 /// Turns scores into P, and dP into dS * scale, both 0 if a query does not see the key.
 template <typename T, typename B>
-void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head,
-                       const AttentionShape &shape, int64_t query, int64_t queries, int64_t key,
-                       int64_t keys) {
-  bool plain = !head.bias.data && shape.window == 0;
+void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, float scaleOfScores,
+                       int64_t query, int64_t queries, int64_t key, int64_t keys) {
+  bool plain = !head.bias.data && !head.sight.hidesBefore();
   for (int64_t i = 0; i < queries; ++i) {
     float *pRow = p + i * kKeyBlock, *dsRow = ds + i * kKeyBlock;
-    int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
+    int64_t seen = std::clamp<int64_t>(head.sight.end(query + i) - key, 0, keys);
     float shift = head.logSumExp[query + i];
     if (shift == -std::numeric_limits<float>::infinity())
       seen = 0; // the query saw only masked keys: its output is constant
     if (!plain && seen > 0)
-      maskRow(pRow, shape.scale, head.bias.row(query + i).from(key),
-              firstKey(shape, query + i) - key, seen);
-    Lanes scale = splat(plain ? shape.scale : 1.0f), delta = splat(head.delta[query + i]),
-          share = splat(shareOf(head, shape, query + i));
+      maskRow(pRow, scaleOfScores, head.bias.row(query + i).from(key),
+              head.sight.first(query + i) - key, seen);
+    Lanes scale = splat(plain ? scaleOfScores : 1.0f), delta = splat(head.delta[query + i]),
+          share = splat(shareOf(head, query + i));
     for (int64_t j = 0; j < seen; j += kLanes) {
       Lanes probability = expLanes(load(pRow + j) * scale - splat(shift)) * share;
       probability = firstLanes(probability, seen - j, 0.0f);
@@ -104,19 +103,19 @@ void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head,
     if (head.dbias.data && seen > 0)
       addToBias(head.dbias.row(query + i).from(key), dsRow, seen);
     for (int64_t j = 0; j < seen; j += kLanes)
-      store(dsRow + j, load(dsRow + j) * splat(shape.scale));
+      store(dsRow + j, load(dsRow + j) * splat(scaleOfScores));
     clearBehind(pRow, seen, keys);
     clearBehind(dsRow, seen, keys);
   }
 }
 
 /// sums[keys, padded(width)] += tile^T[keys, queries] * rows[queries, padded(width)].
-void addTransposed(float *sums, const float *tile, const float *rows, const AttentionShape &shape,
+void addTransposed(float *sums, const float *tile, const float *rows, const Sight<int64_t> &sight,
                    int64_t query, int64_t queries, int64_t key, int64_t keys, int64_t width) {
   int64_t pitch = padded(width);
   for (int64_t j = 0; j < keys; j += kTileRows) {
     int64_t count = std::min<int64_t>(kTileRows, keys - j);
-    int64_t skip = std::clamp<int64_t>(firstQuery(shape, key + j) - query, 0, queries);
+    int64_t skip = std::clamp<int64_t>(sight.firstQuery(key + j) - query, 0, queries);
     microRows(count, {tile + skip * kKeyBlock + j, 1, kKeyBlock}, rows + skip * pitch, pitch,
               sums + j * pitch, pitch, pitch, queries - skip, true);
   }
@@ -132,33 +131,33 @@ void writeRows(const HeadRows<T> &out, const float *rows, int64_t first, int64_t
 
 template <typename T, typename B>
 void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const AttentionShape &shape,
-                  int64_t query) {
+                  int64_t query, bool begins) {
   alignas(64) float p[kQueryTile * kKeyBlock];
   alignas(64) float ds[kQueryTile * kKeyBlock];
   alignas(64) float rows[kQueryTile * kLargestHead];
   int64_t queries = std::min(kQueryTile, shape.sequence - query), key = block.first;
-  int64_t keys = std::min(block.count, visibleKeys(shape, query + queries - 1) - key);
+  int64_t keys = std::min(block.count, head.sight.end(query + queries - 1) - key);
   int64_t pitch = padded(shape.headDim);
 
   if (keys > 0) {
     scoreTile(p, tileRows(head.q, query, queries, shape.headDim, rows), query, queries, block.kT,
-              key, block.count, shape.headDim, shape);
+              key, block.count, shape.headDim, head.sight);
     scoreTile(ds, tileRows(head.dout, query, queries, shape.valueDim, rows), query, queries,
-              block.vT, key, block.count, shape.valueDim, shape);
-    differentiateTile(p, ds, head, shape, query, queries, key, block.count);
+              block.vT, key, block.count, shape.valueDim, head.sight);
+    differentiateTile(p, ds, head, shape.scale, query, queries, key, block.count);
     if (kIsFloat<T>) // else the rows already hold dout
       packRows(rows, head.dout, query, queries, shape.valueDim);
-    addTransposed(block.dv, p, rows, shape, query, queries, key, keys, shape.valueDim);
+    addTransposed(block.dv, p, rows, head.sight, query, queries, key, keys, shape.valueDim);
     packRows(rows, head.q, query, queries, shape.headDim);
-    addTransposed(block.dk, ds, rows, shape, query, queries, key, keys, shape.headDim);
+    addTransposed(block.dk, ds, rows, head.sight, query, queries, key, keys, shape.headDim);
   }
   float *dq = kIsFloat<T> ? rows : head.dqSums + query * pitch;
-  if (key == 0)
+  if (begins)
     std::fill(dq, dq + queries * pitch, 0.0f);
   else if (kIsFloat<T>)
     packRows(rows, head.dq, query, queries, shape.headDim);
   if (keys > 0)
-    weightTile(dq, ds, query, queries, block.k, key, block.count, shape.headDim, shape, true);
+    weightTile(dq, ds, query, queries, block.k, key, block.count, shape.headDim, head.sight, true);
   if (kIsFloat<T>)
     writeRows(head.dq, dq, query, queries, shape.headDim);
 }
@@ -197,7 +196,8 @@ template <typename T, typename B> struct Backward {
             logSumExp + row,
             headOf(q, b, h),
             headOf(bias, biasData, b, h),
-            headOf(dbias, dbias.data, b, h)};
+            headOf(dbias, dbias.data, b, h),
+            Sight<int64_t>(shape, b)};
   }
 };
 
@@ -220,10 +220,9 @@ template <typename T, typename B> void backwardHeads(const Backward<T, B> &call)
         std::fill(block.dv, block.dv + block.count * padded(shape.valueDim), 0.0f);
         for (int64_t h = firstHead; h < lastHead; ++h)
           for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
-            int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
-            // The first block also writes queries that see none of its keys.
-            if (key == 0 || (key < end && key + block.count > firstKey(shape, query)))
-              backwardTile(call.head(b, h), block, shape, query);
+            TileOfBlock tile(Sight<int64_t>(shape, b), query, key, block.count);
+            if (tile.begins || tile.meets)
+              backwardTile(call.head(b, h), block, shape, query, tile.begins);
           }
         writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);
         writeRows(headOf(call.dv, b, kv), block.dv, key, block.count, shape.valueDim);

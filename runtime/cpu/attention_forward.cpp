@@ -23,12 +23,12 @@ namespace partita_rt {
 
 void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
                const float *kT, int64_t key, int64_t keys, int64_t width,
-               const AttentionShape &shape) {
+               const Sight<int64_t> &sight) {
   int64_t pitch = padded(keys), panel = kTileVectors * kWide;
   for (int64_t j = 0; j < pitch; j += panel) // a panel of K^T stays in the L1 cache
     for (int64_t i = 0; i < queries; i += kTileRows) {
       int64_t rows = std::min<int64_t>(kTileRows, queries - i);
-      int64_t seen = padded(std::min(keys, visibleKeys(shape, query + i + rows - 1) - key));
+      int64_t seen = padded(std::min(keys, sight.end(query + i + rows - 1) - key));
       int64_t columns = std::min({panel, pitch - j, seen - j});
       if (columns > 0)
         microRows(rows, {q.row(i), q.stride, 1}, kT + j, pitch, tile + i * kKeyBlock + j, kKeyBlock,
@@ -37,13 +37,13 @@ void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64
 }
 
 void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
-                int64_t key, int64_t keys, int64_t width, const AttentionShape &shape, bool add) {
+                int64_t key, int64_t keys, int64_t width, const Sight<int64_t> &sight, bool add) {
   constexpr int64_t kPanel = 64; // keys whose rows of V stay in the L1 cache
   int64_t pitch = padded(width);
   for (int64_t j = 0; j < keys; j += kPanel)
     for (int64_t i = 0; i < queries; i += kTileRows) {
       int64_t rows = std::min<int64_t>(kTileRows, queries - i);
-      int64_t seen = std::min(keys, visibleKeys(shape, query + i + rows - 1) - key);
+      int64_t seen = std::min(keys, sight.end(query + i + rows - 1) - key);
       int64_t count = std::min(kPanel, seen - j);
       if (count > 0 || (j == 0 && !add))
         microRows(rows, {p + i * kKeyBlock + j, kKeyBlock, 1}, v + j * pitch, pitch,
@@ -86,24 +86,33 @@ struct KeyBlock {
   alignas(64) float v[kBlockElements];
 };
 
+template <typename T, typename B> struct HeadForward {
+  HeadRows<T> out;
+  float *logSumExp;
+  HeadRows<const T> q;
+  HeadScores<B> bias;
+  Sight<int64_t> sight;
+};
+
 /// Turns a tile of scores into probabilities relative to the running maximum, zero if a query does
-/// not see the key, and rescales the sums in `out`.
-template <typename B>
-void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float *sumOf,
-                 const AttentionShape &shape, const HeadScores<B> &bias, int64_t query,
-                 int64_t queries, int64_t key, int64_t keys) {
-  bool plain = !bias.data && shape.window == 0;
-  float scale = plain ? shape.scale : 1.0f;
+/// not see the key, and rescales the sums in `out`, unless the tile `begins` them.
+template <typename T, typename B>
+void softmaxTile(float *tile, float *out, int64_t pitch, Running &running,
+                 const HeadForward<T, B> &head, float scaleOfScores, int64_t query, int64_t queries,
+                 int64_t key, int64_t keys, bool begins) {
+  bool plain = !head.bias.data && !head.sight.hidesBefore();
+  float scale = plain ? scaleOfScores : 1.0f;
   for (int64_t i = 0; i < queries; ++i) {
     float *row = tile + i * kKeyBlock;
-    int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
+    int64_t seen = std::clamp<int64_t>(head.sight.end(query + i) - key, 0, keys);
     clearBehind(row, seen, keys);
     if (seen == 0)
       continue;
     if (!plain)
-      maskRow(row, shape.scale, bias.row(query + i).from(key), firstKey(shape, query + i) - key,
-              seen);
-    float before = largestOf[query + i], largest = before;
+      maskRow(row, scaleOfScores, head.bias.row(query + i).from(key),
+              head.sight.first(query + i) - key, seen);
+    float &sumOf = running.sum[size_t(query + i)], &largestOf = running.largest[size_t(query + i)];
+    float before = largestOf, largest = before;
     if (scale >= 0)
       largest = std::max(before, scale * tileMax(row, seen));
     else // with a negative scale, the max of scale * S is at the min of S
@@ -112,42 +121,36 @@ void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float
     float correction = before == kNone ? 0.0f : std::exp(before - largest);
     // For a row of only -inf scores, keep exp(-inf - 0) = 0 instead of NaN.
     float sum = tileExp(row, scale, largest == kNone ? 0.0f : largest, seen);
-    sumOf[query + i] = sumOf[query + i] * correction + sum;
-    largestOf[query + i] = largest;
-    if (key > 0 && correction != 1.0f)
+    sumOf = sumOf * correction + sum;
+    largestOf = largest;
+    if (!begins && correction != 1.0f)
       rowScale(out + i * pitch, correction, pitch);
   }
 }
 
-template <typename T, typename B> struct HeadForward {
-  HeadRows<T> out;
-  float *logSumExp;
-  HeadRows<const T> q;
-  HeadScores<B> bias;
-};
-
-/// Computes one tile of queries of one head against one block of keys. `sums`: the sums so far of a
-/// 16-bit out.
+/// Computes one tile of queries of one head against one block of keys, the first that the tile sees
+/// if it `begins`. `sums`: the sums so far of a 16-bit out.
 template <typename T, typename B>
 void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &running,
-                 const AttentionShape &shape, int64_t query, [[maybe_unused]] float *sums) {
+                 const AttentionShape &shape, int64_t query, bool begins,
+                 [[maybe_unused]] float *sums) {
   alignas(64) float tile[kQueryTile * kKeyBlock];
   alignas(64) float space[kQueryTile * kLargestHead]; // out, or widened 16-bit queries
   float *out = space;
   int64_t queries = std::min(kQueryTile, shape.sequence - query), width = shape.valueDim;
-  int64_t end = visibleKeys(shape, query + queries - 1), key = block.first, pitch = padded(width);
+  int64_t end = head.sight.end(query + queries - 1), key = block.first, pitch = padded(width);
   int64_t keys = std::min(block.count, end - key);
   if constexpr (!kIsFloat<T>)
     out = sums;
-  else if (key > 0)
+  else if (!begins)
     packRows(out, head.out, query, queries, width);
   if (keys > 0) {
     // K^T was packed for the full block, so its pitch is the block's.
     scoreTile(tile, tileRows(head.q, query, queries, shape.headDim, space), query, queries,
-              block.kT, key, block.count, shape.headDim, shape);
-    softmaxTile(tile, out, pitch, running.largest.data(), running.sum.data(), shape, head.bias,
-                query, queries, key, block.count);
-    weightTile(out, tile, query, queries, block.v, key, block.count, width, shape, key > 0);
+              block.kT, key, block.count, shape.headDim, head.sight);
+    softmaxTile(tile, out, pitch, running, head, shape.scale, query, queries, key, block.count,
+                begins);
+    weightTile(out, tile, query, queries, block.v, key, block.count, width, head.sight, !begins);
   }
   bool last = end <= key + block.count;
   if (!kIsFloat<T> && !last)
@@ -181,24 +184,21 @@ template <typename T, typename B> struct Forward {
   HeadForward<T, B> head(int64_t b, int64_t h) const {
     return {headOf(out, b, h),
             logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
-            headOf(q, b, h), headOf(bias, biasData, b, h)};
+            headOf(q, b, h), headOf(bias, biasData, b, h), Sight<int64_t>(shape, b)};
   }
-  void pack(KeyBlock &block, int64_t b, int64_t kv, int64_t key, int64_t blockSize) const {
-    block.first = key;
-    block.count = std::min(blockSize, shape.keySequence - key);
+  void pack(KeyBlock &block, int64_t b, int64_t kv) const {
+    int64_t key = block.first;
     packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
     packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
   }
-  /// Computes the tiles of queries [first, last). The first block also writes queries that see none
-  /// of its keys.
+  /// Computes the tiles of queries [first, last) that see some of the block's keys.
   void tiles(const KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first,
              int64_t last, float *sums) const {
     HeadForward<T, B> of = head(b, h);
     for (int64_t query = first; query < last; query += kQueryTile) {
-      int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
-      if (block.first == 0 ||
-          (block.first < end && block.first + block.count > firstKey(shape, query)))
-        forwardTile(of, block, running, shape, query,
+      TileOfBlock tile(of.sight, query, block.first, block.count);
+      if (tile.begins || tile.meets)
+        forwardTile(of, block, running, shape, query, tile.begins,
                     sums ? sums + (query - first) * padded(shape.valueDim) : nullptr);
     }
   }
@@ -213,7 +213,9 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
       std::vector<Running> running(size_t(shape.groups), Running(shape.sequence));
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-        call.pack(block, b, kv, key, blockSize);
+        block.first = key;
+        block.count = std::min(blockSize, shape.keySequence - key);
+        call.pack(block, b, kv);
         for (int64_t g = 0; g < shape.groups; ++g)
           call.tiles(block, running[size_t(g)], b, kv * shape.groups + g, 0, shape.sequence,
                      nullptr);
@@ -233,12 +235,18 @@ template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t h = 0; h < shape.heads; ++h) {
       Running running(shape.sequence);
-      for (int64_t first = 0; first < shape.sequence; first += queries)
-        for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-          call.pack(block, b, h / shape.groups, key, blockSize);
-          call.tiles(block, running, b, h, first, std::min(first + queries, shape.sequence),
-                     sums.data());
+      Sight<int64_t> sight(shape, b);
+      for (int64_t first = 0; first < shape.sequence; first += queries) {
+        int64_t last = std::min(first + queries, shape.sequence);
+        int64_t end = std::max<int64_t>(sight.end(last - 1), 1);
+        for (int64_t key = sight.first(first) / blockSize * blockSize; key < end;
+             key += blockSize) {
+          block.first = key;
+          block.count = std::min(blockSize, shape.keySequence - key);
+          call.pack(block, b, h / shape.groups);
+          call.tiles(block, running, b, h, first, last, sums.data());
         }
+      }
     }
 }
 

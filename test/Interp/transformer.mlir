@@ -5,6 +5,11 @@
 // RUN: partita-interp %s --equal layer_norm_of,layer_norm_small
 // RUN: partita-interp %s --equal rms_norm_of,rms_norm_small
 // RUN: partita-interp %s --equal attention_of,attention_small --tolerance 1e-12
+// RUN: partita-interp %s --equal documents_of,documents_small --tolerance 1e-12
+// RUN: partita-interp %s --equal documents_gradient_of,documents_gradient_small --tolerance 1e-12
+// RUN: not partita-interp %s --entry recurring 2>&1 | FileCheck %s --check-prefix=RECURRING
+// RUN: not partita-interp %s --entry falling 2>&1 | FileCheck %s --check-prefix=FALLING
+// RUN: not partita-interp %s --entry hidden 2>&1 | FileCheck %s --check-prefix=HIDDEN
 // RUN: partita-interp %s --equal nt,nt_small
 // RUN: partita-interp %s --equal tn,tn_small
 // RUN: partita-interp %s --equal batch,batch_small
@@ -95,6 +100,51 @@ func.func @attention_small(%q4: tensor<2x2x1x4xf64>, %k4: tensor<2x3x1x4xf64>, %
   %p = tx.softmax %masked : (tensor<2x2x3xf64>) -> tensor<2x2x3xf64>
   %0 = tx.batch_matmul %p, %v : (tensor<2x2x3xf64>, tensor<2x3x5xf64>) -> tensor<2x2x5xf64>
   return %0 : tensor<2x2x5xf64>
+}
+
+// Documents of two, one and two positions, and one of five, against the mask that hides the others.
+func.func @documents_of(%q: tensor<2x5x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x5xf64>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>) {
+  %ids = tx.constant dense<[[7, 7, 2, 9, 9], [0, 0, 0, 0, 0]]> : tensor<2x5xi64> : tensor<2x5xi64>
+  %first = tx.document_starts %ids : (tensor<2x5xi64>) -> tensor<2x5xi32>
+  %out, %lse = tx.attention %q, %k, %v from %first scale 0.5 causal : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x5xi32>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>)
+  return %out, %lse : tensor<2x5x2x5xf64>, tensor<2x2x5xf64>
+}
+func.func @documents_small(%q: tensor<2x5x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x5xf64>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>) {
+  %mask = tx.constant dense<[[[[0.0, -1.0e38, -1.0e38, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38, -1.0e38, -1.0e38], [-1.0e38, -1.0e38, 0.0, -1.0e38, -1.0e38], [-1.0e38, -1.0e38, -1.0e38, 0.0, -1.0e38], [-1.0e38, -1.0e38, -1.0e38, 0.0, 0.0]]], [[[0.0, -1.0e38, -1.0e38, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38, -1.0e38, -1.0e38], [0.0, 0.0, 0.0, -1.0e38, -1.0e38], [0.0, 0.0, 0.0, 0.0, -1.0e38], [0.0, 0.0, 0.0, 0.0, 0.0]]]]> : tensor<2x1x5x5xf64> : tensor<2x1x5x5xf64>
+  %out, %lse = tx.attention %q, %k, %v bias %mask scale 0.5 : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x1x5x5xf64>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>)
+  return %out, %lse : tensor<2x5x2x5xf64>, tensor<2x2x5xf64>
+}
+func.func @documents_gradient_of(%q: tensor<2x5x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x5xf64>, %dout: tensor<2x5x2x5xf64>) -> (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>) {
+  %first = tx.constant dense<[[0, 0, 2, 3, 3], [0, 0, 0, 0, 0]]> : tensor<2x5xi32> : tensor<2x5xi32>
+  %out, %lse = tx.attention %q, %k, %v from %first scale 0.5 causal : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x5xi32>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>)
+  %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout from %first scale 0.5 causal : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x5x2x5xf64>, tensor<2x2x5xf64>, tensor<2x5x2x5xf64>, tensor<2x5xi32>) -> (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>
+}
+func.func @documents_gradient_small(%q: tensor<2x5x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x5xf64>, %dout: tensor<2x5x2x5xf64>) -> (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>) {
+  %mask = tx.constant dense<[[[[0.0, -1.0e38, -1.0e38, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38, -1.0e38, -1.0e38], [-1.0e38, -1.0e38, 0.0, -1.0e38, -1.0e38], [-1.0e38, -1.0e38, -1.0e38, 0.0, -1.0e38], [-1.0e38, -1.0e38, -1.0e38, 0.0, 0.0]]], [[[0.0, -1.0e38, -1.0e38, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38, -1.0e38, -1.0e38], [0.0, 0.0, 0.0, -1.0e38, -1.0e38], [0.0, 0.0, 0.0, 0.0, -1.0e38], [0.0, 0.0, 0.0, 0.0, 0.0]]]]> : tensor<2x1x5x5xf64> : tensor<2x1x5x5xf64>
+  %out, %lse = tx.attention %q, %k, %v bias %mask scale 0.5 : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x1x5x5xf64>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>)
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %mask scale 0.5 : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x5x2x5xf64>, tensor<2x2x5xf64>, tensor<2x5x2x5xf64>, tensor<2x1x5x5xf64>) -> (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x1x5x5xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>
+}
+// RECURRING: error: id 4 of sequence 1 comes back at position 2, after another document
+func.func @recurring() -> tensor<2x3xi32> {
+  %ids = tx.constant dense<[[4, 5, 5], [4, 5, 4]]> : tensor<2x3xi64> : tensor<2x3xi64>
+  %0 = tx.document_starts %ids : (tensor<2x3xi64>) -> tensor<2x3xi32>
+  return %0 : tensor<2x3xi32>
+}
+// FALLING: error: query 2 of sequence 0 begins at key 0, before the query in front of it
+func.func @falling() -> tensor<1x3x1x2xf64> {
+  %x = tx.constant dense<1.0> : tensor<1x3x1x2xf64> : tensor<1x3x1x2xf64>
+  %first = tx.constant dense<[[0, 1, 0]]> : tensor<1x3xi32> : tensor<1x3xi32>
+  %out, %lse = tx.attention %x, %x, %x from %first scale 0.5 causal : (tensor<1x3x1x2xf64>, tensor<1x3x1x2xf64>, tensor<1x3x1x2xf64>, tensor<1x3xi32>) -> (tensor<1x3x1x2xf64>, tensor<1x1x3xf64>)
+  return %out : tensor<1x3x1x2xf64>
+}
+// HIDDEN: error: query 1 of sequence 0 begins at key 2: it sees none
+func.func @hidden() -> tensor<1x3x1x2xf64> {
+  %x = tx.constant dense<1.0> : tensor<1x3x1x2xf64> : tensor<1x3x1x2xf64>
+  %first = tx.constant dense<[[0, 2, 2]]> : tensor<1x3xi32> : tensor<1x3xi32>
+  %out, %lse = tx.attention %x, %x, %x from %first scale 0.5 causal : (tensor<1x3x1x2xf64>, tensor<1x3x1x2xf64>, tensor<1x3x1x2xf64>, tensor<1x3xi32>) -> (tensor<1x3x1x2xf64>, tensor<1x1x3xf64>)
+  return %out : tensor<1x3x1x2xf64>
 }
 
 func.func @nt(%a: tensor<2x3x4xf64>, %b: tensor<5x4xf64>) -> tensor<2x3x5xf64> {

@@ -36,10 +36,10 @@ func.func @bias(%q: !heads, %k: !heads, %v: !heads, %out: !heads, %lse: tensor<1
   // CHECK: %[[SCRATCH:.*]] = rt.arena 0 [104]{{.*}} : <f32>
   // CHECK: rt.attention_backward {{.*}}, %[[SUMS]], %[[SCRATCH]],
   // CHECK-NEXT: rt.launch @map_cast_2(%[[DBIAS]], %[[SUMS]]) [32] []{{.*}} : !rt.buffer<bf16>, !rt.buffer<f32>
-  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5 : (!heads, !heads, !heads, !heads, tensor<1x2x4xf32>, !heads, !bias) -> (!heads, !heads, !heads, !bias)
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5 : (!heads, !heads, !heads, !heads, tensor<1x2x4xf32>, !heads, !bias) -> (!heads, !heads, !heads, !bias)
   // CHECK: rt.arena {{[0-9]+}} [72]{{.*}} : <f32>
   // CHECK-NOT: rt.launch
   // CHECK: return
-  %1:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5 causal : (!heads, !heads, !heads, !heads, tensor<1x2x4xf32>, !heads, !bias) -> (!heads, !heads, !heads, !bias)
+  %1:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5 causal : (!heads, !heads, !heads, !heads, tensor<1x2x4xf32>, !heads, !bias) -> (!heads, !heads, !heads, !bias)
   return %0#0, %1#0, %0#3 : !heads, !heads, !bias
 }

@@ -559,6 +559,25 @@ func.func @attention_causal(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v
   %0:2 = tx.attention %q, %k, %v scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
   return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
 }
+// First keys.
+// CHECK: tx.attention @attention_documents: split b h; partial{{ *$}}
+// GRAD: gradient of attention_documents: 0 1 2{{$}}
+func.func @attention_documents(%q: tensor<2x4x2x6xf64>, %k: tensor<2x4x2x6xf64>, %v: tensor<2x4x2x4xf64>, %f: tensor<2x4xi32> {interp.range = [0, 0]}) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v from %f scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x4x2x6xf64>, tensor<2x4x2x4xf64>, tensor<2x4xi32>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_documents_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_documents_grad: none{{$}}
+func.func @attention_documents_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<1x1x4x6xf64>, %f: tensor<2x4xi32> {interp.range = [1, 1]}) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x1x4x6xf64>) {
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias from %f scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<1x1x4x6xf64>, tensor<2x4xi32>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x1x4x6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x1x4x6xf64>
+}
+// CHECK: tx.document_starts @document_starts: split *0; partial{{ *$}}
+// GRAD: gradient of document_starts: none{{$}}
+func.func @document_starts(%ids: tensor<2x4xi64> {interp.range = [3, 3]}) -> tensor<2x4xi32> {
+  %0 = tx.document_starts %ids : (tensor<2x4xi64>) -> tensor<2x4xi32>
+  return %0 : tensor<2x4xi32>
+}
 // CHECK: tx.attention_grad @attention_grad: split b h; partial 5{{ *$}}
 // GRAD: gradient of attention_grad: none{{$}}
 func.func @attention_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) {
@@ -603,7 +622,7 @@ func.func @attention_bias(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: 
 // CHECK: tx.attention_grad @attention_bias_grad: split b h; partial 5{{ *$}}
 // GRAD: gradient of attention_bias_grad: none{{$}}
 func.func @attention_bias_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<2x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>) {
-  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5  : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>)
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5  : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>
 }
 // CHECK: tx.attention @attention_bias_shared: split b h; partial{{ *$}}
@@ -615,7 +634,7 @@ func.func @attention_bias_shared(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64
 // CHECK: tx.attention_grad @attention_bias_shared_grad: split b h; partial 5{{ *$}}
 // GRAD: gradient of attention_bias_shared_grad: none{{$}}
 func.func @attention_bias_shared_grad(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x4x4xf64>, %lse: tensor<2x4x4xf64>, %dout: tensor<2x4x4x4xf64>, %bias: tensor<1x4x4x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>) {
-  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5 causal window 2 : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<1x4x4x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>)
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5 causal window 2 : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<1x4x4x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>
 }
 // CHECK: tx.attention @attention_bias_padding: split b h; partial{{ *$}}
@@ -627,7 +646,7 @@ func.func @attention_bias_padding(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf6
 // CHECK: tx.attention_grad @attention_bias_padding_grad: split b h; partial 5{{ *$}}
 // GRAD: gradient of attention_bias_padding_grad: none{{$}}
 func.func @attention_bias_padding_grad(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x4x4xf64>, %lse: tensor<2x4x4xf64>, %dout: tensor<2x4x4x4xf64>, %bias: tensor<2x1x1x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>) {
-  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5  : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<2x1x1x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>)
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5  : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<2x1x1x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>
 }
 // CHECK: tx.attention @attention_bias_one_key_head: split b h; partial{{ *$}}
@@ -639,7 +658,7 @@ func.func @attention_bias_one_key_head(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1
 // CHECK: tx.attention_grad @attention_bias_one_key_head_grad: split b h; partial 5{{ *$}}
 // GRAD: gradient of attention_bias_one_key_head_grad: none{{$}}
 func.func @attention_bias_one_key_head_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<1x1x1x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>) {
-  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5 zero_hidden : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<1x1x1x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>)
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5 zero_hidden : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<1x1x1x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>
 }
 

@@ -40,6 +40,8 @@ Reference attentionReference(const Floats &q, const Floats &k, const Floats &v, 
         Doubles p(static_cast<size_t>(seen)), dp(static_cast<size_t>(seen));
         double largest = -INFINITY, sum = 0, delta = 0;
         int64_t first = a.window ? std::max<int64_t>(0, seen - a.window) : 0;
+        if (a.firstKeys)
+          first = std::max<int64_t>(first, a.firstKeys[b * a.sequence + i]);
         auto at = [&](int64_t j) {
           return size_t(b * strides.batchStride + h * strides.headStride + i * strides.rowStride +
                         j * strides.columnStride);
@@ -129,7 +131,13 @@ INSTANTIATE_TEST_SUITE_P(
                     shapeOf(1, 1, 100, 40, 8, true), shapeOf(1, 6, 80, 80, 16, true, 3),
                     shapeOf(1, 2, 50, 50, 16, false, 1, 24),
                     shapeOf(1, 1, 300, 300, 8, true, 1, 0, -0.7f),
-                    shapeOf(1, 1, 290, 290, 8, true, 1, 0, 6.0f)));
+                    shapeOf(1, 1, 290, 290, 8, true, 1, 0, 6.0f),
+                    withDocuments(shapeOf(2, 2, 70, 70, 8, true), 10),
+                    withDocuments(shapeOf(2, 1, 900, 900, 20, true), 200),
+                    withDocuments(shapeOf(1, 4, 600, 600, 70, true, 2), 400),
+                    withDocuments(shapeOf(1, 1, 300, 300, 8, true, 1, 0, -0.7f), 50),
+                    withDocuments(shapeOf(1, 1, 80, 300, 12, true), 40),
+                    withDocuments(shapeOf(2, 1, 70, 70, 8, false), 20)));
 
 /// The dimensions of [batch, heads, sequence, keys] that a bias has, and its contents.
 struct BiasCase {
@@ -192,6 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
         BiasCase{shapeOf(2, 4, 65, 65, 8, true, 2), false, true, true, true},
         BiasCase{shapeOf(2, 2, 33, 300, 8, false), true, false, false, true},
         BiasCase{shapeOf(1, 2, 300, 300, 8, true), false, true, false, true},
+        BiasCase{withDocuments(shapeOf(2, 2, 300, 300, 8, true), 90), false, true, true, true},
         BiasCase{shapeOf(2, 2, 40, 40, 8, false), true, false, false, true, BiasCase::Padding},
         BiasCase{shapeOf(2, 2, 40, 300, 8, false), true, false, false, true, BiasCase::Hidden},
         BiasCase{shapeOf(2, 2, 40, 40, 8, true), true, false, false, true, BiasCase::Hidden}));
@@ -200,6 +209,8 @@ TEST(Attention, SeesAWindow) {
   for (int64_t window : {1, 3, 40, 300}) {
     AttentionShape a = shapeOf(1, 2, 600, 600, 8, true);
     a.window = window;
+    if (window == 40) // with documents of about as many positions
+      a = withDocuments(a, window);
     int64_t n = 600 * 2 * 8;
     Floats q = randomFloats(n, "q"), k = randomFloats(n, "k"), v = randomFloats(n, "v"),
            dout = randomFloats(n, "dout");
@@ -234,6 +245,50 @@ TEST(Attention, QueriesThatSeeNothingAreNotANumberOrZero) {
     EXPECT_EQ(out[3] == 0.0f, zero);
     EXPECT_FALSE(std::isnan(out[4]));
   }
+}
+
+/// Keys and values of the first document are not a number: 0 times one would be none either.
+TEST(Documents, TilesOfOthersAreNotRead) {
+  AttentionShape a = shapeOf(1, 1, 1536, 1536, 16, true);
+  std::vector<int32_t> firsts(1536, 0);
+  std::fill(firsts.begin() + 768, firsts.end(), 768);
+  a.firstKeys = firsts.data();
+  Floats q = randomFloats(1536 * 16, "q"), k = randomFloats(1536 * 16, "k"), v(k), dout(q);
+  auto run = [&](Floats &out, Floats &dq, Floats &dk) {
+    Floats lse(1536), workspace(1536), dv(k.size());
+    auto in = [](const Floats &x) { return plain(x.data(), 1536, 1, 16); };
+    auto to = [](Floats &x) { return plain(x.data(), 1536, 1, 16); };
+    attentionForward(to(out), lse.data(), in(q), in(k), in(v), a);
+    attentionBackward(to(dq), to(dk), to(dv), workspace.data(), in(dout), in(out), lse.data(),
+                      in(q), in(k), in(v), a);
+    dk.insert(dk.end(), dv.begin(), dv.end());
+  };
+  Floats out(q.size()), dq(q.size()), dk(q.size()), clean[3] = {out, dq, dk};
+  run(clean[0], clean[1], clean[2]);
+  std::fill_n(k.begin(), 768 * 16, NAN);
+  std::fill_n(v.begin(), 768 * 16, NAN);
+  run(out, dq, dk);
+  EXPECT_TRUE(std::isnan(out[0]));
+  for (size_t i = 768 * 16; i < 1536 * 16; ++i) {
+    ASSERT_EQ(out[i], clean[0][i]);
+    ASSERT_EQ(dq[i], clean[1][i]);
+    ASSERT_EQ(dk[i], clean[2][i]);
+    ASSERT_EQ(dk[1536 * 16 + i], clean[2][1536 * 16 + i]); // dv
+  }
+}
+
+TEST(Documents, StartWhereTheIdChanges) {
+  std::vector<int64_t> ids{7, 7, 2, 2, 2, 9, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  std::vector<int32_t> starts(16, -1), wanted{0, 0, 2, 2, 2, 5, 6, 6, 0, 0, 0, 0, 0, 0, 0, 0};
+  documentStarts(starts.data(), ids.data(), 2, 8);
+  EXPECT_EQ(starts, wanted);
+  std::vector<int32_t> narrow(ids.begin(), ids.end()), again(16, -1);
+  documentStarts(again.data(), narrow.data(), 2, 8);
+  EXPECT_EQ(again, wanted);
+  ids[14] = 0;
+  EXPECT_EQ(errorOf([&] { documentStarts(starts.data(), ids.data(), 2, 8); }),
+            "documents: id 1 of sequence 1 comes back at position 7, after another document; a "
+            "document's positions are consecutive");
 }
 
 TEST(RotateHalf, TurnsPairs) {

@@ -225,7 +225,9 @@ TYPED_TEST(HalfMatmuls, Attention) {
                            {{1, 4, 300, 300, 8, 8, 2, true, 0.3f, 100}, false},
                            {{2, 2, 60, 310, 12, 12, 1, false, 0.3f}, true},
                            {{1, 1, 90, 90, 1000, 1000, 1, true, 0.03f}, false},
-                           {{1, 1, 1300, 290, 52, 60, 1, false, 0.1f}, false}};
+                           {{1, 1, 1300, 290, 52, 60, 1, false, 0.1f}, false},
+                           {withDocuments({2, 2, 300, 300, 8, 8, 2, true, 0.3f}, 60), false},
+                           {withDocuments({1, 1, 2900, 2900, 52, 60, 1, true, 0.1f}, 700), false}};
   for (const AttentionCase &c : cases) {
     checkAttention<TypeParam, TypeParam>(c);
     if (c.bias)

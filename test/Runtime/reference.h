@@ -10,6 +10,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
+#include <list>
 #include <vector>
 
 namespace partita_rt {
@@ -36,6 +37,24 @@ inline double relativeError(const Floats &a, const Doubles &b) {
     largest = std::max(largest, std::fabs(b[i]));
   }
   return difference / largest;
+}
+
+/// Returns `shape` with documents of 1 to 2 * length positions, different ones in each sequence. Their
+/// first keys live as long as the program.
+inline AttentionShape withDocuments(AttentionShape shape, int64_t length) {
+  static std::list<std::vector<int32_t>> kept;
+  std::vector<int32_t> &firsts = kept.emplace_back();
+  uint64_t key = randomKey(1, "documents"), number = 0;
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t i = 0, start = 0, end = 0; i < shape.sequence; ++i) {
+      if (i == end) {
+        start = i;
+        end = i + 1 + int64_t(mix64(key + number++) % uint64_t(2 * length));
+      }
+      firsts.push_back(int32_t(start));
+    }
+  shape.firstKeys = firsts.data();
+  return shape;
 }
 
 #define EXPECT_CLOSE(actual, expected, tolerance)                                                  \

@@ -10,6 +10,7 @@
 #define PARTITA_RAISE_INDEXEVALUATOR_H
 
 #include "dialects/Tx/Tx.h"
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -19,6 +20,10 @@ class IndexEvaluator {
 public:
   /// Assumes that every element of `value` is `element`: for the scores under a mask.
   void assume(mlir::Value value, double element) { assumed[value] = element; }
+  /// Assumes the elements of `value` by their row-major number.
+  void assume(mlir::Value value, std::function<double(int64_t)> element) {
+    numbered[value] = std::move(element);
+  }
 
   /// Returns one element; nothing (see `obstacle`) if an op on the way is not understood.
   std::optional<double> element(mlir::Value value, llvm::ArrayRef<int64_t> index);
@@ -37,6 +42,7 @@ private:
                                                   llvm::ArrayRef<int64_t> leading);
 
   llvm::DenseMap<mlir::Value, double> assumed;
+  llvm::DenseMap<mlir::Value, std::function<double(int64_t)>> numbered;
 };
 
 } // namespace partita::raise

@@ -139,4 +139,28 @@ def RaiseAttention : Raise_Pass<"raise-attention"> {
   }];
 }
 
+def RaiseDocuments : Raise_Pass<"raise-documents"> {
+  let summary = "raises attention's mask of documents to first keys";
+  let description = [{
+    Phase: raise.
+
+    A sequence may pack several documents; a model hides the others by comparing ids of documents, and `raise-attention` has added
+    that mask as a bias. If the bias compares the ids of query and key, and depends on nothing else that is not known, it is
+    evaluated for several ids: all the same, all different, and runs of random lengths. If it hides exactly the keys after the
+    query, those of other documents, and perhaps those before a window, and adds nothing to the others, it is replaced by
+    `causal`, `window` and `from`. Kernels then skip the tiles of other documents, and no mask is stored.
+
+    ```mlir
+    %same = tx.equal %of_query, %of_key       // broadcast ids
+    %seen = tx.and %causal, %same
+    %seen4 = tx.reshape %seen
+    %bias = tx.select %seen4, %zero, %low
+    %out, %lse = tx.attention %q, %k, %v bias %bias scale 0.5
+    // becomes
+    %first = tx.document_starts %ids
+    %out, %lse = tx.attention %q, %k, %v from %first scale 0.5 causal
+    ```
+  }];
+}
+
 #endif // PARTITA_RAISE_PASSES

@@ -30,6 +30,8 @@ void appendBiasStrides(SmallVector<int64_t> &strides, Value bias) {
     strides.push_back(size == 1 ? 0 : stride);
 }
 
+Value bufferOrNull(Lowering &l, Value tensor) { return tensor ? l.buffer(tensor) : Value(); }
+
 SmallVector<int64_t> shapeOf(RankedTensorType q, RankedTensorType k, RankedTensorType v) {
   return {q.getDimSize(0),
           q.getDimSize(2),
@@ -58,7 +60,7 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
     appendBiasStrides(strides, bias);
     l.create<AttentionForwardOp>(
         l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1), l.operand(2),
-        bias ? l.buffer(bias) : Value(), strides,
+        bufferOrNull(l, bias), bufferOrNull(l, attention.getFirstKeys()), strides,
         shapeOf(l.type(attention.getQ()), l.type(attention.getK()), l.type(attention.getV())),
         attention.getCausal(), attention.getScale(), attention.getWindow().value_or(0),
         attention.getZeroHidden());
@@ -68,7 +70,7 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
 
 struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::AttentionGradOp> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
-    return operand != 4 && operand != 6 && isHeads(view);
+    return operand != 4 && operand < 6 && isHeads(view);
   }
   bool acceptsResult(Operation *, unsigned result, const View &view) const {
     return result < 3 && isHeads(view);
@@ -107,11 +109,20 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     l.create<AttentionBackwardOp>(
         l.result(0), l.result(1), l.result(2), biasSums, l.scratch(), l.buffer(grad.getDout()),
         l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
-        bias ? l.buffer(bias) : Value(), strides,
+        bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden());
     if (biasSums != dbias)
       l.convert(dbias, biasSums, l.elements(grad.getDbias()));
+    return success();
+  }
+};
+
+struct DocumentStarts : KernelInterface::ExternalModel<DocumentStarts, tx::DocumentStartsOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    int64_t width = l.type(op->getResult(0)).getShape().back();
+    l.create<rt::DocumentStartsOp>(l.result(0), l.operand(0),
+                                   width ? l.elements(op->getResult(0)) / width : 0, width);
     return success();
   }
 };
@@ -150,6 +161,7 @@ struct Rotary : KernelInterface::ExternalModel<Rotary, tx::RotaryOp> {
 void rt::attachAttentionKernels(MLIRContext *context) {
   tx::AttentionOp::attachInterface<Attention>(*context);
   tx::AttentionGradOp::attachInterface<AttentionGrad>(*context);
+  tx::DocumentStartsOp::attachInterface<DocumentStarts>(*context);
   tx::RotateHalfOp::attachInterface<RotateHalf>(*context);
   tx::RotaryOp::attachInterface<Rotary>(*context);
 }

@@ -1,5 +1,4 @@
-// Shared by the passes of attention: the keys that a query sees, tiles of rows in shared memory, a
-// tile of scores.
+// Shared by the passes of attention: tiles of rows in shared memory, a tile of scores.
 //
 // A block handles kTileRows queries and kTileRows keys at a time. For scores, each warp has
 // kRowsOfWarp rows and lanes are keys; for matmuls with rows of V, K, Q and dO, lanes are elements
@@ -9,6 +8,7 @@
 #define PARTITA_RT_CUDA_ATTENTION_CUH
 
 #include "cuda/kernels/row.cuh"
+#include "partita_rt/attention_sight.h"
 
 namespace partita_rt::cuda {
 
@@ -28,24 +28,12 @@ __device__ HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t h
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
 }
 
-/// Query i sees keys firstKey(i) .. visibleKeys(i) - 1.
-__device__ inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
-  int64_t seen = query + 1 + shape.keySequence - shape.sequence;
-  if (!shape.causal || seen > shape.keySequence)
-    return shape.keySequence;
-  return seen > 0 ? seen : 0;
-}
-__device__ inline int64_t firstKey(const AttentionShape &shape, int64_t query) {
-  int64_t first = shape.window ? visibleKeys(shape, query) - shape.window : 0;
-  return first > 0 ? first : 0;
-}
-
 /// The tiles of keys that queries [query, query + kTileRows) see in part: first and end, in keys.
 struct KeyRange {
   int64_t first, end;
-  __device__ KeyRange(const AttentionShape &shape, int64_t query)
-      : first(firstKey(shape, query) / kTileRows * kTileRows),
-        end(visibleKeys(shape, least(query + kTileRows, shape.sequence) - 1)) {}
+  __device__ KeyRange(const Sight<int64_t> &sight, int64_t query)
+      : first(sight.first(query) / kTileRows * kTileRows),
+        end(sight.end(least(query + kTileRows, sight.queries) - 1)) {}
 };
 
 /// A bias as a kernel receives it.

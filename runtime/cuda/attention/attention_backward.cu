@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   float count = 0.0f;
   bool onlyBias = call.bias && shift < kOnlyBias && shift != Largest::kNone;
   if (onlyBias) { // for all lanes of the warp
-    for (int64_t j = firstKey(shape, query) + lane; j < visibleKeys(shape, query); j += kWarp)
+    Sight<int64_t> sight(shape, b);
+    for (int64_t j = sight.first(query) + lane; j < sight.end(query); j += kWarp)
       count += call.bias.at(b, h, query, j) >= shift ? 1.0f : 0.0f;
     count = overWarp<Sum>(count);
   }
@@ -73,12 +74,12 @@ __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
                               const Backward<T> &call, int64_t b, int64_t h, int64_t query,
                               int64_t key) {
   const AttentionShape &shape = call.shape;
+  Sight<int64_t> sight(shape, b);
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     int64_t at = query + warp * kRowsOfWarp + i, column = key + lane;
-    bool seen =
-        at < shape.sequence && column < visibleKeys(shape, at) && column >= firstKey(shape, at);
+    bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at);
     float shift = seen ? call.logSumExp[call.rowOf(b, h, at)] : 0.0f;
     seen = seen && shift != Largest::kNone; // else its output is constant
     float score = p[i] * shape.scale, gradient = 0.0f, probability = 0.0f;
@@ -121,8 +122,8 @@ struct Tiles {
 };
 
 /// Does any query of a tile see a key of a tile?
-__device__ inline bool meet(const AttentionShape &shape, int64_t query, int64_t key) {
-  KeyRange range(shape, query);
+__device__ inline bool meet(const AttentionShape &shape, int64_t b, int64_t query, int64_t key) {
+  KeyRange range(Sight<int64_t>(shape, b), query);
   return key >= range.first && key < range.end;
 }
 
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
   tiles.loadKeys(call, b, kv, key);
   for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
     for (int64_t query = 0; query < shape.sequence; query += kTileRows) {
-      if (!meet(shape, query, key)) // for all of the block
+      if (!meet(shape, b, query, key)) // for all of the block
         continue;
       __syncthreads(); // all threads are done with the last queries
       tiles.loadQueries(call, b, h, query);
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call)
   int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kTileRows;
   float dq[kRowsOfWarp][kParts] = {};
   tiles.loadQueries(call, b, h, query);
-  KeyRange range(shape, query);
+  KeyRange range(Sight<int64_t>(shape, b), query);
   for (int64_t key = range.first; key < range.end; key += kTileRows) {
     __syncthreads(); // all threads are done with the last keys
     tiles.loadKeys(call, b, h / shape.groups, key);
@@ -217,7 +218,7 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int64_t h = blockIdx.y; h < hEnd; ++h)
       for (int64_t query = query0; query < queryEnd; query += kTileRows)
         for (int64_t key = key0; key < keyEnd; key += kTileRows) {
-          if (!meet(shape, query, key)) // for all of the block
+          if (!meet(shape, b, query, key)) // for all of the block
             continue;
           __syncthreads();
           tiles.loadQueries(call, b, h, query);

@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(kTileThreads)
 #pragma unroll
   for (float &each : largest)
     each = Largest::kNone;
-  KeyRange range(shape, query);
+  Sight<int64_t> sight(shape, b);
+  KeyRange range(sight, query);
   for (int64_t key = range.first; key < range.end; key += kTileRows) {
     __syncthreads();
     loadTile(keys, keyRows, key, shape.keySequence, shape.headDim);
@@ -49,8 +50,7 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int i = 0; i < kRowsOfWarp; ++i) {
       int row = warp * kRowsOfWarp + i;
       int64_t at = query + row, column = key + lane;
-      bool seen =
-          at < shape.sequence && column < visibleKeys(shape, at) && column >= firstKey(shape, at);
+      bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at);
       float score = Largest::kNone;
       if (seen)
         score = scores[i] * shape.scale + (bias ? bias.at(b, h, at, column) : 0.0f);

@@ -138,37 +138,10 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
   }
 }
 
-/// attention.cuh's visibleKeys and firstKey in int: query i sees keys first(i) .. end(i) - 1. Both
-/// are nondecreasing in i.
-struct Sight {
-  int queries, keys, window;
-  bool causal;
-  __device__ explicit Sight(const AttentionShape &shape)
-      : queries(int(shape.sequence)), keys(int(shape.keySequence)),
-        window(int(least(shape.window, shape.keySequence))), causal(shape.causal) {}
-  __device__ int end(int query) const {
-    int seen = query + 1 + keys - queries;
-    return !causal || seen > keys ? keys : seen > 0 ? seen : 0;
-  }
-  __device__ int first(int query) const {
-    int first = window ? end(query) - window : 0;
-    return first > 0 ? first : 0;
-  }
-};
-
-/// Does any of queries [first, last] see one of keys [key, end)?
-__device__ inline bool meetsKeys(const Sight &sight, int first, int last, int key, int end) {
-  return first <= last && key < sight.end(last) && end > sight.first(first);
-}
-/// Is any of these keys hidden from one of these queries?
-__device__ inline bool hidesKeys(const Sight &sight, int first, int last, int key, int end) {
-  return end > sight.end(first) || key < sight.first(last);
-}
-
 /// Hides the keys of a tile that the warp's queries do not see. query: the one of the lane's first
 /// row.
 template <int kTilesA, int kKeys>
-__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Sight &sight,
+__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Sight<int> &sight,
                                 int query, int key) {
   int column = int(threadIdx.x) % 4 * 2;
 #pragma unroll

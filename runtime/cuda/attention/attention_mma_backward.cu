@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight sight(shape);
+  Sight<int> sight(shape, b);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
@@ -133,11 +133,11 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     const T *passing = queries + i % 2 * kPassing;
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
     int last = min(tile.query + kQueries, sight.queries) - 1;
-    bool some = meetsKeys(sight, tile.query, last, first, first + kRows);
+    bool some = sight.meets(tile.query, last, first, first + kRows);
     if (some) { // for all lanes of the warp
       multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
                                           passing + laneOfRowsB<D>(lane));
-      if (hidesKeys(sight, tile.query, last, first, first + kRows))
+      if (sight.hides(tile.query, last, first, first + kRows))
         hideFromQueries<kTiles, kQueries>(p, sight, tile.query, first);
       weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
       addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kMmaThreads)
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight sight(shape);
+  Sight<int> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueriesOfBlock, sight.queries) - 1);
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(kMmaThreads)
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
     float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
-    bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
+    bool some = sight.meets(first, warpLast, key, key + kKeys);
     if (some) { // for all lanes of the warp
       multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
                                             passing + laneOfRowsB<D>(lane));
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kMmaThreads)
     commitCopies();
     if (!some)
       continue;
-    if (hidesKeys(sight, first, warpLast, key, key + kKeys))
+    if (sight.hides(first, warpLast, key, key + kKeys))
       hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
     differentiateRows(ds, p, shift, delta, shape.scale * kLog2E);
     addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));

@@ -29,16 +29,9 @@ template <typename T> void prepareBackward(const Stream &stream, const PreparedB
 /// The tiles of queries streamed past a tile of keys: those that see some of the keys [key, key +
 /// count). Per head queries [first, end), `tiles` in all.
 struct QueryTiles {
-  int first = 0, end, tiles;
-  __device__ QueryTiles(const Sight &sight, int groups, int key, int count, int rows)
-      : end(sight.queries) {
-    int behind = sight.keys - sight.queries;
-    if (sight.causal) // query + behind >= key
-      first = max(key - behind, 0) / rows * rows;
-    if (sight.window && sight.causal) // query + 1 + behind - window < key + count
-      end = min(end, key + count + sight.window - 1 - behind);
-    else if (sight.window && key + count <= sight.keys - sight.window)
-      end = 0;
+  int first, end, tiles;
+  __device__ QueryTiles(const Sight<int> &sight, int groups, int key, int count, int rows)
+      : first(sight.firstQuery(key) / rows * rows), end(sight.endQuery(key + count)) {
     tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
   }
 };
@@ -50,8 +43,8 @@ struct QueryTile {
 
 /// Hides keys from queries that do not see them. key: the first of the warp's keys.
 template <int kTiles, int kQueries>
-__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4], const Sight &sight,
-                                       int query, int key) {
+__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
+                                       const Sight<int> &sight, int query, int key) {
   int lane = int(threadIdx.x) % kWarp, row = lane / 4;
 #pragma unroll
   for (int j = 0; j < kQueries / 8; ++j)

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   T *values = keys + kKeys * kMmaPitch<D>;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight sight(shape);
+  Sight<int> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
     __syncthreads(); // the keys have arrived, and all threads are done with the last values
     copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
     commitCopies();
-    bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
+    bool some = sight.meets(first, warpLast, key, key + kKeys);
     float scores[kTilesOfWarp][kKeys / 8][4] = {};
     if (some) // for all lanes of the warp
       multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
     commitCopies();
     if (!some)
       continue;
-    if (hidesKeys(sight, first, warpLast, key, key + kKeys))
+    if (sight.hides(first, warpLast, key, key + kKeys))
       hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
     float correction[kTilesOfWarp][2];
     softmax.weigh(scores, correction, shape.scale * kLog2E);

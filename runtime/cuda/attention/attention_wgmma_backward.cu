@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   T *queries = values + kKeys * D, *douts = queries + 2 * kTile;
   int group = groupOfThread(), row = int(threadIdx.x) / kWarp * 16; // the warp's first in the tile
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight sight(shape);
+  Sight<int> sight(shape, b);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryCopies<T, Plan> copies(call, b, int(kv * shape.groups), range);
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     commitCopies();
     int at = query, last = min(at + kQueries, sight.queries) - 1;
     query = at + kQueries < range.end ? at + kQueries : range.first; // of the next head
-    if (!meetsKeys(sight, at, last, ownKey, ownKey + kGroupRows))
+    if (!sight.meets(at, last, ownKey, ownKey + kGroupRows))
       continue; // for all of the group
     uint32_t passing = sharedAddress(queries + i % 2 * kTile);
     uint32_t passingDouts = sharedAddress(douts + i % 2 * kTile);
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     commitMatmuls();
     waitForMatmuls<1>();
     pin(p[0]);
-    if (hidesKeys(sight, at, last, first, first + 16))
+    if (sight.hides(at, last, first, first + 16))
       hideFromQueries<1, kQueries>(p, sight, at, first);
     weigh<1, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
     roundTo<T>(roundedP, p[0]);
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   int lane = int(threadIdx.x) % kWarp, row = int(threadIdx.x) / kWarp * 16;
   int group = groupOfThread();
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight sight(shape);
+  Sight<int> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     if (key + kKeys < end)
       copyKeys((i + 1) % 2);
     commitCopies();
-    if (!meetsKeys(sight, groupFirst, groupLast, key, key + kKeys))
+    if (!sight.meets(groupFirst, groupLast, key, key + kKeys))
       continue; // for all of the group
     uint32_t passing = sharedAddress(keys + i % 2 * kTile);
     float p[1][kKeys / 8][4], ds[1][kKeys / 8][4];
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     commitMatmuls();
     waitForMatmuls<1>();
     pin(p[0]);
-    if (hidesKeys(sight, first, last, key, key + kKeys))
+    if (sight.hides(first, last, key, key + kKeys))
       hideKeys<1, kKeys>(p, sight, first + lane / 4, key);
 #pragma unroll
     for (int j = 0; j < kKeys / 8; ++j)

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   T *queries = tilesIn<T>(dynamic);
   int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first in the tile
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight sight(shape);
+  Sight<int> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   auto tilesTo = [&](int lastQuery) {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   };
   auto weigh = [&](int i) {
     int key = begin + i * kKeys;
-    if (hidesKeys(sight, first, last, key, key + kKeys))
+    if (sight.hides(first, last, key, key + kKeys))
       hideKeys<1, kKeys>(scores, sight, first + int(threadIdx.x) % kWarp / 4, key);
     softmax.weigh(scores, correction, shape.scale * kLog2E);
   };

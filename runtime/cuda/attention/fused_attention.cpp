@@ -119,6 +119,8 @@ std::string whyNotFused(const FusedCall &call) {
     return "a bias";
   if (a.window != 0)
     return "a window";
+  if (a.firstKeys)
+    return "documents";
   if (a.batch < 1 || a.heads < 1 || a.sequence < 1 || a.keySequence < 1 || a.headDim < 1 ||
       a.valueDim < 1)
     return "nothing to do";

@@ -15,6 +15,10 @@ void check(const Fault &fault) {
          (long long)fault.table, last);
   case Fault::Label:
     fail("cross-entropy: label %lld of row %lld is outside 0 .. %lld", value, at, last);
+  case Fault::Document:
+    fail("documents: id %lld of sequence %lld comes back at position %lld, after another "
+         "document; a document's positions are consecutive",
+         value, (long long)fault.table, at);
   default:
     return;
   }

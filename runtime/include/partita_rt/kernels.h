@@ -168,6 +168,9 @@ struct AttentionShape {
   float scale = 1.0f;      ///< scores = scale * q.k, usually 1 / sqrt(headDim)
   int64_t window = 0;      ///< if not 0: a query sees only the last `window` of these keys
   bool zeroHidden = false; ///< a query all of whose biased scores are -inf gets zeros, not NaN
+  /// Null, or [batch, sequence]: query i sees no key before firstKeys[i], those of other documents.
+  /// Nondecreasing in a sequence (documentStarts).
+  const int32_t *firstKeys = nullptr;
 };
 
 /// A bias added to the scores: element (b, h, i, j) is data[b * batchStride + h * headStride + i *
@@ -208,6 +211,12 @@ PARTITA_RT_ATTENTION_BACKWARD(float)
 PARTITA_RT_ATTENTION_BACKWARD(Half)
 PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 #undef PARTITA_RT_ATTENTION_BACKWARD
+
+/// AttentionShape::firstKeys of packed sequences: starts[row, i] is the first position of the document
+/// that position i belongs to. A document is a run of equal ids [rows, width]; an id that comes back
+/// after another one is an error. Id: int32_t or int64_t.
+template <typename Id>
+void documentStarts(int32_t *starts, const Id *ids, int64_t rows, int64_t width);
 
 /// Floats of attentionBackward's workspace.
 constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {

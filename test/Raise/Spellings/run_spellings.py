@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import onnx_writer as onnx
 
 RAISE = ("builtin.module(canonicalize,cse,func.func(raise-layer-norm,raise-rms-norm,raise-activation,"
-         "raise-rotate-half,raise-attention),canonicalize,cse)")
+         "raise-rotate-half,raise-attention,raise-documents),canonicalize,cse)")
 FORMATS = {onnx.FLOAT: "f", onnx.FLOAT16: "e", onnx.INT64: "q", onnx.BOOL: "?", onnx.DOUBLE: "d"}
 
 

@@ -141,6 +141,30 @@ template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
   });
 }
 
+/// Keys and values of the first of two documents are not a number: 0 times one would be none either.
+/// Tiles are of at most 128 rows.
+template <typename T> void checkOthersAreNotRead(By by, int64_t dim) {
+  constexpr int64_t s = 384, rest = 256; // of the second document
+  AttentionShape a = shapeOf(1, 1, s, s, dim, true);
+  std::vector<int32_t> firsts(size_t(s), 0);
+  std::fill(firsts.end() - rest, firsts.end(), int32_t(s - rest));
+  a.firstKeys = firsts.data();
+  Call<T> clean(a), call(a);
+  std::fill_n(call.k.data(), (s - rest) * dim, T(NAN));
+  std::fill_n(call.v.data(), (s - rest) * dim, T(NAN));
+  for (Call<T> *each : {&clean, &call})
+    ASSERT_TRUE(each->forward(by) && each->backward(by));
+  auto last = [&](const Tensor<T> &x) {
+    Floats all = x.floats();
+    return Floats(all.end() - rest * dim, all.end());
+  };
+  EXPECT_TRUE(std::isnan(call.out.floats()[0]));
+  EXPECT_EQ(last(call.out), last(clean.out));
+  EXPECT_EQ(last(call.dq), last(clean.dq));
+  EXPECT_EQ(last(call.dk), last(clean.dk));
+  EXPECT_EQ(last(call.dv), last(clean.dv));
+}
+
 } // namespace partita_rt::cuda
 
 #endif // PARTITA_TEST_RUNTIME_CUDA_ATTENTION_CALLS_H

@@ -21,6 +21,10 @@ const Case kCases[] = {
     {"a window", shapeOf(1, 1, 200, 200, 16, true, 1, 0, 34)},
     {"keys that no query sees", shapeOf(1, 1, 30, 230, 16, false, 1, 0, 70)},
     {"no key", shapeOf(1, 1, 5, 0, 16, false)},
+    {"documents", withDocuments(shapeOf(2, 2, 300, 300, 64, true, 2), 70)},
+    {"short documents, wide heads", withDocuments(shapeOf(1, 1, 150, 150, 128, true), 9)},
+    {"documents and a window", withDocuments(shapeOf(1, 1, 200, 200, 16, true, 1, 0, 34), 40)},
+    {"documents that see later keys", withDocuments(shapeOf(1, 1, 150, 150, 24, false), 40)},
 };
 
 template <typename T> class AttentionOnTensorCores : public testing::Test {};
@@ -34,6 +38,11 @@ TYPED_TEST(AttentionOnTensorCores, Forward) {
 TYPED_TEST(AttentionOnTensorCores, Backward) {
   for (const Case &c : kCases)
     checkBackward<TypeParam>(c, By::Mma, 1);
+}
+
+TYPED_TEST(AttentionOnTensorCores, TilesOfOtherDocumentsAreNotRead) {
+  checkOthersAreNotRead<TypeParam>(By::Mma, 64);
+  checkOthersAreNotRead<TypeParam>(By::Mma, 128);
 }
 
 /// Heads in a packed projection, with q, k and v side by side, give the same bits as unpacked ones.

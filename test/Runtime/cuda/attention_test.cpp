@@ -32,6 +32,9 @@ const Case kCases[] = {
     {shapeOf(1, 1, 70, 40, 9, true)},             // queries that see no key
     {shapeOf(1, 1, 40, 40, 130, true)},           // wide heads
     {shapeOf(1, 2, 100, 100, 8, true, 1, 0, 37)}, // a window
+    {withDocuments(shapeOf(2, 2, 130, 130, 8, true, 2), 30)},
+    {withDocuments(shapeOf(1, 2, 100, 100, 8, true, 1, 0, 37), 30)},
+    {withDocuments(shapeOf(2, 2, 70, 70, 8, true), 20), Case::Random, false, true, true, true},
     {shapeOf(2, 2, 33, 50, 8, false), Case::Random},
     {shapeOf(2, 2, 33, 40, 8, true, 2), Case::Random, false, true, true, true},
     {shapeOf(2, 2, 40, 70, 8, false), Case::Random, true, false, false, true},
@@ -216,6 +219,36 @@ TEST(Attention, PackedProjections) {
                     heads(o, 37, 3, 8), lse.data(), packed(all, 0), packed(all, 1), packed(all, 2),
                     a);
   EXPECT_CLOSE(dqkv, widen(cpuGradient), 1e-5);
+}
+
+/// Ids of three tiles of the kernel's positions, and some more.
+TEST(Documents, StartWhereTheIdChanges) {
+  constexpr int64_t rows = 3, width = 3 * 1024 + 100;
+  std::vector<int64_t> ids;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0, id = 100 * row; i < width; ++i) {
+      if (row == 0 ? i % 1024 == 1023 : mix64(uint64_t(row * width + i)) % 100 == 0)
+        id += row == 2 ? -1 : 5; // ids may also fall
+      ids.push_back(id);
+    }
+  std::vector<int32_t> wanted(ids.size()), starts(ids.size(), -1);
+  partita_rt::documentStarts(wanted.data(), ids.data(), rows, width);
+  SimulatedStream stream;
+  inEveryOrder([&] {
+    std::fill(starts.begin(), starts.end(), -1);
+    documentStarts(stream, starts.data(), ids.data(), rows, width);
+    EXPECT_EQ(starts, wanted);
+    EXPECT_EQ(stream.faults.kind, Fault::None);
+  });
+  std::vector<int32_t> narrow(ids.begin(), ids.end());
+  documentStarts(stream, starts.data(), narrow.data(), rows, width);
+  EXPECT_EQ(starts, wanted);
+  ids[size_t(width) + 3000] = ids[size_t(width)]; // of the first tile
+  std::string error =
+      errorOf([&] { partita_rt::documentStarts(wanted.data(), ids.data(), rows, width); });
+  documentStarts(stream, starts.data(), ids.data(), rows, width);
+  EXPECT_EQ(errorOf([&] { check(stream.faults); }), error);
+  EXPECT_NE(error, "");
 }
 
 TEST(Attention, HeadsTooWide) {

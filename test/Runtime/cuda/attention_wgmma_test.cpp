@@ -21,6 +21,9 @@ const Case kCases[] = {
     {"heads of 128, grouped queries", shapeOf(1, 2, 70, 70, 128, true, 2)},
     {"heads of 128, queries that see no key", shapeOf(1, 1, 140, 10, 128, true)},
     {"heads of 128, a window", shapeOf(1, 1, 140, 140, 128, true, 1, 0, 34)},
+    {"documents", withDocuments(shapeOf(2, 2, 300, 300, 64, true, 2), 70)},
+    {"heads of 128, documents", withDocuments(shapeOf(1, 1, 290, 290, 128, true), 60)},
+    {"documents and a window", withDocuments(shapeOf(1, 1, 200, 200, 64, true, 1, 0, 34), 40)},
 };
 
 bool onThisDevice() {
@@ -43,6 +46,11 @@ TYPED_TEST(AttentionByWarpGroups, Forward) {
 TYPED_TEST(AttentionByWarpGroups, Backward) {
   for (const Case &c : kCases)
     checkBackward<TypeParam>(c, By::Wgmma, 0);
+}
+
+TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
+  checkOthersAreNotRead<TypeParam>(By::Wgmma, 64);
+  checkOthersAreNotRead<TypeParam>(By::Wgmma, 128);
 }
 
 /// Expects that attentionForward and attentionBackward choose these kernels.

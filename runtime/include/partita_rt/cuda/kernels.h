@@ -148,6 +148,10 @@ PARTITA_RT_ATTENTION(Half)
 PARTITA_RT_ATTENTION(BFloat16)
 #undef PARTITA_RT_ATTENTION
 
+template <typename Id>
+void documentStarts(const Stream &stream, int32_t *starts, const Id *ids, int64_t rows,
+                    int64_t width);
+
 /// Floats of attentionBackward's workspace on a GPU.
 constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
   return attentionWorkspaceOnCuda(shape.batch * shape.heads * shape.sequence);

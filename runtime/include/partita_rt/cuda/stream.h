@@ -10,14 +10,14 @@ struct CUstream_st;
 
 namespace partita_rt::cuda {
 
-/// An invalid token or label. Kernels cannot throw: the first one to find such an index writes it
+/// An invalid token, label or document. Kernels cannot throw: the first one to find such an index writes it
 /// here (memory that host and device share) and treats the index as another rank's.
 struct Fault {
-  enum Kind : uint32_t { None, EmbeddingId, TakeIndex, Label };
+  enum Kind : uint32_t { None, EmbeddingId, TakeIndex, Label, Document };
   uint32_t kind;
   int64_t value;
   int64_t position; ///< of the id among the ids, or the row of the label
-  int64_t table;    ///< of takeForward and takeBackward
+  int64_t table;    ///< of takeForward and takeBackward, or the sequence of a document
   int64_t bound;    ///< exclusive upper bound
 };
 
