@@ -155,10 +155,10 @@ def RaiseDocuments : Raise_Pass<"raise-documents"> {
     %seen = tx.and %causal, %same
     %seen4 = tx.reshape %seen
     %bias = tx.select %seen4, %zero, %low
-    %out, %lse = tx.attention %q, %k, %v bias %bias scale 0.5
+    %o, %l = tx.attention %x, %x, %x bias %bias scale 0.5
     // becomes
     %first = tx.document_starts %ids
-    %out, %lse = tx.attention %q, %k, %v from %first scale 0.5 causal
+    %o, %l = tx.attention %x, %x, %x from %first scale 5.000000e-01 causal
     ```
   }];
 }

@@ -140,9 +140,9 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
 
 /// Hides the keys of a tile that the warp's queries do not see. query: the one of the lane's first
 /// row.
-template <int kTilesA, int kKeys>
-__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Sight<int> &sight,
-                                int query, int key) {
+template <int kTilesA, int kKeys, bool kDocuments>
+__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4],
+                                const Sight<int, kDocuments> &sight, int query, int key) {
   int column = int(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kTilesA; ++i)
@@ -297,6 +297,14 @@ template <typename Body> void withMmaHead(const AttentionShape &shape, Body body
     body(std::integral_constant<int, 96>());
   else
     body(std::integral_constant<int, 128>());
+}
+
+/// Calls body(whether there are first keys) with a constant.
+template <typename Body> void withFirstKeys(const AttentionShape &shape, Body body) {
+  if (shape.firstKeys)
+    body(std::true_type());
+  else
+    body(std::false_type());
 }
 
 /// attentionForward for calls that are onTensorCores. T: Half, BFloat16.

@@ -83,7 +83,7 @@ template <typename T, int D> struct QueryCopies {
 };
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
-template <typename T, int D>
+template <typename T, int D, bool kDocuments>
 __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight<int> sight(shape, b);
+  Sight<int, kDocuments> sight(shape, b);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
@@ -184,7 +184,7 @@ __device__ inline void differentiateRows(float (&ds)[kQueryTiles][kColumns][4],
 }
 
 /// Computes dq of a tile of queries (x) of a head (y).
-template <typename T, int D>
+template <typename T, int D, bool kDocuments>
 __global__ void __launch_bounds__(kMmaThreads)
     queryGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kMmaThreads)
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int> sight(shape, b);
+  Sight<int, kDocuments> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueriesOfBlock, sight.queries) - 1);
@@ -267,6 +267,23 @@ __global__ void __launch_bounds__(kMmaThreads)
                                call.dqPacks);
 }
 
+template <typename T, int D, bool kDocuments>
+void launchGradients(const Stream &stream, const PreparedBackward<T> &call) {
+  const AttentionShape &shape = call.shape;
+  if (shape.keySequence > 0)
+    PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D, kDocuments>),
+                      attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
+                                    shape.heads / shape.groups, shape.batch),
+                      kMmaThreads,
+                      (mmaTileBytes<D, 2 * kKeysOfBlock<D> + 3 * kPassingQueries<D>>()), stream,
+                      call);
+  if (shape.sequence > 0)
+    PARTITA_RT_LAUNCH(
+        (queryGradientsOnTensorCores<T, D, kDocuments>),
+        attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
+        kMmaThreads, (mmaTileBytes<D, 2 * kQueriesOfBlock + 3 * kPassingKeys<D>>()), stream, call);
+}
+
 } // namespace
 
 template <typename T> void prepareBackward(const Stream &stream, const PreparedBackward<T> &call) {
@@ -297,20 +314,8 @@ void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) 
   PreparedBackward<T> call(operands);
   prepareBackward(stream, call);
   withMmaHead(shape, [&](auto head) {
-    constexpr int D = head();
-    if (shape.keySequence > 0)
-      PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D>),
-                        attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
-                                      shape.heads / shape.groups, shape.batch),
-                        kMmaThreads,
-                        (mmaTileBytes<D, 2 * kKeysOfBlock<D> + 3 * kPassingQueries<D>>()), stream,
-                        call);
-    if (shape.sequence > 0)
-      PARTITA_RT_LAUNCH(
-          (queryGradientsOnTensorCores<T, D>),
-          attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
-          kMmaThreads, (mmaTileBytes<D, 2 * kQueriesOfBlock + 3 * kPassingKeys<D>>()), stream,
-          call);
+    withFirstKeys(shape,
+                  [&](auto documents) { launchGradients<T, head(), documents()>(stream, call); });
   });
 }
 

@@ -30,7 +30,9 @@ template <typename T> void prepareBackward(const Stream &stream, const PreparedB
 /// count). Per head queries [first, end), `tiles` in all.
 struct QueryTiles {
   int first, end, tiles;
-  __device__ QueryTiles(const Sight<int> &sight, int groups, int key, int count, int rows)
+  template <bool kDocuments>
+  __device__ QueryTiles(const Sight<int, kDocuments> &sight, int groups, int key, int count,
+                        int rows)
       : first(sight.firstQuery(key) / rows * rows), end(sight.endQuery(key + count)) {
     tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
   }
@@ -42,9 +44,9 @@ struct QueryTile {
 // Tiles whose rows are the warp's keys and whose columns are queries.
 
 /// Hides keys from queries that do not see them. key: the first of the warp's keys.
-template <int kTiles, int kQueries>
+template <int kTiles, int kQueries, bool kDocuments>
 __device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
-                                       const Sight<int> &sight, int query, int key) {
+                                       const Sight<int, kDocuments> &sight, int query, int key) {
   int lane = int(threadIdx.x) % kWarp, row = lane / 4;
 #pragma unroll
   for (int j = 0; j < kQueries / 8; ++j)

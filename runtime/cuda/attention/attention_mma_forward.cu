@@ -25,7 +25,7 @@ template <typename T> struct Forward {
   bool qPacks, kPacks, vPacks, outPacks;
 };
 
-template <typename T, int D>
+template <typename T, int D, bool kDocuments>
 __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   const AttentionShape &shape = call.shape;
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   T *values = keys + kKeys * kMmaPitch<D>;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int> sight(shape, b);
+  Sight<int, kDocuments> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
@@ -93,9 +93,12 @@ void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *log
     return;
   Forward<T> call{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k), inPacks(v), inPacks(out)};
   withMmaHead(shape, [&](auto head) {
-    constexpr int D = head();
-    PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D>), attentionGrid(tiles, shape.heads, shape.batch),
-                      kMmaThreads, (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
+    withFirstKeys(shape, [&](auto documents) {
+      constexpr int D = head();
+      PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, documents()>),
+                        attentionGrid(tiles, shape.heads, shape.batch), kMmaThreads,
+                        (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
+    });
   });
 }
 

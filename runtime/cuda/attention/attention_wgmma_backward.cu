@@ -64,7 +64,7 @@ public:
 };
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
-template <typename T, typename Plan>
+template <typename T, typename Plan, bool kDocuments>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     keyGradientsByGroups(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   T *queries = values + kKeys * D, *douts = queries + 2 * kTile;
   int group = groupOfThread(), row = int(threadIdx.x) / kWarp * 16; // the warp's first in the tile
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight<int> sight(shape, b);
+  Sight<int, kDocuments> sight(shape, b);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryCopies<T, Plan> copies(call, b, int(kv * shape.groups), range);
@@ -182,7 +182,7 @@ __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, f
 }
 
 /// Computes dq of a tile of queries (x) of a head (y), and its queries' scalars.
-template <typename T, typename Plan>
+template <typename T, typename Plan, bool kDocuments>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     queryGradientsByGroups(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   int lane = int(threadIdx.x) % kWarp, row = int(threadIdx.x) / kWarp * 16;
   int group = groupOfThread();
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int> sight(shape, b);
+  Sight<int, kDocuments> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
@@ -271,16 +271,18 @@ constexpr int kBytes = (2 * Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + 
 template <typename T, typename KeyPlan, typename QueryPlan>
 void launch(const Stream &stream, const PreparedBackward<T> &call) {
   const AttentionShape &shape = call.shape;
-  if (shape.sequence > 0)
-    PARTITA_RT_LAUNCH(
-        (queryGradientsByGroups<T, QueryPlan>),
-        attentionGrid(ceilDiv(shape.sequence, QueryPlan::kOwn), shape.heads, shape.batch),
-        QueryPlan::kThreads, kBytes<QueryPlan>, stream, call);
-  if (shape.keySequence > 0)
-    PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan>),
-                      attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
-                                    shape.heads / shape.groups, shape.batch),
-                      KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);
+  withFirstKeys(shape, [&](auto documents) {
+    if (shape.sequence > 0)
+      PARTITA_RT_LAUNCH(
+          (queryGradientsByGroups<T, QueryPlan, documents()>),
+          attentionGrid(ceilDiv(shape.sequence, QueryPlan::kOwn), shape.heads, shape.batch),
+          QueryPlan::kThreads, kBytes<QueryPlan>, stream, call);
+    if (shape.keySequence > 0)
+      PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan, documents()>),
+                        attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
+                                      shape.heads / shape.groups, shape.batch),
+                        KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);
+  });
 }
 
 } // namespace

@@ -62,7 +62,7 @@ public:
 };
 
 /// Computes out for a tile of queries (x) of a head (y).
-template <typename T, typename Plan>
+template <typename T, typename Plan, bool kDocuments>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   T *queries = tilesIn<T>(dynamic);
   int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first in the tile
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int> sight(shape, b);
+  Sight<int, kDocuments> sight(shape, b);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   auto tilesTo = [&](int lastQuery) {
@@ -143,9 +143,11 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
 template <typename T, typename Plan> void launch(const Stream &stream, const Forward<T> &call) {
   const AttentionShape &shape = call.shape;
   constexpr int kBytes = (Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + kBlockBytes;
-  PARTITA_RT_LAUNCH((forwardByGroups<T, Plan>),
-                    attentionGrid(ceilDiv(shape.sequence, Plan::kOwn), shape.heads, shape.batch),
-                    Plan::kThreads, kBytes, stream, call);
+  withFirstKeys(shape, [&](auto documents) {
+    PARTITA_RT_LAUNCH((forwardByGroups<T, Plan, documents()>),
+                      attentionGrid(ceilDiv(shape.sequence, Plan::kOwn), shape.heads, shape.batch),
+                      Plan::kThreads, kBytes, stream, call);
+  });
 }
 
 } // namespace

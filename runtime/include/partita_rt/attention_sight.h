@@ -11,8 +11,9 @@ namespace partita_rt {
 
 /// One sequence's: query i sees keys first(i) .. end(i) - 1. Both are nondecreasing in i, so that
 /// consecutive queries see one range of keys, and consecutive keys are seen by one range of queries.
-/// Int: of positions.
-template <typename Int> struct Sight {
+/// Int: of positions. kDocuments: false in kernels for calls without first keys, which need registers
+/// for them.
+template <typename Int, bool kDocuments = true> struct Sight {
   Int queries, keys, window;
   bool causal;
   const int32_t *firstKeys; ///< of each query, unless null
@@ -30,14 +31,16 @@ template <typename Int> struct Sight {
   /// Also of a query after the last one, in a tile's empty rows.
   PARTITA_RT_HOST_DEVICE Int first(Int query) const {
     Int first = window ? end(query) - window : 0;
-    if (firstKeys) {
+    if (kDocuments && firstKeys) {
       Int document = Int(firstKeys[query < queries ? query : queries - 1]);
       first = first > document ? first : document;
     }
     return first > 0 ? first : 0;
   }
   /// May keys before those that a query sees be hidden from it?
-  PARTITA_RT_HOST_DEVICE bool hidesBefore() const { return window != 0 || firstKeys; }
+  PARTITA_RT_HOST_DEVICE bool hidesBefore() const {
+    return window != 0 || (kDocuments && firstKeys);
+  }
 
   /// Does any of queries [query, last] see one of keys [key, keyEnd)?
   PARTITA_RT_HOST_DEVICE bool meets(Int query, Int last, Int key, Int keyEnd) const {
@@ -62,7 +65,7 @@ template <typename Int> struct Sight {
     } else if (window && keyEnd <= keys - window) {
       end = 0;
     }
-    if (!firstKeys)
+    if (!kDocuments || !firstKeys)
       return end;
     Int low = 0, high = end > 0 ? end : 0;
     while (low < high) {

@@ -1,5 +1,5 @@
 """documents.py FOLDER: a causal language model of packed sequences, whose logits after training are what numpy computes document by document; ids that come back end the
-run."""
+run. On CPUs and on the simulated GPU, whose ranks share one."""
 import os
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import numpy
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Import"))
 import onnx_writer as ow  # noqa: E402
 import checkpoints  # noqa: E402
-from commands import call  # noqa: E402
+from commands import build_for_simulated_gpu, call  # noqa: E402
 from node_batch import write_safetensors  # noqa: E402
 
 folder = sys.argv[1]
@@ -74,20 +74,24 @@ model, data, forward, parameters = (f"{folder}/{name}" for name in ("model.onnx"
 write(model, weights)
 write_safetensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
 cases = {"alone": [], "dp=2,tp=2": ["--mesh", "dp=2,tp=2", "--zero-stage", "1"], "pp=2": ["--mesh", "pp=2", "--accumulate", "2", "--dim", "batch=2"],
-         "bfloat16": ["--precision", "bfloat16"]}
+         "bfloat16": ["--precision", "bfloat16"], "cuda": ["--target", "cuda", "--no-build"],
+         "cuda, bfloat16": ["--target", "cuda", "--no-build", "--precision", "bfloat16", "--mesh", "tp=2"]}
 for name, options in cases.items():
     program = f"{folder}/{name}"
     call("partita", "compile", model, "--dim", f"sequence={LENGTH}", "--objective", "causal", "--optimizer", "sgd", "--lr", "0.1",
          *(options if "--dim" in options else [*options, "--dim", f"batch={BATCH}"]), "-o", program)
+    if name.startswith("cuda"):
+        build_for_simulated_gpu(program)
     call("partita", "run", program, "--data", data, "--steps", "3", "--forward", forward, "--dump-parameters", parameters)
     after = read(parameters)
     found = read(forward)["logits"]  # of the first batch
     assert any((after[each] != value).any() for each, value in weights.items()), name
-    numpy.testing.assert_allclose(found, expected(after)[:len(found)], rtol=0, atol=0.05 if name == "bfloat16" else 1e-4, err_msg=name)
+    numpy.testing.assert_allclose(found, expected(after)[:len(found)], rtol=0, atol=0.05 if "bfloat16" in name else 1e-4, err_msg=name)
     print(name, "agrees")
 
 DOCUMENTS[1, 6] = 3
 write_safetensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
-done = subprocess.run(["partita", "run", f"{folder}/alone", "--data", data, "--steps", "1"], capture_output=True, text=True)
-assert done.returncode != 0, done
-print(done.stderr)
+for name in ("alone", "cuda"):
+    done = subprocess.run(["partita", "run", f"{folder}/{name}", "--data", data, "--steps", "1"], capture_output=True, text=True)
+    assert done.returncode != 0, done
+    print(done.stderr)

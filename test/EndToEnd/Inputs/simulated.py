@@ -4,17 +4,15 @@ its bits the same whatever order streams, warps and ranks run in, and its checkp
 usage: simulated.py MODEL FOLDER STEPS TOLERANCE [OPTION OF compile...]    (PARTITA_BUILD, PARTITA_SOURCE: the folders)
 """
 import csv
-import json
 import os
 import re
 import subprocess
 import sys
 
 import numpy as np
-from commands import call
+from commands import build_for_simulated_gpu, call
 
 model, folder, steps, tolerance, *options = sys.argv[1:]
-build, source = os.environ["PARTITA_BUILD"], os.environ["PARTITA_SOURCE"]
 announced = {}
 SEEDS = {"1": "forward", "2": "random", "3": "reverse"}
 
@@ -38,16 +36,6 @@ def memory(text):
     return stages
 
 
-def built(program):
-    """By g++, with the simulated CUDA beside the CUDA runtime's own sources."""
-    name = json.load(open(program + "/manifest.json"))["program"]
-    support, libraries = source + "/test/Support", build + "/lib/libpartita_rt_cuda_"
-    call("g++", "-fuse-ld=lld", "-std=c++17", "-O1", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-Wno-unknown-pragmas", "-xc++",
-         program + "/model.cu", "-xnone", *("-I" + path for path in (source + "/runtime/include", support, support + "/simulated")),
-         libraries + "process.a", libraries + "kernels.a", "-lpthread", "-o", program + "/" + name)
-    return program
-
-
 def run(program, log, seed, *more, steps=steps, init=("--init", "seed:1")):
     """Losses of the steps, parameters at the end as bytes."""
     parameters = os.path.join(folder, log + ".safetensors")
@@ -69,7 +57,7 @@ np.random.default_rng(5).integers(0, 60, 4000).astype(np.uint16).tofile(folder +
 on_cpu = compiled("cpu")
 expected, _ = run(on_cpu, "cpu", "1", steps=str(int(steps) + 1))
 expected, following = expected[:-1], expected[-1]
-program = built(compiled("cuda", "--no-build"))
+program = build_for_simulated_gpu(compiled("cuda", "--no-build"))
 losses, bits = run(program, "cuda", "1", "--checkpoint", folder + "/checkpoint")
 worst = float(np.max(np.abs(losses - expected) / np.abs(expected)))
 assert worst <= float(tolerance), (losses, expected)
