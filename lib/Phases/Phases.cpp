@@ -33,6 +33,7 @@ static constexpr StringLiteral kRaise[] = {
     "func.func(raise-activation)",
     "func.func(raise-rotate-half)",
     "func.func(raise-attention)",
+    "cse", // layers share a mask, which is evaluated once
     "func.func(raise-documents)",
     "canonicalize",
     "cse",
