@@ -99,12 +99,12 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 // CHECK: train.parameter @out : tensor<8x8xf32> {{{.*}}par.split = #par.place<[8 @tp, 8]>}
 // CHECK: %[[K:.*]] = tx.repeat %{{.*}} times 2 along 2 : (tensor<2x4x2x2xf32>) -> tensor<2x4x4x2xf32>
 // CHECK: %[[V:.*]] = tx.repeat %{{.*}} times 2 along 2
-// CHECK: tx.attention %{{.*}}, %[[K]], %[[V]] scale
+// CHECK: tx.attention %{{.*}}, %[[K]], %[[V]] from %{{.*}} scale
 module attributes {par.mesh = #par.mesh<tp = 4>} {
   train.parameter @q : tensor<8x8xf32>
   train.parameter @kv : tensor<8x4xf32>
   train.parameter @out : tensor<8x8xf32>
-  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
+  func.func @forward(%x: tensor<2x4x8xf32>, %first: tensor<2x4xi32>) -> tensor<2x4x8xf32> attributes {train.entry_point = #train.entry_point<forward>} {
     %q = train.read @q : tensor<8x8xf32>
     %kv = train.read @kv : tensor<8x4xf32>
     %out = train.read @out : tensor<8x8xf32>
@@ -113,7 +113,7 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
     %1 = tx.matmul %in, %kv : (tensor<2x4x8xf32>, tensor<8x4xf32>) -> tensor<2x4x4xf32>
     %qh = tx.reshape %0 : tensor<2x4x8xf32> -> tensor<2x4x4x2xf32>
     %kh = tx.reshape %1 : tensor<2x4x4xf32> -> tensor<2x4x2x2xf32>
-    %a, %lse = tx.attention %qh, %kh, %kh scale 5.0e-1 causal : (tensor<2x4x4x2xf32>, tensor<2x4x2x2xf32>, tensor<2x4x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+    %a, %lse = tx.attention %qh, %kh, %kh from %first scale 5.0e-1 causal : (tensor<2x4x4x2xf32>, tensor<2x4x2x2xf32>, tensor<2x4x2x2xf32>, tensor<2x4xi32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
     %m = tx.reshape %a : tensor<2x4x4x2xf32> -> tensor<2x4x8xf32>
     %y = tx.matmul %m, %out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
     %z = tx.softmax %y : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
