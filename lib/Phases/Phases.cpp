@@ -34,7 +34,7 @@ static constexpr StringLiteral kRaise[] = {
     "func.func(raise-rotate-half)",
     "func.func(raise-attention)",
     "cse", // layers share a mask, which is evaluated once
-    "func.func(raise-documents)",
+    "func.func(raise-documents{recurring=${recurring-documents}})",
     "canonicalize",
     "cse",
     "verify-phase{after=raise}",

@@ -106,6 +106,9 @@ static constexpr PlanOption kOptions[] = {
      "only"},
     {"input", PlanOption::Bindings, "NAME=ROLE,...", "", 0, 0,
      "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},
+    {"recurring-documents", PlanOption::Flag, "", "false", 0, 0,
+     "the id of a document of a packed sequence may come back after another document: attention then "
+     "reads a mask, instead of a document's own positions"},
     {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that are not trained: glob patterns over their names",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},

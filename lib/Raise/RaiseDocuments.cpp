@@ -232,6 +232,8 @@ Value RaiseDocumentsPass::firstKeysOf(Value ids, int64_t batch) {
 }
 
 void RaiseDocumentsPass::runOnOperation() {
+  if (recurring)
+    return;
   starts.clear();
   Report report("attention within documents", remarks, numRaised, numMissed);
   llvm::DenseMap<Value, DocumentMask> known;

@@ -16,7 +16,7 @@ void documentStarts(int32_t *starts, const Id *ids, int64_t rows, int64_t width)
         // An id greater than all before it is new; another one has to be searched.
         if (ids[i] <= largest && std::find(ids, ids + i, ids[i]) != ids + i)
           fail("documents: id %lld of sequence %lld comes back at position %lld, after another "
-               "document; a document's positions are consecutive",
+               "document; compile with --recurring-documents if that is meant",
                (long long)ids[i], (long long)row, (long long)i);
         start = i;
         largest = std::max(largest, ids[i]);

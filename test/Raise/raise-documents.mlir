@@ -1,6 +1,10 @@
 // RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-documents{remarks}))' --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-documents{recurring}))' --split-input-file | FileCheck %s --check-prefix=RECUR --implicit-check-not=tx.document_starts
 
 // The ids of query and key are compared; the causal mask is a comparison of positions. Two layers: first keys are computed once.
+// With `recurring` they stay biases.
+// RECUR-LABEL: @two_layers(
+// RECUR: tx.attention %{{.*}} bias %
 // CHECK-LABEL: @two_layers(
 // CHECK-SAME:    %[[X:[a-z0-9]*]]: tensor<2x5x2x4xf32>, %[[IDS:[a-z0-9]*]]: tensor<2x5xi64>
 // CHECK-NEXT:    %[[F:.*]] = tx.document_starts %[[IDS]] : (tensor<2x5xi64>) -> tensor<2x5xi32>

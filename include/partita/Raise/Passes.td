@@ -140,6 +140,10 @@ def RaiseAttention : Raise_Pass<"raise-attention"> {
 }
 
 def RaiseDocuments : Raise_Pass<"raise-documents"> {
+  let options = [
+    Option<"remarks", "remarks", "bool", "false", "reports the ops that were raised, and those that nearly were and why not">,
+    Option<"recurring", "recurring", "bool", "false", "an id may come back after another document: masks stay biases">,
+  ];
   let summary = "raises attention's mask of documents to first keys";
   let description = [{
     Phase: raise.
@@ -149,6 +153,9 @@ def RaiseDocuments : Raise_Pass<"raise-documents"> {
     evaluated for several ids: all the same, all different, and runs of random lengths. If it hides exactly the keys after the
     query, those of other documents, and perhaps those before a window, and adds nothing to the others, it is replaced by
     `causal`, `window` and `from`. Kernels then skip the tiles of other documents, and no mask is stored.
+
+    A document's positions are then taken to be consecutive: an id that comes back after another document is an error of the run.
+    With `recurring`, ids may come back, and masks stay biases.
 
     ```mlir
     %same = tx.equal %of_query, %of_key       // broadcast ids

@@ -17,7 +17,7 @@ void check(const Fault &fault) {
     fail("cross-entropy: label %lld of row %lld is outside 0 .. %lld", value, at, last);
   case Fault::Document:
     fail("documents: id %lld of sequence %lld comes back at position %lld, after another "
-         "document; a document's positions are consecutive",
+         "document; compile with --recurring-documents if that is meant",
          value, (long long)fault.table, at);
   default:
     return;

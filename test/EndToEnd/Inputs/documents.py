@@ -76,7 +76,9 @@ write_safetensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels
 cases = {"alone": [], "dp=2,tp=2": ["--mesh", "dp=2,tp=2", "--zero-stage", "1"], "pp=2": ["--mesh", "pp=2", "--accumulate", "2", "--dim", "batch=2"],
          "bfloat16": ["--precision", "bfloat16"], "cuda": ["--target", "cuda", "--no-build"],
          "cuda, bfloat16": ["--target", "cuda", "--no-build", "--precision", "bfloat16", "--mesh", "tp=2"]}
-for name, options in cases.items():
+
+
+def compare(name, options):
     program = f"{folder}/{name}"
     call("partita", "compile", model, "--dim", f"sequence={LENGTH}", "--objective", "causal", "--optimizer", "sgd", "--lr", "0.1",
          *(options if "--dim" in options else [*options, "--dim", f"batch={BATCH}"]), "-o", program)
@@ -89,9 +91,14 @@ for name, options in cases.items():
     numpy.testing.assert_allclose(found, expected(after)[:len(found)], rtol=0, atol=0.05 if "bfloat16" in name else 1e-4, err_msg=name)
     print(name, "agrees")
 
+
+for name, options in cases.items():
+    compare(name, options)
+
 DOCUMENTS[1, 6] = 3
 write_safetensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
 for name in ("alone", "cuda"):
     done = subprocess.run(["partita", "run", f"{folder}/{name}", "--data", data, "--steps", "1"], capture_output=True, text=True)
     assert done.returncode != 0, done
     print(done.stderr)
+compare("recurring", ["--recurring-documents"])
