@@ -96,4 +96,23 @@ TEST(Agreement, EndsAtOnceWhereTheRanksMeet) {
   EXPECT_EQ(sums.underWay(), 0);
 }
 
+/// A save is complete once every rank has written its file, and rank 0's clock alone counts.
+TEST(Agreement, IsWrittenByAllRanksAndTimedByTheFirst) {
+  TwoStages pipeline(/*meets=*/true);
+  auto together = [&](StepEnd of0, StepEnd of1) {
+    std::vector<StepEnd> known;
+    std::thread other([&] { pipeline.agreements[0]->afterStep(of0, false); });
+    known = pipeline.agreements[1]->afterStep(of1, false);
+    other.join();
+    EXPECT_EQ(known.size(), 1u);
+    return known.front();
+  };
+  for (bool written0 : {false, true})
+    for (bool written1 : {false, true}) {
+      StepEnd end = together({1, 0, written0, written1}, {1, 0, written1, !written1});
+      EXPECT_EQ(end.written, written0 && written1);
+      EXPECT_EQ(end.timeUp, written1);
+    }
+}
+
 } // namespace

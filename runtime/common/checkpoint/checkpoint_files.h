@@ -14,9 +14,9 @@
 // maps a tensor's elements to files (numbered from 1), under the tensor's name: ranges [begin, end,
 // begin, end, ...] per dimension, and of the elements in all of them either all or the range
 // "elements" (partita_rt/slices.h). In its file a shard has the shape of its ranges, or [n] if it
-// has "elements". Every file's metadata names the save that it belongs to, so shards of two saves
-// never form one checkpoint. The index has the checksum of each file's header, which contains those
-// of the data: a file under another's name is refused.
+// has "elements". Every file's metadata names the save that it belongs to, by the step and what else
+// the ranks agree on. The index has the checksum of each file's header, which contains those of the
+// data: a file of another save, or under another's name, is refused.
 //
 // Files are untrusted: the shards of a tensor must cover its elements exactly once; files must be
 // in the index's folder and have the recorded size and header. A reader checks the checksums of the

@@ -1,12 +1,13 @@
 // Saves checkpoints while a rank trains. A save has these steps:
 //
-//   begin()     the rank copies what it writes: the only time for which training waits
+//   begin()     the rank copies what it writes; training waits for that
 //   (a thread)  writes the copy into DIR/step-N.tmp, and syncs it
-//   complete()  once written() on every rank, all ranks gather the checksums; rank 0's thread writes
+//   complete()  once isWritten() on every rank, all ranks gather the checksums; rank 0's thread writes
 //               the index and renames the folder to DIR/step-N, then removes old checkpoints
 //
 // Without memory for a copy, or as its caller asks, begin() writes from the rank's own memory and
-// returns when the file is complete. There is one save at a time.
+// returns when the file is complete. There is one save at a time: if the next one is due before, training
+// waits for complete().
 
 #ifndef PARTITA_RT_COMMON_SAVER_H
 #define PARTITA_RT_COMMON_SAVER_H

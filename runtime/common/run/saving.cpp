@@ -13,10 +13,6 @@
 
 namespace partita_rt {
 
-static double secondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 static std::string secondsText(double seconds) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.3f", seconds);

@@ -5,9 +5,9 @@
 
 #include "common/checkpoint/saver.h"
 #include "common/run/agreement.h"
+#include "common/run/seconds.h"
 #include "common/run/train.h"
 
-#include <chrono>
 #include <optional>
 
 namespace partita_rt {
@@ -28,7 +28,6 @@ private:
   void complete(bool last);
   void warn(const std::string &error) const;
 
-  using Clock = std::chrono::steady_clock;
   Rank &rank;
   const Session &session;
   StepAgreement agreement;

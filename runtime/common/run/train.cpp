@@ -12,6 +12,7 @@
 #include "common/run/lr_schedule_options.h"
 #include "common/run/metrics.h"
 #include "common/run/saving.h"
+#include "common/run/seconds.h"
 #include "common/run/summary.h"
 #include "common/target.h"
 #include "partita_rt/init.h"
@@ -26,12 +27,6 @@
 namespace partita_rt {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Returns the mean loss over the counted labels of the validation batches.
 double evaluate(Rank &rank, const Session &session) {
