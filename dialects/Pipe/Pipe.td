@@ -44,8 +44,8 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kCuts = "pipe.cuts";
     /// On a program's module whose cuts the memory limit decided, by the driver: #pipe.limited.
     static constexpr ::llvm::StringLiteral kLimited = "pipe.limited";
-    /// On the loop of the last stage, by `schedule-stages`, a unit: `schedule-backward` may join each backward pass with the forward
-    /// pass before it without a deadlock with the previous stage.
+    /// On a loop of the last stage whose passes alternate, by `schedule-stages`, a unit: `schedule-backward` may join each backward pass
+    /// with the forward pass before it without a deadlock with the previous stage.
     static constexpr ::llvm::StringLiteral kMayJoin = "pipe.may_join";
     /// On a stage: how many stages the program has, an i64.
     static constexpr ::llvm::StringLiteral kCount = "pipe.count";

@@ -297,6 +297,16 @@ void OrderAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+bool partita::train::alternate(ArrayRef<Slot> slots) {
+  if (slots.empty() || slots.size() % 2 != 0)
+    return false;
+  for (size_t i = 0; i < slots.size(); i += 2)
+    if (slots[i].pass() != PassName{PassKind::Forward} ||
+        !(slots[i + 1] == Slot{{PassKind::Backward}, slots[i].microBatch}))
+      return false;
+  return true;
+}
+
 //===------------------------------------------------------------------------------------------===//
 // #train.pass<backward 1>
 //===------------------------------------------------------------------------------------------===//

@@ -56,6 +56,9 @@ struct Slot : PassName {
     return pass() == other.pass() && microBatch == other.microBatch;
   }
 };
+/// Returns true if the slots are those of one chunk and each micro-batch's backward pass runs directly
+/// after its forward pass, as on the last stage of 1F1B.
+bool alternate(llvm::ArrayRef<Slot> slots);
 } // namespace partita::train
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.h.inc"

@@ -59,7 +59,7 @@ std::vector<Firsts> cutsInto(int64_t layers) {
 }
 
 /// Returns a schedule for a copy, in which stages run their passes one after another. `joins`: the
-/// last stage may join them.
+/// last stage joins them.
 Schedule scheduleOf(int stages, int microBatches, bool joins, bool splits) {
   Schedule schedule;
   schedule.stages = stages;
@@ -131,7 +131,7 @@ private:
     if (!schedule)
       return copy;
     Schedule own = scheduleOf(static_cast<int>(count), schedule->microBatches,
-                              stages::lastMayJoin(*schedule), splits);
+                              stages::lastJoins(*schedule), splits);
     (*copy)->setAttr(train::TrainDialect::kSchedule,
                      stages::toAttribute(own, "note-costs", &getContext()));
     return copy;

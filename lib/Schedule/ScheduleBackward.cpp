@@ -15,9 +15,8 @@ using namespace partita;
 
 namespace {
 
-/// Returns true if each micro-batch's backward pass runs directly after its forward pass, as on the
-/// last stage of 1F1B. A pass that waits for another stage stays apart, since what the forward pass
-/// sends comes first.
+/// Returns true if the loop's passes alternate and its stage may join them. A pass that waits for
+/// another stage stays apart, since what the forward pass sends comes first.
 bool runsInTurn(train::AccumulateOp loop) {
   std::optional<train::OrderAttr> order = loop.getOrder();
   if (!order || loop->getNumRegions() != 2 || loop.getPass(1).kind != train::PassKind::Backward)
@@ -25,11 +24,7 @@ bool runsInTurn(train::AccumulateOp loop) {
   if (!loop->hasAttr(pipe::PipeDialect::kMayJoin) ||
       !loop->getRegion(1).getOps<pipe::RecvOp>().empty())
     return false;
-  auto slots = order->getSlots();
-  for (size_t i = 0; i + 1 < slots.size(); i += 2)
-    if (slots[i].pass() != loop.getPass(0) || slots[i].microBatch != slots[i + 1].microBatch)
-      return false;
-  return true;
+  return train::alternate(order->getSlots());
 }
 
 /// Replaces each pair of slots by one.

@@ -423,9 +423,9 @@ std::string partita::stages::findProblem(const Schedule &schedule, llvm::StringR
   return problem.empty() || !isFile(name) ? problem : name.str() + ": " + problem;
 }
 
-bool partita::stages::lastMayJoin(const Schedule &schedule) {
+bool partita::stages::lastJoins(const Schedule &schedule) {
   if (schedule.stages < 2 || static_cast<int>(schedule.slots.size()) != schedule.stages ||
-      schedule.chunks > 1 || schedule.splitsBackward)
+      schedule.chunks > 1 || schedule.splitsBackward || !train::alternate(schedule.slots.back()))
     return false;
   int64_t ahead = 0;
   for (const Slot &slot : schedule.slots[schedule.stages - 2]) {

@@ -56,7 +56,7 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
       reportWaits(*table, loops);
     for (auto [stage, loop] : loops) {
       loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<Slot>(table->slots[stage])));
-      if (stage + 1 == table->stages && stages::lastMayJoin(*table))
+      if (stage + 1 == table->stages && stages::lastJoins(*table))
         loop->setAttr(pipe::PipeDialect::kMayJoin, UnitAttr::get(&getContext()));
       for (Region &region : loop.getLater())
         if (loop.getPass(loop.numberOf(region)).kind != train::PassKind::Forward)

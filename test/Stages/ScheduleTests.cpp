@@ -68,6 +68,30 @@ TEST(Schedule, OneForwardOneBackwardIsDeepSpeeds) {
   }
 }
 
+/// The last stage joins passes that alternate, if the stage before is at most two micro-batches ahead.
+TEST(Schedule, LastJoins) {
+  EXPECT_TRUE(lastJoins(make("1f1b", 2, 4)));
+  EXPECT_TRUE(lastJoins(make("1f1b", 3, 4)));
+  EXPECT_TRUE(lastJoins(make("gpipe", 2, 1)));
+  EXPECT_FALSE(lastJoins(make("gpipe", 2, 2))); // two ahead, but the last stage is as well
+  EXPECT_FALSE(lastJoins(make("gpipe", 2, 4)));
+  EXPECT_FALSE(lastJoins(make("zb-h1", 2, 4)));
+  EXPECT_FALSE(lastJoins(make("interleaved", 2, 4, 2)));
+  auto ofTwo = [](std::vector<std::vector<Slot>> slots, int microBatches) {
+    Schedule schedule;
+    schedule.stages = 2;
+    schedule.microBatches = microBatches;
+    schedule.slots = std::move(slots);
+    return schedule;
+  };
+  std::vector<Slot> ahead = make("gpipe", 2, 2).slots[0], far = make("gpipe", 2, 3).slots[0];
+  EXPECT_TRUE(lastJoins(ofTwo({ahead, make("1f1b", 2, 2).slots[1]}, 2)));
+  EXPECT_FALSE(lastJoins(ofTwo({far, make("1f1b", 2, 3).slots[1]}, 3)));
+  std::vector<Slot> crossed = make("1f1b", 2, 2).slots[1]; // F0 B1 F1 B0
+  std::swap(crossed[1], crossed[3]);
+  EXPECT_FALSE(lastJoins(ofTwo({ahead, crossed}, 2)));
+}
+
 /// Times are exact in binary. Each pass but the weights' may take the longest.
 static const SlotCosts kCosts[] = {{10, 13, 7}, {1, 1, 1},   {2, 3, 1},   {2, 1.5, 2}, {4, 4, 2},
                                    {10, 7, 13}, {1, 1, 2},   {1, 4, 1},   {3, 4, 4},   {1, 7, 3},

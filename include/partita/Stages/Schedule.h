@@ -121,11 +121,11 @@ std::string findProblem(const Schedule &schedule);
 /// The same, and says in which file, if it is from one of this name.
 std::string findProblem(const Schedule &schedule, llvm::StringRef name);
 
-/// Returns true if the last stage may join each backward pass with the forward pass before it: if it
-/// runs them in turn, and the stage before runs at most two micro-batches ahead. A joined pass awaits
-/// what it sent last time before it receives; a stage further ahead would await that receive first,
-/// so both would wait.
-bool lastMayJoin(const Schedule &schedule);
+/// Returns true if the last stage joins each backward pass with the forward pass before it: if its
+/// passes alternate (train::alternate), and the stage before runs at most two micro-batches ahead. A
+/// joined pass awaits what it sent last time before it receives; a stage further ahead would await
+/// that receive first, so both would wait.
+bool lastJoins(const Schedule &schedule);
 
 /// The time that a slot of a chunk takes, in any unit, by kind of pass.
 struct SlotCosts {
