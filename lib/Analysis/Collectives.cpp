@@ -382,10 +382,15 @@ std::vector<CensusRow> partita::analysis::censusRows(ArrayRef<Collective> collec
 }
 
 std::string Census::mainFunction(ArrayRef<Collective> collectives) {
-  for (StringRef name :
-       {train::nameOf(train::EntryPoint::TrainStep), train::nameOf(train::EntryPoint::Forward)})
-    if (llvm::any_of(collectives, [&](const Collective &c) { return c.function == name; }))
-      return name.str();
+  auto isOf = [&](train::EntryPoint entry) {
+    return llvm::any_of(collectives,
+                        [&](const Collective &c) { return c.function == train::nameOf(entry); });
+  };
+  // Only programs that train evaluate. A stage's step may have no collectives where evaluation has.
+  if (isOf(train::EntryPoint::TrainStep) || isOf(train::EntryPoint::EvalStep))
+    return train::nameOf(train::EntryPoint::TrainStep).str();
+  if (isOf(train::EntryPoint::Forward))
+    return train::nameOf(train::EntryPoint::Forward).str();
   return collectives.empty() ? train::nameOf(train::EntryPoint::TrainStep).str()
                              : collectives.front().function;
 }

@@ -307,7 +307,8 @@ static void printTransfers(const json::Object &manifest) {
                       grouped(toHost), grouped(toDevice));
 }
 
-/// Prints "Stage 0: layers 0 to 5; 1,234 bytes of memory", and the stage's messages.
+/// Prints "Stage 0: layers 0 to 5; 1,234 bytes per rank", and the stage's messages in a call of the
+/// function.
 static void printStage(const json::Object &stage, StringRef function) {
   outs() << formatv("\nStage {0}: ", number(stage, "stage")) << layersOf(stage);
   if (const json::Object *memory = stage.getObject("memory"))
@@ -326,12 +327,26 @@ static void printStage(const json::Object &stage, StringRef function) {
           text(*message, "name"));
 }
 
-/// Returns null for a program without pipeline stages.
-static const json::Object *stageOf(const json::Object &manifest, int64_t wanted) {
-  for (const json::Object *stage : objects(manifest.getArray("stages")))
-    if (number(*stage, "stage") == wanted)
-      return stage;
-  return nullptr;
+/// Prints what each stage has and communicates; of a program without stages, what it communicates.
+static void printCommunication(const json::Object &manifest, ArrayRef<Collective> collectives,
+                               bool all) {
+  std::vector<const json::Object *> stages = objects(manifest.getArray("stages"));
+  if (objects(manifest.getArray("communicators")).size())
+    explainCommunicators(manifest, all);
+  else if (stages.empty())
+    outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
+  if (stages.empty() && !collectives.empty())
+    explainCollectives(outs(), collectives, Census::mainFunction(collectives), {}, all);
+  std::string function = mainFunctionOf(manifest);
+  for (const json::Object *stage : stages) {
+    std::vector<Collective> own;
+    for (const Collective &each : collectives)
+      if (each.stage == number(*stage, "stage"))
+        own.push_back(each);
+    printStage(*stage, function);
+    explainCollectives(outs(), own, function, layerRangesOf(manifest, number(*stage, "stage")),
+                       all);
+  }
 }
 
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives,
@@ -347,20 +362,7 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   });
   if (timeline)
     printTimeline(outs(), *timeline, waits, all);
-  if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
-    outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
-  else
-    explainCommunicators(manifest, all);
-  for (const std::vector<Collective> &ofStage : byStage(collectives)) {
-    if (ofStage.empty())
-      continue;
-    std::string function = Census::mainFunction(ofStage);
-    if (const json::Object *stage = stageOf(manifest, ofStage.front().stage))
-      printStage(*stage, function);
-    printCensus(outs(),
-                Census::of(ofStage, function, layerRangesOf(manifest, ofStage.front().stage)));
-    printReasons(outs(), ofStage, function, all);
-  }
+  printCommunication(manifest, collectives, all);
   if (all)
     explainCalls(manifest);
   printTransfers(manifest);

@@ -59,7 +59,7 @@ static std::string cell(const Census::Kinds &kinds) {
   return text.empty() ? "none" : text;
 }
 
-void partita::tool::printCensus(raw_ostream &os, const Census &census) {
+static void printCensus(raw_ostream &os, const Census &census) {
   std::vector<std::array<std::string, 3>> rows;
   auto signature = [&](int64_t place) {
     return cell(census.places.at(place)[0]) + "|" + cell(census.places.at(place)[1]);
@@ -144,8 +144,8 @@ static void print(raw_ostream &os, const Told &told) {
      << printable(c.removal()) << '\n';
 }
 
-void partita::tool::printReasons(raw_ostream &os, ArrayRef<Collective> collectives,
-                                 StringRef function, bool all) {
+static void printReasons(raw_ostream &os, ArrayRef<Collective> collectives, StringRef function,
+                         bool all) {
   std::map<int64_t, std::vector<const Collective *>> places;
   for (const Collective &c : collectives)
     if (c.function == function)
@@ -170,4 +170,15 @@ void partita::tool::printReasons(raw_ostream &os, ArrayRef<Collective> collectiv
     for (const Told &told : merge(places[group.front()], all))
       print(os, told);
   }
+}
+
+void partita::tool::explainCollectives(raw_ostream &os, ArrayRef<Collective> collectives,
+                                       StringRef function, ArrayRef<analysis::LayerRange> ranges,
+                                       bool all) {
+  if (none_of(collectives, [&](const Collective &each) { return each.function == function; })) {
+    os << "\nNo collectives of " << function << '\n';
+    return;
+  }
+  printCensus(os, Census::of(collectives, function, ranges));
+  printReasons(os, collectives, function, all);
 }

@@ -19,13 +19,12 @@ std::string layersText(llvm::ArrayRef<int64_t> layers);
 std::vector<std::vector<int64_t>> groupPlaces(llvm::ArrayRef<int64_t> places,
                                               llvm::function_ref<std::string(int64_t)> signature);
 
-/// Prints the census as a table of places by passes. Equal layers share a line.
-void printCensus(llvm::raw_ostream &os, const analysis::Census &census);
-
-/// Prints each collective with its node, the letter, the seed and how to remove it; equal layers
-/// once, unless `all`.
-void printReasons(llvm::raw_ostream &os, llvm::ArrayRef<analysis::Collective> collectives,
-                  llvm::StringRef function, bool all);
+/// Prints the census of a function's collectives as a table of places by passes, and each collective
+/// with its node, the letter, the seed and how to remove it. Equal layers share a line; of reasons
+/// not if `all`. The collectives are those of one stage, with the layers in `ranges`.
+void explainCollectives(llvm::raw_ostream &os, llvm::ArrayRef<analysis::Collective> collectives,
+                        llvm::StringRef function, llvm::ArrayRef<analysis::LayerRange> ranges,
+                        bool all);
 
 } // namespace partita::tool
 

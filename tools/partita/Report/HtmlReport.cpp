@@ -202,18 +202,19 @@ private:
   void exchanged() {
     section("collectives", "Collectives");
     if (collectives.empty()) {
-      os << "<p>No collectives: one rank, or nothing to communicate.</p>\n";
+      os << (manifest.getArray("stages")
+                 ? "<p>No collectives.</p>\n"
+                 : "<p>No collectives: one rank, or nothing to communicate.</p>\n");
       return;
     }
     std::string text;
     raw_string_ostream stream(text);
+    std::string function = analysis::Census::mainFunction(collectives);
     for (const auto &ofStage : analysis::byStage(collectives)) {
-      std::string function = analysis::Census::mainFunction(ofStage);
       if (ofStage.front().stage >= 0)
         stream << "\nStage " << ofStage.front().stage << '\n';
-      printCensus(stream, analysis::Census::of(ofStage, function,
-                                               layerRangesOf(manifest, ofStage.front().stage)));
-      printReasons(stream, ofStage, function, /*all=*/false);
+      explainCollectives(stream, ofStage, function, layerRangesOf(manifest, ofStage.front().stage),
+                         /*all=*/false);
     }
     preformatted(text);
   }

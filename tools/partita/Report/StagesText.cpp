@@ -214,6 +214,12 @@ static std::map<std::pair<int64_t, int64_t>, int64_t> sentBetween(const json::Ob
   return sent;
 }
 
+std::string partita::tool::mainFunctionOf(const json::Object &manifest) {
+  StringRef step = train::nameOf(train::EntryPoint::TrainStep);
+  return (sentBetween(manifest, step).empty() ? train::nameOf(train::EntryPoint::Forward) : step)
+      .str();
+}
+
 void partita::tool::printStages(raw_ostream &os, const json::Object &manifest,
                                 const std::optional<stages::Timeline> &timeline, StringRef assign) {
   std::vector<Share> shares = sharesOf(manifest, timeline);
@@ -233,11 +239,7 @@ void partita::tool::printStages(raw_ostream &os, const json::Object &manifest,
   printTable(os, rows, /*texts=*/2);
   os << "  " << whyText(assign, shares, chunks, timeline.has_value(), manifest.getObject("limited"))
      << '\n';
-  StringRef step = train::nameOf(train::EntryPoint::TrainStep);
-  auto sent = sentBetween(manifest, step);
-  if (sent.empty())
-    sent = sentBetween(manifest, train::nameOf(train::EntryPoint::Forward));
-  for (auto [ends, bytes] : sent)
+  for (auto [ends, bytes] : sentBetween(manifest, mainFunctionOf(manifest)))
     os << formatv("  a rank of stage {0} sends {2} bytes per micro-batch to stage {1}\n",
                   ends.first, ends.second, grouped(bytes));
 }

@@ -17,6 +17,10 @@ std::string layersOf(const llvm::json::Object &stage);
 /// The layers of each chunk of this stage, from the manifest; none for a program without stages.
 std::vector<analysis::LayerRange> layerRangesOf(const llvm::json::Object &manifest, int64_t stage);
 
+/// Returns the function that is reported of a program with stages, by their messages: train_step, or
+/// forward if there is none.
+std::string mainFunctionOf(const llvm::json::Object &manifest);
+
 /// Of each stage its layers, its part of the time and of the parameters; why they are cut there; and what crosses each
 /// boundary per micro-batch. `assign` is --stages.
 void printStages(llvm::raw_ostream &os, const llvm::json::Object &manifest,
