@@ -222,6 +222,13 @@ void partita::noteWork(ModuleOp module, ArrayRef<LayerWork> work) {
   module->setAttr(train::TrainDialect::kWork, b.getArrayAttr(rows));
 }
 
+int64_t partita::countLayers(ArrayRef<LayerWork> work) {
+  int64_t layers = 0;
+  for (const LayerWork &each : work)
+    layers = std::max(layers, each.place + 1);
+  return layers;
+}
+
 std::vector<LayerWork> partita::notedWork(ModuleOp module) {
   std::vector<LayerWork> result;
   if (auto noted = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kWork))

@@ -181,9 +181,7 @@ json::Object partita::describeLimit(ModuleOp module) {
 
 json::Array partita::describeStages(ModuleOp module) {
   json::Array result;
-  int64_t layers = 0;
-  for (const LayerWork &work : notedWork(module))
-    layers = std::max(layers, work.place + 1);
+  int64_t layers = countLayers(notedWork(module));
   for (ModuleOp stage : pipe::stagesOf(module)) {
     std::optional<int64_t> number = pipe::stageOf(stage);
     if (!number)

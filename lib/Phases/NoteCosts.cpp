@@ -14,6 +14,7 @@
 #include "partita/Phases/Passes.h"
 #include "partita/Phases/Phases.h"
 #include "partita/Phases/Provenance.h"
+#include "partita/Stages/ParseCuts.h"
 #include "partita/Stages/Spans.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
@@ -92,9 +93,7 @@ struct NoteCosts : partita::impl::NoteCostsPassBase<NoteCosts> {
         function = found;
     if (auto noted = module->getAttrOfType<train::ScheduleAttr>(train::TrainDialect::kSchedule))
       schedule = stages::fromAttribute(noted, *pipe::positionsOf(module));
-    layers = 0;
-    for (const LayerWork &each : notedWork(module))
-      layers = std::max(layers, each.place + 1);
+    layers = countLayers(notedWork(module));
     if (!function || layers < pipe::positionsOf(module)->count())
       return; // pipe-place says so
     // Warnings come again from the program itself. So would errors; it does not get there.
@@ -155,10 +154,8 @@ private:
   }
 
   LogicalResult run(ModuleOp copy, ArrayRef<int64_t> firsts) {
-    std::string cuts;
-    for (int64_t first : firsts.drop_front())
-      cuts += (cuts.empty() ? "" : ",") + std::to_string(first);
-    std::string passes = "pipe-place{axis=" + std::to_string(axis) + " assign=cuts:" + cuts + "}," +
+    std::string passes = "pipe-place{axis=" + std::to_string(axis) +
+                         " assign=" + stages::cutsText(firsts) + "}," +
                          (toCut.empty() ? textOf("partition", "cut") : toCut) + ",builtin.module(" +
                          (ofStages.empty() ? textOf("schedule", "overlap") : ofStages) + ")";
     PassManager manager(copy.getContext(), ModuleOp::getOperationName());

@@ -66,9 +66,7 @@ SmallVector<int64_t> stages::balance(int64_t layers, int64_t ranges, RangeCost c
 }
 
 SmallVector<int64_t> stages::balanceParameters(ArrayRef<LayerWork> work, int64_t ranges) {
-  int64_t layers = 0;
-  for (const LayerWork &each : work)
-    layers = std::max(layers, each.place + 1);
+  int64_t layers = countLayers(work);
   SmallVector<int64_t> before(layers + 1, 0); // of all layers before each
   for (const LayerWork &each : work) {
     bool isEnd = each.place == LayerAttr::kBefore || each.place == LayerAttr::kAfter;

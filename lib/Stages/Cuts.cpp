@@ -49,6 +49,12 @@ static std::string problemOf(StringRef item, int64_t before, int64_t &layer) {
   return ("cuts: '" + item + "' is not the number of a layer, such as cuts:4,8").str();
 }
 
+std::string stages::cutsText(ArrayRef<int64_t> firsts) {
+  return "cuts:" + llvm::join(llvm::map_range(firsts.drop_front(firsts.empty() ? 0 : 1),
+                                              [](int64_t first) { return std::to_string(first); }),
+                              ",");
+}
+
 std::optional<SmallVector<int64_t>> stages::parseCuts(StringRef text, std::string &problem) {
   if (text.empty()) {
     problem = "cuts: expected the first layer of each stage but the first, such as cuts:4,8";
@@ -92,13 +98,6 @@ static FailureOr<SmallVector<int64_t>> read(StringRef text, const pipe::Position
             (cuts->size() == 1 ? " cut makes " : " cuts make ") + std::to_string(firsts.size()) +
             " " + what.str() + "s, and there are " + std::to_string(positions.count());
   return failure();
-}
-
-int64_t Cuts::countLayers(ArrayRef<LayerWork> work) {
-  int64_t layers = 0;
-  for (const LayerWork &each : work)
-    layers = std::max(layers, each.place + 1);
-  return layers;
 }
 
 FailureOr<Cuts> Cuts::choose(StringRef assign, const pipe::Positions &positions,

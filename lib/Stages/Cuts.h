@@ -22,8 +22,6 @@ public:
                                       const std::optional<stages::Schedule> &schedule,
                                       std::string &problem);
 
-  static int64_t countLayers(llvm::ArrayRef<LayerWork> work);
-
   llvm::ArrayRef<int64_t> firstLayers() const { return firsts; }
   int64_t positions() const { return static_cast<int64_t>(firsts.size()); }
   /// Returns the position of a place as train.layer numbers it, including before the first and

@@ -207,7 +207,7 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
         Cuts::choose(assign, layout, notedWork(module),
                      stages::RangeCosts(stages::notedSpans(module)), schedule, problem);
     if (failed(cuts)) {
-      if (Cuts::countLayers(notedWork(module)) < layout.count())
+      if (countLayers(notedWork(module)) < layout.count())
         problem += skipsOf(module);
       module.emitError() << problem;
       return signalPassFailure();

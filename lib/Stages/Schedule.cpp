@@ -17,6 +17,16 @@ std::pair<int, int> Schedule::placeOf(int position) const {
           static_cast<int>(positions.chunkOf(position))};
 }
 
+void Schedule::deriveFromSlots() {
+  microBatches = 1;
+  splitsBackward = false;
+  for (const std::vector<Slot> &ofStage : slots)
+    for (const Slot &slot : ofStage) {
+      microBatches = std::max(microBatches, static_cast<int>(slot.microBatch) + 1);
+      splitsBackward |= slot.kind == PassKind::Weights;
+    }
+}
+
 train::ScheduleAttr partita::stages::toAttribute(const Schedule &schedule, llvm::StringRef name,
                                                  mlir::MLIRContext *context) {
   llvm::SmallVector<mlir::Attribute> orders;
@@ -34,11 +44,8 @@ Schedule partita::stages::fromAttribute(train::ScheduleAttr attribute,
                     false,
                     {}};
   for (auto order : attribute.getOrders().getAsRange<train::OrderAttr>())
-    for (const Slot &slot : schedule.slots.emplace_back(order.getSlots())) {
-      schedule.microBatches =
-          std::max(schedule.microBatches, static_cast<int>(slot.microBatch) + 1);
-      schedule.splitsBackward |= slot.kind == PassKind::Weights;
-    }
+    schedule.slots.emplace_back(order.getSlots());
+  schedule.deriveFromSlots();
   return schedule;
 }
 

@@ -75,12 +75,10 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
                      train::listPassKinds(
                          [](const train::PassKindRow &row) { return std::string(1, row.letter); }) +
                      " and a micro-batch is one, perhaps with a chunk: \"F3\", \"B0.1\"");
-      schedule.microBatches =
-          std::max(schedule.microBatches, static_cast<int>(slot->microBatch) + 1);
-      schedule.splitsBackward |= slot->kind == PassKind::Weights;
       slots.push_back(*slot);
     }
   }
+  schedule.deriveFromSlots();
   return schedule;
 }
 

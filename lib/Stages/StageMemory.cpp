@@ -2,6 +2,7 @@
 
 #include "partita/Stages/StageMemory.h"
 #include "partita/Stages/Balance.h"
+#include "partita/Stages/ParseCuts.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -10,13 +11,6 @@ using namespace partita::stages;
 
 /// Max number of cuts to try; each is a compilation.
 static constexpr int kMostTries = 40;
-
-static std::string assignText(ArrayRef<int64_t> cuts) {
-  std::string text;
-  for (int64_t first : cuts.drop_front())
-    text += (text.empty() ? "cuts:" : ",") + std::to_string(first);
-  return text;
-}
 
 /// Adds the stages that need too much memory. Returns false if there are none.
 static bool addTooMuch(const StageMemory &memory, uint64_t limit, int64_t layers,
@@ -39,13 +33,13 @@ static CutSearch search(const StageMemory &needed, uint64_t limit, int64_t layer
     SmallVector<int64_t> cuts = next(tooMuch);
     if (cuts.empty())
       return result;
-    std::optional<StageMemory> memory = planner(assignText(cuts));
+    std::optional<StageMemory> memory = planner(cutsText(cuts));
     if (!memory || memory->bytes.empty())
       break;
     ++result.tried;
     last = *memory;
     if (uint64_t fullest = *llvm::max_element(last.bytes); fullest <= limit) {
-      result.assign = assignText(cuts);
+      result.assign = cutsText(cuts);
       result.bytes = fullest;
       return result;
     }

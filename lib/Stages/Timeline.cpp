@@ -118,13 +118,10 @@ std::optional<Timeline> Timeline::of(const json::Array &list, std::string &probl
     }
   }
   for (const std::vector<Slot> &slots : schedule.slots)
-    for (const Slot &slot : slots) {
-      schedule.microBatches =
-          std::max(schedule.microBatches, static_cast<int>(slot.microBatch) + 1);
+    for (const Slot &slot : slots)
       schedule.chunks =
           std::max(schedule.chunks, static_cast<int>(std::min<int64_t>(slot.chunk, 1 << 10)) + 1);
-      schedule.splitsBackward |= slot.kind == PassKind::Weights;
-    }
+  schedule.deriveFromSlots();
   problem = schedule.stages ? stages::findProblem(schedule) : "there are no stages";
   if (!problem.empty())
     return std::nullopt;

@@ -221,11 +221,9 @@ static LogicalResult checkOrders(ArrayRef<ModuleOp> stages, StringRef after) {
       slots.push_back(slot);
       if (!loops[0].hasBackward())
         slots.push_back({{train::PassKind::Backward, slot.chunk}, slot.microBatch});
-      schedule.microBatches =
-          std::max(schedule.microBatches, static_cast<int>(slot.microBatch) + 1);
-      schedule.splitsBackward |= slot.kind == train::PassKind::Weights;
     }
   }
+  schedule.deriveFromSlots();
   if (std::string problem = stages::findProblem(schedule); !problem.empty())
     return stages.front()->getParentOfType<ModuleOp>().emitOpError()
            << "has stages whose orders do not fit together after phase '" << after

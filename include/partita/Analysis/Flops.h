@@ -45,6 +45,9 @@ struct LayerWork {
 /// Returns the work of a function whose ops have layers (`mark-layers`), ordered by place.
 std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
 
+/// Returns the number of layers among these places.
+int64_t countLayers(llvm::ArrayRef<LayerWork> work);
+
 /// Set and read the module's train.work.
 void noteWork(mlir::ModuleOp module, llvm::ArrayRef<LayerWork> work);
 std::vector<LayerWork> notedWork(mlir::ModuleOp module);

@@ -15,6 +15,9 @@ namespace partita::stages {
 /// Returns none and sets `problem` if these are no ascending numbers of layers.
 std::optional<llvm::SmallVector<int64_t>> parseCuts(llvm::StringRef text, std::string &problem);
 
+/// Returns "cuts:4,8" for the first layers of all stages, or chunks, the first one's included.
+std::string cutsText(llvm::ArrayRef<int64_t> firsts);
+
 } // namespace partita::stages
 
 #endif // PARTITA_STAGES_PARSECUTS_H

@@ -34,6 +34,8 @@ struct Schedule {
   bool splitsBackward = false;                  ///< it has slots for weights
   std::vector<std::vector<Slot>> slots;         ///< per stage
 
+  /// Sets the number of micro-batches and whether backward passes are split to what the slots say.
+  void deriveFromSlots();
   /// Returns the kinds of pass that each micro-batch has. Its values are kept until the last one.
   llvm::ArrayRef<train::PassKindRow> kinds() const {
     return llvm::ArrayRef(train::kPassKinds).drop_back(splitsBackward ? 0 : 1);

@@ -299,9 +299,7 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   if (!needed || needed->bytes <= *o.memoryLimit || needed->cuts.size() > needed->ofStages.size())
     return success(); // no other cuts are tried for stages with several chunks
   bool isAuto = o.plan.get("stages") == "auto";
-  int64_t layers = 0;
-  for (const LayerWork &each : notedWork(*module))
-    layers = std::max(layers, each.place + 1);
+  int64_t layers = countLayers(notedWork(*module));
   auto memoryOf = [](const Footprint &footprint) {
     return stages::StageMemory{footprint.ofStages, llvm::to_vector(footprint.cuts)};
   };

@@ -3,6 +3,7 @@
 #include "tools/partita/Report/StagesText.h"
 #include "dialects/Train/Train.h"
 #include "partita/Memory/Ledger.h"
+#include "partita/Stages/ParseCuts.h"
 #include "tools/partita/Program.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -155,15 +156,14 @@ static std::string limitText(ArrayRef<Share> shares, const json::Object *limited
            (slowest.layers == 1
                 ? ": a layer is not cut"
                 : ": layers are not cut, and with any other cuts some stage takes at least as long");
-  std::string cuts;
+  SmallVector<int64_t> cuts;
   for (const json::Value &each : *limited->getArray("cuts"))
-    if (int64_t first = each.getAsInteger().value_or(0))
-      cuts += (cuts.empty() ? "cuts:" : ",") + std::to_string(first);
+    cuts.push_back(each.getAsInteger().value_or(0));
   return text +
          formatv(
              ": the memory limit of {0} bytes decides. With {1}, which balances the time better, stage {2} "
              "needs {3} bytes",
-             grouped(limited->getInteger("limit").value_or(0)), cuts,
+             grouped(limited->getInteger("limit").value_or(0)), stages::cutsText(cuts),
              limited->getInteger("stage").value_or(0),
              grouped(limited->getInteger("bytes").value_or(0)))
              .str();
