@@ -400,8 +400,9 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
           "only inputs of fully recomputed layers are sharded; use --recompute block "
           "or --recompute-budget");
     if (partition && par::MeshAttr::of(getOperation()).sizeOf(par::kTensorAxis) <= 1)
-      return failPartition("the ranks of mesh axis 'tp' share what enters a layer, and there is "
-                           "one; give it a mesh with tp=2 or more");
+      return failPartition("the ranks of mesh axis '" + par::kTensorAxis +
+                           "' share what enters a layer, and there is one; give it a mesh with " +
+                           par::kTensorAxis + "=2 or more");
     getOperation().walk([&](train::AccumulateOp loop) {
       if (!loop.hasBackward())
         return;
@@ -411,7 +412,8 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
     });
     recomputed += clones;
     if (partition && clones > 0 && shards == 0)
-      failPartition("what enters the layers is split over tp already, so there is nothing to share "
+      failPartition("what enters the layers is split over " + par::kTensorAxis +
+                    " already, so there is nothing to share "
                     "(sequence parallelism splits it); leave it out");
   }
 

@@ -31,9 +31,9 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
       return;
     }
     if (par::MeshAttr::of(module).sizeOf(par::kTensorAxis) <= 1) {
-      module.emitError()
-          << "sequence parallelism splits over mesh axis 'tp', of which there is one "
-             "rank; a mesh with tp=2 or more has what it splits";
+      module.emitError() << "sequence parallelism splits over mesh axis '" << par::kTensorAxis
+                         << "', of which there is one rank; a mesh with " << par::kTensorAxis
+                         << "=2 or more has what it splits";
       return signalPassFailure();
     }
     if (failed(split(module, /*apply=*/true)))
@@ -59,8 +59,8 @@ private:
     }
     if (!any)
       return module.emitError()
-             << "sequence parallelism finds nothing to split: no matmul leaves a sum "
-                "over mesh axis 'tp' open whose rows are more than the batch";
+             << "sequence parallelism finds nothing to split: no matmul leaves a sum over mesh axis '"
+             << par::kTensorAxis << "' open whose rows are more than the batch";
     return success();
   }
 };

@@ -80,7 +80,8 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
 
 private:
   void tellNothing(ModuleOp module) {
-    InFlightDiagnostic error = module.emitError() << "nothing can be split over mesh axis 'tp': ";
+    InFlightDiagnostic error = module.emitError() << "nothing can be split over mesh axis '"
+                                                  << par::kTensorAxis << "': ";
     auto kept = llvm::make_filter_range(
         module.getOps<train::ParameterOp>(),
         [](train::ParameterOp parameter) { return parameter->hasAttr(kKeepFull); });
@@ -378,9 +379,9 @@ private:
     }
     auto error = parameter.emitError()
                  << "dimension " << dim << " of '" << parameter.getSymName() << "' "
-                 << Forms::reason(attempt, mesh.sizeOf(par::kTensorAxis))
-                 << " over tp = " << mesh.sizeOf(par::kTensorAxis)
-                 << "; sizes of tp that do for all weights: ";
+                 << Forms::reason(attempt, mesh.sizeOf(par::kTensorAxis)) << " over "
+                 << par::kTensorAxis << " = " << mesh.sizeOf(par::kTensorAxis) << "; sizes of "
+                 << par::kTensorAxis << " that do for all weights: ";
     llvm::interleaveComma(llvm::make_filter_range(Forms::divisors(attempt),
                                                   [&](int64_t parts) { return fits(parts); }),
                           error);

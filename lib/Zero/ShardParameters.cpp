@@ -10,6 +10,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Zero/Causes.h"
+#include "lib/Zero/ShardingAxis.h"
 #include "lib/Zero/SyncEach.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
@@ -44,13 +45,9 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
     if (stage < 3)
       return;
     mesh = par::MeshAttr::of(module);
-    axis = zero::shardingAxis(mesh);
-    if (!axis) {
-      module.emitError()
-          << "zero stage 3 splits the parameters over mesh axis 'fsdp' or 'dp', of which there "
-             "is one rank; give it a mesh with dp=2 or more";
+    axis = zero::requireShardingAxis(module, "zero stage 3 splits the parameters");
+    if (!axis)
       return signalPassFailure();
-    }
     SmallVector<train::ReadOp> reads;
     module.walk([&](train::ReadOp read) { reads.push_back(read); });
     SymbolTable symbols(module);

@@ -9,6 +9,7 @@
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Zero/Causes.h"
+#include "lib/Zero/ShardingAxis.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
 
@@ -34,13 +35,10 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
     if (stage < 1)
       return;
     mesh = par::MeshAttr::of(module);
-    axis = zero::shardingAxis(mesh);
-    if (!axis) {
-      module.emitError() << "zero stage " << int64_t(stage)
-                         << " splits the optimizer's states over mesh axis 'fsdp' or 'dp', of "
-                            "which there is one rank; give it a mesh with dp=2 or more";
+    axis = zero::requireShardingAxis(module, "zero stage " + Twine(stage.getValue()) +
+                                                 " splits the optimizer's states");
+    if (!axis)
       return signalPassFailure();
-    }
     SmallVector<train::OptimizerInterface> updates;
     module.walk([&](Operation *op) {
       if (isa<train::ReadOp, train::InitialValueOp>(op))
