@@ -30,7 +30,8 @@ struct MarkLayers : partita::impl::MarkLayersPassBase<MarkLayers> {
       functions.emplace_back(function, analysis::Layers(function));
       count = std::max(count, functions.back().second.count());
     }
-    for (auto &[function, layers] : functions) // @init computes no layer, but its ops count them
+    // A function without layers (@init) counts the others': its ops inherit those of parameters.
+    for (auto &[function, layers] : functions)
       mark(function, layers, layers.count() ? layers.count() : count);
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](train::ReadOp read) { markParameter(read); });

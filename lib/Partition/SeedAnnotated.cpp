@@ -129,8 +129,10 @@ private:
 
   LogicalResult checkStages(ModuleOp module, Attribute entry) {
     if (int64_t stages = number(entry, "stages"); stages > 1)
-      return module.emitError() << about() << "its nodes are in " << stages
-                                << " pipeline stages; this version splits no layers over ranks";
+      return module.emitError()
+             << about() << "its nodes are in " << stages
+             << " pipeline stages, and annotations place no layers; --mesh pp=" << stages
+             << " splits a model that has none into as many, and --stages says where";
     annotated = number(entry, "tensors");
     return success();
   }

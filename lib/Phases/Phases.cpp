@@ -13,11 +13,9 @@
 using namespace mlir;
 using namespace partita;
 
-// A phase's passes in running order, one a line, so that grep finds a flag where it runs. Behind them each phase
-// has note-phase{phase=PHASE}, which like verify-phase looks at the program as a whole where the others run on its
-// stages (pipelineText).
-
-// One pass a line, so that grep finds a flag with its phase.
+// A phase's passes in running order, one a line, so that grep finds a flag where it runs. After them each phase has
+// note-phase{phase=PHASE}, which looks at the program as a whole, like verify-phase, once the passes run on its stages
+// (pipelineText).
 // clang-format off
 
 static constexpr StringLiteral kImport[] = {

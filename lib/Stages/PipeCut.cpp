@@ -134,7 +134,7 @@ private:
     if (stages.isOne())
       return mapping.map(sum.getResult(), mapping.lookup(sum.getValue()));
     if (!has(sum.getValue())) {
-      // A constant has no provenance, so a name in its location would be all that keeps it.
+      // Constants carry no provenance (node, layer), so the zero is not named after the sum's node.
       Value zero = tx::createSplat(builder, builder.getUnknownLoc(), sum.getType(), 0);
       mapping.map(sum.getValue(), zero);
     }

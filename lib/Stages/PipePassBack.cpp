@@ -19,8 +19,8 @@ using train::AccumulateOp;
 
 namespace {
 
-/// Returns true if waiting for each other at the end of a step costs the stages more than the
-/// schedule itself does.
+/// Returns true if stages that wait for each other at the end of a step idle longer than stages that
+/// each begin the next step as soon as they have ended this one, at equal costs.
 bool losesByWaiting(const stages::Schedule &schedule) {
   stages::ScheduleReport report = stages::report(schedule, stages::equalCosts());
   return report.idleInside < report.time - report.work.front();

@@ -15,7 +15,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 
 // -----
 
-// expected-error @+2 {{device configuration 'a': its nodes are in 2 pipeline stages; this version splits no layers over ranks}}
+// expected-error @+2 {{device configuration 'a': its nodes are in 2 pipeline stages, and annotations place no layers; --mesh pp=2 splits a model that has none into as many, and --stages says where}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, stages = 2}}} {
 }

@@ -92,7 +92,7 @@ TEST(Schedule, LastJoins) {
   EXPECT_FALSE(lastJoins(ofTwo({ahead, crossed}, 2)));
 }
 
-/// Times are exact in binary. Each pass but the weights' may take the longest.
+/// Times are exact in binary. Each of the three passes takes the longest in some rows.
 static const SlotCosts kCosts[] = {{10, 13, 7}, {1, 1, 1},   {2, 3, 1},   {2, 1.5, 2}, {4, 4, 2},
                                    {10, 7, 13}, {1, 1, 2},   {1, 4, 1},   {3, 4, 4},   {1, 7, 3},
                                    {7, 3, 25},  {9, 15, 30}, {20, 17, 9}, {2, 14, 14}};
