@@ -52,8 +52,8 @@ struct AxisRow {
   llvm::StringLiteral what; ///< in words
   Splits splits;
 };
-/// All axes, from the farthest to the nearest ranks: ZeRO shards over the last one that splits the
-/// batch.
+/// All axes. Their order is not the mesh's, which --mesh gives: ZeRO shards over the last row that
+/// splits the batch and has several ranks.
 inline constexpr AxisRow kAxes[] = {
     {"pp", "pipeline stages", Splits::Program},
     {"dp", "data parallel", Splits::Batch},

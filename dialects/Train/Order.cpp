@@ -302,7 +302,7 @@ bool partita::train::alternate(ArrayRef<Slot> slots) {
     return false;
   for (size_t i = 0; i < slots.size(); i += 2)
     if (slots[i].pass() != PassName{PassKind::Forward} ||
-        !(slots[i + 1] == Slot{{PassKind::Backward}, slots[i].microBatch}))
+        slots[i + 1] != Slot{{PassKind::Backward}, slots[i].microBatch})
       return false;
   return true;
 }

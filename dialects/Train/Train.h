@@ -55,6 +55,7 @@ struct Slot : PassName {
   bool operator==(const Slot &other) const {
     return pass() == other.pass() && microBatch == other.microBatch;
   }
+  bool operator!=(const Slot &other) const { return !(*this == other); }
 };
 /// Returns true if the slots are those of one chunk and each micro-batch's backward pass runs directly
 /// after its forward pass, as on the last stage of 1F1B.
