@@ -12,6 +12,11 @@ namespace partita {
 /// some stage. `after` is the phase that has just ended, for messages.
 mlir::LogicalResult checkStagesAgree(mlir::ModuleOp program, llvm::StringRef after);
 
+/// Checks what the module of a pipeline says of its stages: its cuts have the layers whose work is
+/// recorded, and until it is cut, ops are where the cuts have their layers, and its schedule has the
+/// orders that its name stands for.
+mlir::LogicalResult checkPlacement(mlir::ModuleOp program, llvm::StringRef after);
+
 } // namespace partita
 
 #endif // PARTITA_LIB_VERIFY_STAGES_H

@@ -327,7 +327,8 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
                      failed(contracts.empty() ? checkEmitted(op) : check(op));
       return isWrong ? WalkResult::interrupt() : WalkResult::advance();
     });
-    if (result.wasInterrupted() || failed(checkStagesAgree(getOperation(), after)))
+    if (result.wasInterrupted() || failed(checkPlacement(getOperation(), after)) ||
+        failed(checkStagesAgree(getOperation(), after)))
       signalPassFailure();
   }
 
