@@ -46,6 +46,14 @@ void TrainDialect::initialize() {
       >();
 }
 
+LogicalResult LayerAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t number,
+                                int64_t count) {
+  if (isPlace(number) && count >= 0 && count <= kMostLayers)
+    return success();
+  return emitError() << "layer " << number << " of " << count << ", expected " << kOnce << " to "
+                     << kMostLayers - 1 << " of 0 to " << kMostLayers;
+}
+
 LayerAttr LayerAttr::of(Operation *op) {
   return dyn_cast_or_null<LayerAttr>(provenance::get(op, provenance::kLayer));
 }
@@ -154,8 +162,7 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
 
 static LogicalResult verifyLayer(Operation *op, Attribute attribute) {
   auto layer = dyn_cast<LayerAttr>(attribute);
-  if (layer && layer.getCount() >= 0 &&
-      (layer.getNumber() < 0 || layer.getNumber() < layer.getCount()))
+  if (layer && (layer.getNumber() < 0 || layer.getNumber() < layer.getCount()))
     return success();
   return op->emitError() << provenance::kLayer << " is " << attribute
                          << ", expected a #train.layer with a number below that of layers";

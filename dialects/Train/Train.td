@@ -32,8 +32,12 @@ def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
   }];
   let parameters = (ins "int64_t":$number, "int64_t":$count);
   let assemblyFormat = "`<` $number `of` $count `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static constexpr int64_t kBefore = -1, kAfter = -2, kOnce = -3;
+    static constexpr int64_t kMostLayers = int64_t(1) << 22; ///< more than any model has
+    /// Returns true for the number of a layer, or one of the above.
+    static bool isPlace(int64_t number) { return number >= kOnce && number < kMostLayers; }
     /// The layer of an op; null where it has none.
     static LayerAttr of(::mlir::Operation *op);
   }];

@@ -2,6 +2,8 @@
 
 #include "dialects/Train/PassKinds.h"
 #include "dialects/Train/Tensors.h"
+#include <limits>
+#include <set>
 
 using namespace mlir;
 using namespace partita;
@@ -41,10 +43,11 @@ static bool areCosts(int64_t one, int64_t other) {
 
 LogicalResult WorkAttr::verify(EmitError emitError, int64_t place, FloatAttr matmuls,
                                FloatAttr elementwise, FloatAttr backward, int64_t parameters) {
-  if (place < LayerAttr::kOnce)
-    return emitError() << "work of layer " << place << ", expected a layer from 0, or "
-                       << LayerAttr::kBefore << ", " << LayerAttr::kAfter << ", "
-                       << LayerAttr::kOnce << " for what is before, after, once per step";
+  if (!LayerAttr::isPlace(place))
+    return emitError() << "work of layer " << place << ", expected a layer from 0 to "
+                       << LayerAttr::kMostLayers - 1 << ", or " << LayerAttr::kBefore << ", "
+                       << LayerAttr::kAfter << ", " << LayerAttr::kOnce
+                       << " for what is before, after, once per step";
   if (parameters < 0)
     return emitError() << "layer " << place << " has " << parameters << " elements of parameters";
   for (FloatAttr each : {matmuls, elementwise, backward})
@@ -76,9 +79,9 @@ LogicalResult CostsAttr::verify(EmitError emitError, OrderAttr order, ArrayAttr 
 
 LogicalResult SpanAttr::verify(EmitError emitError, int64_t first, int64_t last,
                                DenseI64ArrayAttr costs, bool) {
-  if (first < 0 || last < first || last > first + 1)
+  if (first < 0 || first >= LayerAttr::kMostLayers || last < first || last > first + 1)
     return emitError() << "a span of layers " << first << " to " << last
-                       << ", expected one layer or two";
+                       << ", expected one layer or two, below " << LayerAttr::kMostLayers;
   if (costs.size() != static_cast<int64_t>(kPassKindCount) ||
       llvm::any_of(costs.asArrayRef(),
                    [](int64_t cost) { return cost < 0 || cost >= kMostSpanCost; }))
@@ -179,6 +182,11 @@ static LogicalResult verifyWork(Operation *op, NamedAttribute attribute) {
   for (WorkAttr row : rows.getAsRange<WorkAttr>())
     if (!places.insert(row.getPlace()).second)
       return op->emitError() << attribute.getName() << " has two rows for layer " << row.getPlace();
+  int64_t parameters = 0;
+  for (WorkAttr row : rows.getAsRange<WorkAttr>())
+    if (__builtin_add_overflow(parameters, row.getParameters(), &parameters))
+      return op->emitError() << attribute.getName() << " has more elements of parameters than "
+                             << std::numeric_limits<int64_t>::max();
   int64_t layers = countLayers(rows), last = layers - 1;
   for (int64_t layer = 0; layer < layers; ++layer) // at most one more than there are rows
     if (!places.contains(layer))
@@ -187,20 +195,49 @@ static LogicalResult verifyWork(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
+/// Checks that the rows have each span of one layer and of two once, with stages that split their
+/// backward passes or without. note-costs cuts in two at least, so two layers are no span of a model
+/// that has no more.
+static LogicalResult verifySpansOf(Operation *op, NamedAttribute attribute, int64_t layers,
+                                   bool splits) {
+  std::set<std::pair<int64_t, int64_t>> seen;
+  auto at = [&](int64_t first, int64_t last) {
+    std::string text = first == last
+                           ? "layer " + std::to_string(first)
+                           : "layers " + std::to_string(first) + " to " + std::to_string(last);
+    return text + (splits ? " with splits" : "");
+  };
+  for (auto row : cast<ArrayAttr>(attribute.getValue()).getAsRange<SpanAttr>())
+    if (row.getSplits() == splits && !seen.insert({row.getFirst(), row.getLast()}).second)
+      return op->emitError() << attribute.getName() << " has two spans of "
+                             << at(row.getFirst(), row.getLast());
+  if (splits && seen.empty()) // only some schedules split backward passes
+    return success();
+  for (int64_t first = 0; first < layers; ++first)
+    for (int64_t last = first; last < std::min(first + 2, layers); ++last)
+      if (!seen.count({first, last}) && (last == first || layers > 2))
+        return op->emitError() << attribute.getName() << " has no span of " << at(first, last);
+  return success();
+}
+
 static LogicalResult verifySpans(Operation *op, NamedAttribute attribute) {
   if (failed(verifyRows<SpanAttr>(op, attribute, "span")))
     return failure();
-  auto work = op->getAttrOfType<ArrayAttr>(TrainDialect::kWork);
-  if (!work || !llvm::all_of(work, llvm::IsaPred<WorkAttr>))
+  std::optional<NamedAttribute> noted = op->getAttrDictionary().getNamed(TrainDialect::kWork);
+  if (!noted)
     return op->emitError() << attribute.getName() << " has no " << TrainDialect::kWork
                            << " beside it";
+  if (failed(verifyWork(op, *noted)))
+    return failure();
+  auto work = cast<ArrayAttr>(noted->getValue());
   int64_t layers = countLayers(work), end = 0;
   for (auto row : cast<ArrayAttr>(attribute.getValue()).getAsRange<SpanAttr>())
     end = std::max(end, row.getLast() + 1);
   if (end != layers)
     return op->emitError() << attribute.getName() << " is of " << end << " layers, and "
                            << TrainDialect::kWork << " has " << layers;
-  return success();
+  return success(succeeded(verifySpansOf(op, attribute, layers, /*splits=*/false)) &&
+                 succeeded(verifySpansOf(op, attribute, layers, /*splits=*/true)));
 }
 
 static LogicalResult verifySchedule(Operation *op, NamedAttribute attribute) {

@@ -53,13 +53,13 @@ module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwi
 
 // -----
 
-// expected-error@+1 {{work of layer -4, expected a layer from 0, or -1, -2, -3 for what is before, after, once per step}}
+// expected-error@+1 {{work of layer -4, expected a layer from 0 to 4194303, or -1, -2, -3 for what is before, after, once per step}}
 module attributes {train.work = [#train.work<place = -4, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
 
 // -----
 
-// expected-error@+1 {{"train.work" has a row for layer 900000000 and none for layer 1}}
-module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 900000000, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+// expected-error@+1 {{"train.work" has a row for layer 4000000 and none for layer 1}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 4000000, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
 
 // -----
 
@@ -154,3 +154,58 @@ module attributes {rt.ledger = [#rt.ledger<function = "forward", bytes = 8, peak
 
 // expected-error@+1 {{rt.ledger is {}, expected a list of #rt.ledger}}
 module attributes {rt.ledger = {}} {}
+
+// -----
+
+// expected-error@+1 {{work of layer 9223372036854775807, expected a layer from 0 to 4194303, or -1, -2, -3 for what is before, after, once per step}}
+module attributes {train.work = [#train.work<place = 9223372036854775807, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.work" has more elements of parameters than 9223372036854775807}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 9223372036854775807>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 1>]} {}
+
+// -----
+
+// expected-error@+1 {{layer 9223372036854775807 of 9223372036854775807, expected -3 to 4194303 of 0 to 4194304}}
+module attributes {test = #train.layer<9223372036854775807 of 9223372036854775807>} {}
+
+// -----
+
+// expected-error@+1 {{a span of layers 9223372036854775807 to 9223372036854775807, expected one layer or two, below 4194304}}
+module attributes {test = #train.span<first = 9223372036854775807, last = 9223372036854775807, costs = [1, 2, 3]>} {}
+
+// -----
+
+// expected-error@+1 {{"train.work" is 3 : i64, expected a list of #train.work}}
+module attributes {train.work = 3 : i64, train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.spans" has two spans of layers 0 to 1}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 2, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>, #train.span<first = 0, last = 1, costs = [1, 2, 3]>, #train.span<first = 1, last = 1, costs = [1, 2, 3]>, #train.span<first = 1, last = 2, costs = [1, 2, 3]>, #train.span<first = 2, last = 2, costs = [1, 2, 3]>, #train.span<first = 0, last = 1, costs = [1, 2, 3]>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.spans" has no span of layer 1}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 2, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>, #train.span<first = 0, last = 1, costs = [1, 2, 3]>, #train.span<first = 1, last = 2, costs = [1, 2, 3]>, #train.span<first = 2, last = 2, costs = [1, 2, 3]>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.spans" has no span of layers 1 to 2}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 2, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>, #train.span<first = 0, last = 1, costs = [1, 2, 3]>, #train.span<first = 1, last = 1, costs = [1, 2, 3]>, #train.span<first = 2, last = 2, costs = [1, 2, 3]>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.spans" has no span of layers 0 to 1 with splits}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 2, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>, #train.span<first = 0, last = 1, costs = [1, 2, 3]>, #train.span<first = 1, last = 1, costs = [1, 2, 3]>, #train.span<first = 1, last = 2, costs = [1, 2, 3]>, #train.span<first = 2, last = 2, costs = [1, 2, 3]>, #train.span<first = 0, last = 0, costs = [1, 2, 3], splits = true>, #train.span<first = 1, last = 1, costs = [1, 2, 3], splits = true>, #train.span<first = 1, last = 2, costs = [1, 2, 3], splits = true>, #train.span<first = 2, last = 2, costs = [1, 2, 3], splits = true>]} {}
+
+// -----
+
+// expected-error@+1 {{"train.spans" has no span of layer 0}}
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 2, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3], splits = true>, #train.span<first = 0, last = 1, costs = [1, 2, 3], splits = true>, #train.span<first = 1, last = 1, costs = [1, 2, 3], splits = true>, #train.span<first = 1, last = 2, costs = [1, 2, 3], splits = true>, #train.span<first = 2, last = 2, costs = [1, 2, 3], splits = true>]} {}
+
+// -----
+
+// Two layers have no span: each is a stage.
+module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>, #train.span<first = 1, last = 1, costs = [1, 2, 3]>]} {}
