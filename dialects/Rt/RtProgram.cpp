@@ -287,12 +287,18 @@ LogicalResult BufferAttr::verify(EmitError emitError, StringRef name, MemoryKind
   return success();
 }
 
+/// More ops than any function has; a list with a number for each still fits in memory.
+static constexpr int64_t kMostOps = int64_t(1) << 24;
+
 LogicalResult LedgerAttr::verify(EmitError emitError, StringRef function, bool, int64_t bytes,
                                  int64_t peak, int64_t ops, int64_t at, StringRef, StringRef,
                                  int64_t, bool, ArrayAttr buffers) {
   if (peak < 0 || bytes < peak)
     return emitError() << "the ledger of '" << function << "' has a peak of " << peak
                        << " bytes in " << bytes;
+  if (ops < 0 || ops > kMostOps)
+    return emitError() << "the ledger of '" << function << "' has " << ops << " ops, expected 0 to "
+                       << kMostOps;
   if (at < 0 || at >= std::max<int64_t>(ops, 1))
     return emitError() << "the ledger of '" << function << "' has its peak at op " << at << " of "
                        << ops;

@@ -209,3 +209,8 @@ module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwi
 
 // Two layers have no span: each is a stage.
 module attributes {train.work = [#train.work<place = 0, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>, #train.work<place = 1, matmuls = 0.0, elementwise = 0.0, backward = 0.0, parameters = 0>], train.spans = [#train.span<first = 0, last = 0, costs = [1, 2, 3]>, #train.span<first = 1, last = 1, costs = [1, 2, 3]>]} {}
+
+// -----
+
+// expected-error@+1 {{the ledger of 'forward' has 9223372036854775807 ops, expected 0 to 16777216}}
+module attributes {rt.ledger = [#rt.ledger<function = "forward", bytes = 8, peak = 8, ops = 9223372036854775807, at = 0, place = 0>]} {}
