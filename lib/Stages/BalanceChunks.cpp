@@ -10,6 +10,26 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::stages;
 
+static int64_t endOf(ArrayRef<int64_t> firsts, size_t position, int64_t layers) {
+  return position + 1 < firsts.size() ? firsts[position + 1] : layers;
+}
+
+std::vector<SmallVector<int64_t>> stages::neighborsOf(ArrayRef<int64_t> firsts, int64_t layers) {
+  std::vector<SmallVector<int64_t>> all;
+  size_t count = firsts.size();
+  for (size_t together = 1; together < count; ++together)
+    for (size_t begin = 1; begin + together <= count; ++begin)
+      for (int64_t by : {-1, 1}) {
+        SmallVector<int64_t> moved(firsts);
+        for (size_t cut = begin; cut < begin + together; ++cut)
+          moved[cut] += by;
+        size_t last = begin + together - 1;
+        if (moved[begin] > moved[begin - 1] && moved[last] < endOf(moved, last, layers))
+          all.push_back(std::move(moved));
+      }
+  return all;
+}
+
 namespace {
 
 /// Cuts into chunks, and the simulated time of a step with them.
@@ -22,7 +42,8 @@ public:
   double timeOf(ArrayRef<int64_t> firsts) {
     for (int position : llvm::seq(schedule.positions())) {
       auto [stage, chunk] = schedule.placeOf(position);
-      ofStages[stage][chunk] = costs.of(position, firsts[position], endOf(firsts, position));
+      ofStages[stage][chunk] =
+          costs.of(position, firsts[position], endOf(firsts, position, layers));
     }
     return reportByStage(schedule, ofStages).time;
   }
@@ -37,27 +58,13 @@ public:
   }
 
 private:
-  int64_t endOf(ArrayRef<int64_t> firsts, size_t position) const {
-    return position + 1 < firsts.size() ? firsts[position + 1] : layers;
-  }
-
   bool improveOnce(SmallVector<int64_t> &firsts, double &time) {
-    size_t count = firsts.size();
-    for (size_t together = 1; together < count; ++together)
-      for (size_t begin = 1; begin + together <= count; ++begin)
-        for (int64_t by : {-1, 1}) {
-          SmallVector<int64_t> moved = firsts;
-          for (size_t cut = begin; cut < begin + together; ++cut)
-            moved[cut] += by;
-          size_t last = begin + together - 1;
-          if (moved[begin] <= moved[begin - 1] || moved[last] >= endOf(moved, last))
-            continue;
-          if (double other = timeOf(moved); other < time) {
-            firsts = std::move(moved);
-            time = other;
-            return true;
-          }
-        }
+    for (SmallVector<int64_t> &moved : neighborsOf(firsts, layers))
+      if (double other = timeOf(moved); other < time) {
+        firsts = std::move(moved);
+        time = other;
+        return true;
+      }
     return false;
   }
 
@@ -68,6 +75,11 @@ private:
 };
 
 } // namespace
+
+double stages::timeOf(int64_t layers, const Schedule &schedule, const RangeCosts &costs,
+                      ArrayRef<int64_t> firsts) {
+  return ChunkSearch(layers, schedule, costs).timeOf(firsts);
+}
 
 /// Max number of slots to simulate for a comparison of all cuts; takes about a second.
 static constexpr double kMostSlots = 1 << 21;

@@ -4,6 +4,7 @@
 #include "partita/Stages/Balance.h"
 #include "partita/Stages/ParseCuts.h"
 #include "llvm/ADT/STLExtras.h"
+#include <set>
 
 using namespace mlir;
 using namespace partita;
@@ -11,6 +12,9 @@ using namespace partita::stages;
 
 /// Max number of cuts to try; each is a compilation.
 static constexpr int kMostTries = 40;
+
+/// Max number of cuts to find the price of, with several chunks per stage.
+static constexpr size_t kMostPrices = 1 << 12;
 
 /// Adds the stages that need too much memory. Returns false if there are none.
 static bool addTooMuch(const StageMemory &memory, uint64_t limit, int64_t layers,
@@ -62,4 +66,60 @@ CutSearch stages::findNearestCuts(const StageMemory &needed, uint64_t limit, int
                                   CutPlanner planner) {
   return search(needed, limit, layers, planner,
                 [&](ArrayRef<TooMuch> tooMuch) { return nearest(needed.cuts, layers, tooMuch); });
+}
+
+/// Returns true if a stage that needs too much with the cuts `full` has all of those layers with
+/// `firsts`, too: chunk by chunk, since its chunks keep different numbers of micro-batches.
+static bool isTooMuch(ArrayRef<int64_t> firsts, ArrayRef<int64_t> full, int64_t stage,
+                      const pipe::Positions &layout, int64_t layers) {
+  auto endOf = [&](ArrayRef<int64_t> cuts, size_t position) {
+    return position + 1 < cuts.size() ? cuts[position + 1] : layers;
+  };
+  return llvm::all_of(llvm::seq<int64_t>(0, layout.chunks), [&](int64_t chunk) {
+    int64_t position = layout.at(stage, chunk);
+    return firsts[position] <= full[position] && endOf(full, position) <= endOf(firsts, position);
+  });
+}
+
+CutSearch stages::findCheapCuts(const StageMemory &needed, uint64_t limit, int64_t layers,
+                                const pipe::Positions &layout, CutPrice price, CutPlanner planner) {
+  CutSearch result;
+  std::vector<std::pair<int64_t, SmallVector<int64_t>>> tooMuch; // stages, and the cuts
+  auto addFull = [&](const StageMemory &memory) {
+    for (auto [stage, bytes] : llvm::enumerate(memory.bytes))
+      if (bytes > limit)
+        tooMuch.push_back({static_cast<int64_t>(stage), memory.cuts});
+  };
+  using Cuts = std::vector<int64_t>;
+  Cuts first(needed.cuts.begin(), needed.cuts.end());
+  std::set<Cuts> known{first};
+  std::set<std::pair<double, Cuts>> next{{price(first), first}};
+  addFull(needed);
+  while (!next.empty()) {
+    Cuts cuts = next.extract(next.begin()).value().second;
+    for (const SmallVector<int64_t> &each : neighborsOf(cuts, layers)) {
+      Cuts neighbor(each.begin(), each.end());
+      if (known.size() < kMostPrices && known.insert(neighbor).second)
+        next.insert({price(neighbor), neighbor});
+    }
+    if (llvm::any_of(tooMuch, [&](const auto &each) {
+          return isTooMuch(cuts, each.second, each.first, layout, layers);
+        }))
+      continue;
+    std::optional<StageMemory> memory =
+        result.tried < kMostTries ? planner(cutsText(cuts)) : std::nullopt;
+    if (!memory || memory->bytes.empty()) {
+      result.isSettled = false;
+      return result;
+    }
+    ++result.tried;
+    if (uint64_t fullest = *llvm::max_element(memory->bytes); fullest <= limit) {
+      result.assign = cutsText(cuts);
+      result.bytes = fullest;
+      return result;
+    }
+    addFull(*memory);
+  }
+  result.isSettled = known.size() < kMostPrices;
+  return result;
 }

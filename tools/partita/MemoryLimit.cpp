@@ -155,8 +155,16 @@ static std::string ofStage(std::optional<int64_t> stage) {
   return stage ? " of stage " + std::to_string(*stage) : "";
 }
 
+/// Returns "cuts:4,8" for the first layers of all positions.
+static std::string cutsText(ArrayRef<int64_t> firsts) {
+  std::string text = "cuts:";
+  for (int64_t first : firsts.drop_front())
+    text += (StringRef(text).ends_with(":") ? "" : ",") + std::to_string(first);
+  return text;
+}
+
 /// Returns "2.0 GiB, fits: 1.5 GiB less; sends 2.0 KiB per step in place of 1.0 KiB". Names the
-/// fullest stage if the change makes it another one.
+/// fullest stage if the change makes it another one, and the cuts if --stages makes other ones of it.
 static std::string effect(const Footprint &before, const Change &change, uint64_t limit) {
   const Footprint &after = change.footprint;
   std::string text =
@@ -174,6 +182,9 @@ static std::string effect(const Footprint &before, const Change &change, uint64_
   if (before.flops > 0 && after.flops > before.flops)
     text +=
         llvm::formatv("; computes {0:F0} % more", 100.0 * after.flops / before.flops - 100).str();
+  if (after.cuts != before.cuts)
+    text += "; --stages " + change.request.plan.get("stages").str() + " cuts it as " +
+            cutsText(after.cuts);
   if (change.text == "--optimizer sgd")
     text += "; keeps no moments";
   return text;

@@ -37,6 +37,12 @@ struct Schedule;
 llvm::SmallVector<int64_t> balanceChunks(int64_t layers, const Schedule &schedule,
                                          const RangeCosts &costs);
 
+/// Returns the simulated time of a step with these cuts, which `balanceChunks` minimizes.
+double timeOf(int64_t layers, const Schedule &schedule, const RangeCosts &costs,
+              llvm::ArrayRef<int64_t> firsts);
+/// Returns all cuts that differ by moving one cut, or several neighbors, by one layer.
+std::vector<llvm::SmallVector<int64_t>> neighborsOf(llvm::ArrayRef<int64_t> firsts, int64_t layers);
+
 /// Like `balance`, for the elements of parameters. Those before the first layer or after the last one count
 /// with that layer.
 llvm::SmallVector<int64_t> balanceParameters(llvm::ArrayRef<LayerWork> work, int64_t ranges);

@@ -3,7 +3,8 @@
 // A stage's memory is not estimated: cuts are compiled. If a stage needs too much, later cuts must
 // not give it all of these layers again, and the best of the remaining cuts are compiled next. So
 // the first cuts that fit are the best that do, provided that a stage with more layers needs no
-// less memory. Each stage has one chunk.
+// less memory. With several chunks per stage, the next cuts are
+// the cheapest neighbors of those known.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -16,7 +17,7 @@
 
 namespace partita::stages {
 
-/// The bytes that each stage's ranks need, and its first layer.
+/// The bytes that each stage's ranks need, and the first layer of each position.
 struct StageMemory {
   std::vector<uint64_t> bytes;
   llvm::SmallVector<int64_t> cuts;
@@ -41,6 +42,14 @@ CutSearch findBalancedCuts(const StageMemory &needed, uint64_t limit, int64_t la
 /// Finds the cuts that fit and are nearest to those of `needed`, in layers moved.
 CutSearch findNearestCuts(const StageMemory &needed, uint64_t limit, int64_t layers,
                           CutPlanner planner);
+
+/// What makes some cuts better than others, such as the time of a step; less is better.
+using CutPrice = llvm::function_ref<double(llvm::ArrayRef<int64_t> firsts)>;
+
+/// Finds cheap cuts that fit, for stages with several chunks. Begins with the cuts of `needed` and
+/// goes on with the cheapest cuts that differ by one move from those it has been at.
+CutSearch findCheapCuts(const StageMemory &needed, uint64_t limit, int64_t layers,
+                        const pipe::Positions &layout, CutPrice price, CutPlanner planner);
 
 } // namespace partita::stages
 

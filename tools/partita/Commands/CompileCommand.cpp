@@ -6,6 +6,7 @@
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Phases/Phases.h"
+#include "partita/Stages/Balance.h"
 #include "partita/Stages/StageMemory.h"
 #include "partita/Support/NearestNames.h"
 #include "partita/Support/ParseBytes.h"
@@ -284,6 +285,31 @@ static void noteLimit(ModuleOp module, const Footprint &needed, uint64_t limit, 
                                          static_cast<int64_t>(*fullest), tried));
 }
 
+/// Searches cuts within the memory limit: those that balance the work best, or the nearest.
+static stages::CutSearch findCuts(const CompileOptions &o, ModuleOp module,
+                                  const stages::StageMemory &needed, bool isAuto,
+                                  stages::CutPlanner planner) {
+  int64_t layers = countLayers(notedWork(module));
+  stages::RangeCosts costs(stages::notedSpans(module));
+  pipe::Positions layout =
+      pipe::positionsOf(pipe::stagesOf(module).front()).value_or(pipe::Positions());
+  if (layout.chunks == 1)
+    return isAuto ? stages::findBalancedCuts(needed, *o.memoryLimit, layers, costs, planner)
+                  : stages::findNearestCuts(needed, *o.memoryLimit, layers, planner);
+  int microBatches = 0;
+  std::string problem; // none: the program has been compiled with this schedule
+  (void)StringRef(o.plan.get("accumulate")).getAsInteger(10, microBatches);
+  std::optional<stages::Schedule> schedule =
+      stages::findSchedule(o.plan.get("schedule").str(), layout, microBatches, problem);
+  auto price = [&](ArrayRef<int64_t> firsts) {
+    double moved = 0;
+    for (auto [own, other] : llvm::zip(firsts, needed.cuts))
+      moved += std::abs(static_cast<double>(own - other));
+    return isAuto && schedule ? stages::timeOf(layers, *schedule, costs, firsts) : moved;
+  };
+  return stages::findCheapCuts(needed, *o.memoryLimit, layers, layout, price, planner);
+}
+
 /// Runs the phases; with --stages auto, until every stage is within the memory limit, if any cuts
 /// achieve that. Those cuts then become the plan's. `cuts`: for stages that exceed the limit, a
 /// sentence about other cuts.
@@ -296,10 +322,9 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
   if (failed(runAll(*module, first, last, o.plan)))
     return failure();
   std::optional<Footprint> needed = isCutHere ? footprintOf(*module) : std::nullopt;
-  if (!needed || needed->bytes <= *o.memoryLimit || needed->cuts.size() > needed->ofStages.size())
-    return success(); // no other cuts are tried for stages with several chunks
+  if (!needed || needed->bytes <= *o.memoryLimit)
+    return success();
   bool isAuto = o.plan.get("stages") == "auto";
-  int64_t layers = countLayers(notedWork(*module));
   auto memoryOf = [](const Footprint &footprint) {
     return stages::StageMemory{footprint.ofStages, llvm::to_vector(footprint.cuts)};
   };
@@ -310,10 +335,7 @@ static LogicalResult compileWithin(Session &session, CompileOptions &o,
     std::optional<Footprint> footprint = planAgain(session, o, request);
     return footprint ? std::optional(memoryOf(*footprint)) : std::nullopt;
   };
-  stages::CutSearch found =
-      isAuto ? stages::findBalancedCuts(memoryOf(*needed), *o.memoryLimit, layers,
-                                        stages::RangeCosts(stages::notedSpans(*module)), planner)
-             : stages::findNearestCuts(memoryOf(*needed), *o.memoryLimit, layers, planner);
+  stages::CutSearch found = findCuts(o, *module, memoryOf(*needed), isAuto, planner);
   showProgress("");
   if (found.assign.empty()) {
     cuts = found.isSettled
