@@ -20,6 +20,8 @@
 #ifndef PARTITA_RT_KERNELS_H
 #define PARTITA_RT_KERNELS_H
 
+#include "partita_rt/attention.h"
+#include "partita_rt/float_or.h"
 #include "partita_rt/fp8.h"
 #include "partita_rt/half.h"
 #include "partita_rt/loss_scaler.h"
@@ -28,7 +30,6 @@
 #include "partita_rt/workspaces.h"
 
 #include <initializer_list>
-#include <type_traits>
 #include <vector>
 
 namespace partita_rt {
@@ -36,24 +37,6 @@ namespace partita_rt {
 struct Rank;
 
 enum class Write : uint8_t { Set, Add };
-
-/// A pointer to floats or to T's (const if T is), or null.
-template <typename T> struct FloatOrPointer {
-  using Float = std::conditional_t<std::is_const_v<T>, const float, float>;
-  void *data;
-  bool isFloat;
-  FloatOrPointer(std::nullptr_t = nullptr) : data(nullptr), isFloat(true) {}
-  FloatOrPointer(Float *data) : data(const_cast<float *>(data)), isFloat(true) {}
-  FloatOrPointer(T *data) : data(const_cast<std::remove_const_t<T> *>(data)), isFloat(false) {}
-  explicit operator bool() const { return data != nullptr; }
-  Float *asFloat() const { return static_cast<Float *>(data); }
-  T *asOther() const { return static_cast<T *>(data); }
-};
-/// The storage type of a norm's parameters or of attention's bias: float, or that of the
-/// activations.
-template <typename T>
-using FloatOr =
-    std::conditional_t<std::is_same_v<std::remove_const_t<T>, float>, T *, FloatOrPointer<T>>;
 
 //===-- Matmuls -----------------------------------------------------------------------------===//
 
@@ -140,89 +123,6 @@ template <typename T> void softmaxForward(T *y, const T *x, int64_t rows, int64_
 /// dx = y * (dy - sum(y * dy)) per row. In place (dx == dy) is allowed.
 template <typename T>
 void softmaxBackward(T *dx, const T *dy, const T *y, int64_t rows, int64_t width);
-
-//===-- Attention ---------------------------------------------------------------------------===//
-
-/// A [batch, sequence, heads, headDim] tensor in any layout (heads of at most 1024 elements):
-/// element (b, s, h, d) is data[b * batchStride + s * rowStride + h * headStride + d].
-/// Inside a packed [b, s, 3 * heads * d] projection, v is {qkv + 2 * heads * d, s * 3 * heads * d,
-/// 3 * heads * d, d}.
-template <typename T> struct HeadsOf {
-  T *data;
-  int64_t batchStride;
-  int64_t rowStride;
-  int64_t headStride;
-};
-using Heads = HeadsOf<float>;
-using ConstHeads = HeadsOf<const float>;
-
-struct AttentionShape {
-  int64_t batch;
-  int64_t heads;
-  int64_t sequence;        ///< of queries
-  int64_t keySequence;     ///< of keys and values
-  int64_t headDim;         ///< of q and k
-  int64_t valueDim;        ///< of v and out
-  int64_t groups = 1;      ///< query heads per key/value head: k, v have heads / groups heads
-  bool causal = true;      ///< query i sees keys j <= i + keySequence - sequence
-  float scale = 1.0f;      ///< scores = scale * q.k, usually 1 / sqrt(headDim)
-  int64_t window = 0;      ///< if not 0: a query sees only the last `window` of these keys
-  bool zeroHidden = false; ///< a query all of whose biased scores are -inf gets zeros, not NaN
-  /// Null, or [batch, sequence]: query i sees no key before firstKeys[i], those of other documents.
-  /// Nondecreasing in a sequence (documentStarts).
-  const int32_t *firstKeys = nullptr;
-};
-
-/// A bias added to the scores: element (b, h, i, j) is data[b * batchStride + h * headStride + i *
-/// rowStride + j * columnStride]; a stride of 0 repeats, columnStride is 0 or 1.
-template <typename T> struct ScoresOf {
-  FloatOr<T> data = nullptr;
-  int64_t batchStride = 0;
-  int64_t headStride = 0;
-  int64_t rowStride = 0;
-  int64_t columnStride = 0;
-};
-using Scores = ScoresOf<float>;
-using ConstScores = ScoresOf<const float>;
-
-/// out = softmax(scale * q k^T + bias, masked) v, in tiles: the [sequence, keySequence] scores are
-/// never stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not
-/// saved. A query that sees no key gets zeros.
-#define PARTITA_RT_ATTENTION_FORWARD(T)                                                            \
-  void attentionForward(HeadsOf<T> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,  \
-                        HeadsOf<const T> v, const AttentionShape &shape,                           \
-                        ScoresOf<const T> bias = {});
-PARTITA_RT_ATTENTION_FORWARD(float)
-PARTITA_RT_ATTENTION_FORWARD(Half)
-PARTITA_RT_ATTENTION_FORWARD(BFloat16)
-#undef PARTITA_RT_ATTENTION_FORWARD
-
-/// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not),
-/// and dbias, laid out as the bias, if it has data. Needs out and logSumExp of the forward pass.
-/// workspace: attentionWorkspace floats. It begins with delta [batch, heads, sequence], the sums
-/// over d of dout * out; for 16-bit heads, the sums of dq of the heads that share keys follow.
-#define PARTITA_RT_ATTENTION_BACKWARD(T)                                                           \
-  void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
-                         HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
-                         HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,               \
-                         const AttentionShape &shape, ScoresOf<const T> bias = {},                 \
-                         Scores dbias = {});
-PARTITA_RT_ATTENTION_BACKWARD(float)
-PARTITA_RT_ATTENTION_BACKWARD(Half)
-PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
-#undef PARTITA_RT_ATTENTION_BACKWARD
-
-/// AttentionShape::firstKeys of packed sequences: starts[row, i] is the first position of the document
-/// that position i belongs to. A document is a run of equal ids [rows, width]; an id that comes back
-/// after another one is an error. Id: int32_t or int64_t.
-template <typename Id>
-void documentStarts(int32_t *starts, const Id *ids, int64_t rows, int64_t width);
-
-/// Floats of attentionBackward's workspace.
-constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
-  return attentionWorkspaceOnCpu({shape.batch * shape.heads * shape.sequence, shape.sequence,
-                                  shape.headDim, shape.groups, dtype == DType::Float32});
-}
 
 //===-- Rotary position embedding -----------------------------------------------------------===//
 
