@@ -3,6 +3,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Pipe/Sums.h"
+#include "dialects/Train/Tensors.h"
 #include "dialects/Train/Train.h"
 #include <algorithm>
 #include <functional>
@@ -141,16 +142,6 @@ static std::optional<Positions> layoutOf(Operation *op) {
   return module ? positionsOf(stagesOf(module).front()) : std::nullopt;
 }
 
-/// Returns the number of the model's layers; 0 if it is not recorded here.
-static int64_t layersOf(Operation *op) {
-  int64_t layers = 0;
-  if (auto rows = op->getAttrOfType<ArrayAttr>(train::TrainDialect::kWork))
-    for (Attribute row : rows)
-      if (auto work = dyn_cast<train::WorkAttr>(row))
-        layers = std::max(layers, work.getPlace() + 1);
-  return layers;
-}
-
 /// Returns true for the first layer of each position.
 static bool areCuts(ArrayRef<int64_t> cuts, const Positions &positions) {
   return static_cast<int64_t>(cuts.size()) == positions.count() && !cuts.empty() && cuts[0] == 0 &&
@@ -167,7 +158,7 @@ static LogicalResult verifyCuts(Operation *op, NamedAttribute attribute) {
     return refuse(op, attribute,
                   "the first layer of each of " + std::to_string(positions->count()) + ' ' +
                       positionNoun(*positions).str() + "s, ascending from 0");
-  if (int64_t layers = layersOf(op); layers > 0 && cuts.asArrayRef().back() >= layers)
+  if (int64_t layers = train::layersOf(op); layers > 0 && cuts.asArrayRef().back() >= layers)
     return refuse(op, attribute, "layers below " + std::to_string(layers));
   return success();
 }

@@ -54,6 +54,9 @@ inline bool isStoredTransposed(ParameterOp parameter) {
   return tensorsOf(parameter).front().transposed;
 }
 
+/// Returns the number of layers among the rows of the op's train.work; 0 if it records none.
+int64_t layersOf(mlir::Operation *op);
+
 /// Checks an attribute of TrainTables.td.
 llvm::LogicalResult verifyTable(mlir::Operation *op, mlir::NamedAttribute attribute);
 

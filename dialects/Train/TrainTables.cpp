@@ -164,11 +164,12 @@ static LogicalResult verifyRows(Operation *op, NamedAttribute attribute, StringR
                          << ", expected a list of #train." << mnemonic;
 }
 
-/// Returns the number of layers of #train.work rows.
-static int64_t countLayers(ArrayAttr rows) {
+int64_t train::layersOf(Operation *op) {
   int64_t layers = 0;
-  for (WorkAttr row : rows.getAsRange<WorkAttr>())
-    layers = std::max(layers, row.getPlace() + 1);
+  if (auto rows = op->getAttrOfType<ArrayAttr>(TrainDialect::kWork))
+    for (Attribute row : rows)
+      if (auto work = dyn_cast<WorkAttr>(row))
+        layers = std::max(layers, work.getPlace() + 1);
   return layers;
 }
 
@@ -187,7 +188,7 @@ static LogicalResult verifyWork(Operation *op, NamedAttribute attribute) {
     if (__builtin_add_overflow(parameters, row.getParameters(), &parameters))
       return op->emitError() << attribute.getName() << " has more elements of parameters than "
                              << std::numeric_limits<int64_t>::max();
-  int64_t layers = countLayers(rows), last = layers - 1;
+  int64_t layers = layersOf(op), last = layers - 1;
   for (int64_t layer = 0; layer < layers; ++layer) // at most one more than there are rows
     if (!places.contains(layer))
       return op->emitError() << attribute.getName() << " has a row for layer " << last
@@ -229,8 +230,7 @@ static LogicalResult verifySpans(Operation *op, NamedAttribute attribute) {
                            << " beside it";
   if (failed(verifyWork(op, *noted)))
     return failure();
-  auto work = cast<ArrayAttr>(noted->getValue());
-  int64_t layers = countLayers(work), end = 0;
+  int64_t layers = layersOf(op), end = 0;
   for (auto row : cast<ArrayAttr>(attribute.getValue()).getAsRange<SpanAttr>())
     end = std::max(end, row.getLast() + 1);
   if (end != layers)

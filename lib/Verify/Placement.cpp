@@ -7,6 +7,7 @@
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Train/Tensors.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Verify/Stages.h"
@@ -23,10 +24,7 @@ using train::TrainDialect;
 
 /// The layers of the cuts are those whose work is recorded.
 static LogicalResult checkWork(ModuleOp program, ArrayRef<int64_t> cuts, StringRef after) {
-  int64_t layers = 0;
-  if (auto rows = program->getAttrOfType<ArrayAttr>(TrainDialect::kWork))
-    for (auto row : rows.getAsRange<train::WorkAttr>())
-      layers = std::max(layers, row.getPlace() + 1);
+  int64_t layers = train::layersOf(program);
   if (layers > cuts.back())
     return success();
   return program.emitOpError() << "has layer " << cuts.back() << " in " << PipeDialect::kCuts

@@ -1,4 +1,4 @@
-// Formats large numbers for people.
+// Formats numbers for people.
 
 #ifndef PARTITA_RT_COMMON_GROUPED_H
 #define PARTITA_RT_COMMON_GROUPED_H
@@ -10,6 +10,10 @@ namespace partita_rt {
 
 /// 1234567 -> "1,234,567".
 std::string grouped(int64_t value);
+
+/// Formats a number by a pattern of printf, such as "%.4f", without the sign of a NaN, which says
+/// nothing.
+std::string format(const char *pattern, double value);
 
 } // namespace partita_rt
 

@@ -171,11 +171,15 @@ void TemporaryFile::commit() {
   close(descriptor);
   descriptor = -1;
   spare(slot);
-  int parent = open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (parent >= 0) { // without it the rename may be lost in a power failure, not the old file
-    fsync(parent);
-    close(parent);
-  }
+  syncFolder(folderOf(path));
+}
+
+void syncFolder(const std::string &path) {
+  int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return;
+  fsync(folder);
+  close(folder);
 }
 
 //===-- FolderClaim -------------------------------------------------------------------------===//

@@ -35,6 +35,10 @@ private:
   int descriptor = -1, slot = -1;
 };
 
+/// Makes renames in a folder durable. Without it they may be lost in a power failure, but not the old
+/// file; so it throws nothing.
+void syncFolder(const std::string &path);
+
 /// Is this the suffix of a temporary name: ".xxxxxx.tmp" or ".BOOT-xxxxxx.tmp"?
 bool isTemporarySuffix(const std::string &text);
 

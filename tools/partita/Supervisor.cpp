@@ -88,11 +88,6 @@ static bool mayEndOtherwise(const Outcome &outcome) {
   return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining;
 }
 
-static std::string newestIn(const std::string &folder) {
-  std::vector<partita_rt::CheckpointPlace> places = partita_rt::checkpointsIn(folder);
-  return places.empty() ? "" : places.front().path;
-}
-
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,
                                 int64_t maxRestarts,
                                 function_ref<Outcome(std::vector<std::string>)> run) {
@@ -118,10 +113,10 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
       break;
     }
     waitForLock(words.folder);
-    bool hasOthers = any_of(checkpointsNow(words.folder),
-                            [&](const Identity &each) { return others.count(each); });
+    std::set<Identity> there = checkpointsNow(words.folder);
+    bool hasOthers = any_of(there, [&](const Identity &each) { return others.count(each); });
     now = hasOthers ? arguments : words.again;
-    std::string from = hasOthers ? "" : newestIn(words.folder);
+    std::string from = hasOthers || there.empty() ? "" : partita_rt::newestPlace(words.folder);
     errs() << "partita " << command << ": "
            << printableLines(outcome.why.empty() ? "the program has failed" : outcome.why)
            << "; restart " << restarts + 1 << " of " << maxRestarts

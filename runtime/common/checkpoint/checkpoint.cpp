@@ -159,8 +159,7 @@ void checkNoCheckpoint(const Program &program, const std::string &folder) {
   };
   if (!hasCheckpoint(folder))
     return;
-  std::vector<CheckpointPlace> places = checkpointsIn(folder);
-  std::string newest = places.empty() ? folder : places.front().path;
+  std::string newest = newestPlace(folder);
   if (!attempt([&] { found = " of step " + std::to_string(readCheckpointInfo(newest).step); }))
     fail(
         "--checkpoint: %s holds a checkpoint that cannot be read (%s); --overwrite replaces it, or "
@@ -170,6 +169,10 @@ void checkNoCheckpoint(const Program &program, const std::string &folder) {
   fail("--checkpoint: %s holds a checkpoint%s%s--overwrite replaces it, or name another folder",
        folder.c_str(), found.c_str(),
        continues ? "; --resume continues it, " : " of another model; ");
+}
+
+std::string skippedText(const std::string &place, const std::string &damage) {
+  return place + " is damaged, taking the checkpoint before it: " + damage;
 }
 
 void printCheckpointNote(const std::string &note) {
@@ -210,10 +213,7 @@ template <typename Read> std::string damageOnAnyRank(Rank &rank, Read read) {
 /// Fails if another run has saved into the folder since the step was read, or between two ranks'
 /// reads.
 void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
-  uint64_t hash = 0;
-  for (const auto &[key, value] : file.metadata())
-    hash = mixText(hash, key + "=" + value);
-  int64_t own = int64_t(hash);
+  int64_t own = int64_t(hashOf(file.metadata()));
   std::vector<int64_t> all(size_t(rank.ranks));
   allGather(*rank.world, {{&own, all.data(), 1}}, "the checkpoint that ranks read");
   bool same = int64_t(metadataNumber(file, "step")) == step;
@@ -285,8 +285,8 @@ const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points
     if (first.empty())
       first = damage;
     if (rank.rank == 0 && &point != &points.back())
-      std::fprintf(stderr, "%s: warning: %s is damaged, taking the checkpoint before it: %s\n",
-                   rank.program->name, printable(point.place).c_str(), printable(damage).c_str());
+      std::fprintf(stderr, "%s: warning: %s\n", rank.program->name,
+                   printable(skippedText(point.place, damage)).c_str());
   }
   fail("%s", first.c_str());
 }

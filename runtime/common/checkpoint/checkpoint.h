@@ -46,6 +46,9 @@ struct ResumePoint {
 /// checkpoint has been replaced meanwhile.
 const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points);
 
+/// "DIR/step-12 is damaged, taking the checkpoint before it: ...".
+std::string skippedText(const std::string &place, const std::string &damage);
+
 /// Prints CheckpointFiles::note(), if there is one, before the lines about the training.
 void printCheckpointNote(const std::string &note);
 

@@ -29,18 +29,11 @@ static std::string lostIndex(const std::string &folder) {
 }
 
 std::string checkpointFile(const std::string &folder) {
-  struct stat unsharded, index;
-  bool hasUnsharded = stat(unshardedPath(folder).c_str(), &unsharded) == 0;
-  bool hasIndex = stat(indexPath(folder).c_str(), &index) == 0;
-  if (!hasUnsharded && !hasIndex)
+  std::string file = fileIn(folder);
+  if (file.empty())
     fail("no checkpoint in %s: neither %s nor %s is there%s", folder.c_str(),
          unshardedPath(folder).c_str(), indexPath(folder).c_str(), lostIndex(folder).c_str());
-  auto time = [](const struct stat &status) {
-    return std::make_pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
-  };
-  bool both = hasUnsharded && hasIndex;
-  return both ? (time(unsharded) > time(index) ? unshardedPath(folder) : indexPath(folder))
-              : (hasIndex ? indexPath(folder) : unshardedPath(folder));
+  return file;
 }
 
 std::string shardName(const std::string &save, int number, int count) {

@@ -3,6 +3,7 @@
 #include "common/checkpoint/folder.h"
 
 #include "common/checkpoint/checkpoint_files.h"
+#include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
 #include <cerrno>
@@ -29,11 +30,8 @@ static std::string otherWeights(const std::string &folder) {
 }
 
 std::string newestCheckpoint(const std::string &folder) {
-  std::vector<CheckpointPlace> places = checkpointsIn(folder);
-  if (!places.empty())
-    return checkpointFile(places.front().path);
-  if (!shardsIn(folder).empty())
-    return checkpointFile(folder); // says what is missing
+  if (!checkpointsIn(folder).empty() || !shardsIn(folder).empty())
+    return checkpointFile(newestPlace(folder)); // or it says what is missing
   fail("no checkpoint in %s: it has no folder step-N, and neither %s nor %s is there%s",
        folder.c_str(), unshardedPath(folder).c_str(), indexPath(folder).c_str(),
        otherWeights(folder).c_str());
@@ -71,35 +69,34 @@ std::vector<std::string> makeFolders(const std::string &path) {
   return made;
 }
 
-/// Makes renames in a folder durable.
-static void syncFolder(const std::string &path) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0)
-    return;
-  fsync(descriptor);
-  close(descriptor);
+/// Takes a checkpoint's name from it, in one step, so that it can be removed file by file.
+static std::string withdraw(const std::string &place) {
+  std::string old = place + ".old" + kUnfinishedSuffix;
+  std::error_code none;
+  fs::remove_all(old, none); // left by a run that was killed
+  if (rename(place.c_str(), old.c_str()) != 0)
+    fail("cannot rename %s to %s: %s", place.c_str(), old.c_str(), std::strerror(errno));
+  return old;
 }
 
 void completeCheckpoint(const std::string &folder, int64_t step) {
-  std::string from = unfinishedFolder(folder, step), to = stepFolder(folder, step);
+  std::string from = unfinishedFolder(folder, step), to = stepFolder(folder, step), old;
   syncFolder(from);
   std::error_code none;
   if (fs::exists(to, none)) { // damaged, or of the run that this one replaces
-    std::string old = to + ".old" + kUnfinishedSuffix;
-    fs::remove_all(old, none);
     // Exchange the two, so that one of them exists at any moment, if the file system can do that.
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
       syncFolder(folder);
       fs::remove_all(from, none);
       return;
     }
-    if (rename(to.c_str(), old.c_str()) != 0)
-      fail("cannot rename %s to %s: %s", to.c_str(), old.c_str(), std::strerror(errno));
+    old = withdraw(to);
   }
   if (rename(from.c_str(), to.c_str()) != 0)
     fail("cannot rename %s to %s: %s", from.c_str(), to.c_str(), std::strerror(errno));
   syncFolder(folder);
-  fs::remove_all(to + ".old" + kUnfinishedSuffix, none);
+  if (!old.empty())
+    fs::remove_all(old, none);
 }
 
 void removeUnfinished(const std::string &folder) {
@@ -129,10 +126,11 @@ void keepOnly(const std::string &folder, const std::set<int64_t> &steps) {
       removeFromFolderItself(folder);
       continue;
     }
-    std::error_code none;
-    std::string old = place.path + ".old" + kUnfinishedSuffix;
-    if (rename(place.path.c_str(), old.c_str()) == 0)
-      fs::remove_all(old, none);
+    try {
+      std::error_code none;
+      fs::remove_all(withdraw(place.path), none);
+    } catch (const Error &) { // the next save tries again
+    }
   }
 }
 

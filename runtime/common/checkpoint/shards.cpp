@@ -18,10 +18,15 @@
 
 namespace partita_rt {
 
-uint64_t mixText(uint64_t hash, const std::string &text) {
-  auto *bytes = reinterpret_cast<const unsigned char *>(text.data());
-  int64_t size = int64_t(text.size());
-  return (hash ^ fingerprint(bytes, size, size)) * 0x9E3779B97F4A7C15u;
+uint64_t hashOf(const std::map<std::string, std::string> &metadata) {
+  uint64_t hash = 0;
+  for (const auto &[key, value] : metadata) {
+    std::string text = key + "=" + value;
+    auto *bytes = reinterpret_cast<const unsigned char *>(text.data());
+    int64_t size = int64_t(text.size());
+    hash = (hash ^ fingerprint(bytes, size, size)) * 0x9E3779B97F4A7C15u;
+  }
+  return hash;
 }
 
 char *SaveBuffer::reserve(int64_t bytes) {
@@ -42,24 +47,6 @@ char *SaveBuffer::reserve(int64_t bytes) {
 
 namespace {
 
-/// Packs the elements of a shard without its padding.
-void pack(const TensorShard &shard, const std::vector<Run> &runs, const char *data, char *to) {
-  int64_t width = sizeOf(shard.dtype);
-  for (const Run &run : runs) {
-    std::memcpy(to, data + run.local * width, size_t(run.count * width));
-    to += run.count * width;
-  }
-}
-
-/// Names a save by what its ranks agree on. Two saves of the same step by different runs may have one
-/// name; that their files are not mixed is what the checksums in the index are for.
-std::string nameOfSave(const std::map<std::string, std::string> &metadata) {
-  uint64_t hash = 0;
-  for (const auto &[key, value] : metadata)
-    hash = mixText(hash, key + "=" + value);
-  return fingerprintText(hash);
-}
-
 /// Bytes that are written between two looks at whether to stop.
 constexpr int64_t kWriteBytes = 8 << 20;
 
@@ -69,16 +56,14 @@ ShardSave::ShardSave(const Rank &rank, const std::string &folder,
                      const std::map<std::string, std::string> &metadata, SaveBuffer *copies)
     : rank(rank), folder(folder), metadata(metadata), sharded(isSharded(*rank.program)) {
   this->metadata["format"] = sharded ? kShardedFormat : kUnshardedFormat;
-  if (sharded)
-    this->metadata["save"] = nameOfSave(metadata);
+  if (sharded) // two runs' saves of a step may share the name; the index's checksums tell files apart
+    this->metadata["save"] = fingerprintText(hashOf(metadata));
   std::vector<TensorShard> shards = persistentShards(rank);
   contents = contentsOf(*rank.program, shards, rank.ranks);
   findParts(shards);
   if (copies)
     copyParts(*copies);
 }
-
-ShardSave::~ShardSave() = default;
 
 void ShardSave::findParts(const std::vector<TensorShard> &shards) {
   for (const TensorShard &shard : shards) {
@@ -93,17 +78,25 @@ void ShardSave::findParts(const std::vector<TensorShard> &shards) {
   }
 }
 
+/// Copies the elements of a part, without padding.
+void ShardSave::copy(const Part &part, char *to) const {
+  if (part.runs.empty())
+    return readDevice(rank, to, part.shard.data, part.bytes());
+  int64_t width = sizeOf(part.shard.dtype);
+  HostView held(rank, part.shard.data, part.shard.local.elements() * width);
+  for (const Run &run : part.runs) {
+    std::memcpy(to, held.data() + run.local * width, size_t(run.count * width));
+    to += run.count * width;
+  }
+}
+
 void ShardSave::copyParts(SaveBuffer &copies) {
   int64_t total = 0;
   for (const Part &part : parts)
     total += part.bytes();
   char *to = copies.reserve(total);
   for (Part &part : parts) {
-    int64_t held = part.shard.local.elements() * sizeOf(part.shard.dtype);
-    if (part.runs.empty())
-      readDevice(rank, to, part.shard.data, part.bytes());
-    else
-      pack(part.shard, part.runs, HostView(rank, part.shard.data, held).data(), to);
+    copy(part, to);
     part.copied = to;
     to += part.bytes();
   }
@@ -165,13 +158,12 @@ void ShardSave::write() {
     std::optional<HostView> view;
     std::vector<char> packed;
     const char *data = part.copied;
-    if (!data) {
-      view.emplace(rank, part.shard.data, part.shard.local.elements() * sizeOf(part.shard.dtype));
+    if (!data && part.runs.empty()) {
+      view.emplace(rank, part.shard.data, part.bytes());
       data = view->data();
-    }
-    if (!part.copied && !part.runs.empty()) {
+    } else if (!data) {
       packed.resize(size_t(part.bytes()));
-      pack(part.shard, part.runs, data, packed.data());
+      copy(part, packed.data());
       data = packed.data();
     }
     for (int64_t at = 0; at < part.bytes(); at += kWriteBytes) {

@@ -40,7 +40,6 @@ public:
   /// is null: then write() reads the rank's own memory. All ranks give the same metadata.
   ShardSave(const Rank &rank, const std::string &folder,
             const std::map<std::string, std::string> &metadata, SaveBuffer *copies);
-  ~ShardSave();
   ShardSave(const ShardSave &) = delete;
   ShardSave &operator=(const ShardSave &) = delete;
 
@@ -72,6 +71,7 @@ private:
   };
   void findParts(const std::vector<TensorShard> &shards);
   void copyParts(SaveBuffer &copies);
+  void copy(const Part &part, char *to) const;
   static Contents contentsOf(const Program &program, const std::vector<TensorShard> &shards,
                              int ranks);
   std::string nameOf(size_t file) const;
@@ -87,8 +87,8 @@ private:
   std::atomic<bool> stopped{false};
 };
 
-/// Mixes a text into a hash that is the same on every machine.
-uint64_t mixText(uint64_t hash, const std::string &text);
+/// Returns a hash of metadata that is the same on every machine.
+uint64_t hashOf(const std::map<std::string, std::string> &metadata);
 
 } // namespace partita_rt
 

@@ -161,8 +161,7 @@ void findResumePoints(Session &session, const std::string &folder) {
         session.resumePoints.push_back(point);
     } catch (const Error &error) {
       if (session.resumePoints.empty())
-        session.warnings.push_back(place.path +
-                                   " is damaged, taking the checkpoint before it: " + error.what());
+        session.warnings.push_back(skippedText(place.path, error.what()));
       if (first.empty())
         first = error.what();
     }

@@ -24,13 +24,6 @@ namespace partita_rt {
 
 //===-- Formatting --------------------------------------------------------------------------===//
 
-static std::string format(const char *pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof(text), pattern,
-                std::isnan(value) ? std::fabs(value) : value); // without a sign
-  return text;
-}
-
 std::string duration(double seconds) {
   if (seconds < 59.95)
     return format("%.1f s", seconds);

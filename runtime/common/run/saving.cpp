@@ -13,12 +13,6 @@
 
 namespace partita_rt {
 
-static std::string secondsText(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3f", seconds);
-  return text;
-}
-
 /// Returns the steps of the checkpoints that a run continues: that from which it resumes, and those
 /// before it.
 static std::set<int64_t> continued(const Session &session, const ResumePoint *resumed) {
@@ -109,7 +103,7 @@ void Saving::summarize(int64_t step, int endedBy) const {
             ", ended by " + signalName(endedBy) + "; --resume goes on from there";
   writeLine("checkpoint", text);
   if (saves > 0)
-    writeLine("", "training waited " + secondsText(waited) + " s for " + grouped(saves) +
+    writeLine("", "training waited " + format("%.3f", waited) + " s for " + grouped(saves) +
                       (saves == 1 ? " save before it" : " saves before it"));
   if (int64_t bytes = saver->copyBytes())
     writeLine("", grouped(bytes) + " bytes of host memory for the copy that rank 0 writes while it "

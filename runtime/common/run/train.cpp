@@ -48,15 +48,8 @@ double evaluate(Rank &rank, const Session &session) {
   return sum / double(tokens);
 }
 
-/// Returns "nan", "inf" or the number. The sign of a NaN, which printf writes, says nothing.
-std::string textOf(double value, const char *pattern = "%.4f") {
-  char text[400];
-  std::snprintf(text, sizeof(text), pattern, std::isnan(value) ? std::fabs(value) : value);
-  return text;
-}
-
 std::string lossChange(double before, double after) {
-  return textOf(before) + " -> " + textOf(after);
+  return format("%.4f", before) + " -> " + format("%.4f", after);
 }
 
 /// The state of the loop between steps.
@@ -139,7 +132,7 @@ void Loop::checkReport(int64_t number) const {
   if (rank.report.scaleExhausted && !std::isfinite(rank.report.loss))
     fail("the loss of step %lld is %s, which no loss scale changes: the forward pass itself is "
          "beyond its type; --precision bfloat16 has the range of float32, float16 ends at 65504",
-         (long long)number, textOf(double(rank.report.loss), "%f").c_str());
+         (long long)number, format("%f", double(rank.report.loss)).c_str());
   if (rank.report.scaleExhausted)
     fail("the gradients of step %lld are infinite at the smallest loss scale, %s, first that of "
          "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
@@ -152,13 +145,13 @@ void Loop::checkReport(int64_t number) const {
   bool skips = rank.report.skippedSteps > skipped; // the scale was too large; the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
     fail("the loss of step %lld is %s; a lower --lr or a --warmup-steps%s may help%s",
-         (long long)number, textOf(double(rank.report.loss), "%f").c_str(),
+         (long long)number, format("%f", double(rank.report.loss)).c_str(),
          rank.program->reads.gradientClip ? " or a --clip" : "", ownLoss.c_str());
   if (!std::isfinite(rank.report.gradientNorm) && !skips)
     fail(
         "the gradient norm of step %lld is %s, so nothing can be clipped by it; the first parameter "
         "whose gradient is not finite is %.200s; a lower --lr or a --warmup-steps may help",
-        (long long)number, textOf(double(rank.report.gradientNorm), "%f").c_str(),
+        (long long)number, format("%f", double(rank.report.gradientNorm)).c_str(),
         nonfinite().c_str());
 }
 
@@ -311,7 +304,7 @@ void Loop::train() {
     validationBefore = validationAfter = evaluate(rank, session);
     if (speaks())
       writeLine("validation",
-                textOf(*validationBefore) + (last >= first ? " before training" : ""));
+                format("%.4f", *validationBefore) + (last >= first ? " before training" : ""));
   }
   if (speaks())
     progress = std::make_unique<Progress>(options, first);

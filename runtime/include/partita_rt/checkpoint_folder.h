@@ -75,6 +75,25 @@ inline std::vector<CheckpointPlace> checkpointsIn(const std::string &folder) {
   return found;
 }
 
+/// Returns the folder of the newest of them; the folder itself if there are none.
+inline std::string newestPlace(const std::string &folder) {
+  std::vector<CheckpointPlace> places = checkpointsIn(folder);
+  return places.empty() ? folder : places.front().path;
+}
+
+/// Returns the file of the checkpoint in this place: that with all tensors or the index of shards. If
+/// both exist, because files were copied, returns the one written last; "" if neither exists.
+inline std::string fileIn(const std::string &place) {
+  namespace fs = std::filesystem;
+  std::string unsharded = place + "/" + kUnshardedName, index = place + "/" + kIndexName;
+  std::error_code noUnsharded, noIndex;
+  fs::file_time_type ofUnsharded = fs::last_write_time(unsharded, noUnsharded);
+  fs::file_time_type ofIndex = fs::last_write_time(index, noIndex);
+  if (noIndex)
+    return noUnsharded ? "" : unsharded;
+  return !noUnsharded && ofUnsharded > ofIndex ? unsharded : index;
+}
+
 } // namespace partita_rt
 
 #endif // PARTITA_RT_CHECKPOINT_FOLDER_H

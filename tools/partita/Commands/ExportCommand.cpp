@@ -14,23 +14,14 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-/// Returns the file of a folder's newest checkpoint: checkpoint.safetensors or the index of shards; if
-/// both exist, the one written last, as the runtime chooses (checkpointFile). Any other path is the
-/// file itself.
+/// Returns the file of a folder's newest checkpoint, as the runtime chooses it, or the name of the one
+/// that is missing. Any other path is the file itself.
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
-  std::vector<partita_rt::CheckpointPlace> places = partita_rt::checkpointsIn(checkpoint.str());
-  SmallString<128> unsharded(places.empty() ? checkpoint : StringRef(places.front().path));
-  SmallString<128> index = unsharded;
-  sys::path::append(unsharded, partita_rt::kUnshardedName);
-  sys::path::append(index, partita_rt::kIndexName);
-  sys::fs::file_status ofUnsharded, ofIndex;
-  if (sys::fs::status(index, ofIndex))
-    return unsharded.str().str();
-  bool later = !sys::fs::status(unsharded, ofUnsharded) &&
-               ofUnsharded.getLastModificationTime() > ofIndex.getLastModificationTime();
-  return (later ? unsharded : index).str().str();
+  std::string place = partita_rt::newestPlace(checkpoint.str());
+  std::string file = partita_rt::fileIn(place);
+  return file.empty() ? place + "/" + partita_rt::kUnshardedName : file;
 }
 
 /// Calls `visit` with each of the manifest's parameters and its name.
