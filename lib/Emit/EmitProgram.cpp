@@ -74,12 +74,14 @@ public:
   /// Prints a kernel that several stages have once if its text is the same. If another kernel has
   /// taken its name, it goes into its stage's namespace.
   LogicalResult printKernels() {
+    llvm::StringMap<std::string> kernels; // by name
     for (ModuleOp stage : stages) {
+      std::string own;
       WalkResult printed =
           forFunctions(stage, /*calls=*/false, [&](StringRef name, StringRef text) {
             auto [known, isNew] = kernels.try_emplace(name, text.str());
             if (known->second != text)
-              own[stage] += text;
+              own += text;
             if (!isNew)
               return;
             if (kernels.size() == 1)
@@ -88,6 +90,9 @@ public:
           });
       if (printed.wasInterrupted())
         return failure();
+      if (!own.empty())
+        os << "\nnamespace " << emit::stageSpace(stage) << " {\n"
+           << own << "\n} // namespace " << emit::stageSpace(stage) << '\n';
     }
     return success();
   }
@@ -97,7 +102,7 @@ public:
     for (ModuleOp stage : stages) {
       std::string space = emit::stageSpace(stage);
       if (!space.empty())
-        os << "\nnamespace " << space << " {\n" << own[stage];
+        os << "\nnamespace " << space << " {\n";
       WalkResult printed =
           forFunctions(stage, /*calls=*/true, [&](StringRef, StringRef text) { os << text; });
       if (printed.wasInterrupted())
@@ -146,8 +151,6 @@ private:
 
   SmallVector<ModuleOp> stages;
   llvm::raw_ostream &os;
-  llvm::StringMap<std::string> kernels; ///< by name
-  llvm::DenseMap<Operation *, std::string> own;
 };
 
 } // namespace
