@@ -69,7 +69,7 @@ assert status == 1 and "partita run: error: the program has failed 2 times; --ma
 status, errors = run("often", "--max-restarts", "1", "--resume", "auto")
 assert status == 0 and files("often") == files("once"), errors
 # A signal that asks the program to end does, wherever it arrives; so does an error in what the user gave.
-status, errors = run("asked", "--max-restarts", "3", kills=(7,), number=signal.SIGTERM)
+status, errors = run("asked", "--max-restarts", "3", kills=("step-5",), number=signal.SIGTERM)
 assert status == -signal.SIGTERM and "; restart " not in errors, (status, errors)
 assert steps(folder / "asked.csv") < 60
 status, errors = run("asked", "--max-restarts", "3")
