@@ -67,6 +67,7 @@ public:
   /// moves.
   unsigned insert(const DenseMap<StringAttr, PositionSet> &parameters) {
     share(parameters);
+    noteUsers();
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (kinds.isActivation(&op))
         for (OpOperand &operand : op.getOpOperands())
@@ -150,8 +151,33 @@ private:
     return known = pin.getResult();
   }
 
+  /// Notes, in order, at which positions each activation is used.
+  void noteUsers() {
+    for (Operation &op : *block)
+      if (kinds.isActivation(&op))
+        for (Value operand : op.getOperands())
+          if (operand.getDefiningOp() && kinds.isActivation(operand))
+            users[operand].push_back(&op);
+  }
+
+  /// Returns the op behind which `value`, which is `copy` at position `from`, leaves that position:
+  /// the last user there that precedes all users at later positions. A gradient sums its cotangents
+  /// from the last user to the first; so does the sum of what comes back from later positions and
+  /// the cotangents of this one, in the same order.
+  Operation *lastBefore(Value value, Value copy, int64_t from) {
+    Operation *last = copy.getDefiningOp();
+    for (Operation *user : users[value]) {
+      int64_t position = positions.lookup(user);
+      if (position > from)
+        break;
+      if (position == from && last->isBeforeInBlock(user))
+        last = user;
+    }
+    return last;
+  }
+
   /// Moves a value from the nearest position on the same stage that has it, which costs nothing,
-  /// else step by step. Each move is placed where the value arrives.
+  /// else step by step.
   Value moved(Value value, int64_t from, int64_t to) {
     if (from == to)
       return value;
@@ -166,14 +192,16 @@ private:
         break;
       }
     Value before = moved(value, from, last);
-    Operation *maker = before.getDefiningOp();
-    OpBuilder builder(maker->getContext());
-    builder.setInsertionPointAfter(maker);
+    Operation *&behind = leaves[{value.getAsOpaquePointer(), last}];
+    if (!behind)
+      behind = lastBefore(value, before, last);
+    OpBuilder builder(behind->getContext());
+    builder.setInsertionPointAfter(behind);
     auto ends = std::minmax({layout.stageOf(last), layout.stageOf(to)});
     auto channel = pipe::ChannelAttr::get(builder.getContext(), last, to, numbers[ends]++);
-    auto move = pipe::MoveOp::create(builder, value.getLoc(), value.getType(), before, channel);
+    behind = pipe::MoveOp::create(builder, value.getLoc(), value.getType(), before, channel);
     ++moves;
-    return copies[{value.getAsOpaquePointer(), to}] = move.getResult();
+    return copies[{value.getAsOpaquePointer(), to}] = behind->getResult(0);
   }
 
   func::FuncOp function;
@@ -184,6 +212,9 @@ private:
   DenseMap<Operation *, int64_t> positions; ///< of activations
   DenseMap<Value, PositionSet> needed;      ///< for values of parameters that are no activations
   std::map<std::pair<const void *, int64_t>, Value> copies;
+  DenseMap<Value, SmallVector<Operation *>> users; ///< of activations, in the block's order
+  std::map<std::pair<const void *, int64_t>, Operation *>
+      leaves; ///< behind which a value's next move from a position is placed
   std::map<std::pair<int64_t, int64_t>, int64_t>
       numbers; ///< of channels between two stages, both directions
   unsigned moves = 0;

@@ -123,7 +123,7 @@ void inputGradient(T *dx, const NormRows<T> &block, const W *weight, HasW hasWei
       Lanes xhat = (loadUpTo(x + i, n) - splat(m)) * splat(s);
       Lanes value = (g - meanG - xhat * meanDot) * splat(s);
       if (write == Write::Add)
-        value += loadUpTo(out + i, n);
+        value = rounded(value) + loadUpTo(out + i, n);
       storeUpTo(out + i, value, n);
     });
   }

@@ -103,6 +103,11 @@ template <typename T> inline void store(T *p, Lanes x) {
 }
 #endif
 
+/// x as a result of its own: the compiler may not contract its last multiplication with an addition
+/// that follows. A kernel that adds its result to another value does so as if it had stored it
+/// first, so a program has the same bits whether the sum is fused or not (pipeline stages).
+inline Lanes rounded(Lanes x) { return __builtin_assoc_barrier(x); }
+
 /// Not `Lanes{} + x`: that is an addition (also for -0.0); this is one instruction from memory.
 inline Lanes splat(float x) { return Lanes{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 inline Lanes maximum(Lanes a, Lanes b) { return a > b ? a : b; }

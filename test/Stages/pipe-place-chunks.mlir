@@ -15,17 +15,17 @@ train.parameter @a : tensor<4x4xf32>
 train.parameter @b : tensor<4x4xf32>
 
 // What layer 3 needs from layer 0: assigned round-robin, layer 1 is on layer 3's stage, and already has it. In the wave layer 0 itself is on
-// that stage. Numbers distinguish moves between the same two stages.
+// that stage. A value leaves a position behind its last use there. Numbers distinguish moves between the same two stages.
 // CHECK-LABEL: func.func @forward
 // CHECK: %[[A:.*]] = pipe.share
 // CHECK: %[[B:.*]] = pipe.share
 // CHECK: %[[A0:.*]] = pipe.pin %[[A]] to 0
 // CHECK: %[[X0:.*]] = tx.matmul %arg0, %[[A0]]
-// WAVE-NEXT: %[[AGAIN:.*]] = pipe.move %[[X0]] over <0 to 3>
 // CHECK-NEXT: %[[X1:.*]] = pipe.move %[[X0]] over <0 to 1>
-// TURN-NEXT: %[[AGAIN:.*]] = pipe.move %[[X1]] over <1 to 3>
+// WAVE-NEXT: %[[AGAIN:.*]] = pipe.move %[[X0]] over <0 to 3>
 // CHECK-NEXT: %[[B1:.*]] = pipe.pin %[[B]] to 1
 // CHECK-NEXT: tx.matmul %[[X1]], %[[B1]]
+// TURN-NEXT: %[[AGAIN:.*]] = pipe.move %[[X1]] over <1 to 3>
 // TURN: pipe.move %{{.*}} over <1 to 2, number 1>
 // WAVE: pipe.move %{{.*}} over <1 to 2>
 // TURN: pipe.move %{{.*}} over <2 to 3, number 2>

@@ -94,7 +94,9 @@ void CpuEmitter::printMakefile(const EmitOptions &options, raw_ostream &os) cons
      << "PARTITA_RT_INCLUDE ?= " << makeText(options.runtimeInclude) << "\n"
      << "PARTITA_RT_LIB ?= " << makeText(options.runtimeLibrary) << "\n\n"
      << "CXX = g++\n"
-     << "CXXFLAGS = -std=c++17 -O3 -Wall -Wextra -fno-math-errno -march=native "
+     // Without contraction an op has the same bits in whatever loop it is, so stages of a pipeline
+     // compute what one rank does. These loops wait for memory, not for arithmetic.
+     << "CXXFLAGS = -std=c++17 -O3 -Wall -Wextra -fno-math-errno -ffp-contract=off -march=native "
         "-mprefer-vector-width=512\n"
      << "MPI_LIBS = $(shell mpicxx --showme:link)\n\n"
      << options.program << ": model.cpp\n"

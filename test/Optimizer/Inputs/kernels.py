@@ -32,7 +32,7 @@ def compile_kernel(folder, source, first="p"):
     with open(path, "w") as file:
         file.write('#include <partita_rt/partita_rt.h>\nusing namespace partita_rt;\n' + text)
         file.write(f'extern "C" void kernel({pointers}{scalars}) {{ ::{name}({", ".join(arguments)}); }}\n')
-    subprocess.check_call(["g++", "-std=c++17", "-O3", "-fno-math-errno", "-march=native", "-shared", "-fPIC",
+    subprocess.check_call(["g++", "-std=c++17", "-O3", "-fno-math-errno", "-ffp-contract=off", "-march=native", "-shared", "-fPIC",
                            "-I" + os.path.join(source, "runtime/include"), path, "-o", path + ".so"])
     return ctypes.CDLL(os.path.abspath(path + ".so")).kernel, arguments
 
