@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
 #include <fcntl.h>
+#include <optional>
 #include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -24,8 +25,25 @@ struct ResumeWords {
   std::vector<std::string> again; ///< the command line of a restart
 };
 
-/// A checkpoint's folder, whatever its name.
-using Identity = std::pair<dev_t, ino_t>;
+/// The checkpoints that a folder held at some time, recognized whatever their names are later.
+class Checkpoints {
+public:
+  explicit Checkpoints(const std::string &folder);
+  ~Checkpoints();
+  Checkpoints(const Checkpoints &) = delete;
+  Checkpoints &operator=(const Checkpoints &) = delete;
+
+  bool areIn(const std::string &folder) const;
+
+private:
+  using Identity = std::pair<dev_t, ino_t>;
+  static std::optional<Identity> identityOf(int descriptor);
+
+  std::set<Identity> identities;
+  /// Of their folders, which stay open: the number of a removed inode may be given to the next
+  /// folder, but not while the inode is open.
+  std::vector<int> descriptors;
+};
 
 } // namespace
 
@@ -52,14 +70,41 @@ static ResumeWords readWords(ArrayRef<std::string> arguments) {
   return words;
 }
 
-static std::set<Identity> checkpointsNow(const std::string &folder) {
-  std::set<Identity> found;
+static int openFolder(const std::string &path) {
+  return open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+std::optional<Checkpoints::Identity> Checkpoints::identityOf(int descriptor) {
+  struct stat status;
+  if (descriptor < 0 || fstat(descriptor, &status) != 0)
+    return std::nullopt;
+  return Identity(status.st_dev, status.st_ino);
+}
+
+Checkpoints::Checkpoints(const std::string &folder) {
   for (const partita_rt::CheckpointPlace &place : partita_rt::checkpointsIn(folder)) {
-    struct stat status;
-    if (stat(place.path.c_str(), &status) == 0)
-      found.insert({status.st_dev, status.st_ino});
+    int descriptor = openFolder(place.path);
+    if (std::optional<Identity> identity = identityOf(descriptor))
+      identities.insert(*identity);
+    if (descriptor >= 0)
+      descriptors.push_back(descriptor);
   }
-  return found;
+}
+
+Checkpoints::~Checkpoints() {
+  for (int descriptor : descriptors)
+    close(descriptor);
+}
+
+/// Is any of them in the folder?
+bool Checkpoints::areIn(const std::string &folder) const {
+  return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointPlace &place) {
+    int descriptor = openFolder(place.path);
+    std::optional<Identity> identity = identityOf(descriptor);
+    if (descriptor >= 0)
+      close(descriptor);
+    return identity && identities.count(*identity);
+  });
 }
 
 /// Waits until no process of the run that has ended holds the folder's lock any more, for at most ten
@@ -96,9 +141,9 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
                          "checkpoint in it");
   // With --overwrite the folder may hold another run's checkpoints, which the first save removes.
-  std::set<Identity> others;
+  std::optional<Checkpoints> others;
   if (maxRestarts > 0 && words.overwrites)
-    others = checkpointsNow(words.folder);
+    others.emplace(words.folder);
   std::vector<std::string> now = arguments;
   Outcome outcome;
   for (int64_t restarts = 0;; ++restarts) {
@@ -113,10 +158,11 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
       break;
     }
     waitForLock(words.folder);
-    std::set<Identity> there = checkpointsNow(words.folder);
-    bool hasOthers = any_of(there, [&](const Identity &each) { return others.count(each); });
+    bool hasOthers = others && others->areIn(words.folder);
     now = hasOthers ? arguments : words.again;
-    std::string from = hasOthers || there.empty() ? "" : partita_rt::newestPlace(words.folder);
+    std::string from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
+                           ? ""
+                           : partita_rt::newestPlace(words.folder);
     errs() << "partita " << command << ": "
            << printableLines(outcome.why.empty() ? "the program has failed" : outcome.why)
            << "; restart " << restarts + 1 << " of " << maxRestarts

@@ -42,7 +42,10 @@ def run(name, *options, kills=(), number=signal.SIGKILL, train=TRAIN):
     for count in kills:
         end = time.monotonic() + 100
         def waits():
-            return not (folder / name / count).exists() if isinstance(count, str) else steps(log) < count
+            if isinstance(count, int):
+                return steps(log) < count
+            there = {path.name for path in (folder / name).iterdir()} if (folder / name).exists() else set()
+            return count not in there or {"step-55", "step-60"} & there  # of the run whose checkpoints this one replaces
         while (waits() or not ranks(process.pid, "two")) and process.poll() is None:
             assert time.monotonic() < end, (name, count, steps(log))
             time.sleep(0.002)
@@ -76,9 +79,10 @@ status, errors = run("asked", "--max-restarts", "3")
 assert status == 1 and "; restart " not in errors and "--resume continues it" in errors, (status, errors)
 # Before the first save of a run that replaces another's checkpoints, a restart begins again, with the seed of the new run.
 shutil.copytree(folder / "once", folder / "replaced")
-other = [*TRAIN[:3], "seed:2", *TRAIN[4:-1], "25", "--checkpoint-copy", "off"]  # so that step 25 has one before step 26
-status, errors = run("replaced", "--max-restarts", "2", "--overwrite", kills=(3, "step-25"), train=other)
-assert status == 0 and "restart 1 of 2, from the beginning" in errors and re.search("restart 2 of 2, from .*/step-25", errors), errors
+other = [*TRAIN[:3], "seed:2", *TRAIN[4:-1], "25", "--checkpoint-copy", "off"]  # so that steps 25 and 50 have one before the next
+status, errors = run("replaced", "--max-restarts", "3", "--overwrite", kills=(3, "step-25", "step-50"), train=other)
+assert status == 0 and "restart 1 of 3, from the beginning" in errors, errors
+assert all(re.search(f"restart {number} of 3, from .*/step-{step}", errors) for number, step in ((2, 25), (3, 50))), errors
 status, errors = run("second", train=other)
 assert losses("replaced") == losses("second") and files("replaced") == files("second") != files("once")
 print("what must not be restarted is not")
