@@ -13,9 +13,9 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
     Every phase ends with it. A phase may rely on the contracts of the phases before it: which ops may be present, which are gone, and that
     the facts by which passes decide are kept. Ops built from a layer's ops have a layer (`train.layer`), ops of the backward pass its mark
     (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp. The pass also checks
-    that shards are those of the mesh, that values of a program of all pipeline stages are where they are needed, and that stages receive
-    what others send. partition-verify, offload-verify, check-streams
-    and check-memory check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the phase in
+    that shards are those of the mesh, that values of a program of all pipeline stages are where they are needed, that stages receive
+    what others send, and that layers are on the stages that `pipe.cuts` says and slots in the order of the schedule that `train.schedule`
+    names. partition-verify, offload-verify, check-streams and check-memory check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the phase in
     `train.phase`, because the module may have been edited since.
 
     ```mlir
