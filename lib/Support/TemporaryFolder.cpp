@@ -33,8 +33,9 @@ static void removeAndEnd(int signal) {
 
 void TemporaryFolder::watchSignals() {
   SmallString<256> absolute(name);
-  if (sys::fs::make_absolute(absolute) || absolute.size() >= sizeof(doomed))
+  if (doomed[0] != 0 || sys::fs::make_absolute(absolute) || absolute.size() >= sizeof(doomed))
     return;
+  watches = true;
   std::memcpy(doomed, absolute.c_str(), absolute.size() + 1);
   struct sigaction action = {};
   action.sa_handler = removeAndEnd;
@@ -45,8 +46,9 @@ void TemporaryFolder::watchSignals() {
 }
 
 void TemporaryFolder::unwatchSignals() {
-  if (doomed[0] == 0)
+  if (!watches)
     return;
+  watches = false;
   for (size_t i = 0; i < std::size(kSignals); ++i)
     sigaction(kSignals[i], &before[i], nullptr);
   doomed[0] = 0;

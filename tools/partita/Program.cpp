@@ -3,6 +3,7 @@
 #include "tools/partita/Program.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Support/ParseJson.h"
+#include "tools/partita/Elastic.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -12,7 +13,7 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-static std::string inFolder(StringRef folder, StringRef name) {
+std::string partita::tool::inFolder(StringRef folder, StringRef name) {
   SmallString<128> path(folder);
   sys::path::append(path, name);
   return path.str().str();
@@ -25,6 +26,14 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
     return std::nullopt;
   }
   std::string path = inFolder(folder, "manifest.json");
+  if (isElastic(folder)) {
+    std::optional<ElasticFolder> several = readElastic(folder, problem);
+    if (several)
+      problem = (folder + ": has programs of several sizes; name one, such as " +
+                 several->programs.back().folder)
+                    .str();
+    return std::nullopt;
+  }
   auto buffer = MemoryBuffer::getFile(path);
   if (!buffer) {
     problem = path + ": " + buffer.getError().message() + "; is " + folder.str() +

@@ -58,6 +58,9 @@
 
 namespace partita::tool {
 
+/// Returns the path of a file in a folder.
+std::string inFolder(llvm::StringRef folder, llvm::StringRef name);
+
 /// Reads the manifest in a compiled program's folder. Returns null, with `problem` set, if the
 /// folder does not contain a compiled program or the manifest lacks one of `keys`.
 std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem,

@@ -7,6 +7,8 @@
 
 #include "tools/partita/Ranks.h"
 #include "runtime/include/partita_rt/launchers.h"
+#include "tools/partita/Elastic.h"
+#include "tools/partita/HostDiscovery.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Supervisor.h"
 #include "llvm/Support/WithColor.h"
@@ -29,17 +31,10 @@ using namespace partita::tool;
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
 
+/// Seconds for which a start waits until there are hosts for the smallest program.
+static constexpr int kHostsPatience = 600;
+
 static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-namespace {
-
-/// How a program's processes are started.
-struct RunPlan {
-  std::vector<std::string> launcher; ///< a command in front of the program; none: started here
-  int ranks;                         ///< processes that are started here
-};
-
-} // namespace
-
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
 static void noteSignal(int signal) {
@@ -256,6 +251,18 @@ static std::optional<StringRef> launchedRank() {
 
 static bool isLaunched() { return launchedRank().has_value(); }
 
+/// Returns how many processes the launcher has started; nothing if none has, or it does not say.
+static std::optional<int64_t> launchedRanks() {
+  using namespace partita_rt;
+  int64_t ranks;
+  if (isLaunched())
+    for (const Launcher *launcher : {&kTorchrun, &kOpenMpi, &kPmi, &kSlurm})
+      if (const char *text = getenv(launcher->ranks);
+          text && !StringRef(text).getAsInteger(10, ranks))
+        return ranks;
+  return std::nullopt;
+}
+
 /// Does this process print for all ranks that a launcher has started?
 static bool isFirst() { return launchedRank().value_or("0") == "0"; }
 
@@ -271,48 +278,218 @@ static void tellNotes(const json::Object &manifest, StringRef folder) {
   errs().flush();
 }
 
-/// Runs the program once, as its processes, if they are to be waited for.
-static Outcome runOnce(StringRef command, const std::string &program,
-                       std::vector<std::string> words, const RunPlan &plan) {
-  std::vector<std::string> all = plan.launcher;
-  all.push_back(program);
-  llvm::append_range(all, words);
+namespace {
+
+/// The starts of one program, or of those that --elastic made of one model.
+class ProgramStarts : public Starts {
+public:
+  ProgramStarts(StringRef command, const Supervision &supervision)
+      : command(command), supervision(supervision) {}
+
+  /// Reads the folder. Returns the problem, or "".
+  std::string read(StringRef folder);
+  /// Takes the program of this many ranks, which are started already or were asked for.
+  std::string choose(int64_t ranks);
+  void chooseLargest() { size = programs.size() - 1; }
+
+  const std::string &executable() const { return programs[size].executable; }
+  /// The chosen program's manifest.
+  const json::Object &manifest() const { return programs[size].manifest; }
+  const std::string &folder() const { return programs[size].folder; }
+
+  std::string prepare(bool fewer) override;
+  bool hasFewer() const override { return size > 0; }
+  std::string change() const override {
+    return before == size ? ""
+                          : "with " + std::to_string(programs[size].ranks) + " ranks instead of " +
+                                std::to_string(programs[before].ranks);
+  }
+  Outcome run(std::vector<std::string> arguments) override;
+  /// Is each rank a process that this one starts?
+  bool startsRanks() const {
+    return supervision.launcher.empty() && programs[size].ranks > 1 &&
+           targetOf(manifest()).ranksAreProcesses();
+  }
+  std::string several; ///< "2, 4 or 8 ranks"; empty unless --elastic made the folder
+
+private:
+  struct Program {
+    std::string folder, executable;
+    json::Object manifest;
+    int64_t ranks;
+  };
+  std::string add(StringRef folder);
+  std::string waitForHosts();
+  std::vector<std::string> launcherWords() const;
+
+  StringRef command;
+  const Supervision &supervision;
+  std::vector<Program> programs; ///< fewest ranks first
+  size_t size = 0, before = 0;   ///< of the next start, and of the one before
+  bool wasStarted = false;
+  Hosts hosts;
+};
+
+} // namespace
+
+std::string ProgramStarts::add(StringRef folder) {
+  std::string problem, executable = findProgram(folder, problem);
+  if (executable.empty())
+    return problem;
+  std::optional<json::Object> manifest = readManifest(folder, problem);
+  if (!manifest)
+    return problem;
+  int64_t ranks = manifest->getInteger("ranks").value_or(1);
+  programs.push_back({folder.str(), executable, std::move(*manifest), ranks});
+  return {};
+}
+
+std::string ProgramStarts::read(StringRef folder) {
+  if (!isElastic(folder))
+    return add(folder);
+  std::string problem;
+  std::optional<ElasticFolder> elastic = readElastic(folder, problem);
+  if (!elastic)
+    return problem;
+  for (const ElasticProgram &program : elastic->programs)
+    if (problem = add(program.folder); !problem.empty())
+      return problem;
+  several = elastic->ranksText();
+  chooseLargest();
+  return {};
+}
+
+std::string ProgramStarts::choose(int64_t ranks) {
+  for (auto [i, program] : llvm::enumerate(programs))
+    if (program.ranks == ranks) {
+      size = i;
+      return {};
+    }
+  return "has programs for " + several + ", not for " + std::to_string(ranks);
+}
+
+/// Waits until the hosts have room for the smallest program, for at most kHostsPatience seconds, and
+/// takes the largest one that they have room for.
+std::string ProgramStarts::waitForHosts() {
+  for (int seconds = 0;; ++seconds) {
+    std::string problem;
+    std::optional<Hosts> found = discoverHosts(supervision.hostDiscovery, problem);
+    if (!found)
+      return problem;
+    hosts = std::move(*found);
+    int64_t slots = hosts.slots();
+    if (slots >= programs.front().ranks) {
+      size = 0;
+      while (size + 1 < programs.size() && programs[size + 1].ranks <= slots)
+        ++size;
+      return {};
+    }
+    std::string needs = std::to_string(slots) + (slots == 1 ? " slot, " : " slots, ") +
+                        std::to_string(programs.front().ranks) + " ranks need more";
+    if (interrupted || seconds == kHostsPatience)
+      return "--host-discovery found hosts with " + needs;
+    if (seconds == 0) {
+      errs() << "partita " << command << ": waits for hosts: there are " << needs << '\n';
+      errs().flush();
+    }
+    sleep(1);
+  }
+}
+
+std::string ProgramStarts::prepare(bool fewer) {
+  before = size;
+  std::string problem;
+  if (!supervision.hostDiscovery.empty())
+    problem = waitForHosts();
+  else if (fewer)
+    --size;
+  if (!wasStarted)
+    before = size;
+  wasStarted = true;
+  return problem;
+}
+
+/// The launcher's words, with {ranks} and {hosts} replaced.
+std::vector<std::string> ProgramStarts::launcherWords() const {
+  std::vector<std::string> words = supervision.launcher;
+  std::string ranks = std::to_string(programs[size].ranks), all = hosts.text();
+  for (std::string &word : words)
+    for (auto [name, value] : {std::pair(StringRef("{ranks}"), &ranks), {"{hosts}", &all}})
+      for (size_t at = word.find(name); at != std::string::npos;
+           at = word.find(name, at + value->size()))
+        word.replace(at, name.size(), *value);
+  return words;
+}
+
+Outcome ProgramStarts::run(std::vector<std::string> arguments) {
+  std::vector<std::string> all = launcherWords();
+  all.push_back(executable());
+  llvm::append_range(all, arguments);
   std::vector<char *> argv;
   for (std::string &word : all)
     argv.push_back(word.data());
   argv.push_back(nullptr);
-  return plan.ranks > 1 ? Ranks(command).runRanks(program, argv, plan.ranks)
-                        : Ranks(command).runOne(all[0], argv);
+  return startsRanks()
+             ? Ranks(command).runRanks(executable(), argv, static_cast<int>(programs[size].ranks))
+             : Ranks(command).runOne(all[0], argv);
+}
+
+/// Takes -n out of the words; returns its number, if it is one.
+static std::optional<int64_t> takeRanks(std::vector<std::string> &words) {
+  for (size_t i = 0; i + 1 < words.size(); ++i)
+    if (int64_t ranks; words[i] == "-n" && !StringRef(words[i + 1]).getAsInteger(10, ranks)) {
+      words.erase(words.begin() + i, words.begin() + i + 2);
+      return ranks;
+    }
+  return std::nullopt;
+}
+
+/// Checks what has no effect, or cannot work, without something else. Returns the problem, or "".
+static std::string checkSupervision(const Supervision &supervision, const ProgramStarts &starts) {
+  bool waits = supervision.waits(), launches = !supervision.launcher.empty();
+  auto mentions = [&](StringRef name) {
+    return llvm::any_of(supervision.launcher, [&](StringRef word) { return word.contains(name); });
+  };
+  if (waits && isLaunched())
+    return "--max-restarts and --launcher: a launcher has started this process as one of several; "
+           "start it by 'partita run ... --launcher COMMAND', or let the launcher restart it, with "
+           "--resume auto";
+  if (!supervision.hostDiscovery.empty() && !waits)
+    return "--host-discovery: has no effect without --max-restarts or --launcher";
+  if (mentions("{hosts}") && supervision.hostDiscovery.empty())
+    return "--launcher: {hosts} needs --host-discovery, which names them";
+  if (!starts.several.empty() && launches && !mentions("{ranks}"))
+    return "--launcher: the folder has programs for " + starts.several +
+           "; write {ranks} for their number, such as --launcher 'mpirun -np {ranks}'";
+  return {};
 }
 
 int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std::string> arguments,
                               const Supervision &supervision) {
-  std::string problem, program = findProgram(folder, problem);
-  if (program.empty())
+  ProgramStarts starts(command, supervision);
+  if (std::string problem = starts.read(folder); !problem.empty())
     return fail(command, problem);
   std::vector<std::string> words = arguments;
-  std::optional<json::Object> manifest = readManifest(folder, problem);
-  bool processes = manifest && targetOf(*manifest).ranksAreProcesses();
-  int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
   bool onlyText = llvm::any_of(words, [](StringRef word) {
     return word == "--help" || word == "-h" || word == "--version";
   });
-  if (manifest && !onlyText && isFirst())
-    tellNotes(*manifest, folder);
-  bool waits = supervision.maxRestarts > 0 || !supervision.launcher.empty();
-  if (waits && isLaunched())
-    return fail(command,
-                "--max-restarts and --launcher: a launcher has started this process as one "
-                "of several; start it by 'partita run ... --launcher COMMAND', or let the "
-                "launcher restart it, with --resume auto");
-  RunPlan plan{supervision.launcher, 1};
-  if (processes && ranks > 1 && !isLaunched() && !onlyText && plan.launcher.empty())
-    plan.ranks = static_cast<int>(ranks);
-  if (plan.ranks > 1 || waits)
-    return superviseRun(command, words, supervision.maxRestarts,
-                        [&](std::vector<std::string> words) {
-                          return runOnce(command, program, std::move(words), plan);
-                        });
+  if (!starts.several.empty()) {
+    std::optional<int64_t> asked = takeRanks(words), launched = launchedRanks();
+    if (std::optional<int64_t> ranks = launched ? launched : asked)
+      if (std::string problem = starts.choose(*ranks); !problem.empty()) {
+        if (isFirst())
+          return fail(command, folder + " " + problem);
+        sleep(kGrace); // a launcher ends all when one ends: that should be the one that says why
+        return 1;
+      }
+  }
+  if (!onlyText && isFirst())
+    tellNotes(starts.manifest(), folder);
+  if (std::string problem = checkSupervision(supervision, starts); !problem.empty())
+    return fail(command, problem);
+  if (supervision.waits() || (starts.startsRanks() && !isLaunched() && !onlyText))
+    return superviseRun(command, words, supervision.maxRestarts, starts);
+  std::string program = starts.executable();
   std::vector<char *> argv{program.data()};
   for (std::string &word : words)
     argv.push_back(word.data());

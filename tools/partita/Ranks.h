@@ -14,10 +14,13 @@ namespace partita::tool {
 struct Supervision {
   int64_t maxRestarts = 0; ///< 0: none
   std::vector<std::string>
-      launcher; ///< the command that starts the processes, such as mpirun -np 2
+      launcher;              ///< the command that starts the processes, such as mpirun -np {ranks}
+  std::string hostDiscovery; ///< a command that prints the hosts there are (HostDiscovery.h)
+
+  bool waits() const { return maxRestarts > 0 || !launcher.empty(); }
 };
 
-/// Runs the program in `folder` with these arguments, as one process or one per rank: a GPU program
+/// Runs the program in `folder`, or one of those that --elastic made there, with these arguments, as one process or one per rank: a GPU program
 /// that no launcher has started yet is started once per rank on this host, with torchrun's
 /// variables. Returns its exit code, 0 only if all ranks have ended with 0; does not return if this
 /// process becomes the program. If a rank fails, the others are ended, and if this process dies,

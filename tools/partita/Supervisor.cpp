@@ -133,9 +133,20 @@ static bool mayEndOtherwise(const Outcome &outcome) {
   return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining;
 }
 
+/// Prints why a run is started again, how, and from which checkpoint.
+static void tellRestart(StringRef command, const Outcome &outcome, const Twine &number,
+                        const std::string &change, const std::string &from) {
+  errs() << "partita " << command << ": "
+         << printableLines(outcome.why.empty() ? "the program has failed" : outcome.why)
+         << "; restart " << number << (change.empty() ? "" : " " + change)
+         << (from.empty() ? ", from the beginning: there is no checkpoint yet"
+                          : ", from " + printableLines(from))
+         << '\n';
+  errs().flush();
+}
+
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,
-                                int64_t maxRestarts,
-                                function_ref<Outcome(std::vector<std::string>)> run) {
+                                int64_t maxRestarts, Starts &starts) {
   ResumeWords words = readWords(arguments);
   if (maxRestarts > 0 && words.folder.empty())
     return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
@@ -146,9 +157,15 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     others.emplace(words.folder);
   std::vector<std::string> now = arguments;
   Outcome outcome;
+  if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
+    return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
-    outcome = run(now);
+    outcome = starts.run(now);
     bool mayHelp = mayEndOtherwise(outcome);
+    // What has run before fails before its first step if ranks are lost for good.
+    bool needsFewer = restarts > 0 && !mayHelp && outcome.status != 0 && !outcome.signal &&
+                      !outcome.interrupted && starts.hasFewer();
+    mayHelp |= needsFewer;
     if (restarts == maxRestarts || !mayHelp) {
       if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
         fail(command, outcome.why);
@@ -163,13 +180,10 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     std::string from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
                            ? ""
                            : partita_rt::newestPlace(words.folder);
-    errs() << "partita " << command << ": "
-           << printableLines(outcome.why.empty() ? "the program has failed" : outcome.why)
-           << "; restart " << restarts + 1 << " of " << maxRestarts
-           << (from.empty() ? ", from the beginning: there is no checkpoint yet"
-                            : ", from " + printableLines(from))
-           << '\n';
-    errs().flush();
+    if (std::string problem = starts.prepare(needsFewer); !problem.empty())
+      return fail(command, problem);
+    tellRestart(command, outcome, Twine(restarts + 1) + " of " + Twine(maxRestarts),
+                starts.change(), from);
   }
   if (outcome.signal) {
     signal(outcome.signal, SIG_DFL);

@@ -3,7 +3,6 @@
 #ifndef PARTITA_TOOLS_SUPERVISOR_H
 #define PARTITA_TOOLS_SUPERVISOR_H
 
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
@@ -20,13 +19,29 @@ struct Outcome {
   bool isReported = false; ///< a process has failed by itself, and one has said why
 };
 
-/// Calls `run` with a program's arguments, and again, up to `maxRestarts` times, if it has failed in a
-/// way that may not recur: a process was killed, or failed after it had completed a step
-/// (partita_rt/exit_status.h). A restarted run goes on from the newest checkpoint that this one has
-/// written or resumed from. Prints a line for each restart. Returns the exit code; ends this process by
-/// the signal that ended the program, if it was one that asks a program to end.
+/// How a supervised program is started.
+class Starts {
+public:
+  virtual ~Starts() = default;
+  /// Chooses the processes of the next start; with `fewer`, fewer than last time. Returns why none can
+  /// be started, or "".
+  virtual std::string prepare(bool fewer) = 0;
+  /// Are fewer ranks possible than last time?
+  virtual bool hasFewer() const = 0;
+  /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
+  virtual std::string change() const = 0;
+  /// Starts the program with these arguments, and waits for it.
+  virtual Outcome run(std::vector<std::string> arguments) = 0;
+};
+
+/// Runs a program, and again, up to `maxRestarts` times, if it has failed in a way that may not
+/// recur: a process was killed, or failed after it had completed a step
+/// (partita_rt/exit_status.h). A restart that fails before its first step is followed by one with
+/// fewer ranks, if that is possible. A restarted run goes on from the newest checkpoint that this one
+/// has written or resumed from. Prints a line for each restart. Returns the exit code; ends this
+/// process by the signal that ended the program, if it was one that asks a program to end.
 int superviseRun(llvm::StringRef command, const std::vector<std::string> &arguments,
-                 int64_t maxRestarts, llvm::function_ref<Outcome(std::vector<std::string>)> run);
+                 int64_t maxRestarts, Starts &starts);
 
 } // namespace partita::tool
 

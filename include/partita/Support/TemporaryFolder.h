@@ -12,8 +12,8 @@
 namespace partita {
 
 /// A folder next to the target that it becomes. It is removed unless `becomeTarget` is called, even
-/// if SIGINT, SIGTERM or SIGHUP ends the process. Only one may exist at a time. Functions that
-/// return text return what went wrong, after the path, or "".
+/// if SIGINT, SIGTERM or SIGHUP ends the process. While one exists, the only others are in it, and
+/// are removed with it. Functions that return text return what went wrong, after the path, or "".
 ///
 /// If SIGKILL or a crash leaves a folder behind, the next one for the same target removes it:
 /// TARGET.partial-BOOT-xxxxxx of this boot of this machine, if no process holds a lock on it. The
@@ -46,7 +46,8 @@ private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   std::string target;
   llvm::SmallString<128> name;
-  int descriptor = -1; ///< of the folder, locked
+  int descriptor = -1;  ///< of the folder, locked
+  bool watches = false; ///< for signals, unless a folder around it does
   struct sigaction before[std::size(kSignals)];
 };
 

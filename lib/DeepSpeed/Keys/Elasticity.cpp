@@ -9,8 +9,8 @@ static constexpr llvm::StringLiteral kElastic = "with elasticity.enabled, which 
 static constexpr Key kElasticityRows[] = {
     {"elasticity", block, "{}", NoEffect, "batch sizes that fit many numbers of ranks"},
     {"elasticity.enabled", boolean, "false", Refused,
-     "a program is compiled for one mesh; a checkpoint goes on under any other (compile again, "
-     "then run --resume)"},
+     "a program is compiled for one mesh and batch; partita compile --elastic dp=2..8 compiles for "
+     "several sizes with one batch, and a checkpoint goes on under any of them"},
     {"elasticity.max_train_batch_size", integer(1), "2000", NoEffect, kElastic},
     {"elasticity.micro_batch_sizes", anything, "[2, 4, 6]", NoEffect, kElastic},
     {"elasticity.min_gpus", integer(1), "1", NoEffect, kElastic},

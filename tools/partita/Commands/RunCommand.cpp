@@ -31,8 +31,14 @@ int partita::tool::runMain(Arguments arguments) {
       "max-restarts", "N", supervision.maxRestarts, 0, 1'000'000,
       "if a process is killed, or fails after a step is done, ends the others and starts "
       "all again from the newest checkpoint in --checkpoint's folder, N times at most");
-  options.text("launcher", "COMMAND", launcher,
-               "the command that starts the program's processes, such as 'mpirun -np 4'");
+  options.text(
+      "launcher", "COMMAND", launcher,
+      "the command that starts the program's processes, such as 'mpirun -np {ranks}'; {ranks} is their number, {hosts} "
+      "what --host-discovery names, as mpirun's --host takes it");
+  options.text(
+      "host-discovery", "COMMAND", supervision.hostDiscovery,
+      "a command that prints the hosts there are, one per line, as NAME:SLOTS; it is run before each start, "
+      "which waits until there are enough");
   options.passOn(rest,
                  "All other options are the program's own: 'partita run DIR --help' lists them.");
   // If a program is given, print its own --help.

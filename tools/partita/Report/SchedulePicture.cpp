@@ -14,23 +14,24 @@ using partita::stages::Slot;
 namespace {
 
 /// The page, in pixels.
-constexpr int kPageWidth = 1000, kPageLeft = 90, kPageRight = 20, kPageTop = 64, kPageBottom = 64;
+constexpr int kScheduleWidth = 1000, kScheduleLeft = 90, kScheduleRight = 20, kScheduleTop = 64,
+              kScheduleBottom = 64;
 constexpr int kRowHeight = 26, kRowGap = 4;
-constexpr int kPageAreaWidth = kPageWidth - kPageLeft - kPageRight;
+constexpr int kScheduleAreaWidth = kScheduleWidth - kScheduleLeft - kScheduleRight;
 
 int heightOf(const stages::Timeline &timeline) {
-  return kPageTop + timeline.schedule.stages * (kRowHeight + kRowGap) + kPageBottom;
+  return kScheduleTop + timeline.schedule.stages * (kRowHeight + kRowGap) + kScheduleBottom;
 }
 
 class SchedulePage : SvgPage {
 public:
   SchedulePage(raw_ostream &os, const stages::Timeline &timeline)
-      : SvgPage(os, kPageWidth, heightOf(timeline)), timeline(timeline) {}
+      : SvgPage(os, kScheduleWidth, heightOf(timeline)), timeline(timeline) {}
 
   void draw(StringRef title) {
-    text(kPageLeft, 24, "start", title, " font-size=\"15\"");
+    text(kScheduleLeft, 24, "start", title, " font-size=\"15\"");
     text(
-        kPageLeft, 44, "start",
+        kScheduleLeft, 44, "start",
         formatv(
             "The stages of a step by the costs of ops; bubble: {0:F1} % of what stage {1} computes",
             100 * timeline.report.bubbleShare(), timeline.slowest())
@@ -42,14 +43,14 @@ public:
 
 private:
   double x(double time) const {
-    return kPageLeft + time * kPageAreaWidth / std::max(timeline.report.time, 1.);
+    return kScheduleLeft + time * kScheduleAreaWidth / std::max(timeline.report.time, 1.);
   }
 
   void drawStage(int stage) {
-    int y = kPageTop + stage * (kRowHeight + kRowGap);
-    text(kPageLeft - 8, y + kRowHeight * 0.66, "end", "stage " + std::to_string(stage));
+    int y = kScheduleTop + stage * (kRowHeight + kRowGap);
+    text(kScheduleLeft - 8, y + kRowHeight * 0.66, "end", "stage " + std::to_string(stage));
     os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" fill=\"#eeeeee\"/>\n",
-                  kPageLeft, y, kPageAreaWidth, kRowHeight);
+                  kScheduleLeft, y, kScheduleAreaWidth, kRowHeight);
     for (auto [number, slot] : enumerate(timeline.schedule.slots[stage])) {
       double begin = timeline.begin(stage, number), end = timeline.end(stage, number);
       std::string name = partita::stages::slotText(slot);
@@ -65,14 +66,14 @@ private:
   }
 
   void drawLegend() {
-    int left = kPageLeft, bottom = heightOf(timeline) - 28;
+    int left = kScheduleLeft, bottom = heightOf(timeline) - 28;
     for (const partita::train::PassKindRow &row : timeline.schedule.kinds()) {
       os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>\n", left,
                     bottom, row.color);
       text(left + 18, bottom + 10, "start", row.title);
       left += 18 + 8 * static_cast<int>(row.title.size()) + 18;
     }
-    text(kPageLeft + kPageAreaWidth, bottom + 10, "end",
+    text(kScheduleLeft + kScheduleAreaWidth, bottom + 10, "end",
          timeline.schedule.chunks > 1 ? "number: micro-batch, and chunk; paler: every other chunk"
                                       : "number: micro-batch");
   }

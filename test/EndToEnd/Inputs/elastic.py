@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""elastic.py FOLDER: runs of FOLDER/both, programs of four and of two ranks, that lose ranks for good while they train, and get them back. Every
+step is in the log once, with the loss of an undisturbed run within a relative 1e-5."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from supervised import ranks
+
+folder = pathlib.Path(sys.argv[1])
+TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
+MPIRUN = "mpirun --allow-run-as-root --oversubscribe"
+hosts, lost = folder / "hosts", folder / "lost"
+
+
+def run(name, *options, changes=()):
+    """Runs to the end. `changes`: (step, change): once the step's checkpoint is complete, makes the change and kills a rank."""
+    process = subprocess.Popen(["partita", "run", str(folder / "both"), *TRAIN, "--checkpoint", str(folder / name), "--log",
+                                str(folder / f"{name}.csv"), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for step, change in changes:
+        end = time.monotonic() + 100
+        found = []
+        while not ((folder / name / f"step-{step}").exists() and found):
+            assert time.monotonic() < end and process.poll() is None, (name, step, process.poll())
+            found = ranks(process.pid, "both-dp4") + ranks(process.pid, "both-dp2")
+            time.sleep(0.002)
+        change()
+        os.kill(found[-1], signal.SIGKILL)
+    errors = process.communicate(timeout=200)[1]
+    assert process.returncode == 0, (name, errors)
+    return re.findall(r"restart (\d) of \d( with \d ranks instead of \d)?, from .*/step-\d+\n", errors)
+
+
+def losses(name):
+    return [[float(word) for word in line.split(",")[:2]] for line in (folder / f"{name}.csv").read_text().splitlines()[1:]]
+
+
+def compare(name):
+    for own, other in zip(losses(name), losses("once"), strict=True):
+        assert own[0] == other[0] and abs(own[1] - other[1]) < 1e-5 * other[1], (name, own, other)
+
+
+assert run("once") == [] and len(losses("once")) == 60
+
+# A command tells how many slots there are.
+hosts.write_text("localhost slots=4\n")
+restarts = run("found", "--max-restarts", "2", "--launcher", MPIRUN + " --host {hosts} -np {ranks}", "--host-discovery", f"cat {hosts}",
+               changes=[(5, lambda: hosts.write_text("# one of four is gone\nlocalhost:3\n")), (30, lambda: hosts.write_text("localhost:4\n"))])
+assert restarts == [("1", " with 2 ranks instead of 4"), ("2", " with 4 ranks instead of 2")], restarts
+compare("found")
+print("found: from 4 ranks to 2 and back, the same losses")
+
+# Nothing tells: a start that fails shows that ranks are lost.
+launcher = folder / "launcher"
+launcher.write_text(f"#!/bin/sh\nif test -e {lost} && test $1 = 4; then echo 'a host is gone' >&2; exit 1; fi\nexec {MPIRUN} -np \"$@\"\n")
+launcher.chmod(0o755)
+restarts = run("tried", "--max-restarts", "2", "--launcher", f"{launcher} {{ranks}}", changes=[(5, lost.touch)])
+assert restarts == [("1", ""), ("2", " with 2 ranks instead of 4")], restarts
+compare("tried")
+print("tried: from 4 ranks to 2, the same losses")
