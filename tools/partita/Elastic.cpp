@@ -165,19 +165,6 @@ std::string ElasticFolder::toJson() const {
   return formatv("{0:2}\n", json::Value(std::move(all))).str();
 }
 
-const ElasticProgram *ElasticFolder::withRanks(int64_t ranks) const {
-  auto found = find_if(programs, [&](const ElasticProgram &each) { return each.ranks == ranks; });
-  return found == programs.end() ? nullptr : &*found;
-}
-
-const ElasticProgram *ElasticFolder::largestWithin(int64_t ranks) const {
-  const ElasticProgram *largest = nullptr;
-  for (const ElasticProgram &program : programs)
-    if (program.ranks <= ranks)
-      largest = &program;
-  return largest;
-}
-
 std::string ElasticFolder::ranksText() const {
   auto ranks = map_to_vector(programs, [](const ElasticProgram &each) { return each.ranks; });
   return joined(ranks, "or") + (ranks.size() == 1 && ranks[0] == 1 ? " rank" : " ranks");

@@ -71,10 +71,6 @@ struct ElasticFolder {
 
   /// Returns the text of elastic.json, with the folders' names alone.
   std::string toJson() const;
-  /// Returns the program of this many ranks, or null.
-  const ElasticProgram *withRanks(int64_t ranks) const;
-  /// Returns the largest program of at most this many ranks, or null.
-  const ElasticProgram *largestWithin(int64_t ranks) const;
   /// "2, 4 or 8 ranks".
   std::string ranksText() const;
 };

@@ -1,9 +1,9 @@
-//===- Ranks.cpp - starts ranks, and ends them together ---------------------------------------===//
+//===- Ranks.cpp - runs a program: which, by whom, how often ----------------------------------===//
 //
-// The ranks find each other (runtime/processes/rendezvous.h) and end together if one fails. This
-// file only makes sure that none outlives the others, whatever happens.
+// Chooses the program for the number of ranks, and starts it: in place of this process, or as
+// processes that the supervisor waits for (Supervisor.h).
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Ranks.h"
 #include "runtime/include/partita_rt/launchers.h"
@@ -12,227 +12,18 @@
 #include "tools/partita/Program.h"
 #include "tools/partita/Supervisor.h"
 #include "llvm/Support/WithColor.h"
-#include <arpa/inet.h>
 #include <cerrno>
-#include <chrono>
-#include <csignal>
+#include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace llvm;
 using namespace partita::tool;
 
-/// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
-/// Then they get SIGTERM, and kAsked seconds later SIGKILL.
-static constexpr int kGrace = 5, kAsked = 3;
-
 /// Seconds for which a start waits until there are hosts for the smallest program.
 static constexpr int kHostsPatience = 600;
-
-static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
-static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
-static void noteSignal(int signal) {
-  interrupted = signal;
-  arrived = arrived + 1;
-}
-
-/// Starts noting signals. Signals that are ignored (nohup) stay ignored, also in the ranks.
-static void noteSignals() {
-  for (int signal : kSignals) {
-    struct sigaction action{};
-    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
-      continue;
-    action = {};
-    action.sa_handler = noteSignal;
-    sigaction(signal, &action, nullptr);
-  }
-}
-
-/// Returns a free port of this host, or -1. If another process takes it before rank 0 does, rank 0
-/// takes another one, which all ranks derive from the run's name.
-static int freePort() {
-  int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (handle < 0)
-    return -1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  int port = -1;
-  if (bind(handle, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0 &&
-      getsockname(handle, reinterpret_cast<sockaddr *>(&address), &size) == 0)
-    port = ntohs(address.sin_port);
-  close(handle);
-  return port;
-}
-
-namespace {
-
-class Ranks {
-  using Clock = std::chrono::steady_clock;
-
-public:
-  explicit Ranks(StringRef command) : command(command) {}
-
-  /// Starts `count` ranks of the program with torchrun's variables, and waits for them.
-  Outcome runRanks(const std::string &program, std::vector<char *> &argv, int count) {
-    int port = freePort();
-    if (port < 0)
-      return refuse("no port of this host is free for the ranks to meet");
-    setVariable("WORLD_SIZE", count);
-    setVariable("LOCAL_WORLD_SIZE", count);
-    setVariable("MASTER_PORT", port);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
-    setenv("PARTITA_RUN_ID",
-           (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
-    noteSignals();
-    for (int rank = 0; rank < count; ++rank)
-      if (!start(program, argv, rank)) {
-        std::string why = std::strerror(errno);
-        endAll();
-        return refuse("rank " + std::to_string(rank) + " cannot be started: " + why);
-      }
-    return wait();
-  }
-
-  /// Starts one process, a program all of whose ranks are its threads or a launcher, and waits for
-  /// it.
-  Outcome runOne(const std::string &program, std::vector<char *> &argv) {
-    noteSignals();
-    if (!start(program, argv, std::nullopt))
-      return refuse(program + ": cannot be started: " + std::strerror(errno));
-    return wait();
-  }
-
-private:
-  Outcome refuse(const std::string &why) const {
-    Outcome refused;
-    refused.status = fail(command, why);
-    return refused;
-  }
-
-  static void setVariable(const char *name, int value) {
-    setenv(name, std::to_string(value).c_str(), 1);
-  }
-
-  bool start(const std::string &program, std::vector<char *> &argv, std::optional<int> rank) {
-    sigset_t all, before; // keep a signal to a child that has not become the program yet
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    pid_t parent = getpid(), child = fork();
-    if (child != 0) {
-      sigprocmask(SIG_SETMASK, &before, nullptr);
-      if (child > 0)
-        processes.push_back(child);
-      return child > 0;
-    }
-    for (int number : kSignals)
-      if (signal(number, SIG_DFL) == SIG_IGN)
-        signal(number, SIG_IGN);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) // the parent is already gone
-      _exit(1);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    if (rank) {
-      setVariable("RANK", *rank);
-      setVariable("LOCAL_RANK", *rank);
-    }
-    if (int none = rank.value_or(0) > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
-      dup2(none, STDIN_FILENO); // rank 0 has the terminal
-    execvp(program.c_str(), argv.data());
-    dprintf(STDERR_FILENO, "partita: error: %s: cannot be started: %s\n", program.c_str(),
-            std::strerror(errno));
-    _exit(127);
-  }
-
-  Outcome wait() {
-    bool failed = false;
-    std::optional<Clock::time_point> ending; // since when ranks should end
-    while (alive() > 0) {
-      int status = 0;
-      if (pid_t ended = waitpid(-1, &status, WNOHANG); ended > 0) {
-        failed |= !note(ended, status);
-        continue;
-      }
-      passSignalsOn();
-      if ((failed || passed > 1) && !ending)
-        ending = Clock::now();
-      double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
-      if (signals == 0 && seconds > kGrace)
-        signalAll(SIGTERM), ++signals;
-      else if (signals == 1 && seconds > kGrace + kAsked)
-        signalAll(SIGKILL), ++signals;
-      usleep(20'000);
-    }
-    if (interrupted && failed)
-      endedBy = interrupted;
-    if (interrupted || (endedBy && !outcome.isReported)) // as a single process would end
-      outcome.signal = endedBy;
-    outcome.interrupted = interrupted != 0;
-    if (outcome.status == 0)
-      outcome.status = failed;
-    return outcome;
-  }
-
-  /// Passes signals on to the ranks, which know how to handle them: after the first one they may
-  /// finish a step and write a checkpoint, without a time limit. After a second one they must end.
-  void passSignalsOn() {
-    if (passed == arrived)
-      return;
-    passed = arrived;
-    signalAll(interrupted);
-  }
-
-  /// Records a process's end; did the rank complete its work?
-  bool note(pid_t process, int status) {
-    auto place = std::find(processes.begin(), processes.end(), process);
-    if (place == processes.end())
-      return true;
-    size_t rank = place - processes.begin();
-    *place = 0;
-    bool killed = WIFSIGNALED(status) && signals == 0;
-    if (killed && outcome.why.empty())
-      outcome.why =
-          (processes.size() > 1 ? "rank " + std::to_string(rank) : std::string("the program")) +
-          " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-          strsignal(WTERMSIG(status)) + ")";
-    if (killed && is_contained(kSignals, WTERMSIG(status)))
-      endedBy = WTERMSIG(status);
-    bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    outcome.isReported |= WIFEXITED(status) && !done;
-    if (WIFEXITED(status))
-      outcome.status = std::max(outcome.status, WEXITSTATUS(status));
-    return done;
-  }
-
-  int alive() const { return int(processes.size() - llvm::count(processes, 0)); }
-  void signalAll(int signal) const {
-    for (pid_t process : processes)
-      if (process > 0)
-        kill(process, signal);
-  }
-  void endAll() {
-    signalAll(SIGKILL);
-    for (pid_t process : processes)
-      if (process > 0)
-        waitpid(process, nullptr, 0);
-  }
-
-  StringRef command;
-  std::vector<pid_t> processes; ///< by rank; 0: has ended
-  Outcome outcome;
-  int passed = 0;  ///< signals to this process that were passed on
-  int signals = 0; ///< signals sent to end the ranks
-  int endedBy = 0; ///< one of kSignals that has ended a rank
-};
-
-} // namespace
+/// Seconds that the first rank has to report an error that all ranks have.
+static constexpr int kReportSeconds = 5;
 
 /// Returns this process's rank, if a launcher has started it as one of several.
 static std::optional<StringRef> launchedRank() {
@@ -295,7 +86,6 @@ public:
   const std::string &executable() const { return programs[size].executable; }
   /// The chosen program's manifest.
   const json::Object &manifest() const { return programs[size].manifest; }
-  const std::string &folder() const { return programs[size].folder; }
 
   std::string prepare(bool fewer) override;
   bool hasFewer() const override { return size > 0; }
@@ -314,7 +104,7 @@ public:
 
 private:
   struct Program {
-    std::string folder, executable;
+    std::string executable;
     json::Object manifest;
     int64_t ranks;
   };
@@ -340,7 +130,7 @@ std::string ProgramStarts::add(StringRef folder) {
   if (!manifest)
     return problem;
   int64_t ranks = manifest->getInteger("ranks").value_or(1);
-  programs.push_back({folder.str(), executable, std::move(*manifest), ranks});
+  programs.push_back({executable, std::move(*manifest), ranks});
   return {};
 }
 
@@ -386,7 +176,7 @@ std::string ProgramStarts::waitForHosts() {
     }
     std::string needs = std::to_string(slots) + (slots == 1 ? " slot, " : " slots, ") +
                         std::to_string(programs.front().ranks) + " ranks need more";
-    if (interrupted || seconds == kHostsPatience)
+    if (wasInterrupted() || seconds == kHostsPatience)
       return "--host-discovery found hosts with " + needs;
     if (seconds == 0) {
       errs() << "partita " << command << ": waits for hosts: there are " << needs << '\n';
@@ -422,16 +212,12 @@ std::vector<std::string> ProgramStarts::launcherWords() const {
 }
 
 Outcome ProgramStarts::run(std::vector<std::string> arguments) {
-  std::vector<std::string> all = launcherWords();
-  all.push_back(executable());
-  llvm::append_range(all, arguments);
-  std::vector<char *> argv;
-  for (std::string &word : all)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-  return startsRanks()
-             ? Ranks(command).runRanks(executable(), argv, static_cast<int>(programs[size].ranks))
-             : Ranks(command).runOne(all[0], argv);
+  std::vector<std::string> words = launcherWords();
+  words.push_back(executable());
+  llvm::append_range(words, arguments);
+  return startsRanks() ? runRanks(command, executable(), std::move(words),
+                                  static_cast<int>(programs[size].ranks))
+                       : runProcess(command, std::move(words));
 }
 
 /// Takes -n out of the words; returns its number, if it is one.
@@ -479,7 +265,8 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
       if (std::string problem = starts.choose(*ranks); !problem.empty()) {
         if (isFirst())
           return fail(command, folder + " " + problem);
-        sleep(kGrace); // a launcher ends all when one ends: that should be the one that says why
+        sleep(
+            kReportSeconds); // a launcher ends all when one ends: that should be the one that says why
         return 1;
       }
   }

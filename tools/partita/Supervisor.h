@@ -3,21 +3,13 @@
 #ifndef PARTITA_TOOLS_SUPERVISOR_H
 #define PARTITA_TOOLS_SUPERVISOR_H
 
+#include "tools/partita/Processes.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace partita::tool {
-
-/// How a program's processes have ended.
-struct Outcome {
-  int status = 0;           ///< the largest exit status of a process
-  int signal = 0;           ///< by which this process should end too; 0: none
-  bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
-  std::string why; ///< of the first process that a signal has ended: "rank 1 was ended by ..."
-  bool isReported = false; ///< a process has failed by itself, and one has said why
-};
 
 /// How a supervised program is started.
 class Starts {

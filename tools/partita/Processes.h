@@ -1,0 +1,33 @@
+//===- Processes.h - starts a program's processes, and ends them together -----------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_PROCESSES_H
+#define PARTITA_TOOLS_PROCESSES_H
+
+#include "llvm/ADT/StringRef.h"
+#include <string>
+#include <vector>
+
+namespace partita::tool {
+
+/// How a program's processes have ended.
+struct Outcome {
+  int status = 0;           ///< the largest exit status of a process
+  int signal = 0;           ///< by which this process should end too; 0: none
+  bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
+  std::string why; ///< of the first process that a signal has ended: "rank 1 was ended by ..."
+  bool isReported = false; ///< a process has failed by itself, and one has said why
+};
+
+/// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the
+/// program's name and arguments; `command` is named in messages.
+Outcome runRanks(llvm::StringRef command, const std::string &program,
+                 std::vector<std::string> words, int ranks);
+/// Starts one process, a program all of whose ranks are its threads or a launcher, and waits for it.
+Outcome runProcess(llvm::StringRef command, std::vector<std::string> words);
+
+/// Has a signal asked this process to end since the first call of one of these functions?
+bool wasInterrupted();
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_PROCESSES_H
