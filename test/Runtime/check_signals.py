@@ -1,4 +1,4 @@
-"""check_signals.py BIN MPIRUN...: the effects of SIGINT, SIGTERM and SIGHUP on the example program. With a folder for
+"""check_signals.py BIN MPIRUN...: the effects of SIGINT, SIGTERM, SIGHUP and SIGUSR1 on the example program. With a folder for
 checkpoints all ranks save after the same step, and --resume from there gives the bits of an uninterrupted run; the exit
 status is the signal's."""
 import json, os, re, signal, subprocess, sys, time
@@ -40,7 +40,7 @@ def ranks(process):
 # RANK alone has no effect: the variables of the actual launcher decide which rank prints.
 def start(name, *options, launcher=(), transport="", ignored=None):
     def prepare():
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(each, signal.SIG_IGN if each == ignored else signal.SIG_DFL)
     process = subprocess.Popen([*launcher, two, *training, *endless, "--log", name + ".csv", *options], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env={**os.environ, "PARTITA_RT_TRANSPORT": transport, "RANK": "1"}, preexec_fn=prepare)
@@ -67,7 +67,7 @@ def run(*options):
     subprocess.run([two, *training[:2], *options], check=True, stdout=subprocess.PIPE, timeout=300)
 
 
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
     name = signal.Signals(number).name
     process = start(name, "--checkpoint", name, "--dump-parameters", "none")
     process.send_signal(number)

@@ -28,7 +28,7 @@ using namespace partita::tool;
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
 
-static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
 static void noteSignal(int signal) {

@@ -128,7 +128,7 @@ static bool mayEndOtherwise(const Outcome &outcome) {
   if (outcome.interrupted || outcome.signal)
     return false;
   int number = outcome.status > 128 ? outcome.status - 128 : 0;
-  if (number == SIGINT || number == SIGTERM || number == SIGHUP)
+  if (is_contained({SIGINT, SIGTERM, SIGHUP, SIGUSR1}, number))
     return false; // somebody has ended it
   return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining;
 }

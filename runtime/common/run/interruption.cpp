@@ -99,13 +99,14 @@ const char *signalName(int signal) {
   return signal == SIGINT    ? "SIGINT"
          : signal == SIGTERM ? "SIGTERM"
          : signal == SIGHUP  ? "SIGHUP"
+         : signal == SIGUSR1 ? "SIGUSR1"
                              : "a signal";
 }
 
 void handleSignals(const char *name, bool isFirst) {
   copyText(program, sizeof(program), name);
   prints = isFirst;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
       continue;

@@ -1,7 +1,7 @@
-// SIGINT, SIGTERM and SIGHUP: the process prints one line, removes its temporary files and ends by
-// the signal. While it trains with a folder for checkpoints, the first signal is only noted: the
-// ranks finish the step, save, and then end by that signal. A signal that was ignored when the
-// program started (nohup) remains ignored.
+// SIGINT, SIGTERM, SIGHUP and SIGUSR1 (by which schedulers announce the end of a job): the process
+// prints one line, removes its temporary files and ends by the signal. While it trains with a folder
+// for checkpoints, the first signal is only noted: the ranks finish the step, save, and then end by
+// that signal. A signal that was ignored when the program started (nohup) remains ignored.
 //
 // Launchers send a signal twice (`timeout` to the process and to its group, a terminal to the group
 // and then `partita run`), so a second one counts only if it comes at least a second after the first.
