@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Processes.h"
+#include "tools/partita/LaunchedRanks.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLExtras.h"
 #include <arpa/inet.h>
@@ -95,12 +96,14 @@ public:
     return wait();
   }
 
-  /// Starts one process, a program all of whose ranks are its threads or a launcher, and waits for
-  /// it.
+  /// Starts one process, a program all of whose ranks are its threads or a launcher of it, and waits
+  /// for it.
   Outcome runOne(const std::string &program, const std::vector<char *> &argv) {
     noteSignals();
-    if (!start(program, argv, std::nullopt))
-      return refuse(program + ": cannot be started: " + std::strerror(errno));
+    if (!start(argv[0], argv, std::nullopt))
+      return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
+    if (argv[0] != program)
+      launched.emplace(processes.front(), program);
     return wait();
   }
 
@@ -155,6 +158,12 @@ private:
         continue;
       }
       passSignalsOn();
+      if (launched && !failed && launched->haveLeft()) {
+        failed = true;
+        if (outcome.why.empty())
+          outcome.why = "its ranks on this host have ended, and the launcher has not";
+        signalAll(SIGKILL), signals = 2; // what it waits for does not answer
+      }
       if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
@@ -220,6 +229,7 @@ private:
 
   StringRef command;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
+  std::optional<LaunchedRanks> launched;
   Outcome outcome;
   int passed = 0;  ///< signals to this process that were passed on
   int signals = 0; ///< signals sent to end the ranks
@@ -242,8 +252,9 @@ Outcome partita::tool::runRanks(StringRef command, const std::string &program,
   return Processes(command).runRanks(program, pointersTo(words), ranks);
 }
 
-Outcome partita::tool::runProcess(StringRef command, std::vector<std::string> words) {
-  return Processes(command).runOne(words.front(), pointersTo(words));
+Outcome partita::tool::runProcess(StringRef command, const std::string &program,
+                                  std::vector<std::string> words) {
+  return Processes(command).runOne(program, pointersTo(words));
 }
 
 bool partita::tool::wasInterrupted() { return interrupted != 0; }

@@ -22,8 +22,10 @@ struct Outcome {
 /// program's name and arguments; `command` is named in messages.
 Outcome runRanks(llvm::StringRef command, const std::string &program,
                  std::vector<std::string> words, int ranks);
-/// Starts one process, a program all of whose ranks are its threads or a launcher, and waits for it.
-Outcome runProcess(llvm::StringRef command, std::vector<std::string> words);
+/// Starts one process, a program all of whose ranks are its threads or a launcher of it, and waits
+/// for it. Ends a launcher that outlives the ranks of this host.
+Outcome runProcess(llvm::StringRef command, const std::string &program,
+                   std::vector<std::string> words);
 
 /// Has a signal asked this process to end since the first call of one of these functions?
 bool wasInterrupted();

@@ -217,7 +217,7 @@ Outcome ProgramStarts::run(std::vector<std::string> arguments) {
   llvm::append_range(words, arguments);
   return startsRanks() ? runRanks(command, executable(), std::move(words),
                                   static_cast<int>(programs[size].ranks))
-                       : runProcess(command, std::move(words));
+                       : runProcess(command, executable(), std::move(words));
 }
 
 /// Takes -n out of the words; returns its number, if it is one.

@@ -1,0 +1,39 @@
+//===- LaunchedRanks.h - the ranks that a launcher has started on this host ---------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_LAUNCHEDRANKS_H
+#define PARTITA_TOOLS_LAUNCHEDRANKS_H
+
+#include "llvm/ADT/StringRef.h"
+#include <chrono>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+
+namespace partita::tool {
+
+/// Watches a launcher's processes that execute a program. A launcher may outlive all ranks of its
+/// host: Open MPI's mpirun waits without end for a host that no longer answers, after its own ranks
+/// have reported that and ended.
+class LaunchedRanks {
+public:
+  /// `program`: the executable of the ranks.
+  LaunchedRanks(pid_t launcher, llvm::StringRef program);
+
+  /// Looks, at most once a second. Returns true once there have been ranks, and none for
+  /// kSecondsAlone.
+  bool haveLeft();
+
+  static constexpr int kSecondsAlone = 10;
+
+private:
+  using Clock = std::chrono::steady_clock;
+  bool anyBelow(pid_t process, int depth) const;
+
+  pid_t launcher;
+  std::string program;                           ///< without links, as /proc has it
+  std::optional<Clock::time_point> looked, seen; ///< last time; last time that there was a rank
+};
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_LAUNCHEDRANKS_H
