@@ -26,6 +26,18 @@ bool deviceIsHost();
 void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes);
 void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes);
 
+/// A run of bytes in a rank's memory whose hash (replica_hash.h) is added to sum number `sum`.
+struct HashedRun {
+  const void *data;
+  Home home;
+  int64_t bytes;
+  uint64_t firstWord;
+  size_t sum;
+};
+/// Returns that many sums, after everything that the rank has started. Not within a function of the
+/// program, unless deviceIsHost(): GPUs sum in the arena.
+std::vector<uint64_t> hashRuns(const Rank &rank, const std::vector<HashedRun> &runs, size_t sums);
+
 /// Starts writing the numbers first, first + 1, ... of the normal sequence of `key` (random.h),
 /// times `std`, plus `mean`, to an array in a rank's memory: float, Half or BFloat16, rounded to
 /// float and then to T.

@@ -11,6 +11,7 @@
 #include "cpu/storage.h"
 #include "cpu/waits.h"
 #include "partita_rt/random.h"
+#include "partita_rt/replica_hash.h"
 
 #include <cstring>
 
@@ -24,6 +25,13 @@ void readDevice(const Rank &, void *to, const void *device, int64_t bytes) {
 
 void writeDevice(const Rank &, void *device, const void *from, int64_t bytes) {
   std::memcpy(device, from, size_t(bytes));
+}
+
+std::vector<uint64_t> hashRuns(const Rank &, const std::vector<HashedRun> &runs, size_t sums) {
+  std::vector<uint64_t> result(sums);
+  for (const HashedRun &run : runs)
+    result[run.sum] += replicaHash(run.data, run.bytes, run.firstWord);
+  return result;
 }
 
 template <typename T>

@@ -16,7 +16,7 @@ std::vector<TensorShard> parameterShards(const Rank &rank) {
   std::vector<TensorShard> shards;
   for (const Parameter &p : rank.program->parameters)
     shards.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits,
-                      dataIfHeld(rank, p, p.stages), p.stages});
+                      dataIfHeld(rank, p, p.stages), p.stages, p.home});
   return shards;
 }
 
@@ -26,7 +26,7 @@ std::vector<TensorShard> persistentShards(const Rank &rank) {
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
     shards.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
-                      dataIfHeld(rank, state, p.stages), p.stages});
+                      dataIfHeld(rank, state, p.stages), p.stages, state.home});
   }
   for (const ScalarState &state : program.scalarStates)
     shards.push_back({state.name,
@@ -116,17 +116,25 @@ Slices slicesOf(const Program &program, const int *coordinates, const Shape &glo
   return slices;
 }
 
-bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits,
-                  const StageSet &stages) {
+int firstOwner(const Program &program, const int *coordinates, const Splits &splits,
+               const StageSet &stages) {
   bool split[kMaxAxes] = {};
   for (const Split &each : splits)
     split[each.axis] = true;
+  int number = 0;
   for (int axis = 0; axis < program.mesh.size(); ++axis) {
     int first = axis == program.stageAxis ? stages.first() : 0;
-    if (!split[axis] && coordinates[axis] != first)
-      return false;
+    number = number * program.mesh[axis].size + (split[axis] ? coordinates[axis] : first);
   }
-  return true;
+  return number;
+}
+
+bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits,
+                  const StageSet &stages) {
+  int number = 0;
+  for (int axis = 0; axis < program.mesh.size(); ++axis)
+    number = number * program.mesh[axis].size + coordinates[axis];
+  return number == firstOwner(program, coordinates, splits, stages);
 }
 
 bool isSharded(const Program &program) {

@@ -16,6 +16,7 @@ struct TensorShard {
   Splits splits;
   void *data; ///< null if the rank's stage does not hold it
   StageSet stages;
+  Home home = Home::Device;
 };
 
 /// Returns all parameters of the program, in the same order on every rank.
@@ -32,8 +33,11 @@ std::vector<int64_t> sizesOf(const Shape &shape);
 Slices slicesOf(const Program &program, const int *coordinates, const Shape &global,
                 const Splits &splits);
 
-/// Is the rank at these coordinates the first with this shard of a tensor that is split so and
-/// lives on these stages?
+/// Returns the first of the ranks that have the same shard as the rank at these coordinates, of a
+/// tensor that is split so and lives on these stages. Ranks with the same first one have replicas.
+int firstOwner(const Program &program, const int *coordinates, const Splits &splits,
+               const StageSet &stages);
+/// Is that the rank itself?
 bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits,
                   const StageSet &stages);
 

@@ -9,6 +9,9 @@
 #include "cuda/gpu/gpu.h"
 #include "cuda/ranks/nccl_group.h"
 #include "partita_rt/cuda/kernels.h"
+#include "partita_rt/replica_hash.h"
+
+#include <algorithm>
 
 namespace partita_rt {
 
@@ -31,6 +34,35 @@ void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes
   // A copy from pageable memory may return before all of it has arrived, and the rank's stream does
   // not wait for the legacy one.
   checkCuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
+}
+
+/// The arena, which has nothing between two functions of the program, has the sums: as many at once
+/// as fit.
+std::vector<uint64_t> hashRuns(const Rank &rank, const std::vector<HashedRun> &runs, size_t sums) {
+  std::vector<uint64_t> result(sums);
+  const cuda::Stream &stream = rank.device->stream;
+  size_t most = size_t(rank.stage->arenaBytes) / sizeof(uint64_t);
+  if (most == 0 && sums > 0)
+    fail("a program without an arena has no memory for hashes");
+  for (size_t begin = 0; begin < sums; begin += most) {
+    size_t count = std::min(most, sums - begin);
+    int64_t bytes = int64_t(count * sizeof(uint64_t));
+    auto *some = reinterpret_cast<uint64_t *>(rank.arenaBase);
+    checkCuda(cudaMemsetAsync(some, 0, size_t(bytes), stream.handle), "cudaMemsetAsync");
+    for (const HashedRun &run : runs) {
+      if (run.sum < begin || run.sum >= begin + count)
+        continue;
+      if (run.home == Home::Host)
+        result[run.sum] += replicaHash(run.data, run.bytes, run.firstWord);
+      else
+        cuda::addReplicaHash(stream, some + (run.sum - begin), run.data, run.bytes, run.firstWord);
+    }
+    std::vector<uint64_t> read(count);
+    readDevice(rank, read.data(), some, bytes);
+    for (size_t i = 0; i < count; ++i)
+      result[begin + i] += read[i];
+  }
+  return result;
 }
 
 template <typename T>

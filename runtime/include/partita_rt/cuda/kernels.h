@@ -313,6 +313,10 @@ void trustRatio(const Stream &stream, float *ratio, const double *squares, doubl
 void unscale(const Stream &stream, float *to, const float *value, const float *scale);
 void allFinite(const Stream &stream, float *finite, const float *norm);
 
+/// *sum += replicaHash(data, bytes, firstWord), of replica_hash.h.
+void addReplicaHash(const Stream &stream, uint64_t *sum, const void *data, int64_t bytes,
+                    uint64_t firstWord);
+
 /// *number = value.
 void setScalar(const Stream &stream, int64_t *number, int64_t value);
 /// Sets *field = *value, divided by *divisor unless that is null: a number that a step reports
