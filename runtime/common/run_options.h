@@ -55,6 +55,7 @@ struct RunOptions {
   bool newData = false;       ///< resume on data other than the checkpoint's
   bool overwrite = false;     ///< replace the folder's checkpoint instead of resuming from it
   int64_t printEvery = 0;     ///< 0: ten lines in all
+  int64_t checkReplicas = 0;  ///< steps between checks; 0: none
   std::string grads, dumpParameters, forward;
 
   std::string programFolder; ///< base of the relative paths of parameters' values

@@ -46,7 +46,7 @@ static TensorShard gradientShard(const Rank &rank, const Parameter &parameter, D
   return shard;
 }
 
-void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dtype,
+void GradientFile::add(Rank &rank, int parameter, const void *gradient, DType dtype,
                        std::initializer_list<int> flatOver) {
   TensorShard shard =
       gradientShard(rank, rank.program->parameters[parameter], dtype, std::vector<int>(flatOver));
@@ -88,7 +88,7 @@ std::vector<float> unscaled(const void *elements, int64_t count, DType dtype, fl
 
 } // namespace
 
-std::vector<int64_t> GradientSink::formats(const Program &program) const {
+std::vector<int64_t> GradientFile::formats(const Program &program) const {
   std::vector<int64_t> formats(size_t(program.parameters.size()));
   for (const auto &[parameter, gradient] : exposed) {
     int64_t format = 0;
@@ -99,7 +99,7 @@ std::vector<int64_t> GradientSink::formats(const Program &program) const {
   return formats;
 }
 
-std::vector<int64_t> GradientSink::formatsOfAll(Rank &rank) const {
+std::vector<int64_t> GradientFile::formatsOfAll(Rank &rank) const {
   const Program &program = *rank.program;
   std::vector<int64_t> mine = formats(program), all(mine.size() * size_t(rank.ranks));
   if (mine.empty())
@@ -121,7 +121,7 @@ std::vector<int64_t> GradientSink::formatsOfAll(Rank &rank) const {
   return result;
 }
 
-void GradientSink::write(Rank &rank, const std::string &path) const {
+void GradientFile::write(Rank &rank, const std::string &path) const {
   const Program &program = *rank.program;
   std::vector<int64_t> formats = formatsOfAll(rank);
   bool scaled = rank.report.lossScale > 0;

@@ -1,4 +1,4 @@
-// Gradients of one step as a file, for --grads.
+// What reads the gradients that a step exposes: a file of them, for --grads.
 
 #ifndef PARTITA_RT_COMMON_GRADIENTS_H
 #define PARTITA_RT_COMMON_GRADIENTS_H
@@ -12,12 +12,19 @@
 
 namespace partita_rt {
 
-/// The gradients that train_step has passed to exposeGradient.
+/// Receives what train_step passes to exposeGradient.
 class GradientSink {
+public:
+  virtual ~GradientSink() = default;
+  virtual void add(Rank &rank, int parameter, const void *gradient, DType dtype,
+                   std::initializer_list<int> flatOver) = 0;
+};
+
+class GradientFile : public GradientSink {
 public:
   /// Keeps a copy of this rank's shard.
   void add(Rank &rank, int parameter, const void *gradient, DType dtype,
-           std::initializer_list<int> flatOver);
+           std::initializer_list<int> flatOver) override;
   /// Writes the gradients. All ranks call it. Throws Error if a rank has not exposed the gradient
   /// of a trainable parameter that its stage holds.
   void write(Rank &rank, const std::string &path) const;

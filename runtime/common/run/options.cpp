@@ -181,6 +181,10 @@ Options reportOptions() {
        "time by kind of work (data, forward, backward, update, collectives, transfers) with every "
        "line of output, in the log and at the end",
        FLAG(breakdown)},
+      {"--check-replicas", "K",
+       "compare what several ranks hold every K steps, and before each checkpoint: if a bit has "
+       "flipped on one of them, the run ends and names rank and tensor (default 0: never)",
+       INTEGER("--check-replicas", checkReplicas, 0)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
        INTEGER("--print-every", printEvery, 1)},
   };
@@ -290,6 +294,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
     fail("--overwrite replaces the checkpoint that --resume continues: leave out one of them");
   needs(!o.tensorboard.empty(), !o.jobName.empty(), "--job-name", "--tensorboard DIR");
   needs(o.steps.value_or(0) > 0, !o.tensorboard.empty(), "--tensorboard", "--steps of at least 1");
+  needs(o.steps.value_or(0) > 0, o.checkReplicas > 0, "--check-replicas", "--steps of at least 1");
   needs(o.steps.value_or(0) > 0, o.breakdown, "--breakdown", "--steps of at least 1");
   if (o.jobName.find('/') != std::string::npos || o.jobName == "." || o.jobName == "..")
     fail("--job-name: '%s' is not the name of a folder", o.jobName.c_str());

@@ -26,8 +26,9 @@ static std::set<int64_t> continued(const Session &session, const ResumePoint *re
   return steps;
 }
 
-Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed)
-    : rank(rank), session(session), agreement(rank) {
+Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
+               ReplicaCheck &replicas)
+    : rank(rank), session(session), replicas(replicas), agreement(rank) {
   const RunOptions &options = session.options;
   if (!options.checkpoint.empty() && options.steps.value_or(0) > 0)
     saver.emplace(rank, options.checkpoint, options.keep.value_or(2), continued(session, resumed));
@@ -77,6 +78,7 @@ int Saving::afterStep(int64_t step) {
   last |= signal != 0;
   if (!due && !timeUp && !last)
     return 0;
+  replicas.beforeSave(step);
   begun = Clock::now();
   if (saver->isUnderWay())
     complete(/*last=*/false);

@@ -5,6 +5,7 @@
 
 #include "common/checkpoint/saver.h"
 #include "common/run/agreement.h"
+#include "common/run/replicas.h"
 #include "common/run/seconds.h"
 #include "common/run/train.h"
 
@@ -14,8 +15,9 @@ namespace partita_rt {
 
 class Saving {
 public:
-  /// `resumed`: the checkpoint that the run continues; null: none.
-  Saving(Rank &rank, const Session &session, const ResumePoint *resumed);
+  /// `resumed`: the checkpoint that the run continues; null: none. Nothing is saved whose replicas
+  /// differ.
+  Saving(Rank &rank, const Session &session, const ResumePoint *resumed, ReplicaCheck &replicas);
   /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
   /// ranks call it. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
   /// save that fails is a warning, unless it is the run's last: then this throws Error. Does not make
@@ -30,6 +32,7 @@ private:
 
   Rank &rank;
   const Session &session;
+  ReplicaCheck &replicas;
   StepAgreement agreement;
   std::optional<CheckpointSaver> saver;   ///< with a folder for checkpoints
   Clock::time_point begun = Clock::now(); ///< the last save, or the run

@@ -11,6 +11,7 @@
 #include "common/run/interruption.h"
 #include "common/run/lr_schedule_options.h"
 #include "common/run/metrics.h"
+#include "common/run/replicas.h"
 #include "common/run/saving.h"
 #include "common/run/seconds.h"
 #include "common/run/summary.h"
@@ -57,6 +58,7 @@ struct Loop {
   Rank &rank;
   const Session &session;
   int64_t startStep; ///< updates done in the checkpoint
+  ReplicaCheck replicas;
   Saving saving;
   std::unique_ptr<Progress> progress;
   std::unique_ptr<StepLog> log;
@@ -74,7 +76,8 @@ struct Loop {
 
   Loop(Rank &rank, const Session &session, const ResumePoint *resumed)
       : rank(rank), session(session), startStep(resumed ? resumed->info.step : 0),
-        saving(rank, session, resumed), done(startStep) {}
+        replicas(rank, session.options), saving(rank, session, resumed, replicas), done(startStep) {
+  }
   bool speaks() const { return rank.rank == 0; }
   std::string nonfinite() const;
   void setControls(int64_t number);
@@ -155,6 +158,11 @@ void Loop::checkReport(int64_t number) const {
         nonfinite().c_str());
 }
 
+/// Are its loss and gradient norm finite?
+static bool isFinite(const StepReport &report) {
+  return std::isfinite(report.loss) && std::isfinite(report.gradientNorm);
+}
+
 bool Loop::evaluatesAfter(int64_t number) const {
   const RunOptions &options = session.options;
   return session.eval &&
@@ -186,10 +194,10 @@ void Loop::step(int64_t number) {
     session.data->fill(rank, number - 1, program.accumulate);
   beginWork(rank, Work::Forward);
   setControls(number);
-  GradientSink sink;
+  GradientFile gradients;
   bool first = number == startStep + 1;
   bool wantsGradients = first && !options.grads.empty();
-  rank.gradientSink = wantsGradients ? &sink : nullptr;
+  rank.gradientSink = wantsGradients ? &gradients : replicas.watch(number);
   std::optional<Issued> before;
   if (first)
     before.emplace(rank);
@@ -211,7 +219,9 @@ void Loop::step(int64_t number) {
     firstLoss = rank.report.loss;
   }
   if (wantsGradients)
-    sink.write(rank, options.grads);
+    gradients.write(rank, options.grads);
+  if (!isFinite(rank.report) && rank.report.skippedSteps == skipped)
+    replicas.beforeFailure(number);
   checkReport(number);
   StepReport report = rank.report;
   lastLoss = report.loss;
@@ -226,6 +236,7 @@ void Loop::step(int64_t number) {
     reportStep(number, report, seconds, validation, notFinite);
   done = number;
   noteStep();
+  replicas.afterStep(number, report);
   interruptedBy = saving.afterStep(number);
 }
 
@@ -308,6 +319,8 @@ void Loop::train() {
   }
   if (speaks())
     progress = std::make_unique<Progress>(options, first);
+  if (last >= first)
+    replicas.begin(startStep);
   SignalsWait waiting;
   waiting.begin();
   for (int64_t number = first; number <= last && !interruptedBy; ++number)
@@ -348,6 +361,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
     printMessages(rank, *firstStep);
     printTransfers(firstStep->transfers);
   }
+  replicas.summarize();
   printMemory(rank, session.options);
   if (steps > 0)
     saving.summarize(done, interruptedBy);

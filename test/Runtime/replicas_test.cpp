@@ -1,0 +1,198 @@
+// Replicas: their hash finds every flipped bit; who has them agrees with the elements that ranks
+// hold; a difference names tensor, rank and element.
+
+#include "checkpoints.h"
+
+#include "common/mesh/mesh.h"
+#include "common/run/replicas.h"
+#include "partita_rt/replica_hash.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+namespace partita_rt {
+namespace {
+
+TEST(ReplicaHash, FindsEveryFlippedBitAndPair) {
+  std::vector<unsigned char> bytes(1 + 37);
+  std::mt19937 draw(1);
+  for (unsigned char &byte : bytes)
+    byte = static_cast<unsigned char>(draw());
+  int64_t size = 37; // at an odd address, with a last word of one byte
+  unsigned char *data = bytes.data() + 1;
+  auto flip = [&](int64_t bit) { data[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8); };
+  uint64_t before = replicaHash(data, size, 0);
+  for (int64_t bit = 0; bit < 8 * size; ++bit) {
+    flip(bit);
+    EXPECT_NE(replicaHash(data, size, 0), before) << bit;
+    for (int64_t other = 0; other < bit; ++other) {
+      flip(other);
+      EXPECT_NE(replicaHash(data, size, 0), before) << bit << " " << other;
+      flip(other);
+    }
+    flip(bit);
+  }
+  EXPECT_EQ(replicaHash(data, size, 0), before);
+}
+
+TEST(ReplicaHash, FindsSwappedWordsAndAddsUpOverRuns) {
+  std::vector<uint32_t> words(100'003);
+  std::mt19937 draw(2);
+  for (uint32_t &word : words)
+    word = uint32_t(draw());
+  int64_t bytes = int64_t(words.size()) * kHashWord;
+  uint64_t whole = replicaHash(words.data(), bytes, 5), sum = 0;
+  for (size_t i = 0; i < words.size(); ++i)
+    sum += uint64_t(words[i]) * hashFactor(5 + i);
+  EXPECT_EQ(whole, sum);
+  EXPECT_EQ(replicaHash(words.data(), 4000, 5) +
+                replicaHash(words.data() + 1000, bytes - 4000, 1005),
+            whole);
+  std::swap(words[17], words[70'000]);
+  EXPECT_NE(replicaHash(words.data(), bytes, 5), whole);
+}
+
+TEST(ReplicaSets, AreRanksThatHoldTheSameElements) {
+  for (const Plan &plan : plans()) {
+    PlanTables tables(plan);
+    const Program &program = tables.program;
+    SCOPED_TRACE(meshText(program));
+    std::vector<Rank> ranks(size_t(rankCount(program)));
+    for (int r = 0; r < int(ranks.size()); ++r)
+      placeOnMesh(ranks[size_t(r)], program, r);
+    std::vector<TensorShard> shards = persistentShards(ranks[0]);
+    std::vector<const ReplicaSet *> setOf(shards.size());
+    std::vector<ReplicaSet> sets = replicaSets(program, shards);
+    for (const ReplicaSet &set : sets)
+      for (size_t tensor : set.tensors)
+        setOf[tensor] = &set;
+    for (size_t i = 0; i < shards.size(); ++i) {
+      auto elements = [&](const Rank &rank) {
+        std::vector<int64_t> own;
+        if (shards[i].stages.contains(rank.stageNumber))
+          forRuns(program, rank.coordinates, shards[i].global, shards[i].splits,
+                  [&](int64_t global, int64_t, int64_t n) {
+                    for (int64_t k = 0; k < n; ++k)
+                      own.push_back(global + k);
+                  });
+        return own;
+      };
+      bool any = false;
+      for (const Rank &a : ranks)
+        for (const Rank &b : ranks) {
+          if (a.rank >= b.rank || elements(a).empty())
+            continue;
+          bool same = elements(a) == elements(b);
+          any |= same;
+          if (setOf[i]) {
+            EXPECT_EQ(same, setOf[i]->first[size_t(a.rank)] == setOf[i]->first[size_t(b.rank)])
+                << shards[i].name << " on ranks " << a.rank << " and " << b.rank;
+          }
+        }
+      EXPECT_EQ(any, setOf[i] != nullptr) << shards[i].name;
+    }
+  }
+}
+
+TEST(ReplicaDifferences, NameThoseThatAreNotInTheMajority) {
+  auto text = [](const std::vector<int> &first, const std::vector<uint64_t> &hashes) {
+    std::vector<ReplicaDifference> differences;
+    findDifferences({first, {1}}, 1, hashes, differences);
+    return differences.empty() ? "" : differenceText(differences, {"a", "b"});
+  };
+  EXPECT_EQ(text({0, 0, 0, 0}, {7, 7, 7, 7}), "");
+  EXPECT_EQ(text({0, 0, 0, 0}, {7, 7, 9, 7}),
+            "the replicas of b differ: rank 2 has other values than ranks 0, 1 and 3");
+  EXPECT_EQ(text({0, 0, 0, 0, 0}, {7, 8, 9, 7, 7}),
+            "the replicas of b differ: ranks 1 and 2 have other values than ranks 0, 3 and 4");
+  EXPECT_EQ(text({0, 1, 0, 1, -1}, {7, 9, 7, 8, 1}),
+            "the replicas of b differ: ranks 1 and 3 have different values, and which are right is "
+            "unknown: no value has a majority");
+  EXPECT_EQ(text({0, 0, 0, 0}, {7, 7, 9, 9}),
+            "the replicas of b differ: ranks 0, 1, 2 and 3 have different values, and which are "
+            "right is unknown: no value has a majority");
+}
+
+class Replicas : public Checkpoints {
+protected:
+  /// Runs a plan's ranks, which compare after a bit of one of them is flipped: of a tensor that the
+  /// rank holds, by its number, or none. Returns the error.
+  std::string check(const Plan &plan, int flipped, size_t tensor, int64_t bit) {
+    PlanTables tables(plan);
+    RunOptions options;
+    options.checkReplicas = 3;
+    options.steps = 9;
+    testing::internal::CaptureStdout();
+    std::string error = World(tables.program).run(tables.program, &options, [&](Rank &rank) {
+      fill(rank, 1);
+      ReplicaCheck replicas(rank, options);
+      replicas.begin(0);
+      if (rank.rank == flipped)
+        static_cast<char *>(persistentShards(rank)[tensor].data)[bit / 8] ^=
+            static_cast<char>(1 << bit % 8);
+      for (int64_t step = 1; step <= 4; ++step)
+        replicas.afterStep(step, {});
+    });
+    printed += testing::internal::GetCapturedStdout();
+    return error;
+  }
+  std::string printed; ///< by all runs
+};
+
+TEST_F(Replicas, AreEqualUnderEveryPlan) {
+  for (const Plan &plan : plans())
+    EXPECT_EQ(check(plan, -1, 0, 0), "");
+  for (const char *line :
+       {"none: the program has one rank", "9 of 9 parameters and states are on several ranks",
+        "1 of 9 parameters and states are on several ranks"}) // the scalar
+    EXPECT_NE(printed.find(line), std::string::npos) << line << " is not in\n" << printed;
+}
+
+TEST_F(Replicas, DifferByOneBit) {
+  std::vector<Splits> full = repeated({});
+  Plan four{{{"dp", 4}}, full, full};
+  auto expectStart = [](const std::string &error, const std::string &start) {
+    EXPECT_EQ(error.substr(0, start.size()), start);
+  };
+  expectStart(
+      check(four, 2, 0, 32 * 5 + 23),
+      "rank 2: after step 3 the replicas of table differ: rank 2 has other values than ranks "
+      "0, 1 and 3, first in element 5: 0x40208000 on rank 2, 0x40a08000 on rank 0; all were "
+      "equal before step 1; the memory or arithmetic of rank 2 (host ");
+  expectStart(
+      check(four, 0, 8, 3),
+      "rank 0: after step 3 the replicas of count differ: rank 0 has other values than ranks "
+      "1, 2 and 3, first in element 0: 0x0000000000000009 on rank 0, 0x0000000000000001 on "
+      "rank 1; all were equal before step 1; the memory or arithmetic of rank 0 (host ");
+  Plan two{{{"dp", 2}}, full, full};
+  std::string error = check(two, 1, 2, 0);
+  EXPECT_NE(error.find("ranks 0 and 1 have different values, and which are right is unknown"),
+            std::string::npos)
+      << error;
+  // Replicas of shards, on the stages that hold them.
+  for (const Plan &plan : plans()) {
+    PlanTables tables(plan);
+    for (int r = 0; r < rankCount(tables.program); ++r) {
+      Rank rank;
+      placeOnMesh(rank, tables.program, r);
+      std::vector<TensorShard> shards = persistentShards(rank);
+      for (const ReplicaSet &set : replicaSets(tables.program, shards)) {
+        if (set.first[size_t(r)] < 0 ||
+            std::count(set.first.begin(), set.first.end(), set.first[size_t(r)]) < 2)
+          continue;
+        size_t tensor = set.tensors.back();
+        Slices slices = slicesOf(tables.program, rank.coordinates, shards[tensor].global,
+                                 shards[tensor].splits);
+        if (slices.elements() == 0)
+          continue;
+        std::string text = check(plan, r, tensor, 1);
+        EXPECT_NE(text.find(std::string("the replicas of ") + shards[tensor].name + " differ: "),
+                  std::string::npos)
+            << meshText(tables.program) << " rank " << r << ": " << text;
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace partita_rt
