@@ -46,7 +46,8 @@ def compile_and_write(plan):
 
 def write_uninterrupted(plan):
     full = f"{folder}/w_{name(plan)}"
-    call(program(plan), "--data", tokens, "--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01", "--checkpoint", full)
+    call(program(plan), "--data", tokens, "--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01", "--checkpoint", full,
+         "--check-replicas", "1")
     return checkpoints.read(full)
 
 

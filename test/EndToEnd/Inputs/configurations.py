@@ -62,7 +62,7 @@ def run(name, mesh, options, ranks, accumulate):
          *(["--mesh", mesh] if mesh else []), *(option if option != "optimizer,parameters,activations" else "parameters,activations" for option in options),
          "-o", program)
     text = call("partita", "run", program, "-n", str(ranks), "--data", tokens, "--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.05",
-                "--dump-parameters", program + ".safetensors")
+                "--check-replicas", "1", "--dump-parameters", program + ".safetensors")
     check_memory(program, text)
     return tensors(program + ".safetensors")
 

@@ -22,7 +22,7 @@ def compile(name, *options, precision="fp8", batch=16):
 def run(name, steps, *more, to=None):
     log, to = f"{folder}/{name}.{steps}.csv", to or f"{folder}/{name}.{steps}"
     call("partita", "run", f"{folder}/{name}", "--data", tokens, "--steps", str(steps), "--lr", "3e-3", "--lr-schedule", "constant", "--warmup-steps", "20",
-         "--log", log, "--checkpoint", to, *(more or ["--init", "seed:1"]))
+         "--check-replicas", "10", "--log", log, "--checkpoint", to, *(more or ["--init", "seed:1"]))
     return [float(row["loss"]) for row in csv.DictReader(open(log))], checkpoints.read(to)[0]
 
 

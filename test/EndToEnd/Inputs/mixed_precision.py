@@ -21,7 +21,7 @@ def compile(name, *options):
 def run(name, steps):
     log, values = f"{folder}/{name}.{steps}.csv", f"{folder}/{name}.{steps}"
     call("partita", "run", f"{folder}/{name}", "--data", tokens, "--init", "seed:1", "--steps", str(steps), "--lr", "3e-3", "--lr-schedule",
-         "constant", "--warmup-steps", "20", "--log", log, "--dump-parameters", values)
+         "constant", "--warmup-steps", "20", "--check-replicas", "10", "--log", log, "--dump-parameters", values)
     return list(csv.DictReader(open(log))), {k: v.tobytes() for k, v in checkpoints.read(values)[0].items()}
 
 

@@ -23,7 +23,8 @@ def compile(name, *options):
 def run(name, steps, out, *options):
     files = {kind: f"{folder}/{out}.{kind}" for kind in ("log", "parameters", "grads")}
     call("partita", "run", f"{folder}/{name}", "--data", tokens, "--seed", "3", "--steps", str(steps), "--lr", "0.5", "--log",
-         files["log"], "--dump-parameters", files["parameters"], "--grads", files["grads"], *options)
+         files["log"], "--dump-parameters", files["parameters"], "--grads", files["grads"],
+         "--check-replicas", "1", *options)
     read = lambda path: {k: v.tobytes() for k, v in checkpoints.read(path)[0].items()}
     return list(csv.DictReader(open(files["log"]))), read(files["parameters"]), read(files["grads"])
 

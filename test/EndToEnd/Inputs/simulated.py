@@ -41,7 +41,7 @@ def run(program, log, seed, *more, steps=steps, init=("--init", "seed:1")):
     parameters = os.path.join(folder, log + ".safetensors")
     environment = dict(os.environ, PARTITA_SIMULATED_SEED=seed, PARTITA_SIMULATED_ORDER=SEEDS[seed],
                        PARTITA_RT_SHARE_GPU="1", PARTITA_RT_TIMEOUT="120")
-    done = subprocess.run(["partita", "run", program, "--data", folder + "/tokens.bin", "--steps", steps, *init,
+    done = subprocess.run(["partita", "run", program, "--data", folder + "/tokens.bin", "--steps", steps, *init, "--check-replicas", "2",
                            "--log", os.path.join(folder, log + ".csv"), "--dump-parameters", parameters, *more],
                           env=environment, capture_output=True, text=True)
     assert done.returncode == 0, (program, done.stdout, done.stderr)
