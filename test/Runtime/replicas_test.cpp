@@ -95,22 +95,41 @@ TEST(ReplicaSets, AreRanksThatHoldTheSameElements) {
 }
 
 TEST(ReplicaDifferences, NameThoseThatAreNotInTheMajority) {
-  auto text = [](const std::vector<int> &first, const std::vector<uint64_t> &hashes) {
-    std::vector<ReplicaDifference> differences;
-    findDifferences({first, {1}}, 1, hashes, differences);
+  auto text = [](const Plan &plan, const std::vector<int> &first, std::vector<uint64_t> hashes) {
+    PlanTables tables(plan);
+    for (size_t r = 0; r < first.size(); ++r) // tensor 0 is the same everywhere
+      hashes.insert(hashes.begin() + int64_t(2 * r), 1);
+    std::vector<ReplicaDifference> differences =
+        findDifferences(tables.program, {{first, {0, 1}}}, hashes, 2);
     return differences.empty() ? "" : differenceText(differences, {"a", "b"});
   };
-  EXPECT_EQ(text({0, 0, 0, 0}, {7, 7, 7, 7}), "");
-  EXPECT_EQ(text({0, 0, 0, 0}, {7, 7, 9, 7}),
+  std::vector<Splits> full = repeated({});
+  Plan four{{{"dp", 4}}, full, full}, five{{{"dp", 5}}, full, full};
+  Plan square{{{"dp", 2}, {"tp", 2}}, full, full};
+  EXPECT_EQ(text(four, {0, 0, 0, 0}, {7, 7, 7, 7}), "");
+  EXPECT_EQ(text(four, {0, 0, 0, 0}, {7, 7, 9, 7}),
             "the replicas of b differ: rank 2 has other values than ranks 0, 1 and 3");
-  EXPECT_EQ(text({0, 0, 0, 0, 0}, {7, 8, 9, 7, 7}),
+  EXPECT_EQ(text(five, {0, 0, 0, 0, 0}, {7, 8, 9, 7, 7}),
             "the replicas of b differ: ranks 1 and 2 have other values than ranks 0, 3 and 4");
-  EXPECT_EQ(text({0, 1, 0, 1, -1}, {7, 9, 7, 8, 1}),
+  EXPECT_EQ(text(square, {0, 1, 0, 1}, {7, 9, 7, 8}),
             "the replicas of b differ: ranks 1 and 3 have different values, and which are right is "
             "unknown: no value has a majority");
-  EXPECT_EQ(text({0, 0, 0, 0}, {7, 7, 9, 9}),
+  EXPECT_EQ(text(four, {0, 0, 0, 0}, {7, 7, 9, 9}),
             "the replicas of b differ: ranks 0, 1, 2 and 3 have different values, and which are "
             "right is unknown: no value has a majority");
+}
+
+TEST(ReplicaDifferences, AreThoseOfTheAxisWithTheFewest) {
+  std::vector<Splits> full = repeated({});
+  Plan plan{{{"dp", 3}, {"tp", 2}}, full, full};
+  PlanTables tables(plan);
+  // A bit of b flips on rank 3 (dp 1, tp 1), and everything differs along tp.
+  std::vector<uint64_t> hashes = {1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3, 4};
+  std::vector<ReplicaDifference> differences =
+      findDifferences(tables.program, {{std::vector<int>(6), {0, 1}}}, hashes, 2);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differenceText(differences, {"a", "b"}),
+            "the replicas of b differ: rank 3 has other values than ranks 1 and 5");
 }
 
 class Replicas : public Checkpoints {

@@ -6,7 +6,9 @@
 #include "common/mesh/mesh.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 namespace partita_rt {
 
@@ -47,25 +49,70 @@ std::vector<ReplicaSet> replicaSets(const Program &program,
   return sets;
 }
 
-void findDifferences(const ReplicaSet &set, size_t tensor, const std::vector<uint64_t> &hashes,
-                     std::vector<ReplicaDifference> &differences) {
-  std::map<int, std::vector<int>> groups; // of replicas, by their first rank
-  for (size_t r = 0; r < set.first.size(); ++r)
-    if (set.first[r] >= 0)
-      groups[set.first[r]].push_back(int(r));
-  for (const auto &[first, ranks] : groups) {
-    std::map<uint64_t, size_t> counts;
-    for (int r : ranks)
-      ++counts[hashes[size_t(r)]];
-    if (counts.size() < 2)
-      continue;
-    ReplicaDifference difference{tensor, {}, {}};
-    for (int r : ranks) {
-      bool isMajority = 2 * counts[hashes[size_t(r)]] > ranks.size();
-      (isMajority ? difference.equal : difference.odd).push_back(r);
-    }
-    differences.push_back(std::move(difference));
+namespace {
+
+/// A tensor's replicas that lie along one mesh axis.
+using Line = std::vector<int>;
+
+/// Returns the lines of a set along an axis.
+std::vector<Line> linesOf(const Program &program, const ReplicaSet &set, int axis) {
+  std::map<std::pair<int, int>, Line> lines; // by first owner, and by the line's first rank
+  int below = 1;
+  for (int64_t inner = program.mesh.size() - 1; inner > axis; --inner)
+    below *= program.mesh[inner].size;
+  for (int r = 0; r < int(set.first.size()); ++r)
+    if (int first = set.first[size_t(r)]; first >= 0)
+      lines[{first, r - r / below % program.mesh[axis].size * below}].push_back(r);
+  std::vector<Line> result;
+  for (auto &[key, line] : lines)
+    if (line.size() > 1)
+      result.push_back(std::move(line));
+  return result;
+}
+
+/// Adds the difference of a tensor's hashes (one per rank) on a line, if there is one.
+void addDifference(const Line &line, size_t tensor, const std::function<uint64_t(int rank)> &hashOn,
+                   std::vector<ReplicaDifference> &differences) {
+  std::map<uint64_t, size_t> counts;
+  for (int r : line)
+    ++counts[hashOn(r)];
+  if (counts.size() < 2)
+    return;
+  ReplicaDifference difference{tensor, {}, {}};
+  for (int r : line) {
+    bool isMajority = 2 * counts[hashOn(r)] > line.size();
+    (isMajority ? difference.equal : difference.odd).push_back(r);
   }
+  differences.push_back(std::move(difference));
+}
+
+size_t tensorsIn(const std::vector<ReplicaDifference> &differences) {
+  std::set<size_t> tensors;
+  for (const ReplicaDifference &each : differences)
+    tensors.insert(each.tensor);
+  return tensors.size();
+}
+
+} // namespace
+
+std::vector<ReplicaDifference> findDifferences(const Program &program,
+                                               const std::vector<ReplicaSet> &sets,
+                                               const std::vector<uint64_t> &hashes,
+                                               size_t tensors) {
+  std::vector<ReplicaDifference> fewest;
+  for (int axis = 0; axis < int(program.mesh.size()); ++axis) {
+    std::vector<ReplicaDifference> along;
+    for (const ReplicaSet &set : sets)
+      for (const Line &line : linesOf(program, set, axis))
+        for (size_t tensor : set.tensors)
+          addDifference(
+              line, tensor, [&](int r) { return hashes[size_t(r) * tensors + tensor]; }, along);
+    if (!along.empty() && (fewest.empty() || tensorsIn(along) < tensorsIn(fewest)))
+      fewest = std::move(along);
+  }
+  std::stable_sort(fewest.begin(), fewest.end(),
+                   [](const auto &a, const auto &b) { return a.tensor < b.tensor; });
+  return fewest;
 }
 
 std::string ranksText(const std::vector<int> &ranks) {

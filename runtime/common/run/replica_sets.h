@@ -32,9 +32,12 @@ struct ReplicaDifference {
   std::vector<int> equal; ///< the majority
 };
 
-/// Adds the differences of one tensor, given its hash on every rank.
-void findDifferences(const ReplicaSet &set, size_t tensor, const std::vector<uint64_t> &hashes,
-                     std::vector<ReplicaDifference> &differences);
+/// Returns the differences along one mesh axis, by tensor: `hashes` has each rank's, of `tensors`
+/// tensors. Of several axes, that with the fewest tensors: where tp computes a gradient twice, an
+/// error on one rank makes all its norms differ from the other's, but along dp it is that tensor's.
+std::vector<ReplicaDifference> findDifferences(const Program &program,
+                                               const std::vector<ReplicaSet> &sets,
+                                               const std::vector<uint64_t> &hashes, size_t tensors);
 
 /// "rank 2", "ranks 0, 1 and 3".
 std::string ranksText(const std::vector<int> &ranks);

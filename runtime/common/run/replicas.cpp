@@ -89,19 +89,12 @@ static std::string thisHost() {
 void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &when,
                           bool isInMemory) {
   size_t words = own.size();
-  std::vector<uint64_t> all(words * size_t(rank.ranks)), column(size_t(rank.ranks));
+  std::vector<uint64_t> all(words * size_t(rank.ranks));
   allGather(*rank.world,
             {{reinterpret_cast<const int64_t *>(own.data()),
               reinterpret_cast<int64_t *>(all.data()), int64_t(words)}},
             "the hashes of replicas");
-  std::vector<ReplicaDifference> differences;
-  for (size_t tensor = 0; tensor < words; ++tensor)
-    for (const ReplicaSet &set : sets)
-      if (std::find(set.tensors.begin(), set.tensors.end(), tensor) != set.tensors.end()) {
-        for (size_t r = 0; r < column.size(); ++r)
-          column[r] = all[r * words + tensor];
-        findDifferences(set, tensor, column, differences);
-      }
+  std::vector<ReplicaDifference> differences = findDifferences(*rank.program, sets, all, words);
   if (differences.empty())
     fail("%s the digests of replicas differ, but not their hashes", when.c_str());
   const ReplicaDifference &first = differences.front();

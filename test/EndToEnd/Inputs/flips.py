@@ -6,7 +6,7 @@
 The tiny GPT-2 is compiled for the mesh, with calls in its emitted step that flip a bit of one rank's parameters and states
 (flip.h): a random one, on a random rank, in a random step, before its forward pass, its backward pass or its update. The run must
 end at the next check, or at a loss that is not finite before it, and name rank and tensor. If it does not, the bit must be gone:
-after the step of the check, all ranks have the same bytes. (The lowest bits of moments and of small parameters decay within steps. By
+after the step of the check, ranks along dp have the same bytes. (The lowest bits of moments and of small parameters decay within steps. By
 then a moment may have changed its parameter, which is named instead.)
 Then as many steps as asked for must pass without a report. Prints a line per transport and exits with 1 after a finding.
 
@@ -14,6 +14,7 @@ The transport `nccl` is the simulated one of test/Support (PARTITA_BUILD, PARTIT
 first step, which alone is launched by the host, no loss is examined that is not finite, and a bit that is gone must have had no
 effect on the last checkpoint."""
 import argparse
+import math
 import os
 import pathlib
 import random
@@ -48,8 +49,8 @@ def compiled(folder, mesh, options, target):
 
 
 class Runs:
-    def __init__(self, folder, program, ranks, transport, every):
-        self.folder, self.program, self.ranks, self.transport, self.every = folder, program, ranks, transport, every
+    def __init__(self, folder, program, dp, ranks, transport, every):
+        self.folder, self.program, self.dp, self.ranks, self.transport, self.every = folder, program, dp, ranks, transport, every
 
     def run(self, steps, name, flip="", dumped=0):
         """Returns status and errors; the run's checkpoint is in the folder of that name."""
@@ -67,7 +68,8 @@ class Runs:
     def are_equal(self):
         """Do all ranks have the same bytes, as they have written them?"""
         dumps = [(self.folder / f"dump{rank}").read_bytes() for rank in range(self.ranks)]
-        return len(dumps[0]) > 0 and all(dump == dumps[0] for dump in dumps)
+        apart = self.ranks // self.dp  # ranks of one place along the other axes have the same tensors
+        return len(dumps[0]) > 0 and all(dump == dumps[rank % apart] for rank, dump in enumerate(dumps))
 
     def saved(self, name, steps):
         return [path.read_bytes() for path in sorted((self.folder / name / f"step-{steps}").iterdir())]
@@ -78,12 +80,12 @@ def due(step, every):
     return -(-step // every) * every
 
 
-def judge(text, rank, step, ranks, every):
+def judge(text, rank, step, dp, ranks, every):
     """Returns what is wrong with the report of a flip, and which kind of report it is: "", "early" or "parameter"."""
     flipped = re.search(r"flipped: (\S+) byte", text)
     if not flipped:
         return "nothing was flipped", ""
-    found = re.search(r"error: rank (\d+): (?:after step (\d+)|the loss of step (\d+) is not finite, and before the update of step \d+) "
+    found = re.search(r"error: rank (\d+)(?: of stage \d+)?: (?:after step (\d+)|the loss of step (\d+) is not finite, and before the update of step \d+) "
                       r"the replicas of (.*?) differ: (.*?)[,;]", text)
     if not found:
         return "no report", ""
@@ -96,9 +98,13 @@ def judge(text, rank, step, ranks, every):
         kind = "parameter"
         if re.sub(r"\.[mv]$", "", flipped[1]) not in names:
             return f"not {flipped[1]}", kind
-    others = [str(each) for each in range(ranks) if each != rank]
-    expected = f"rank {rank} has other values than ranks {others[0]}" if ranks > 2 else "ranks 0 and 1 have different values"
-    if not who.startswith(expected) or (ranks > 2 and int(reporter) != rank):
+    peers = [each for each in range(ranks) if each % (ranks // dp) == rank % (ranks // dp)]
+    if dp > 2:
+        rest = [each for each in peers if each != rank]
+        isNamed = int(reporter) == rank and who.startswith(f"rank {rank} has other values than ranks {rest[0]}")
+    else:
+        isNamed = who == f"ranks {peers[0]} and {peers[1]} have different values"
+    if not isNamed:
         return f"not rank {rank}", kind
     return "", kind
 
@@ -110,17 +116,18 @@ def main():
     parser.add_argument("--steps", type=int, default=10000)
     parser.add_argument("--transports", default="threads,mpi,messages")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mesh", default="dp=4")
+    parser.add_argument("--mesh", default="dp=4", help="dp first")
     parser.add_argument("--every", type=int, default=10)
-    parser.add_argument("options", nargs="*", help="after --: options of compile")
+    parser.add_argument("--compile", default="", help="further options of compile")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     tokens = random.Random(5)
     (args.folder / "tokens.bin").write_bytes(bytes(byte for _ in range(20000) for byte in (tokens.randrange(60), 0)))
-    ranks, draw, findings = int(args.mesh.split("=")[1]), random.Random(args.seed), 0
+    sizes = [int(size) for size in re.findall(r"=(\d+)", args.mesh)]
+    ranks, draw, findings = math.prod(sizes), random.Random(args.seed), 0
     for transport in args.transports.split(","):
-        program = compiled(args.folder, args.mesh, args.options, "cuda" if transport == "nccl" else "cpu")
-        runs = Runs(args.folder, program, ranks, transport, args.every)
+        program = compiled(args.folder, args.mesh, args.compile.split(), "cuda" if transport == "nccl" else "cpu")
+        runs = Runs(args.folder, program, sizes[0], ranks, transport, args.every)
         last = 2 * args.every + 1
         status, text = runs.run(last, "clean")
         assert status == 0, text
@@ -135,7 +142,7 @@ def main():
                                                         if transport == "nccl" else runs.are_equal()):
                 counts["gone"] += 1
                 continue
-            problem, kind = judge(text, rank, step, ranks, args.every)
+            problem, kind = judge(text, rank, step, sizes[0], ranks, args.every)
             if status == 0 or problem:
                 findings += 1
                 print(f"FINDING {transport}, FLIP='{flip}': {problem or 'exit status 0'}\n{text}", flush=True)
