@@ -1,7 +1,8 @@
 // Flips one bit of a rank's parameters and states, for tests: included by an emitted program whose source has calls of
 // flipBit (flips.py). FLIP="RANK STEP MOMENT SEED" says when: MOMENT is the kind of work before which it flips. SEED draws
 // the bit: an even one from all bits, an odd one from those of a tensor that is drawn first. FLIP_DUMP="STEP PREFIX": before
-// that step each rank writes its parameters and states to PREFIX and its number, for programs of CPUs.
+// that step each rank writes its parameters and states to PREFIX and its number, for programs of CPUs. FLIP_ONCE=FILE: only if
+// there is no such file yet, so that a restarted run is undisturbed.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,12 @@ inline void flipBit(Rank &rank, const char *moment) {
   if (done || rank.rank != who || rank.step != step || std::strcmp(when, moment) != 0)
     return;
   done = true;
+  if (const char *path = std::getenv("FLIP_ONCE")) {
+    FILE *file = std::fopen(path, "wx");
+    if (!file)
+      return;
+    std::fclose(file);
+  }
   std::vector<flips::Tensor> tensors = flips::tensorsOf(rank);
   int64_t all = 0;
   for (const flips::Tensor &tensor : tensors)

@@ -52,16 +52,18 @@ class Runs:
     def __init__(self, folder, program, dp, ranks, transport, every):
         self.folder, self.program, self.dp, self.ranks, self.transport, self.every = folder, program, dp, ranks, transport, every
 
-    def run(self, steps, name, flip="", dumped=0):
+    def run(self, steps, name, flip="", dumped=0, more=()):
         """Returns status and errors; the run's checkpoint is in the folder of that name."""
         environment = dict(os.environ, FLIP=flip, FLIP_DUMP=f"{dumped} {self.folder}/dump", PARTITA_RT_SHARE_GPU="1")
+        if more:
+            environment["FLIP_ONCE"] = str(self.folder / f"{name}.once")
         if self.transport == "messages":
             environment["PARTITA_RT_TRANSPORT"] = "messages"
         start = MPIRUN + [self.ranks] if self.transport in ("mpi", "messages") else []
         shutil.rmtree(self.folder / name, ignore_errors=True)
         done = subprocess.run([str(word) for word in (*start, "partita", "run", self.program, "--data", self.folder / "tokens.bin", "--init",
                                                       "seed:1", "--steps", steps, "--check-replicas", self.every, "--checkpoint",
-                                                      self.folder / name)],
+                                                      self.folder / name, *more)],
                               env=environment, capture_output=True, text=True, timeout=3000)
         return done.returncode, done.stdout + done.stderr
 
@@ -109,6 +111,17 @@ def judge(text, rank, step, dp, ranks, every):
     return "", kind
 
 
+def restarts(runs, last):
+    """A supervised run goes on from a checkpoint before the flip, and has the bits of an undisturbed one. Returns the findings."""
+    (runs.folder / "restarted.once").unlink(missing_ok=True)
+    flip = f"1 {last - 2} Update 6"
+    status, text = runs.run(last, "restarted", flip, more=("--max-restarts", "1", "--checkpoint-every", "3", "--keep", "9"))
+    if status == 0 and "restart" in text and "flipped: " in text and runs.saved("restarted", last) == runs.saved("clean", last):
+        return 0
+    print(f"FINDING, not restarted: {text}", flush=True)
+    return 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
@@ -148,6 +161,8 @@ def main():
                 print(f"FINDING {transport}, FLIP='{flip}': {problem or 'exit status 0'}\n{text}", flush=True)
             counts["found"] += 1
             counts[kind] += 1
+        if transport == "threads":
+            findings += restarts(runs, last)
         status, text = runs.run(args.steps, "clean")
         if status != 0 or "and always equal" not in text:
             findings += 1
