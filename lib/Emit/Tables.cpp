@@ -215,6 +215,16 @@ private:
     return some.size() == stages.size() ? "" : shapeText(some);
   }
 
+  /// Checks that ranks which the type does not split have the same values: the tables say no more,
+  /// and both checkpoints and --check-replicas go by them.
+  static LogicalResult checkReplicas(Operation *symbol, RankedTensorType type) {
+    par::Layout layout = par::Layout::of(type);
+    if (layout.partial.empty() && layout.max.empty())
+      return success();
+    return symbol->emitOpError() << "is kept as " << type
+                                 << ", whose values differ between ranks that it does not split";
+  }
+
   LogicalResult printParameters() {
     SmallVector<std::string> list;
     for (auto &[parameter, some] : held<train::ParameterOp>(pipe::PipeDialect::kParameters)) {
@@ -223,6 +233,8 @@ private:
       if (!isa<FloatType>(type.getElementType()))
         return parameter.emitOpError()
                << "is of type " << type << "; the CPU target keeps parameters in floats";
+      if (failed(checkReplicas(parameter, type)))
+        return failure();
       indexOf[parameter.getSymName()] = list.size();
       list.push_back("{" + rt::stringLiteral(parameter.getModelName()) + ", " + placedText(type) +
                      ", " + std::to_string(offsetOf(parameter)) + ", " +
@@ -266,6 +278,8 @@ private:
     for (auto &[state, some] : held<train::StateOp>(pipe::PipeDialect::kParameterStates)) {
       auto type =
           cast<RankedTensorType>(state->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
+      if (failed(checkReplicas(state, type)))
+        return failure();
       std::string name = rt::stringLiteral(state.getSymName()),
                   offset = std::to_string(offsetOf(state));
       if (auto of = state.getOfAttr()) {

@@ -253,7 +253,7 @@ void ReplicaCheck::beforeFailure(int64_t step) {
 }
 
 void ReplicaCheck::summarize() const {
-  if (isOn() && rank.rank == 0)
+  if (checks > 0 && rank.rank == 0)
     writeLine("replicas", "compared " + grouped(checks) + (checks == 1 ? " time" : " times") +
                               " and always equal; " + format("%.3f", seconds) + " s");
 }
