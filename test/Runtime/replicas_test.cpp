@@ -119,17 +119,20 @@ TEST(ReplicaDifferences, NameThoseThatAreNotInTheMajority) {
             "right is unknown: no value has a majority");
 }
 
-TEST(ReplicaDifferences, AreThoseOfTheAxisWithTheFewest) {
+TEST(ReplicaDifferences, AreThoseOfTheAxisWithFewerTensors) {
   std::vector<Splits> full = repeated({});
-  Plan plan{{{"dp", 3}, {"tp", 2}}, full, full};
-  PlanTables tables(plan);
+  auto text = [&](std::vector<Axis> mesh, const std::vector<uint64_t> &hashes) {
+    Plan plan{std::move(mesh), full, full};
+    PlanTables tables(plan);
+    std::vector<ReplicaSet> sets = {{std::vector<int>(hashes.size() / 2), {0, 1}}};
+    return differenceText(findDifferences(tables.program, sets, hashes, 2), {"a", "b"});
+  };
   // A bit of b flips on rank 3 (dp 1, tp 1), and everything differs along tp.
-  std::vector<uint64_t> hashes = {1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3, 4};
-  std::vector<ReplicaDifference> differences =
-      findDifferences(tables.program, {{std::vector<int>(6), {0, 1}}}, hashes, 2);
-  ASSERT_EQ(differences.size(), 1u);
-  EXPECT_EQ(differenceText(differences, {"a", "b"}),
+  EXPECT_EQ(text({{"dp", 3}, {"tp", 2}}, {1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3, 4}),
             "the replicas of b differ: rank 3 has other values than ranks 1 and 5");
+  // Nothing has followed from it: all four are a majority, of two along an axis neither is.
+  EXPECT_EQ(text({{"dp", 2}, {"tp", 2}}, {1, 2, 1, 2, 1, 2, 1, 5}),
+            "the replicas of b differ: rank 3 has other values than ranks 0, 1 and 2");
 }
 
 class Replicas : public Checkpoints {

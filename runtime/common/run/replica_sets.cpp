@@ -51,18 +51,22 @@ std::vector<ReplicaSet> replicaSets(const Program &program,
 
 namespace {
 
-/// A tensor's replicas that lie along one mesh axis.
+/// Ranks with replicas of a tensor: all of them, or those along one mesh axis.
 using Line = std::vector<int>;
+constexpr int kAllAxes = -1;
 
-/// Returns the lines of a set along an axis.
+/// Returns the lines of a set.
 std::vector<Line> linesOf(const Program &program, const ReplicaSet &set, int axis) {
   std::map<std::pair<int, int>, Line> lines; // by first owner, and by the line's first rank
   int below = 1;
   for (int64_t inner = program.mesh.size() - 1; inner > axis; --inner)
     below *= program.mesh[inner].size;
+  auto begin = [&](int r) {
+    return axis == kAllAxes ? 0 : r - r / below % program.mesh[axis].size * below;
+  };
   for (int r = 0; r < int(set.first.size()); ++r)
     if (int first = set.first[size_t(r)]; first >= 0)
-      lines[{first, r - r / below % program.mesh[axis].size * below}].push_back(r);
+      lines[{first, begin(r)}].push_back(r);
   std::vector<Line> result;
   for (auto &[key, line] : lines)
     if (line.size() > 1)
@@ -100,7 +104,7 @@ std::vector<ReplicaDifference> findDifferences(const Program &program,
                                                const std::vector<uint64_t> &hashes,
                                                size_t tensors) {
   std::vector<ReplicaDifference> fewest;
-  for (int axis = 0; axis < int(program.mesh.size()); ++axis) {
+  for (int axis = kAllAxes; axis < int(program.mesh.size()); ++axis) {
     std::vector<ReplicaDifference> along;
     for (const ReplicaSet &set : sets)
       for (const Line &line : linesOf(program, set, axis))
@@ -108,7 +112,7 @@ std::vector<ReplicaDifference> findDifferences(const Program &program,
           addDifference(
               line, tensor, [&](int r) { return hashes[size_t(r) * tensors + tensor]; }, along);
     if (!along.empty() && (fewest.empty() || tensorsIn(along) < tensorsIn(fewest)))
-      fewest = std::move(along);
+      fewest = std::move(along); // of all axes if no axis has fewer: more ranks are a majority
   }
   std::stable_sort(fewest.begin(), fewest.end(),
                    [](const auto &a, const auto &b) { return a.tensor < b.tensor; });
@@ -130,8 +134,7 @@ std::string ranksText(const std::vector<int> &ranks) {
 
 std::string differenceText(const std::vector<ReplicaDifference> &differences,
                            const std::vector<std::string> &names) {
-  constexpr size_t kNamed =
-      3; // others follow from the first: one rank's update from another's norm
+  constexpr size_t kNamed = 3;
   std::vector<size_t> tensors;
   for (const ReplicaDifference &each : differences)
     if (tensors.empty() || tensors.back() != each.tensor)

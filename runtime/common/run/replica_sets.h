@@ -32,9 +32,10 @@ struct ReplicaDifference {
   std::vector<int> equal; ///< the majority
 };
 
-/// Returns the differences along one mesh axis, by tensor: `hashes` has each rank's, of `tensors`
-/// tensors. Of several axes, that with the fewest tensors: where tp computes a gradient twice, an
-/// error on one rank makes all its norms differ from the other's, but along dp it is that tensor's.
+/// Returns the differences between all replicas, or those along one mesh axis if they are of fewer
+/// tensors, in the tensors' order: where each rank along tp computes a gradient for itself, an error
+/// on one makes all its norms differ from the others', but only one tensor along dp. `hashes` has
+/// each rank's, of `tensors` tensors.
 std::vector<ReplicaDifference> findDifferences(const Program &program,
                                                const std::vector<ReplicaSet> &sets,
                                                const std::vector<uint64_t> &hashes, size_t tensors);

@@ -100,12 +100,11 @@ def judge(text, rank, step, dp, ranks, every):
         kind = "parameter"
         if re.sub(r"\.[mv]$", "", flipped[1]) not in names:
             return f"not {flipped[1]}", kind
-    peers = [each for each in range(ranks) if each % (ranks // dp) == rank % (ranks // dp)]
-    if dp > 2:
-        rest = [each for each in peers if each != rank]
-        isNamed = int(reporter) == rank and who.startswith(f"rank {rank} has other values than ranks {rest[0]}")
-    else:
-        isNamed = who == f"ranks {peers[0]} and {peers[1]} have different values"
+    # All replicas decide, or those along dp, of which two have no majority.
+    isNamed = int(reporter) == rank and who.startswith(f"rank {rank} has other values than ranks ")
+    if dp == 2 and not isNamed:
+        other = (rank + ranks // 2) % ranks
+        isNamed = who == f"ranks {min(rank, other)} and {max(rank, other)} have different values"
     if not isNamed:
         return f"not rank {rank}", kind
     return "", kind
