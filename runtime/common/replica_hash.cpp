@@ -5,9 +5,9 @@
 namespace partita_rt {
 
 uint64_t replicaHash(const void *data, int64_t bytes, uint64_t firstWord) {
-  // Words of tensors of any type, at any address.
+  // Words of tensors of any type, at any address; `auto` would lose these attributes.
   typedef uint32_t Word __attribute__((__may_alias__, __aligned__(1)));
-  auto *words = static_cast<const Word *>(data);
+  const Word *words = static_cast<const Word *>(data);
   int64_t complete = bytes / kHashWord;
   uint64_t sum = 0;
   uint32_t first = uint32_t(firstWord);

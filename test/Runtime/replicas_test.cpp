@@ -161,6 +161,44 @@ protected:
   std::string printed; ///< by all runs
 };
 
+/// A bit flips, the gradients of the next step are NaN, and so are all parameters after its update.
+TEST_F(Replicas, AreComparedAsTheyWereBeforeAnUpdateByNaN) {
+  std::vector<Splits> full = repeated({});
+  Plan plan{{{"dp", 3}}, full, full};
+  PlanTables tables(plan);
+  RunOptions options;
+  options.checkReplicas = 100;
+  options.steps = 200;
+  auto run = [&](int flipped, const std::vector<float> &gradient) {
+    return World(tables.program).run(tables.program, &options, [&](Rank &rank) {
+      fill(rank, 1);
+      ReplicaCheck replicas(rank, options);
+      auto *table = static_cast<float *>(persistentShards(rank)[0].data);
+      if (rank.rank == flipped)
+        table[7] *= 2;
+      for (int64_t step = 1; step <= 2; ++step) {
+        GradientSink *sink = replicas.watch(step);
+        for (int parameter = 0; parameter < 4; ++parameter) {
+          sink->add(rank, parameter, gradient.data(), DType::Float32, {});
+          auto *values = static_cast<float *>(persistentShards(rank)[size_t(parameter)].data);
+          std::fill_n(values, kShapes[parameter].elements(), NAN);
+        }
+        replicas.beforeFailure(step);
+      }
+      fail("the loss is nan");
+    });
+  };
+  std::vector<float> finite(96, 1.0f), infinite(96, INFINITY);
+  EXPECT_NE(run(-1, infinite).find("the loss is nan"), std::string::npos);
+  EXPECT_NE(run(1, finite).find("the loss is nan"), std::string::npos);
+  std::string error = run(1, infinite);
+  EXPECT_EQ(error.find("rank 1: the loss of step 1 is not finite, and before the update of step 1 "
+                       "the replicas of table differ: rank 1 has other values than ranks 0 and 2; "
+                       "the memory or arithmetic of rank 1"),
+            0u)
+      << error;
+}
+
 TEST_F(Replicas, AreEqualUnderEveryPlan) {
   for (const Plan &plan : plans())
     EXPECT_EQ(check(plan, -1, 0, 0), "");
