@@ -21,6 +21,8 @@ struct RunOptions {
   bool tune = false;
   std::optional<int64_t> ranks;
   int64_t threads = 1; ///< BLAS threads of a process
+  /// Seconds after which a rank that does not move is reported; default PARTITA_RT_TIMEOUT's.
+  std::optional<double> timeout;
 
   std::string data; ///< see data.h for the formats
   std::string evalData;

@@ -4,6 +4,7 @@
 #include "common/run_options.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 namespace partita_rt {
@@ -35,15 +36,24 @@ bool asksForMessages() {
   return transport == "messages";
 }
 
-double timeoutSeconds() {
-  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
-  if (!text || !*text)
-    return 1800;
+double secondsFrom(const std::string &what, const std::string &text) {
   char *end = nullptr;
-  double seconds = std::strtod(text, &end);
-  if (*end || !(seconds > 0 && seconds < 1e9))
-    fail("PARTITA_RT_TIMEOUT=%.40s: a number of seconds above 0 and below 1e9 is expected", text);
+  double seconds = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(seconds > 0 && seconds < 1e9))
+    fail("%s%.40s: a number of seconds above 0 and below 1e9 is expected", what.c_str(),
+         text.c_str());
   return seconds;
+}
+
+static std::atomic<double> givenTimeout{0}; ///< --timeout's; 0: not given
+
+void setTimeoutSeconds(double seconds) { givenTimeout = seconds; }
+
+double timeoutSeconds() {
+  if (double seconds = givenTimeout.load(std::memory_order_relaxed); seconds > 0)
+    return seconds;
+  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
+  return text && *text ? secondsFrom("PARTITA_RT_TIMEOUT=", text) : 1800;
 }
 
 } // namespace partita_rt

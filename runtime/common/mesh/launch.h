@@ -68,9 +68,13 @@ int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 /// different nodes? Throws Error if PARTITA_RT_TRANSPORT is neither that nor the default, `window`.
 bool asksForMessages();
 
-/// PARTITA_RT_TIMEOUT: the number of seconds that a rank waits for another (1800). Throws Error if
-/// PARTITA_RT_TIMEOUT is not such a number.
+/// The number of seconds after which a rank that waits, or does not move, is reported: --timeout's,
+/// else PARTITA_RT_TIMEOUT's, else 1800. Throws Error if PARTITA_RT_TIMEOUT is not such a number.
 double timeoutSeconds();
+/// Sets it for this process.
+void setTimeoutSeconds(double seconds);
+/// Reads such a number of seconds. Throws Error that begins with `what` if it is none.
+double secondsFrom(const std::string &what, const std::string &text);
 
 } // namespace partita_rt
 

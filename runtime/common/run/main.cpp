@@ -294,6 +294,8 @@ int programMain(int argc, char **argv, const Program &program) {
     channelTests();
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
+    if (session.options.timeout)
+      setTimeoutSeconds(*session.options.timeout);
     if (!onlyText(session.options))
       openSession(session, world, program);
   } catch (const std::exception &exception) {

@@ -168,6 +168,10 @@ Options updateOptions() {
 Options reportOptions() {
   return {
       {"--threads", "N", "BLAS threads of a process (default 1)", INTEGER("--threads", threads, 1)},
+      {"--timeout", "SECONDS",
+       "end the run with a report if a rank stops, or does not get on, for that long (default: "
+       "PARTITA_RT_TIMEOUT, or 1800)",
+       [](RunOptions &o, const std::string &text) { o.timeout = secondsFrom("--timeout ", text); }},
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, betas (where "
        "a schedule changes them), tokens/s, validation loss, loss scale, skipped steps, model FLOP/s, "
