@@ -61,6 +61,7 @@ void RankChannels::take(Rank &rank,
   }
   rank.channels = byRow.data();
   rank.waits = waits.get();
+  rank.place = &waits->place();
   auto join = [&](Communicator *group, std::vector<int> ranks) {
     if (auto *ordered = dynamic_cast<OrderedGroup *>(group))
       ordered->setWaits(waits.get(), std::move(ranks));

@@ -7,6 +7,7 @@
 #include "common/mesh/message.h"
 #include "cpu/group.h"
 #include "cpu/waits.h"
+#include "cpu/watcher.h"
 
 #include <array>
 #include <memory>
@@ -47,6 +48,7 @@ private:
 /// A rank's waits and its ends of channels.
 struct RankChannels {
   std::unique_ptr<RankWaits> waits;
+  RanksInSight sight; ///< by a process's only rank, for its Watcher
   std::vector<std::unique_ptr<ChannelEnd>> ends;
   std::vector<ChannelEnd *> byRow;
 
@@ -59,6 +61,8 @@ struct RankChannels {
 std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const FailureFlag &failure);
 /// Makes the channels of this MPI process's rank; all processes call it together.
 RankChannels makeProcessChannels(Rank &rank);
+/// Returns what a process sees of ranks that are its threads.
+RanksInSight sightOfThreads(const Program &program, const std::vector<RankChannels> &all);
 
 } // namespace partita_rt
 

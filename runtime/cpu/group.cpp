@@ -2,10 +2,10 @@
 
 #include "cpu/group.h"
 #include "common/mesh/launch.h"
+#include "common/mesh/watch.h"
 #include "cpu/waits.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <sched.h>
 
@@ -24,6 +24,8 @@ Pending OrderedGroup::start(Request request) {
   ring[number % kRing] = std::move(request);
   started = number;
   open.push_back(number);
+  if (waits)
+    waits->move();
   publish(number);
   return {this, number};
 }
@@ -94,6 +96,16 @@ std::string FailureFlag::message() const {
   return text;
 }
 
+/// Returns after how many seconds a wait fails. The watch, if there is one, reports before that, for
+/// what it can explain.
+static double secondsOfWait(double timeout, const RankWaits *waits, int peer) {
+  if (!waits)
+    return timeout;
+  if (waits->mayTakeLong(peer))
+    return longSeconds(timeout);
+  return timeout + patienceSeconds(timeout);
+}
+
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
                const std::function<std::string()> &describe, RankWaits *waits,
                const std::function<int()> &peer) {
@@ -106,13 +118,13 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
   }
   // Go by the clock, not by iterations, which take long if there are more ranks than cores. The
   // awaited rank may change during the wait: note it again, less and less often.
-  double noteAt = 0.02;
-  auto begin = std::chrono::steady_clock::now();
+  double noteAt = 0.02, timeout = timeoutSeconds();
+  OwnClock clock(OwnClock::longest(timeout));
   for (int64_t turn = 0; !ready(); ++turn) {
     if (failure && failure->raised())
       throw StoppedByOther("stopped because rank " + std::to_string(failure->rank()) + " failed");
-    std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    if (waits && waited.count() > noteAt) {
+    double waited = clock.advance();
+    if (waits && waited > noteAt) {
       waits->noteWait(peer(), describe());
       noteAt += std::min(noteAt, 0.25);
     }
@@ -122,8 +134,8 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
     }
     timespec pause{0, turn < 4000 ? 20'000 : 200'000};
     nanosleep(&pause, nullptr);
-    if (waited.count() > timeoutSeconds())
-      fail("waited %.0f s in %s%s", waited.count(), describe().c_str(),
+    if (waited > timeout && waited > secondsOfWait(timeout, waits, waits ? peer() : -1))
+      fail("waited %.0f s in %s%s", waited, describe().c_str(),
            waits ? waits->whyOf(peer()).c_str() : "");
   }
   if (waits)

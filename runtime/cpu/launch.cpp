@@ -208,6 +208,15 @@ static std::string runThreads(const Program &program, const RunOptions *options,
 
   std::vector<RankChannels> channels = makeThreadChannels(all, failure);
 
+  std::unique_ptr<Watcher> watcher;
+  if (ranks > 1)
+    try {
+      watcher = std::make_unique<Watcher>(program.name, sightOfThreads(program, channels),
+                                          [&] { return failure.raised(); });
+    } catch (const std::system_error &error) {
+      return std::string("rank 0: the thread that watches the ranks cannot be started: ") +
+             error.what() + addressSpaceText();
+    }
   Ending ending(program, failure, ranks);
   auto guarded = [&](Rank &rank) {
     bool failed = false;
@@ -218,6 +227,7 @@ static std::string runThreads(const Program &program, const RunOptions *options,
       failure.raise(rank.rank, atSlot(rank) + textOf(error));
       failed = true;
     }
+    enterPhase(rank, Phase::Ended);
     ending.arrive(failed);
   };
   std::vector<std::thread> threads;
@@ -280,6 +290,7 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
   std::vector<std::unique_ptr<Communicator>> groups;
   std::unique_ptr<RankMemory> memory;
   RankChannels channels;
+  std::unique_ptr<Watcher> watcher;
   Rank rank;
   placeOnMesh(rank, program, number);
   rank.options = options;
@@ -299,6 +310,8 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));
     rank.world = groups.back().get();
     channels = makeProcessChannels(rank);
+    if (channels.waits)
+      watcher = std::make_unique<Watcher>(program.name, std::move(channels.sight), nullptr);
     prepareMatmuls(1, options);
     runRank(rank, memory, body);
   } catch (const std::exception &error) {

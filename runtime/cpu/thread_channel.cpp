@@ -1,9 +1,11 @@
 // Messages between threads (thread_channel.h).
 
 #include "cpu/thread_channel.h"
+#include "common/mesh/mesh.h"
 
 #include <cstring>
 #include <map>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -50,6 +52,17 @@ std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const Fai
     });
   }
   return all;
+}
+
+RanksInSight sightOfThreads(const Program &program, const std::vector<RankChannels> &all) {
+  RanksInSight sight;
+  for (int r = 0; r < int(all.size()); ++r) {
+    sight.places.push_back(&all[size_t(r)].waits->place());
+    sight.names.push_back(processText(rankText(program, r), hostName(), getpid()));
+    sight.own.push_back(r);
+  }
+  sight.local = sight.own;
+  return sight;
 }
 
 } // namespace partita_rt

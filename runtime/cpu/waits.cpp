@@ -13,34 +13,6 @@
 
 namespace partita_rt {
 
-namespace {
-
-void write(RankPlace::Text &to, const std::string &text) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    uint64_t word = 0;
-    if (size_t at = i * sizeof(word); at < text.size())
-      std::memcpy(&word, text.data() + at, std::min(sizeof(word), text.size() - at));
-    to[i].store(word, std::memory_order_relaxed);
-  }
-}
-
-/// Reads a text into an array that has room for it and a zero.
-void read(const RankPlace::Text &from, char *text) {
-  for (size_t i = 0; i < from.size(); ++i) {
-    uint64_t word = from[i].load(std::memory_order_relaxed);
-    std::memcpy(text + i * sizeof(word), &word, sizeof(word));
-  }
-  text[sizeof(RankPlace::Text)] = 0;
-}
-
-std::string read(const RankPlace::Text &from) {
-  char text[sizeof(RankPlace::Text) + 1];
-  read(from, text);
-  return text;
-}
-
-} // namespace
-
 //===-- Deaths ------------------------------------------------------------------------------===//
 
 /// What a signal's handler reads, so names are written beforehand.
@@ -68,6 +40,9 @@ static const char *deathText(bool ends) {
       text[size++] = *more;
   };
   DeathWatch *watch = watching.load();
+  for (size_t i = 0; watch && i < watch->ranks.size(); ++i)
+    if (watch->ranks[i].place->runEnds.load())
+      return ends ? nullptr : " after a report"; // of another rank
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i) {
     const DeathWatch::Watched &each = watch->ranks[i];
     int process = each.place->process.load();
@@ -83,7 +58,7 @@ static const char *deathText(bool ends) {
     append(each.name.c_str());
     append(" died");
     char slot[sizeof(RankPlace::Text) + 1];
-    read(each.place->slot, slot);
+    readText(each.place->slot, slot);
     if (*slot) {
       char end[kSlotEnd];
       slotEnd(each.place->layer.load(std::memory_order_relaxed), end);
@@ -96,12 +71,11 @@ static const char *deathText(bool ends) {
   return isReported ? nullptr : text;
 }
 
-void RankWaits::watchDeaths() {
+void RankWaits::watchDeaths(const std::vector<int> &local) {
   watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
-  for (int r = 0; r < ranks(); ++r)
-    if (RankPlace *place = places[size_t(r)])
-      watch->ranks.push_back({r, rankText(program, r), place});
-  places[size_t(self)]->process.store(getpid());
+  for (int r : local)
+    watch->ranks.push_back({r, rankText(program, r), places[size_t(r)]});
+  place().process.store(getpid());
   watching.store(watch.get());
   setDeathText(deathText);
 }
@@ -110,7 +84,7 @@ void RankWaits::endWatch() {
   if (!watch)
     return;
   watching.store(nullptr);
-  places[size_t(self)]->process.store(0);
+  place().process.store(0);
 }
 
 //===-- Waits -------------------------------------------------------------------------------===//
@@ -124,20 +98,21 @@ RankWaits::~RankWaits() { endWatch(); }
 
 void RankWaits::noteSlot(const Slot &slot) {
   noteLayer(slot.layer);
-  write(places[size_t(self)]->slot, slotText(slot));
+  writeText(place().slot, slotText(slot));
 }
 
 void RankWaits::noteWait(int peer, const std::string &what) {
-  RankPlace &mine = *places[size_t(self)];
-  write(mine.wait, what);
+  RankPlace &mine = place();
+  writeText(mine.wait, what);
   mine.waitsFor.store(peer < 0 ? RankPlace::kNobody : peer, std::memory_order_release);
   waiting = true;
 }
 
 void RankWaits::noteWaitEnds() {
   if (waiting)
-    places[size_t(self)]->waitsFor.store(RankPlace::kNoWait, std::memory_order_release);
+    place().waitsFor.store(RankPlace::kNoWait, std::memory_order_release);
   waiting = false;
+  move();
 }
 
 /// Returns "; rank 3 waits for no other" for each rank of this node that does not wait.
@@ -148,6 +123,19 @@ std::string RankWaits::textOfRunning() const {
         place && r != self && place->waitsFor.load() == RankPlace::kNoWait)
       text += "; " + rankText(program, r) + " waits for no other";
   return text;
+}
+
+/// A rank in such a phase waits for files itself, or for another rank in it.
+bool RankWaits::mayTakeLong(int peer) const {
+  if (takesLong(place().phase))
+    return true;
+  std::set<int> seen{self};
+  while (peer >= 0 && places[size_t(peer)] && seen.insert(peer).second) {
+    if (takesLong(places[size_t(peer)]->phase))
+      return true;
+    peer = places[size_t(peer)]->waitsFor;
+  }
+  return false;
 }
 
 std::string RankWaits::whyOf(int peer) const {
@@ -164,7 +152,7 @@ std::string RankWaits::whyOf(int peer) const {
       return text + " is on another node";
     int waitsFor = place->waitsFor.load(std::memory_order_acquire);
     bool waits = waitsFor != RankPlace::kNoWait;
-    std::string slot = read(place->slot);
+    std::string slot = readText(place->slot);
     char end[kSlotEnd];
     slotEnd(place->layer.load(std::memory_order_relaxed), end);
     if (!slot.empty())
@@ -172,7 +160,7 @@ std::string RankWaits::whyOf(int peer) const {
     else if (!waits)
       text += " waits for no other";
     if (waits)
-      text += " waits in " + read(place->wait);
+      text += " waits in " + readText(place->wait);
     peer = waits ? waitsFor : -1;
     if (waits && peer < 0)
       text += textOfRunning();

@@ -5,10 +5,9 @@
 #ifndef PARTITA_RT_CPU_WAITS_H
 #define PARTITA_RT_CPU_WAITS_H
 
+#include "common/mesh/place.h"
 #include "partita_rt/channel.h"
 
-#include <array>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,23 +15,9 @@
 
 namespace partita_rt {
 
-/// A rank's current wait; only that rank writes it. Lock-free atomics, so it may lie in a window
-/// shared by processes. A text that changes while it is read may come out mixed: it is for people.
-struct alignas(64) RankPlace {
-  static constexpr int32_t kNobody = -1, kNoWait = -2;
-  using Text = std::array<std::atomic<uint64_t>, 32>;
-  std::atomic<int32_t> waitsFor{kNoWait}; ///< a rank, or one of these
-  /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
-  std::atomic<int32_t> process{0};
-  std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
-  /// The slot's text is slotText(); its end depends on the layer, which changes often.
-  Text slot{}, wait{};
-  std::atomic<int32_t> layer{Slot::kNoLayer};
-};
-
 class RankWaits {
 public:
-  /// `places`: by rank, null for those on another node; `memory` owns them.
+  /// `places`: by rank, null for those of which this one learns nothing; `memory` owns them.
   RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::shared_ptr<void> memory);
   ~RankWaits();
 
@@ -43,9 +28,13 @@ public:
       moves();
   }
   int ranks() const { return int(places.size()); }
+  RankPlace &place() const { return *places[size_t(self)]; }
+  /// Notes that the rank gets on.
+  void move() { place().move(); }
   void noteSlot(const Slot &slot);
   void noteLayer(int32_t layer) {
-    places[size_t(self)]->layer.store(layer, std::memory_order_relaxed);
+    place().layer.store(layer, std::memory_order_relaxed);
+    move();
   }
   void noteWait(int peer, const std::string &what);
   void noteWaitEnds();
@@ -53,11 +42,13 @@ public:
   /// of stage 2; rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". If it is unknown
   /// whom a rank waits for, names the ranks that do not wait. -1: names only those.
   std::string whyOf(int peer) const;
+  /// May the wait for `peer` take as long as reading and writing of files takes?
+  bool mayTakeLong(int peer) const;
 
   /// For ranks that are processes: if a signal ends this one after another rank of the node has
   /// died (kill -9, out of memory), the message says which one and where it was. A launcher only
-  /// says which process it was.
-  void watchDeaths();
+  /// says which process it was. `local`: the ranks of the node.
+  void watchDeaths(const std::vector<int> &local);
   /// Call it before the rank ends with an error that it has printed.
   void endWatch();
 

@@ -300,6 +300,16 @@ void stop(Rank &rank) {
   allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
 }
 
+/// Stops rank 1 when it has started the others' collective.
+void stopInside(Rank &rank) {
+  barrier(*rank.world, "all are there");
+  float x[4] = {1, 2, 3, 4};
+  Pending sum = allReduceStart(*rank.world, {{x, 4}}, "h.0.mlp");
+  if (rank.rank == 1)
+    raise(SIGSTOP);
+  wait(sum);
+}
+
 /// Rank 0 waits for the stopped rank's neighbour, which waits for the stopped rank.
 void stopOfTwoAxes(Rank &rank) {
   barrier(*rank.world, "all are there");
@@ -333,6 +343,8 @@ int main(int argc, char **argv) {
       return hang(rank, std::atoi(mode.c_str() + 5));
     if (mode == "stop")
       return stop(rank);
+    if (mode == "stop-inside")
+      return stopInside(rank);
     if (mode == "stop-tp")
       return stopOfTwoAxes(rank);
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));

@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/folder.h"
 #include "common/grouped.h"
+#include "common/mesh/place.h"
 #include "common/run/interruption.h"
 #include "common/run/summary.h"
 #include "partita_rt/printable.h"
@@ -45,6 +46,7 @@ void Saving::warn(const std::string &error) const {
 }
 
 void Saving::complete(bool last) {
+  PhaseScope phase(rank, Phase::Saving);
   std::string error = saver->complete();
   if (last && error.empty())
     error = saver->finish();
@@ -79,6 +81,7 @@ int Saving::afterStep(int64_t step) {
   if (!due && !timeUp && !last)
     return 0;
   replicas.beforeSave(step);
+  PhaseScope phase(rank, Phase::Saving);
   begun = Clock::now();
   if (saver->isUnderWay())
     complete(/*last=*/false);

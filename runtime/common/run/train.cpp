@@ -8,6 +8,7 @@
 #include "common/init/initialize.h"
 #include "common/mesh/census.h"
 #include "common/mesh/launch.h"
+#include "common/mesh/place.h"
 #include "common/run/interruption.h"
 #include "common/run/lr_schedule_options.h"
 #include "common/run/metrics.h"
@@ -36,8 +37,10 @@ double evaluate(Rank &rank, const Session &session) {
     batches = std::min(batches, most);
   double sum = 0;
   int64_t tokens = 0;
+  PhaseScope phase(rank, Phase::Validation);
   for (int64_t b = 0; b < batches; ++b) {
     session.eval->fill(rank, b, 1);
+    noteWork(rank, Work::Forward);
     rank.report = {};
     call(rank, rank.stage->evalStep);
     checkNothingUnderWay(rank);
@@ -190,6 +193,8 @@ void Loop::step(int64_t number) {
     setClock(clock.get());
     clock->start();
   }
+  noteStepNumber(rank, number);
+  noteWork(rank, Work::Data);
   if (gathered != number)
     session.data->fill(rank, number - 1, program.accumulate);
   beginWork(rank, Work::Forward);
@@ -299,6 +304,9 @@ static int64_t skippedBefore(const Rank &rank) {
 void Loop::train() {
   const RunOptions &options = session.options;
   skipped = skippedBefore(rank);
+  // Until here ranks read files, for different times: none may wait in a step for one that does.
+  barrier(*rank.world, "the start of training");
+  enterPhase(rank, Phase::Step);
   int64_t first = startStep + 1, last = options.steps.value_or(0);
   if (speaks() && options.resumeIfThere)
     writeLine("resume", options.resume ? options.checkpoint + ", step " + grouped(first - 1)
@@ -328,6 +336,7 @@ void Loop::train() {
   if (interruptedBy)
     setEndedBy(interruptedBy);
   waiting.end();
+  enterPhase(rank, Phase::Outputs);
   if (int signal = interruptedBy ? 0 : notedSignal())
     endBySignal(signal); // it came after the last step
   ReducedCount reduced = reducedByAll(rank);
@@ -373,6 +382,7 @@ int runRankProgram(Rank &rank, const Session &session) {
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
   rank.seed = session.seed;
+  enterPhase(rank, Phase::SetUp);
   const ResumePoint *resumed = initialize(rank, session.resumePoints);
   if (options.tune) {
     const Stage &stage = *rank.stage;

@@ -404,6 +404,7 @@ struct Rank {
   WorkClock *clock = nullptr;                 ///< the runtime's own, with --breakdown (work.h)
   Slot slot;                                  ///< the current one, for reports (beginSlot)
   class RankWaits *waits = nullptr;           ///< the runtime's own
+  struct RankPlace *place = nullptr;          ///< the runtime's own: what others see of the rank
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.

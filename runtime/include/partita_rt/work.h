@@ -62,8 +62,12 @@ private:
   std::function<void()> settle;
 };
 
+/// Publishes what the rank is doing, for reports of ranks that do not get on.
+void noteWork(const Rank &rank, Work work);
+
 /// Emitted code calls this where its computation changes kind.
 inline void beginWork(Rank &rank, Work work) {
+  noteWork(rank, work);
   if (rank.clock)
     rank.clock->begin(work);
 }

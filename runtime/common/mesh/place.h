@@ -1,0 +1,111 @@
+// What a rank publishes of itself while it runs: that its process lives, where it is, for whom it
+// waits. Other ranks find by it which one no longer moves (watch.h), and explain their own waits.
+
+#ifndef PARTITA_RT_COMMON_PLACE_H
+#define PARTITA_RT_COMMON_PLACE_H
+
+#include "partita_rt/program.h"
+#include "partita_rt/work.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace partita_rt {
+
+/// What a rank is doing.
+enum class Phase : uint8_t {
+  Unknown,    ///< a test's rank
+  SetUp,      ///< initial values
+  Step,       ///< a training step
+  Validation, ///< after a step
+  Saving,     ///< a checkpoint after a step
+  Outputs,    ///< the results after the last step
+  Ended,      ///< the rank is watched no more
+};
+/// May a rank stay at one place for long there? Files of any size are read and written.
+inline bool takesLong(Phase phase) {
+  return phase == Phase::SetUp || phase == Phase::Saving || phase == Phase::Outputs;
+}
+
+/// Only its rank writes it, and `beats` a thread of the rank's process. Lock-free atomics, so it may
+/// lie in a window shared by processes. A text that changes while it is read may come out mixed: it
+/// is for people.
+struct alignas(64) RankPlace {
+  static constexpr int32_t kNobody = -1, kNoWait = -2;
+  using Text = std::array<std::atomic<uint64_t>, 32>;
+  std::atomic<uint64_t> beats{0}; ///< advances as long as the process runs
+  std::atomic<uint64_t> moves{0}; ///< advances with the rank: from kind of work to kind of work,
+                                  ///< collective to collective, layer to layer
+  std::atomic<int32_t> waitsFor{kNoWait}; ///< a rank, or one of these
+  std::atomic<Phase> phase{Phase::Unknown};
+  std::atomic<Work> work{Work::Data};
+  std::atomic<int64_t> step{0};
+  std::atomic<int32_t> layer{Slot::kNoLayer};
+  /// The slot's text is slotText(); its end depends on the layer, which changes often.
+  Text slot{}, wait{};
+
+  // Of processes of one node:
+  /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
+  std::atomic<int32_t> process{0};
+  std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
+  std::atomic<bool> runEnds{false}; ///< a rank has printed why the run ends; in every place alike
+
+  void move() { moves.store(moves.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+};
+
+void writeText(RankPlace::Text &to, const std::string &text);
+std::string readText(const RankPlace::Text &from);
+/// Reads a text into an array that has room for it and a zero; allocates nothing.
+void readText(const RankPlace::Text &from, char *text);
+
+/// Copies what a place says, as bytes for another process of the same program.
+std::string imageOf(const RankPlace &place);
+/// Copies it into a place. Throws Error unless the bytes can be an image.
+void readImage(RankPlace &place, const std::string &image);
+
+/// Returns the name of this machine.
+std::string hostName();
+/// "rank 2 of stage 1 (host gpu-3, process 4711)".
+std::string processText(const std::string &rank, const std::string &host, int process);
+
+/// "in step 12 (backward), at slot 4 (forward of h.2, micro-batch 1, layer 7)"; "" if nothing is
+/// known.
+std::string whereText(const RankPlace &place);
+/// "waits in all_reduce #3 (...) for gradients for rank 2"; "" if it does not wait.
+std::string waitText(const RankPlace &place);
+
+/// What the rank does from here on. Ranks without a place (of one rank, of tests) ignore it.
+void enterPhase(const Rank &rank, Phase phase);
+void noteStepNumber(const Rank &rank, int64_t step);
+
+/// A scope in which the rank is in a phase; afterwards the previous one continues.
+class PhaseScope {
+public:
+  PhaseScope(const Rank &rank, Phase phase);
+  ~PhaseScope();
+  PhaseScope(const PhaseScope &) = delete;
+  PhaseScope &operator=(const PhaseScope &) = delete;
+
+private:
+  const Rank &rank;
+  Phase before;
+};
+
+/// A scope in which the rank waits for no particular other one: for its GPU, in a gather of all.
+class WaitScope {
+public:
+  /// `place` may be null.
+  WaitScope(RankPlace *place, const std::string &what);
+  ~WaitScope();
+  WaitScope(const WaitScope &) = delete;
+  WaitScope &operator=(const WaitScope &) = delete;
+
+private:
+  RankPlace *place;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_PLACE_H

@@ -1,0 +1,137 @@
+// Finds the rank that no longer gets on (watch.h).
+
+#include "common/mesh/watch.h"
+#include "common/grouped.h"
+
+#include <algorithm>
+#include <set>
+
+namespace partita_rt {
+
+double OwnClock::advance() {
+  auto now = std::chrono::steady_clock::now();
+  seconds += std::min(std::chrono::duration<double>(now - last).count(), most);
+  last = now;
+  return seconds;
+}
+
+void Watch::see(const RankPlace *place, Seen &seen, double now) const {
+  uint64_t beats = place->beats.load(std::memory_order_acquire), moves = place->moves;
+  if (beats == 0)
+    return;
+  int32_t waitsFor = place->waitsFor;
+  if (!seen.known || beats != seen.beats)
+    seen.beatAt = now;
+  // Whoever waits may learn of another rank meanwhile, without getting on.
+  bool waits = waitsFor != RankPlace::kNoWait, waited = seen.waitsFor != RankPlace::kNoWait;
+  if (!seen.known || moves != seen.moves || waits != waited)
+    seen.moveAt = now;
+  seen.beats = beats;
+  seen.moves = moves;
+  seen.waitsFor = waitsFor;
+  seen.known = true;
+}
+
+static std::string secondsText(double value) {
+  return format(value < 10 ? "%.1f" : "%.0f", value) + " s";
+}
+
+std::string placeText(const RankPlace &place, const char *is) {
+  std::string where = whereText(place), wait = waitText(place);
+  if (where.empty() && wait.empty())
+    return "";
+  return std::string("; it ") + (where.empty() ? wait : is + (" " + where)) +
+         (where.empty() || wait.empty() ? "" : ", and " + wait);
+}
+
+/// Returns the ranks that wait for it, and those that wait for these, as "; rank 0 waits in ...".
+std::string Watch::waitersOf(int rank, const std::vector<const RankPlace *> &places) const {
+  std::string text;
+  std::set<int> told{rank};
+  std::vector<int> next{rank};
+  size_t more = 0;
+  for (size_t at = 0; at < next.size(); ++at)
+    for (int r = 0; r < int(ranks.size()); ++r) {
+      if (!ranks[size_t(r)].known || ranks[size_t(r)].waitsFor != next[at] ||
+          !told.insert(r).second)
+        continue;
+      next.push_back(r);
+      if (told.size() > 9)
+        ++more;
+      else
+        text += "; " + names[size_t(r)] + " " + waitText(*places[size_t(r)]);
+    }
+  return more ? text + "; " + std::to_string(more) + " more ranks wait for these" : text;
+}
+
+/// Follows waits to a rank that does not wait; -1 if there is none, or it is unknown.
+int Watch::rootOf(int rank, const std::vector<const RankPlace *> &places) const {
+  std::set<int> seen;
+  while (rank >= 0 && rank < int(ranks.size()) && places[size_t(rank)] &&
+         ranks[size_t(rank)].known) {
+    if (ranks[size_t(rank)].waitsFor == RankPlace::kNoWait)
+      return rank;
+    if (!seen.insert(rank).second)
+      return -1;
+    rank = ranks[size_t(rank)].waitsFor;
+  }
+  return -1;
+}
+
+/// A rank that moves, and for which another has waited.
+std::string Watch::slowText(const std::vector<const RankPlace *> &places, double now,
+                            double timeout) {
+  for (int r = 0; r < int(ranks.size()); ++r) {
+    const Seen &waiter = ranks[size_t(r)];
+    // Later than others are found: what they wait for may have stopped since.
+    if (!places[size_t(r)] || !waiter.known || waiter.waitsFor == RankPlace::kNoWait ||
+        takesLong(places[size_t(r)]->phase) || isSilent(waiter, now, timeout) ||
+        now - waiter.moveAt <= timeout + patienceSeconds(timeout) / 2)
+      continue;
+    int root = rootOf(r, places);
+    if (root < 0 || takesLong(places[size_t(root)]->phase))
+      continue;
+    found = root;
+    return names[size_t(root)] + " is slow: " + names[size_t(r)] + " has waited " +
+           secondsText(now - waiter.moveAt) + " for it" + placeText(*places[size_t(root)], "is") +
+           waitersOf(root, places);
+  }
+  return "";
+}
+
+std::string Watch::stopText(int rank, const RankPlace &place, double now) const {
+  return names[size_t(rank)] + " has stopped: no sign of life of its process for " +
+         secondsText(now - ranks[size_t(rank)].beatAt) + placeText(place, "was");
+}
+
+std::string Watch::silenceOf(int rank, const RankPlace *place, double now, double timeout) const {
+  const Seen &seen = ranks[size_t(rank)];
+  return place && seen.known && isSilent(seen, now, timeout) ? stopText(rank, *place, now) : "";
+}
+
+std::string Watch::look(const std::vector<const RankPlace *> &places, double now, double timeout) {
+  std::string stuck;
+  for (int r = 0; r < int(ranks.size()); ++r) {
+    Seen &seen = ranks[size_t(r)];
+    const RankPlace *place = places[size_t(r)];
+    if (!place)
+      continue;
+    see(place, seen, now);
+    if (!seen.known || place->phase == Phase::Ended)
+      continue;
+    if (r != self && now - seen.beatAt > timeout) {
+      found = r;
+      return stopText(r, *place, now) + waitersOf(r, places);
+    }
+    double most = takesLong(place->phase) ? longSeconds(timeout) : timeout;
+    bool isStill = seen.waitsFor == RankPlace::kNoWait && now - seen.moveAt > most;
+    if (isStill && stuck.empty() && (r == self || !isSilent(seen, now, timeout))) {
+      found = r;
+      stuck = names[size_t(r)] + " is stuck: its process lives, but it has not moved for " +
+              secondsText(now - seen.moveAt) + placeText(*place, "is") + waitersOf(r, places);
+    }
+  }
+  return !stuck.empty() ? stuck : slowText(places, now, timeout);
+}
+
+} // namespace partita_rt

@@ -1,0 +1,61 @@
+// Signs of life between MPI processes that share no memory: of several nodes.
+//
+// MPI itself cannot carry them: it moves messages while the rank calls it, and only the rank's
+// thread may (MPI_THREAD_FUNNELED). They are datagrams: nothing to connect or to take down, no call
+// that waits, and a lost one is followed by the next. Each process sends its own to a few ranks of
+// different nodes, the watching ones, so that rank 0 may stop like any other. A rank from which none
+// has ever arrived, behind a firewall, is not watched across nodes.
+
+#ifndef PARTITA_RT_CPU_REMOTE_BEATS_H
+#define PARTITA_RT_CPU_REMOTE_BEATS_H
+
+#include "common/mesh/place.h"
+
+#include <memory>
+#include <mpi.h>
+#include <netinet/in.h>
+#include <string>
+#include <vector>
+
+namespace partita_rt {
+
+class RemoteBeats {
+public:
+  /// All processes call it together. `nodes`: by rank, the lowest rank of its node.
+  RemoteBeats(int self, const std::vector<int> &nodes);
+  ~RemoteBeats();
+  RemoteBeats(const RemoteBeats &) = delete;
+  RemoteBeats &operator=(const RemoteBeats &) = delete;
+
+  /// Does this process watch those of other nodes?
+  bool watches() const;
+  /// Waits for a datagram, for at most so long.
+  void wait(double seconds) const;
+  /// Sends what the rank publishes to the watching ranks of other nodes.
+  void send(const RankPlace &own);
+  /// Takes what has arrived into the places of other nodes' ranks. Returns true if a rank has
+  /// printed why the run ends.
+  bool receive(const std::vector<RankPlace *> &places);
+  /// Tells all ranks that this one has.
+  void tellEnd();
+
+private:
+  /// Where a process can be reached: IPv4 as IPv6.
+  struct Endpoint {
+    static constexpr int kMost = 4;
+    in6_addr addresses[kMost];
+    int32_t count = 0;
+    uint16_t port = 0; ///< 0: nowhere
+  };
+  Endpoint open();
+  void sendTo(int rank, const std::string &datagram);
+
+  int self, family = AF_INET6, socket = -1;
+  uint64_t run = 0; ///< a random number of rank 0's; strangers do not know it
+  std::vector<int> nodes, watching;
+  std::vector<Endpoint> endpoints;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_REMOTE_BEATS_H

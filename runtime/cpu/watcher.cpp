@@ -1,0 +1,134 @@
+// The thread that watches other ranks (watcher.h).
+
+#include "cpu/watcher.h"
+#include "common/exit_status.h"
+#include "common/mesh/launch.h"
+#include "common/temporary_file.h"
+#include "partita_rt/printable.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+
+namespace partita_rt {
+
+void printEnd(const std::string &name, const std::string &text) {
+  // Another thread may be stuck in a write to standard output.
+  if (ftrylockfile(stdout) == 0) {
+    std::fflush(stdout);
+    funlockfile(stdout);
+  }
+  std::string line = name + ": error: " + printable(text) + "\n";
+  for (size_t at = 0; at < line.size();) {
+    ssize_t n = write(STDERR_FILENO, line.data() + at, line.size() - at);
+    if (n <= 0)
+      break;
+    at += size_t(n);
+  }
+}
+
+Watcher::Watcher(std::string itsName, RanksInSight itsSight, std::function<bool()> isFailing)
+    : name(std::move(itsName)), sight(std::move(itsSight)), isFailing(std::move(isFailing)),
+      timeout(timeoutSeconds()) {
+  giveSigns(); // before the rank does anything
+  thread = std::thread([this] { loop(); });
+}
+
+Watcher::~Watcher() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    ends = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Watcher::sleep() {
+  double seconds = beatSeconds(timeout);
+  if (sight.remote) { // also ends when a datagram arrives; the destructor waits for this
+    sight.remote->wait(std::min(seconds, 0.1));
+    return;
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return ends; });
+}
+
+bool Watcher::runEnds() const {
+  return std::any_of(sight.local.begin(), sight.local.end(),
+                     [&](int rank) { return sight.places[size_t(rank)]->runEnds.load(); });
+}
+
+void Watcher::giveSigns() {
+  for (int rank : sight.own) {
+    RankPlace &place = *sight.places[size_t(rank)];
+    place.beats.store(place.beats.load() + 1, std::memory_order_release);
+    if (sight.remote)
+      sight.remote->send(place);
+  }
+}
+
+void Watcher::loop() {
+  sigset_t all; // for the rank's own thread
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  int self = sight.own.size() == 1 ? sight.own[0] : -1;
+  Watch watch(sight.names, self);
+  std::vector<const RankPlace *> places(sight.places.begin(), sight.places.end());
+  OwnClock clock(OwnClock::longest(timeout));
+  double beatAt = 0;
+  for (;;) {
+    double now = clock.advance();
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (ends)
+        break;
+    }
+    bool due = now >= beatAt;
+    if (due) {
+      beatAt = now + beatSeconds(timeout);
+      giveSigns();
+    }
+    if ((sight.remote && sight.remote->receive(sight.places)) || runEnds())
+      end();
+    if (due && !(isFailing && isFailing()))
+      if (std::string text = watch.look(places, now, timeout); !text.empty())
+        report(text);
+    sleep();
+  }
+  for (int rank : sight.own) {
+    RankPlace &place = *sight.places[size_t(rank)];
+    place.phase = Phase::Ended;
+    for (int i = 0; sight.remote && i < 3; ++i) // one of them arrives
+      sight.remote->send(place);
+  }
+}
+
+/// Several processes may find the same. Of those that share memory, the first one prints. Of others,
+/// the lowest that lives is the quickest, and tells the rest.
+void Watcher::report(const std::string &text) {
+  if (sight.places[size_t(sight.local.front())]->runEnds.exchange(true))
+    return;
+  for (int rank : sight.local)
+    sight.places[size_t(rank)]->runEnds = true;
+  if (sight.remote)
+    for (int i = 0; i < std::min(sight.own.front(), 3) * 10; ++i) {
+      usleep(20'000);
+      if (sight.remote->receive(sight.places))
+        end();
+    }
+  printEnd(name, text);
+  if (sight.remote)
+    sight.remote->tellEnd();
+  removeTemporaryFiles();
+  _exit(failureStatus()); // without waiting for other threads; launchers end the stopped ones
+}
+
+/// Ends a process, on whose behalf another one has printed why.
+void Watcher::end() const {
+  usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
+  removeTemporaryFiles();
+  _exit(failureStatus());
+}
+
+} // namespace partita_rt
