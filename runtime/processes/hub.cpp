@@ -1,6 +1,7 @@
 // Gathers, and ends all ranks (hub.h).
 
 #include "processes/hub.h"
+#include "common/mesh/place.h"
 #include "partita_rt/types.h"
 
 #include <tuple>
@@ -11,13 +12,25 @@ static Clock::time_point after(Clock::time_point now, double seconds) {
   return now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+static double secondsAt(Clock::time_point now) {
+  return std::chrono::duration<double>(now.time_since_epoch()).count();
+}
+
+static std::vector<std::string> namesOfAll(const std::vector<Peer> &peers) {
+  std::vector<std::string> names;
+  for (size_t r = 0; r < peers.size(); ++r)
+    names.push_back(nameOf(peers, int(r)));
+  return names;
+}
+
 Hub::Hub(std::vector<Peer> all, double timeout, Send send)
     : peers(std::move(all)), states(peers.size(), State::Alive), timeout(timeout),
-      send(std::move(send)) {}
+      send(std::move(send)), places(peers.size()), seen(peers.size()), watch(namesOfAll(peers), 0) {
+}
 
 std::string nameOf(const std::vector<Peer> &peers, int rank) {
   const Peer &peer = peers[size_t(rank)];
-  return peer.name + " (host " + peer.host + ", process " + std::to_string(peer.process) + ")";
+  return processText(peer.name, peer.host, peer.process);
 }
 
 std::string Hub::namesOf(const std::vector<int> &ranks) const {
@@ -45,6 +58,10 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
     if (!answers.empty())
       answers[size_t(rank)] = frame.text;
     return tick(now);
+  case FrameKind::Alive:
+    readImage(places[size_t(rank)], frame.text);
+    seen[size_t(rank)] = &places[size_t(rank)];
+    return;
   case FrameKind::Goodbye:
     states[size_t(rank)] = State::Left;
     for (State state : states)
@@ -100,12 +117,50 @@ void Hub::report(int rank, Cause cause, std::string message, std::string questio
                  Clock::time_point now) {
   if (ended || !answers.empty())
     return;
-  if (cause != Cause::Death && peers.size() > 1)
+  if (cause != Cause::Death && cause != Cause::Stall && peers.size() > 1)
     message = peers[size_t(rank)].name + ": " + message;
   if (!failure || std::tie(cause, rank) < std::tie(failure->cause, failure->rank)) {
     decideAt = after(now, cause == Cause::Sequel ? 2 : 0.05);
     failure = Failure{cause, rank, std::move(message), std::move(question)};
   }
+}
+
+/// Checks whether ranks are missing at the pending gather.
+void Hub::lookForGather(Clock::time_point now) {
+  if (failure || texts.empty())
+    return;
+  std::vector<int> missing, gone;
+  double most = timeout;
+  for (size_t r = 0; r < peers.size(); ++r) {
+    if (texts[r])
+      continue;
+    (states[r] == State::Alive ? missing : gone).push_back(int(r));
+    if (seen[r] && takesLong(seen[r]->phase))
+      most = longSeconds(timeout);
+  }
+  if (!gone.empty())
+    report(first, Cause::Error, "waits at " + what + " for " + namesOf(gone) + ", which has ended",
+           "", now);
+  else if (now > after(since, most))
+    report(first, Cause::Timeout,
+           "waited " + std::to_string(int64_t(timeout)) + " s at " + what + " for " +
+               namesOf(missing),
+           "", now);
+}
+
+/// Checks whether all ranks give signs of life, and get on.
+void Hub::lookAtPlaces(Clock::time_point now) {
+  if (failure || now < nextLook)
+    return;
+  nextLook = now + beatEvery(timeout) / 4;
+  for (size_t r = 0; r < peers.size(); ++r)
+    if (states[r] != State::Alive)
+      seen[r] = nullptr;
+  std::string text = watch.look(seen, secondsAt(now), timeout);
+  if (text.empty())
+    return;
+  report(watch.subject(), Cause::Stall, text, kWhereAreYou, now);
+  failure->silent = watch.subject();
 }
 
 void Hub::tick(Clock::time_point now) {
@@ -114,46 +169,38 @@ void Hub::tick(Clock::time_point now) {
   if (now >= nextBeat) {
     for (size_t r = 1; r < peers.size(); ++r)
       if (states[r] != State::Dead)
-        send(int(r), {FrameKind::Beat, 0, ""});
+        send(int(r), {FrameKind::Beat, 0, seen[0] ? imageOf(*seen[0]) : ""});
     nextBeat = now + beatEvery(timeout);
   }
-  if (!failure && !texts.empty()) {
-    std::vector<int> missing, gone;
-    for (size_t r = 0; r < peers.size(); ++r)
-      if (!texts[r])
-        (states[r] == State::Alive ? missing : gone).push_back(int(r));
-    if (!gone.empty())
-      report(first, Cause::Error,
-             "waits at " + what + " for " + namesOf(gone) + ", which has ended", "", now);
-    else if (now > after(since, timeout))
-      report(first, Cause::Timeout,
-             "waited " + std::to_string(int64_t(timeout)) + " s at " + what + " for " +
-                 namesOf(missing),
-             "", now);
-  }
+  lookForGather(now);
+  lookAtPlaces(now);
   if (!failure || now < decideAt)
     return;
   if (failure->question.empty())
     return end(failure->message);
   if (answers.empty())
     return ask(now);
-  std::string message = failure->message;
+  std::string message = failure->message, stopped;
   for (size_t r = 0; r < peers.size(); ++r) {
     if (answers[r] && !answers[r]->empty())
       message += "; " + nameOf(int(r)) + " " + *answers[r];
-    else if (!answers[r] && now < after(decideAt, 2))
+    else if (!answers[r] && now < after(decideAt, 1))
       return;
+    else if (std::string its =
+                 answers[r] ? "" : watch.silenceOf(int(r), seen[r], secondsAt(now), timeout);
+             !its.empty())
+      stopped += its + "; ";
     else if (!answers[r])
       message += "; " + nameOf(int(r)) + " does not answer";
   }
-  end(message);
+  end(stopped + message);
 }
 
 void Hub::ask(Clock::time_point now) {
   decideAt = now;
   answers.resize(peers.size());
   for (size_t r = 0; r < peers.size(); ++r)
-    if (states[r] == State::Dead)
+    if (states[r] == State::Dead || int(r) == failure->silent)
       answers[r] = "";
     else
       send(int(r), {FrameKind::Question, 0, failure->question});

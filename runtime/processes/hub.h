@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_PROCESSES_HUB_H
 #define PARTITA_RT_PROCESSES_HUB_H
 
+#include "common/mesh/watch.h"
 #include "processes/rendezvous.h"
 #include "processes/wire.h"
 
@@ -22,6 +23,7 @@ enum FrameKind : uint8_t {
   Report,    ///< number: the cause; message, question
   Answer,    ///< number of the question; text
   Goodbye,
+  Alive, ///< an image of the rank's place (common/mesh/place.h)
   // From rank 0 to a rank:
   Accepted,
   Refused,  ///< the reason
@@ -30,7 +32,7 @@ enum FrameKind : uint8_t {
   Question, ///< number; text
   End,      ///< number: the rank that prints, or kNobody; message
   Farewell, ///< all have said goodbye
-  Beat,     ///< rank 0 is alive
+  Beat,     ///< rank 0 is alive; an image of its place, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
   Lost, ///< from a rank that stays silent if it gets an answer
@@ -40,9 +42,9 @@ enum FrameKind : uint8_t {
 
 using Clock = std::chrono::steady_clock;
 
-/// How often rank 0 sends a sign of life, whatever it is waiting for.
+/// How often ranks send a sign of life, whatever they are waiting for.
 inline Clock::duration beatEvery(double timeout) {
-  return std::chrono::milliseconds(int64_t(std::min(timeout * 250, 1000.0)));
+  return std::chrono::milliseconds(int64_t(beatSeconds(timeout) * 1000));
 }
 
 /// "rank 2 (host gpu-3, process 4711)".
@@ -60,6 +62,9 @@ public:
   void closed(int rank, Clock::time_point now);
   /// Call this every few hundredths of a second.
   void tick(Clock::time_point now);
+  /// What rank 0 publishes.
+  void setPlace(const RankPlace *place) { seen[0] = place; }
+  void setTimeout(double seconds) { timeout = seconds; }
 
 private:
   std::string nameOf(int rank) const { return partita_rt::processes::nameOf(peers, rank); }
@@ -68,6 +73,8 @@ private:
   void report(int rank, Cause cause, std::string message, std::string question,
               Clock::time_point now);
   void ask(Clock::time_point now);
+  void lookForGather(Clock::time_point now);
+  void lookAtPlaces(Clock::time_point now);
   void end(const std::string &message, uint32_t speaker = 0);
   /// Returns "ranks 1, 3", or a single one with its host.
   std::string namesOf(const std::vector<int> &ranks) const;
@@ -76,6 +83,7 @@ private:
     Cause cause;
     int rank;
     std::string message, question;
+    int silent = -1; ///< a rank that is not asked
   };
   enum class State : uint8_t { Alive, Left, Dead };
 
@@ -83,6 +91,10 @@ private:
   std::vector<State> states;
   double timeout;
   Send send;
+  std::vector<RankPlace> places;       ///< of the other ranks
+  std::vector<const RankPlace *> seen; ///< by rank; null: nothing is known
+  Watch watch;
+  Clock::time_point nextLook;
   Clock::time_point nextBeat; ///< the first one is sent at once
 
   // The pending gather: a rank starts no other before it is complete.

@@ -56,7 +56,7 @@ Monitor::Monitor(int rank, Joined joined, double timeout, std::string itsRun, So
                  Ending itsEnding)
     : rank(rank), timeout(timeout), run(std::move(itsRun)), known(std::move(joined.peers)),
       connections(std::move(joined.connections)), port(std::move(listener), run),
-      heard(Clock::now()), ending(std::move(itsEnding)) {
+      clock(OwnClock::longest(timeout)), ending(std::move(itsEnding)) {
   if (rank == 0)
     hub = std::make_unique<Hub>(known, timeout, [this](int to, Frame frame) {
       if (to == 0)
@@ -84,6 +84,10 @@ void Monitor::send(Frame frame) {
     std::lock_guard<std::mutex> lock(mutex);
     outgoing.push_back(std::move(frame));
   }
+  wake();
+}
+
+void Monitor::wake() {
   char byte = 0;
   (void)!write(wakeWrite.get(), &byte, 1); // a full pipe wakes the thread too
 }
@@ -91,6 +95,7 @@ void Monitor::send(Frame frame) {
 std::vector<std::string> Monitor::gather(const std::string &what, const std::string &text) {
   uint32_t number = ++gathers;
   send({FrameKind::Gather, number, pack({what, text})});
+  WaitScope waiting(own, "a gather of all ranks: " + what);
   std::unique_lock<std::mutex> lock(mutex);
   // Rank 0 reports who is late; the thread notices if rank 0 is silent.
   news.wait(lock, [&] { return gathered.count(number) > 0; });
@@ -107,6 +112,11 @@ void Monitor::report(Cause cause, const std::string &message, const std::string 
   send({FrameKind::Report, uint32_t(cause), pack({message, question})});
   for (;;) // the thread ends the process
     pause();
+}
+
+void Monitor::setPlace(RankPlace &place) {
+  own = &place;
+  wake();
 }
 
 void Monitor::setName(const std::string &name) {
@@ -149,14 +159,29 @@ void Monitor::waitForNews() {
           {connection->descriptor(), short(POLLIN | (connection->hasUnsent() ? POLLOUT : 0)), 0});
   if (!hub)
     port.addTo(waits);
-  poll(waits.data(), waits.size(), hub ? 20 : int(std::clamp(timeout * 100, 10.0, 500.0)));
+  poll(waits.data(), waits.size(), hub ? 20 : int(std::clamp(timeout.load() * 100, 10.0, 500.0)));
   char bytes[256];
   while (read(wakeRead.get(), bytes, sizeof(bytes)) > 0)
     ;
 }
 
+/// Tells rank 0 that this process lives, and where its rank is. Rank 0 tells the others (Hub::tick).
+void Monitor::sendSign() {
+  RankPlace *place = own;
+  if (!place || now < nextSign)
+    return;
+  nextSign = now + beatEvery(timeout);
+  ++place->beats;
+  if (hub)
+    hub->setPlace(place);
+  else if (connections[0])
+    connections[0]->send({FrameKind::Alive, 0, imageOf(*place)});
+}
+
 void Monitor::exchange() {
-  auto now = Clock::now();
+  now = Clock::time_point(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(clock.advance())));
+  sendSign();
   std::deque<Frame> mine;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -191,6 +216,7 @@ void Monitor::exchange() {
   }
   if (!hub)
     return checkSilence();
+  hub->setTimeout(timeout);
   hub->tick(now);
   for (auto &connection : connections)
     if (connection)
@@ -217,7 +243,11 @@ void Monitor::received(const Frame &frame) {
       std::lock_guard<std::mutex> lock(mutex);
       its = answer;
     }
-    return send({FrameKind::Answer, frame.number, its ? its(frame.text) : ""});
+    std::string text = its ? its(frame.text) : "";
+    RankPlace *place = own;
+    if (text.empty() && place && frame.text == kWhereAreYou)
+      text = waitText(*place);
+    return send({FrameKind::Answer, frame.number, text});
   }
   case FrameKind::End:
     end(frame.text, int(frame.number) == rank);
@@ -225,10 +255,21 @@ void Monitor::received(const Frame &frame) {
     farewell = true;
     return;
   case FrameKind::Beat:
+    if (!frame.text.empty())
+      readImage(first, frame.text);
     return;
   default:
     partita_rt::fail("a message of rank 0 is not what it should be");
   }
+}
+
+/// Why all end when rank 0 is silent; `mine`: what this rank has reported, if anything.
+std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
+  std::string name = nameOf(known, 0);
+  if (!mine.empty() && first.beats == 0)
+    return mine + "; " + name + " does not answer";
+  return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
+         " s" + placeText(first, "was") + (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported
@@ -240,11 +281,9 @@ void Monitor::checkSilence() {
     std::lock_guard<std::mutex> lock(mutex);
     mine = reported;
   }
-  double silence = std::chrono::duration<double>(Clock::now() - heard).count();
-  if (!farewell && silence > (mine.empty() ? timeout + 1 : std::min(timeout, 3.0)))
-    succeed(mine.empty() ? nameOf(known, 0) + " has not answered for " +
-                               std::to_string(int64_t(timeout)) + " s"
-                         : mine + "; " + nameOf(known, 0) + " does not answer");
+  double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
+  if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0)))
+    succeed(lossText(mine, int64_t(silence)));
   for (const Frame &frame : port.serve()) {
     if (frame.kind == FrameKind::Over)
       end("", false);

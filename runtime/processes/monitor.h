@@ -37,29 +37,39 @@ public:
   std::vector<std::string> gather(const std::string &what, const std::string &text);
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
+  void setPlace(RankPlace &place);
+  void setTimeout(double seconds) { timeout = seconds; }
   void setName(const std::string &name);
   void setAnswer(std::function<std::string(const std::string &)> value);
   void setAbort(std::function<void()> value);
 
 private:
   void send(Frame frame); ///< to rank 0, through the thread
+  void wake();
   void loop();
   void waitForNews();
   void exchange();
+  void sendSign();
   void received(const Frame &frame);
   void checkSilence();
+  std::string lossText(const std::string &mine, int64_t seconds) const;
   void succeed(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
 
   const int rank;
-  const double timeout;
+  std::atomic<double> timeout;
   const std::string run;
   std::vector<Peer> known;
   std::vector<std::unique_ptr<Connection>> connections; ///< on rank 0 by rank; else one
   std::unique_ptr<Hub> hub;                             ///< on rank 0
   std::deque<Frame> toSelf;                             ///< from the hub
   OwnPort port;
+  OwnClock clock;
+  Clock::time_point now;   ///< by that clock
   Clock::time_point heard; ///< the last sign of life of rank 0
+  Clock::time_point nextSign;
+  std::atomic<RankPlace *> own{nullptr}; ///< what the process's rank publishes
+  RankPlace first;                       ///< what rank 0 has published
   bool succeeding = false;
   Socket wakeRead, wakeWrite;
 

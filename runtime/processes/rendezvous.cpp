@@ -61,6 +61,16 @@ void Rendezvous::report(Cause cause, const std::string &message, const std::stri
   endProcess(*ending, message, true);
 }
 
+void Rendezvous::setPlace(RankPlace &place) {
+  if (monitor)
+    monitor->setPlace(place);
+}
+
+void Rendezvous::setTimeout(double seconds) {
+  if (monitor)
+    monitor->setTimeout(seconds);
+}
+
 void Rendezvous::setName(const std::string &name) {
   ending->name = name;
   if (monitor)

@@ -30,6 +30,10 @@
 #include <string>
 #include <vector>
 
+namespace partita_rt {
+struct RankPlace;
+}
+
 namespace partita_rt::processes {
 
 /// A process of the run.
@@ -47,9 +51,13 @@ struct Peer {
 enum class Cause : uint8_t {
   Error,   ///< a rank's own error
   Death,   ///< a connection ended
+  Stall,   ///< a rank has stopped, or does not get on
   Timeout, ///< a rank waited in vain
   Sequel,  ///< an error caused by another rank's end, such as NCCL's
 };
+
+/// The question to all ranks about another one that does not get on.
+constexpr char kWhereAreYou[] = "where are you";
 
 class Monitor;
 struct Ending;
@@ -88,6 +96,10 @@ public:
   /// appended to the message.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
+  /// Publishes the place of the process's rank, which must live as long as this: from now on all
+  /// ranks end if it stops, or does not get on.
+  void setPlace(RankPlace &place);
+  void setTimeout(double seconds);
   /// Sets the beginning of messages.
   void setName(const std::string &name);
   /// Sets the function that answers questions of other ranks' reports, on a thread of the

@@ -3,6 +3,7 @@
 #include "cuda/gpu/gpu.h"
 
 #include "common/mesh/launch.h"
+#include "common/mesh/place.h"
 #include "cuda/cuda.h"
 #include "cuda/side_streams.h"
 #include "partita_rt/comm.h"
@@ -47,7 +48,8 @@ Gpu::HostInputs::HostInputs(const Program &program)
 Gpu::HostInputs::~HostInputs() { cudaEventDestroy(copied); }
 
 Gpu::Gpu(Rank &rank)
-    : freeBefore(freeMemory()), persistent(rank.stage->persistentBytes, "parameters and states"),
+    : place(rank.place), freeBefore(freeMemory()),
+      persistent(rank.stage->persistentBytes, "parameters and states"),
       arena(arenaBytes(*rank.stage, rank.options), "arena"),
       inputs(inputBytes(*rank.program), "inputs"),
       scratchMemory(rank.stage->scratchBytes, "kernels' scratch memory"),
@@ -100,7 +102,10 @@ void Gpu::dropGraphs() {
   functions.clear();
 }
 
-void Gpu::finish() { checkCuda(cudaStreamSynchronize(compute), "waiting for the GPU"); }
+void Gpu::finish() {
+  WaitScope waiting(place, "the GPU's work");
+  checkCuda(cudaStreamSynchronize(compute), "waiting for the GPU");
+}
 
 void Gpu::sendInputs(Rank &rank, int64_t microBatches) {
   for (int64_t i = 0; i < rank.program->inputs.size(); ++i) {
@@ -190,7 +195,10 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
   checkCuda(cudaEventRecord(computed, compute), "cudaEventRecord");
   if (meanwhile)
     meanwhile();
-  checkCuda(cudaEventSynchronize(computed), "waiting for the GPU");
+  {
+    WaitScope waiting(place, "the GPU's work");
+    checkCuda(cudaEventSynchronize(computed), "waiting for the GPU");
+  }
   ++progress.complete;
   if (!asGraph)
     transfers->end(mark);

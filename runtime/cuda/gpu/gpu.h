@@ -62,6 +62,7 @@ private:
   /// Calls the function directly, with events around its kernels.
   void callTimed(Rank &rank, void (*function)(Rank &));
 
+  RankPlace *place;   ///< the rank's; may be null
   int64_t freeBefore; ///< free GPU memory before this took any
   DeviceMemory persistent, arena, inputs, scratchMemory, matmulWorkspace, attentionWorkspace,
       control;

@@ -4,6 +4,7 @@
 
 #include "common/grouped.h"
 #include "common/mesh/mesh.h"
+#include "common/mesh/place.h"
 #include "common/run_options.h"
 #include "common/target.h"
 #include "cuda/attention/fused_attention.h"
@@ -179,7 +180,11 @@ void endCollectives(Rank &rank) {
 struct World::Launch {
   Launch(const processes::LaunchEnvironment &environment, const Program &program)
       : rendezvous(environment, "", secondsToMeet(),
-                   [&](int rank) { return rankText(program, rank); }) {}
+                   [&](int rank) { return rankText(program, rank); }) {
+    place.phase = Phase::SetUp;
+    rendezvous.setPlace(place);
+  }
+  RankPlace place; ///< what other ranks see of this one
   processes::Rendezvous rendezvous;
 
   /// Ignores an invalid time-out, which is reported once the ranks have met.
@@ -249,8 +254,10 @@ std::string World::agree(const std::string &error) {
 std::string World::run(const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {
   processes::Rendezvous &rendezvous = launch->rendezvous;
+  rendezvous.setTimeout(timeoutSeconds());
   Rank rank;
   placeOnMesh(rank, program, processRank);
+  rank.place = &launch->place;
   rank.options = options;
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;

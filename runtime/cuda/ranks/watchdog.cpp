@@ -1,6 +1,7 @@
 // Questions and answers about hanging collectives (watchdog.h).
 
 #include "cuda/ranks/watchdog.h"
+#include "common/mesh/watch.h"
 #include "cuda/ranks/nccl_queue.h"
 #include "processes/wire.h"
 
@@ -54,8 +55,9 @@ void Watchdog::expect(const std::string &what) {
   expectedSince = std::chrono::steady_clock::now();
 }
 
+/// By the time of the last look: if the process is stopped and goes on during one, nothing is late.
 bool Watchdog::isLate(Time since) const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count() > seconds;
+  return std::chrono::duration<double>(now - std::max(since, resumed)).count() > seconds;
 }
 
 std::string Watchdog::lateText() const {
@@ -70,10 +72,15 @@ void Watchdog::run(int gpu) {
   cudaThreadExchangeStreamCaptureMode(&mode);
   auto pause = std::chrono::milliseconds(std::clamp<int64_t>(int64_t(seconds * 100), 10, 500));
   std::unique_lock<std::mutex> lock(mutex);
+  now = std::chrono::steady_clock::now();
   while (!ends) {
     changed.wait_for(lock, pause);
     if (ends)
       break;
+    Time before = now;
+    now = std::chrono::steady_clock::now();
+    if (now - before > 2 * pause + std::chrono::duration<double>(OwnClock::longest(seconds)))
+      resumed = now; // what happened while this process was stopped is no rank's fault
     lock.unlock();
     look();
     lock.lock();
@@ -105,7 +112,7 @@ void Watchdog::look() {
   int64_t begun = device.progress.begun, complete = device.progress.complete;
   if (begun != seenCall) {
     seenCall = begun;
-    seenSince = std::chrono::steady_clock::now();
+    seenSince = now;
   } else if (late.empty() && !anyUnderWay && begun > complete && isLate(seenSince)) {
     late = "the GPU's work of step " + std::to_string(device.progress.step.load()) + lateText();
     question = pack({"", std::to_string(begun), "", ""});
@@ -116,7 +123,18 @@ void Watchdog::look() {
     rendezvous.report(Cause::Sequel, problem, "");
 }
 
+/// Names the collective or message that this rank waits for; "": none.
+std::string Watchdog::waitText() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (NcclQueue *queue : queues)
+    if (std::optional<NcclQueue::UnderWay> oldest = queue->oldest())
+      return "waits in " + oldest->names.text;
+  return "";
+}
+
 std::string Watchdog::answer(const std::string &question) {
+  if (question == processes::kWhereAreYou)
+    return waitText();
   std::vector<std::string> fields = unpack(question, 4);
   uint64_t number = std::strtoull(fields[1].c_str(), nullptr, 10);
   if (fields[0].empty()) {

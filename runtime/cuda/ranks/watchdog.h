@@ -45,6 +45,7 @@ private:
   void run(int gpu);
   void look();
   std::string answer(const std::string &question);
+  std::string waitText();
   void abort();
   bool isLate(Time since) const;
   std::string lateText() const;
@@ -60,6 +61,8 @@ private:
   bool ends = false;
   int64_t seenCall = 0; ///< used by the thread only
   Time seenSince;
+  Time now;     ///< of the thread's last look
+  Time resumed; ///< after a time in which the process was stopped
   std::thread thread;
 };
 

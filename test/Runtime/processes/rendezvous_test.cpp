@@ -130,7 +130,7 @@ TEST_F(Patience, Rank0ThatHangsEndsAll) {
     pause();
   });
   EXPECT_EQ(all[0].code, -SIGKILL);
-  expectEnd(all, nameOf(all[0], 0) + " has not answered for 1 s");
+  expectEnd(all, nameOf(all[0], 0) + " has stopped: no sign of life of its process for 2 s");
 }
 
 /// The lowest live rank prints what another one has reported.
