@@ -45,6 +45,7 @@ struct RunOptions {
   std::optional<double> minRateRatio;
 
   std::string log;
+  std::string flightRecorder;       ///< folder; "": beside the checkpoints, or the log
   std::string tensorboard, jobName; ///< folder, and name of its subfolder
   bool breakdown = false;
   std::string checkpoint;             ///< folder

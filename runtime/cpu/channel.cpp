@@ -16,6 +16,8 @@ PendingMessage OrderedEnd::start(Message message) {
     counted.bytes += message.signature.bytes;
     open.push_back(number);
   }
+  waits.flight().note(Flight::Message, int64_t(number), message.signature.bytes, name(), " ",
+                      message.signature.why);
   message.signature.number = number;
   message.signature.messages = counted.messages;
   signatures[number % kRing] = message.signature;
@@ -31,6 +33,7 @@ void OrderedEnd::finish(uint64_t number) {
     fail("message #%llu over channel %s is waited for twice", (unsigned long long)number, name());
   open.erase(entry);
   awaitMessage(number);
+  waits.flight().note(Flight::Arrived, int64_t(number), 0, name());
 }
 
 void OrderedEnd::awaitMessage(uint64_t number) {
@@ -62,6 +65,7 @@ void RankChannels::take(Rank &rank,
   rank.channels = byRow.data();
   rank.waits = waits.get();
   rank.place = &waits->place();
+  rank.flight = &waits->flight();
   auto join = [&](Communicator *group, std::vector<int> ranks) {
     if (auto *ordered = dynamic_cast<OrderedGroup *>(group))
       ordered->setWaits(waits.get(), std::move(ranks));

@@ -24,8 +24,12 @@ Pending OrderedGroup::start(Request request) {
   ring[number % kRing] = std::move(request);
   started = number;
   open.push_back(number);
-  if (waits)
+  if (waits) {
+    const Request &its = ring[number % kRing];
     waits->move();
+    waits->flight().note(Flight::Start, int64_t(number), its.bytes(groupSize), axis(), " ",
+                         its.why);
+  }
   publish(number);
   return {this, number};
 }
@@ -36,6 +40,8 @@ void OrderedGroup::finish(uint64_t number) {
     fail("collective #%llu of axis %s is waited for twice", (unsigned long long)number, axis());
   open.erase(entry);
   completeThrough(number);
+  if (waits)
+    waits->flight().note(Flight::Done, int64_t(number), 0, axis());
 }
 
 int64_t OrderedGroup::poll(int64_t bytes) {

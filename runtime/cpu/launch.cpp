@@ -138,8 +138,9 @@ namespace {
 /// not hold the message back: the process then ends without it.
 class Ending {
 public:
-  Ending(const Program &program, const FailureFlag &failure, int ranks)
-      : program(program), failure(failure), running(ranks) {}
+  Ending(const Program &program, const FailureFlag &failure, int ranks,
+         const std::vector<RankChannels> &channels)
+      : program(program), failure(failure), channels(channels), running(ranks) {}
 
   void arrive(bool failed) {
     std::unique_lock<std::mutex> lock(mutex);
@@ -155,18 +156,26 @@ public:
     running -= ranks;
     all.notify_all();
   }
+  /// Writes what the ranks did last.
+  void record() const {
+    for (int r = 0; r < int(channels.size()); ++r)
+      writeFlight(channels[size_t(r)].waits->flight(), r, rankText(program, r).c_str(),
+                  failure.message().c_str());
+  }
 
 private:
   [[noreturn]] void end() const {
     std::fflush(stdout);
     std::fprintf(stderr, "%s: error: %s: %s\n", program.name,
                  rankText(program, failure.rank()).c_str(), printable(failure.message()).c_str());
+    record();
     removeTemporaryFiles();
     _exit(failureStatus());
   }
 
   const Program &program;
   const FailureFlag &failure;
+  const std::vector<RankChannels> &channels;
   std::mutex mutex;
   std::condition_variable all;
   int running;
@@ -217,7 +226,7 @@ static std::string runThreads(const Program &program, const RunOptions *options,
       return std::string("rank 0: the thread that watches the ranks cannot be started: ") +
              error.what() + addressSpaceText();
     }
-  Ending ending(program, failure, ranks);
+  Ending ending(program, failure, ranks, channels);
   auto guarded = [&](Rank &rank) {
     bool failed = false;
     try {
@@ -244,6 +253,7 @@ static std::string runThreads(const Program &program, const RunOptions *options,
     thread.join();
   if (!failure.raised())
     return "";
+  ending.record();
   return ranks == 1 ? failure.message()
                     : rankText(program, failure.rank()) + ": " + failure.message();
 }
@@ -322,8 +332,11 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     std::fprintf(stderr, "%s: error: %s: %s\n", program.name, rankText(program, number).c_str(),
                  printable(atSlot(rank) + textOf(error)).c_str());
     std::fflush(stderr);
-    if (channels.waits)
+    if (channels.waits) {
       channels.waits->endWatch();
+      writeFlight(channels.waits->flight(), number, rankText(program, number).c_str(),
+                  error.what());
+    }
     MPI_Abort(MPI_COMM_WORLD, failureStatus());
   }
 }

@@ -40,29 +40,38 @@ MPI_Comm nodeOf(const Rank &rank) {
   return node;
 }
 
-/// Makes the places of the node's ranks, and says which there are.
-std::vector<RankPlace *> sharePlaces(const Rank &rank, MPI_Comm node, Places &memory,
-                                     std::vector<int> &local) {
+/// What a process shows of its rank.
+struct Shown {
+  RankPlace place;
+  FlightRing flight;
+};
+
+/// Makes what the node's ranks show, and says which there are.
+void shareShown(const Rank &rank, MPI_Comm node, Places &memory, RanksInSight &sight) {
   int size = 0;
   MPI_Comm_size(node, &size);
-  memory.window = shareMemory(node, sizeof(RankPlace));
-  local.resize(size_t(size));
-  MPI_Allgather(&rank.rank, 1, MPI_INT, local.data(), 1, MPI_INT, node);
-  std::vector<RankPlace *> places(static_cast<size_t>(rank.ranks));
-  for (int r = 0; r < size; ++r)
-    places[size_t(local[size_t(r)])] =
-        reinterpret_cast<RankPlace *>(memory.window.places[size_t(r)]);
-  auto *own = new (places[size_t(rank.rank)]) RankPlace();
-  own->beats = 1;    // watched from here on
-  MPI_Barrier(node); // every place is constructed before others look at it
-  return places;
+  memory.window = shareMemory(node, sizeof(Shown));
+  sight.local.resize(size_t(size));
+  MPI_Allgather(&rank.rank, 1, MPI_INT, sight.local.data(), 1, MPI_INT, node);
+  sight.places.resize(size_t(rank.ranks));
+  sight.flights.resize(size_t(rank.ranks));
+  int own = 0;
+  MPI_Comm_rank(node, &own);
+  new (memory.window.places[size_t(own)]) Shown();
+  for (int r = 0; r < size; ++r) {
+    auto *shown = reinterpret_cast<Shown *>(memory.window.places[size_t(r)]);
+    sight.places[size_t(sight.local[size_t(r)])] = &shown->place;
+    sight.flights[size_t(sight.local[size_t(r)])] = &shown->flight;
+  }
+  sight.places[size_t(rank.rank)]->beats = 1; // watched from here on
+  MPI_Barrier(node);                          // every place is constructed before others look at it
 }
 
 /// All processes call it together.
 RanksInSight lookAround(const Rank &rank, Places &memory) {
   RanksInSight sight;
   sight.own = {rank.rank};
-  sight.places = sharePlaces(rank, nodeOf(rank), memory, sight.local);
+  shareShown(rank, nodeOf(rank), memory, sight);
   Told own{};
   std::strncpy(own.host, hostName().c_str(), sizeof(own.host) - 1);
   own.process = getpid();
@@ -97,7 +106,7 @@ RankChannels makeProcessChannels(Rank &rank) {
     return own;
   auto memory = std::make_shared<Places>();
   own.sight = lookAround(rank, *memory);
-  own.waits = std::make_unique<RankWaits>(rank, own.sight.places, memory);
+  own.waits = std::make_unique<RankWaits>(rank, own.sight.places, own.sight.flights, memory);
   own.waits->watchDeaths(own.sight.local);
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -36,14 +36,21 @@ std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const Fai
   if (ranks.size() == 1)
     return all;
   // The waits of all ranks share and own the places.
-  auto places = std::make_shared<std::vector<RankPlace>>(ranks.size());
+  struct Shown {
+    RankPlace place;
+    FlightRing flight;
+  };
+  auto places = std::make_shared<std::vector<Shown>>(ranks.size());
   std::vector<RankPlace *> byRank;
-  for (RankPlace &place : *places)
-    byRank.push_back(&place);
+  std::vector<FlightRing *> flights;
+  for (Shown &each : *places) {
+    byRank.push_back(&each.place);
+    flights.push_back(&each.flight);
+  }
   std::map<std::pair<int, int>, std::shared_ptr<ThreadChannel::Shared>> shared; // by row and sender
   for (Rank &rank : ranks) {
     RankChannels &own = all.emplace_back();
-    own.waits = std::make_unique<RankWaits>(rank, byRank, places);
+    own.waits = std::make_unique<RankWaits>(rank, byRank, flights, places);
     own.take(rank, [&](ChannelPlace place) {
       auto &state = shared[{place.row, place.sends ? place.self : place.peer}];
       if (!state)
@@ -58,6 +65,7 @@ RanksInSight sightOfThreads(const Program &program, const std::vector<RankChanne
   RanksInSight sight;
   for (int r = 0; r < int(all.size()); ++r) {
     sight.places.push_back(&all[size_t(r)].waits->place());
+    sight.flights.push_back(&all[size_t(r)].waits->flight());
     sight.names.push_back(processText(rankText(program, r), hostName(), getpid()));
     sight.own.push_back(r);
   }

@@ -21,12 +21,19 @@ struct DeathWatch {
     int rank;
     std::string name;
     RankPlace *place;
+    const FlightRing *flight;
   };
   int self;
   std::vector<Watched> ranks; ///< of this node, in ascending order
 };
 
 static std::atomic<DeathWatch *> watching{nullptr};
+
+static void writeOwnFlight(const DeathWatch &watch, const char *reason) {
+  for (size_t i = 0; i < watch.ranks.size(); ++i)
+    if (const DeathWatch::Watched &own = watch.ranks[i]; own.rank == watch.self)
+      writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
+}
 
 /// Returns " after rank 1 of stage 1 died at slot 3 (forward of h.7, micro-batch 2)"; "" if all
 /// ranks of the node run or have ended by themselves; null if another process says it. Called by a
@@ -41,8 +48,12 @@ static const char *deathText(bool ends) {
   };
   DeathWatch *watch = watching.load();
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i)
-    if (watch->ranks[i].place->runEnds.load())
-      return ends ? nullptr : " after a report"; // of another rank
+    if (watch->ranks[i].place->runEnds.load()) {
+      if (!ends)
+        return " after a report";
+      writeOwnFlight(*watch, "another rank has reported why the run ends");
+      return nullptr;
+    }
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i) {
     const DeathWatch::Watched &each = watch->ranks[i];
     int process = each.place->process.load();
@@ -53,7 +64,10 @@ static const char *deathText(bool ends) {
     }
     if (process == 0 || kill(process, 0) == 0 || errno != ESRCH)
       continue;
-    isReported |= ends && each.place->isReported.exchange(true);
+    if (ends && !each.place->isReported.exchange(true))
+      writeFlight(*each.flight, each.rank, each.name.c_str(), "died");
+    else
+      isReported |= ends;
     append(size == 0 ? " after " : ", ");
     append(each.name.c_str());
     append(" died");
@@ -68,13 +82,15 @@ static const char *deathText(bool ends) {
     }
   }
   text[size] = 0;
+  if (ends && size > 0)
+    writeOwnFlight(*watch, text);
   return isReported ? nullptr : text;
 }
 
 void RankWaits::watchDeaths(const std::vector<int> &local) {
   watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
   for (int r : local)
-    watch->ranks.push_back({r, rankText(program, r), places[size_t(r)]});
+    watch->ranks.push_back({r, rankText(program, r), places[size_t(r)], flights[size_t(r)]});
   place().process.store(getpid());
   watching.store(watch.get());
   setDeathText(deathText);
@@ -90,15 +106,17 @@ void RankWaits::endWatch() {
 //===-- Waits -------------------------------------------------------------------------------===//
 
 RankWaits::RankWaits(const Rank &rank, std::vector<RankPlace *> places,
-                     std::shared_ptr<void> memory)
+                     std::vector<FlightRing *> flights, std::shared_ptr<void> memory)
     : program(*rank.program), self(rank.rank), places(std::move(places)),
-      memory(std::move(memory)) {}
+      flights(std::move(flights)), memory(std::move(memory)) {}
 
 RankWaits::~RankWaits() { endWatch(); }
 
 void RankWaits::noteSlot(const Slot &slot) {
   noteLayer(slot.layer);
   writeText(place().slot, slotText(slot));
+  if (slot.number >= 0)
+    flight().note(Flight::Slot, slot.number, 0, slot.what);
 }
 
 void RankWaits::noteWait(int peer, const std::string &what) {

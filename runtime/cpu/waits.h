@@ -5,6 +5,7 @@
 #ifndef PARTITA_RT_CPU_WAITS_H
 #define PARTITA_RT_CPU_WAITS_H
 
+#include "common/mesh/flight.h"
 #include "common/mesh/place.h"
 #include "partita_rt/channel.h"
 
@@ -17,8 +18,10 @@ namespace partita_rt {
 
 class RankWaits {
 public:
-  /// `places`: by rank, null for those of which this one learns nothing; `memory` owns them.
-  RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::shared_ptr<void> memory);
+  /// `places`: by rank, null for those of which this one learns nothing; `flights`: likewise, of the
+  /// node; `memory` owns them.
+  RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::vector<FlightRing *> flights,
+            std::shared_ptr<void> memory);
   ~RankWaits();
 
   /// Sets the function that moves the rank's messages during any wait.
@@ -29,6 +32,7 @@ public:
   }
   int ranks() const { return int(places.size()); }
   RankPlace &place() const { return *places[size_t(self)]; }
+  FlightRing &flight() const { return *flights[size_t(self)]; }
   /// Notes that the rank gets on.
   void move() { place().move(); }
   void noteSlot(const Slot &slot);
@@ -58,6 +62,7 @@ private:
   const Program &program;
   int self;
   std::vector<RankPlace *> places;
+  std::vector<FlightRing *> flights;
   std::shared_ptr<void> memory;
   bool waiting = false; ///< a wait was noted
   std::unique_ptr<struct DeathWatch> watch;

@@ -93,7 +93,7 @@ void Watcher::loop() {
       end();
     if (due && !(isFailing && isFailing()))
       if (std::string text = watch.look(places, now, timeout); !text.empty())
-        report(text);
+        report(text, watch.subject());
     sleep();
   }
   for (int rank : sight.own) {
@@ -106,7 +106,7 @@ void Watcher::loop() {
 
 /// Several processes may find the same. Of those that share memory, the first one prints. Of others,
 /// the lowest that lives is the quickest, and tells the rest.
-void Watcher::report(const std::string &text) {
+void Watcher::report(const std::string &text, int subject) {
   if (sight.places[size_t(sight.local.front())]->runEnds.exchange(true))
     return;
   for (int rank : sight.local)
@@ -118,14 +118,28 @@ void Watcher::report(const std::string &text) {
         end();
     }
   printEnd(name, text);
+  std::vector<int> writes = sight.own;
+  bool isOwn = std::find(writes.begin(), writes.end(), subject) != writes.end();
+  if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
+    writes.push_back(subject);
+  writeFlights(writes, text);
   if (sight.remote)
     sight.remote->tellEnd();
   removeTemporaryFiles();
   _exit(failureStatus()); // without waiting for other threads; launchers end the stopped ones
 }
 
+void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &reason) const {
+  for (int rank : ranks)
+    writeFlight(*sight.flights[size_t(rank)], rank, sight.names[size_t(rank)].c_str(),
+                reason.c_str());
+}
+
 /// Ends a process, on whose behalf another one has printed why.
 void Watcher::end() const {
+  for (int rank : sight.local) // for the handler of a launcher's signal
+    sight.places[size_t(rank)]->runEnds = true;
+  writeFlights(sight.own, "another rank has reported why the run ends");
   usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
   removeTemporaryFiles();
   _exit(failureStatus());

@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_CPU_WATCHER_H
 #define PARTITA_RT_CPU_WATCHER_H
 
+#include "common/mesh/flight.h"
 #include "common/mesh/watch.h"
 #include "cpu/remote_beats.h"
 
@@ -19,9 +20,10 @@ namespace partita_rt {
 
 /// What a process sees of the ranks.
 struct RanksInSight {
-  std::vector<RankPlace *> places; ///< by rank; null: nothing
-  std::vector<std::string> names;  ///< of all ranks, in reports
-  std::vector<int> own, local;     ///< the ranks of this process; of processes that share memory
+  std::vector<RankPlace *> places;   ///< by rank; null: nothing
+  std::vector<FlightRing *> flights; ///< likewise, of this node
+  std::vector<std::string> names;    ///< of all ranks, in reports
+  std::vector<int> own, local;       ///< the ranks of this process; of processes that share memory
   std::unique_ptr<RemoteBeats> remote; ///< null: there are no others
 };
 
@@ -40,8 +42,9 @@ private:
   void giveSigns();
   void sleep();
   bool runEnds() const;
-  void report(const std::string &text);
+  void report(const std::string &text, int subject);
   [[noreturn]] void end() const;
+  void writeFlights(const std::vector<int> &ranks, const std::string &reason) const;
 
   const std::string name;
   const RanksInSight sight;

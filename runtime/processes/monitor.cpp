@@ -31,6 +31,8 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
       at += size_t(n);
     }
   }
+  if (ending.record)
+    ending.record(message.empty() ? "another rank has reported why the run ends" : message);
   if (ending.abort) {
     struct Done {
       std::mutex mutex;
@@ -127,6 +129,11 @@ void Monitor::setName(const std::string &name) {
 void Monitor::setAnswer(std::function<std::string(const std::string &)> value) {
   std::lock_guard<std::mutex> lock(mutex);
   answer = std::move(value);
+}
+
+void Monitor::setRecord(std::function<void(const std::string &)> value) {
+  std::lock_guard<std::mutex> lock(mutex);
+  ending.record = std::move(value);
 }
 
 void Monitor::setAbort(std::function<void()> value) {

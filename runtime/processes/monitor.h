@@ -18,8 +18,9 @@ namespace partita_rt::processes {
 
 /// How the process ends because of a failure.
 struct Ending {
-  std::string name;            ///< the beginning of the message
-  std::function<void()> abort; ///< limited to a few seconds
+  std::string name;                                ///< the beginning of the message
+  std::function<void()> abort;                     ///< limited to a few seconds
+  std::function<void(const std::string &)> record; ///< writes what the rank did last
 };
 /// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with code 1.
 [[noreturn]] void endProcess(const Ending &ending, const std::string &message, bool speaks);
@@ -42,6 +43,7 @@ public:
   void setName(const std::string &name);
   void setAnswer(std::function<std::string(const std::string &)> value);
   void setAbort(std::function<void()> value);
+  void setRecord(std::function<void(const std::string &)> value);
 
 private:
   void send(Frame frame); ///< to rank 0, through the thread

@@ -82,6 +82,13 @@ void Rendezvous::setAnswer(std::function<std::string(const std::string &question
     monitor->setAnswer(std::move(answer));
 }
 
+void Rendezvous::setRecord(std::function<void(const std::string &)> record) {
+  if (monitor)
+    monitor->setRecord(std::move(record));
+  else
+    ending->record = std::move(record);
+}
+
 void Rendezvous::setAbort(std::function<void()> abort) {
   if (monitor)
     monitor->setAbort(std::move(abort));

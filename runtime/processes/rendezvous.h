@@ -109,6 +109,9 @@ public:
   /// its own that is limited to a few seconds.
   void setAbort(std::function<void()> abort);
 
+  /// Sets a function that is called with the reason before that.
+  void setRecord(std::function<void(const std::string &reason)> record);
+
 private:
   LaunchEnvironment environment;
   std::vector<Peer> alone;          ///< if the run has one rank

@@ -1,6 +1,7 @@
 // What ranks publish of themselves (place.h).
 
 #include "common/mesh/place.h"
+#include "common/mesh/flight.h"
 #include "common/mesh/mesh.h"
 
 #include <algorithm>
@@ -136,11 +137,19 @@ std::string waitText(const RankPlace &place) {
 
 //===-- A rank's own place ------------------------------------------------------------------===//
 
+static const char *nameOf(Phase phase) {
+  constexpr const char *kNames[] = {"",       "set-up",  "training", "validation",
+                                    "saving", "results", "end"};
+  return kNames[size_t(phase)];
+}
+
 void enterPhase(const Rank &rank, Phase phase) {
   if (!rank.place)
     return;
   rank.place->phase = phase;
   rank.place->move();
+  if (rank.flight)
+    rank.flight->note(Flight::Phase, 0, 0, nameOf(phase));
 }
 
 void noteStepNumber(const Rank &rank, int64_t step) {
@@ -148,6 +157,8 @@ void noteStepNumber(const Rank &rank, int64_t step) {
     return;
   rank.place->step.store(step, std::memory_order_relaxed);
   rank.place->move();
+  if (rank.flight)
+    rank.flight->note(Flight::Step, step, 0, "");
 }
 
 void noteWork(const Rank &rank, Work work) {
@@ -155,6 +166,8 @@ void noteWork(const Rank &rank, Work work) {
     return;
   rank.place->work.store(work, std::memory_order_relaxed);
   rank.place->move();
+  if (rank.flight)
+    rank.flight->note(Flight::Work, 0, 0, nameOf(work));
 }
 
 PhaseScope::PhaseScope(const Rank &rank, Phase phase)

@@ -6,6 +6,7 @@
 #include "common/data/data.h"
 #include "common/exit_status.h"
 #include "common/mesh/census.h"
+#include "common/mesh/flight.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/message.h"
@@ -228,10 +229,21 @@ void openSession(Session &session, const World &world, const Program &program) {
     checkWritable("--tune", matmulsPath(options));
   if (world.speaks() && !options.checkpoint.empty() && (!options.resume || options.steps))
     checkCheckpoints(options.checkpoint);
+  if (world.speaks() && !options.flightRecorder.empty())
+    checkCanMake("--flight-recorder", options.flightRecorder);
   if (world.speaks() && !options.tensorboard.empty())
     checkCanMake("--tensorboard", tensorboardFolder(program, options));
   if (options.init == InitFrom::ModelFile && !options.resume)
     checkModelFiles(program, options);
+}
+
+/// Where ranks write what they did last, if the run fails.
+std::string flightFolderOf(const RunOptions &options) {
+  if (!options.flightRecorder.empty())
+    return options.flightRecorder;
+  if (!options.checkpoint.empty())
+    return options.checkpoint + "/flight";
+  return options.log.empty() ? "" : options.log + ".flight";
 }
 
 bool onlyCensus(const RunOptions &options) {
@@ -309,6 +321,7 @@ int programMain(int argc, char **argv, const Program &program) {
     printWarnings(program, session);
   }
   setCheckpointFolder(session.options.checkpoint);
+  setFlightFolder(flightFolderOf(session.options));
   std::atomic<int> signal{0};
   if (!onlyText(session.options))
     error = world.run(program, &session.options,

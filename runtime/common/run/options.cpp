@@ -177,6 +177,10 @@ Options reportOptions() {
        "a schedule changes them), tokens/s, validation loss, loss scale, skipped steps, model FLOP/s, "
        "and of a step that was skipped the first parameter whose gradient is not finite",
        PATH(log)},
+      {"--flight-recorder", "DIR",
+       "where each rank writes its last minute if the run fails (default: flight in --checkpoint's "
+       "folder, else FILE.csv.flight)",
+       PATH(flightRecorder)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},
       {"--job-name", "NAME", "name of the TensorBoard folder (default: the program's name)",

@@ -3,6 +3,7 @@
 #include "common/mesh/launch.h"
 
 #include "common/grouped.h"
+#include "common/mesh/flight.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/place.h"
 #include "common/run_options.h"
@@ -183,8 +184,12 @@ struct World::Launch {
                    [&](int rank) { return rankText(program, rank); }) {
     place.phase = Phase::SetUp;
     rendezvous.setPlace(place);
+    rendezvous.setRecord([this, name = rankText(program, environment.rank)](const auto &reason) {
+      writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
+    });
   }
-  RankPlace place; ///< what other ranks see of this one
+  RankPlace place;   ///< what other ranks see of this one
+  FlightRing flight; ///< what it did last
   processes::Rendezvous rendezvous;
 
   /// Ignores an invalid time-out, which is reported once the ranks have met.
@@ -258,6 +263,7 @@ std::string World::run(const Program &program, const RunOptions *options,
   Rank rank;
   placeOnMesh(rank, program, processRank);
   rank.place = &launch->place;
+  rank.flight = &launch->flight;
   rank.options = options;
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;

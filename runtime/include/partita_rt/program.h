@@ -405,6 +405,7 @@ struct Rank {
   Slot slot;                                  ///< the current one, for reports (beginSlot)
   class RankWaits *waits = nullptr;           ///< the runtime's own
   struct RankPlace *place = nullptr;          ///< the runtime's own: what others see of the rank
+  struct FlightRing *flight = nullptr;        ///< the runtime's own: what it did last
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.

@@ -1,0 +1,85 @@
+// What a rank's flight recorder keeps, and its file.
+
+#include "common/exit_status.h"
+#include "common/mesh/flight.h"
+#include "temporary_folder.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+using namespace partita_rt;
+
+namespace {
+
+class FlightRecorder : public InTemporaryFolder {
+protected:
+  void SetUp() override {
+    InTemporaryFolder::SetUp();
+    setFlightFolder(folder + "/some/where");
+  }
+  void TearDown() override {
+    setFlightFolder("");
+    InTemporaryFolder::TearDown();
+  }
+  std::vector<std::string> written(int rank) {
+    std::vector<std::string> lines;
+    std::ifstream file(folder + "/some/where/rank-" + std::to_string(rank) + ".jsonl");
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(line);
+    return lines;
+  }
+  std::unique_ptr<FlightRing> ring = std::make_unique<FlightRing>();
+};
+
+/// Returns a line without its times.
+std::string withoutTime(const std::string &line) { return line.substr(line.find(", ") + 2); }
+
+TEST_F(FlightRecorder, NothingIsWrittenBeforeAStep) {
+  if (failureStatus() != 1)
+    GTEST_SKIP() << "another test of this process has made a step";
+  ring->note(Flight::Phase, 0, 0, "set-up");
+  writeFlight(*ring, 0, "rank 0", "wrong data");
+  EXPECT_TRUE(written(0).empty());
+}
+
+TEST_F(FlightRecorder, EventsAreWrittenInTheirOrder) {
+  noteStep();
+  ring->note(Flight::Step, 3, 0, "");
+  ring->note(Flight::Work, 0, 0, "forward");
+  ring->note(Flight::Start, 7, 4096, "dp", " ", "the gradients of all parameters of a model");
+  ring->note(Flight::Done, 7, 0, "dp");
+  writeFlight(*ring, 12, "rank 12 of stage 1", "rank 3: \"a\\b\"\n is too much");
+  std::vector<std::string> lines = written(12);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0].substr(0, 54), R"({"rank": 12, "name": "rank 12 of stage 1", "written": )");
+  EXPECT_NE(lines[0].find(R"("reason": "rank 3: \"a\\b\"  is too much"})"), std::string::npos);
+  EXPECT_EQ(lines[1].substr(0, 9), R"({"time": )");
+  EXPECT_EQ(withoutTime(lines[1]), R"("event": "step", "number": 3})");
+  EXPECT_EQ(withoutTime(lines[2]), R"("event": "work", "text": "forward"})");
+  EXPECT_EQ(
+      withoutTime(lines[3]),
+      R"("event": "start", "number": 7, "bytes": 4096, "text": "dp the gradients of all parameters of a"})");
+  EXPECT_EQ(withoutTime(lines[4]), R"("event": "done", "number": 7, "text": "dp"})");
+}
+
+TEST_F(FlightRecorder, TheRingKeepsTheLastEvents) {
+  noteStep();
+  for (int step = 0; step < 10'000; ++step)
+    ring->note(Flight::Step, step, 0, "");
+  writeFlight(*ring, 0, "rank 0", "");
+  std::vector<std::string> lines = written(0);
+  ASSERT_EQ(lines.size(), 1 + FlightRing::kEvents);
+  EXPECT_EQ(withoutTime(lines[1]), R"("event": "step", "number": 5904})");
+  EXPECT_EQ(withoutTime(lines.back()), R"("event": "step", "number": 9999})");
+}
+
+TEST_F(FlightRecorder, AFolderThatCannotBeMadeIsNoError) {
+  noteStep();
+  std::ofstream(folder + "/some") << "a file";
+  writeFlight(*ring, 0, "rank 0", "");
+  EXPECT_TRUE(written(0).empty());
+}
+
+} // namespace
