@@ -25,14 +25,20 @@ struct DeathWatch {
   };
   int self;
   std::vector<Watched> ranks; ///< of this node, in ascending order
+  const Watched &own() const {
+    size_t at = 0;
+    while (ranks[at].rank != self)
+      ++at;
+    return ranks[at];
+  }
 };
 
 static std::atomic<DeathWatch *> watching{nullptr};
 
 static void writeOwnFlight(const DeathWatch &watch, const char *reason) {
-  for (size_t i = 0; i < watch.ranks.size(); ++i)
-    if (const DeathWatch::Watched &own = watch.ranks[i]; own.rank == watch.self)
-      writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
+  const DeathWatch::Watched &own = watch.own();
+  if (!own.place->isReported.load()) // else the process that has reported this one has written it
+    writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
 }
 
 /// Returns " after rank 1 of stage 1 died at slot 3 (forward of h.7, micro-batch 2)"; "" if all

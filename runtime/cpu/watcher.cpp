@@ -120,8 +120,10 @@ void Watcher::report(const std::string &text, int subject) {
   printEnd(name, text);
   std::vector<int> writes = sight.own;
   bool isOwn = std::find(writes.begin(), writes.end(), subject) != writes.end();
-  if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
+  if (!isOwn && sight.flights[size_t(subject)]) { // it cannot write by itself
+    sight.places[size_t(subject)]->isReported = true;
     writes.push_back(subject);
+  }
   writeFlights(writes, text);
   if (sight.remote)
     sight.remote->tellEnd();
