@@ -47,7 +47,7 @@ struct RunOptions {
   std::string log;
   std::string flightRecorder;       ///< folder; "": beside the checkpoints, or the log
   std::string tensorboard, jobName; ///< folder, and name of its subfolder
-  bool breakdown = false;
+  bool breakdown = false, stragglers = false;
   std::string checkpoint;             ///< folder
   int64_t checkpointEvery = 0;        ///< steps; 0: at the end only
   double checkpointEverySeconds = 0;  ///< likewise

@@ -16,6 +16,7 @@
 
 namespace partita_rt {
 
+struct RankPlace;
 struct RunOptions;
 
 /// Is a rank's device memory the host's, at the same addresses?
@@ -61,6 +62,9 @@ void noteSlot(const Rank &rank);
 void noteLayer(const Rank &rank);
 /// Marks that the rank is at no slot after a function of the program. For call().
 void endSlots(Rank &rank);
+
+/// Returns what the rank, 0, sees of another one; null if it sees nothing of it.
+const RankPlace *placeOf(const Rank &rank, int other);
 
 /// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs are all zero,
 /// and writes the choices to `path`. All ranks call it; rank 0 chooses.

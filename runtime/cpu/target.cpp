@@ -59,6 +59,10 @@ void noteLayer(const Rank &rank) {
     rank.waits->noteLayer(rank.slot.layer);
 }
 
+const RankPlace *placeOf(const Rank &rank, int other) {
+  return rank.waits ? rank.waits->placeOf(other) : nullptr;
+}
+
 void tune(Rank &, void (*)(Rank &), const std::string &) {
   fail("%s", whyNotHere("--tune").c_str());
 }

@@ -32,6 +32,7 @@ public:
   }
   int ranks() const { return int(places.size()); }
   RankPlace &place() const { return *places[size_t(self)]; }
+  const RankPlace *placeOf(int rank) const { return places[size_t(rank)]; }
   FlightRing &flight() const { return *flights[size_t(self)]; }
   /// Notes that the rank gets on.
   void move() { place().move(); }

@@ -16,6 +16,7 @@ public:
   explicit HostGroup(Rendezvous &rendezvous)
       : ImmediateGroup("world", rendezvous.rank(), rendezvous.ranks()), rendezvous(rendezvous) {}
   Pending start(Request request) override;
+  const RankPlace *placeOf(int rank) const { return rendezvous.placeOf(rank); }
 
 private:
   Rendezvous &rendezvous;

@@ -62,6 +62,8 @@ public:
   void closed(int rank, Clock::time_point now);
   /// Call this every few hundredths of a second.
   void tick(Clock::time_point now);
+  /// What another rank has published, for any thread.
+  const RankPlace &placeOf(int rank) const { return places[size_t(rank)]; }
   /// What rank 0 publishes.
   void setPlace(const RankPlace *place) { seen[0] = place; }
   void setTimeout(double seconds) { timeout = seconds; }

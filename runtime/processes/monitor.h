@@ -39,6 +39,7 @@ public:
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
   void setPlace(RankPlace &place);
+  const RankPlace *placeOf(int rank) const { return hub ? &hub->placeOf(rank) : nullptr; }
   void setTimeout(double seconds) { timeout = seconds; }
   void setName(const std::string &name);
   void setAnswer(std::function<std::string(const std::string &)> value);

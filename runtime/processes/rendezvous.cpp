@@ -66,6 +66,10 @@ void Rendezvous::setPlace(RankPlace &place) {
     monitor->setPlace(place);
 }
 
+const RankPlace *Rendezvous::placeOf(int rank) const {
+  return monitor ? monitor->placeOf(rank) : nullptr;
+}
+
 void Rendezvous::setTimeout(double seconds) {
   if (monitor)
     monitor->setTimeout(seconds);

@@ -99,6 +99,8 @@ public:
   /// Publishes the place of the process's rank, which must live as long as this: from now on all
   /// ranks end if it stops, or does not get on.
   void setPlace(RankPlace &place);
+  /// Returns what rank 0 has heard of another rank; null on other ranks.
+  const RankPlace *placeOf(int rank) const;
   void setTimeout(double seconds);
   /// Sets the beginning of messages.
   void setName(const std::string &name);

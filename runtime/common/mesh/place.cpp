@@ -38,6 +38,35 @@ std::string readText(const RankPlace::Text &from) {
   return text;
 }
 
+//===-- Times -------------------------------------------------------------------------------===//
+
+/// Reads until no step has been added meanwhile, or a few times: then one step's times are mixed.
+WorkTotals readTotals(const RankPlace &place) {
+  WorkTotals totals;
+  for (int i = 0; i < 4; ++i) {
+    totals.steps = place.steps.load(std::memory_order_acquire);
+    for (size_t kind = 0; kind < totals.seconds.size(); ++kind)
+      totals.seconds[kind] = place.seconds[kind].load(std::memory_order_acquire);
+    if (place.steps.load(std::memory_order_acquire) == totals.steps)
+      break;
+  }
+  return totals;
+}
+
+static void writeTotals(RankPlace &place, const WorkTotals &totals) {
+  for (size_t kind = 0; kind < totals.seconds.size(); ++kind)
+    place.seconds[kind].store(totals.seconds[kind], std::memory_order_release);
+  place.steps.store(totals.steps, std::memory_order_release);
+}
+
+void addStep(RankPlace &place, const WorkClock &clock) {
+  WorkTotals totals = readTotals(place);
+  ++totals.steps;
+  for (size_t kind = 0; kind < totals.seconds.size(); ++kind)
+    totals.seconds[kind] += clock.seconds(Work(kind));
+  writeTotals(place, totals);
+}
+
 //===-- Images ------------------------------------------------------------------------------===//
 
 namespace {
@@ -45,6 +74,7 @@ namespace {
 struct PlaceImage {
   uint64_t beats, moves;
   int64_t step;
+  WorkTotals totals;
   int32_t waitsFor, layer;
   Phase phase;
   Work work;
@@ -62,6 +92,7 @@ std::string imageOf(const RankPlace &place) {
   image.beats = place.beats;
   image.moves = place.moves;
   image.step = place.step;
+  image.totals = readTotals(place);
   image.waitsFor = place.waitsFor;
   image.layer = place.layer;
   image.phase = place.phase;
@@ -80,6 +111,7 @@ void readImage(RankPlace &place, const std::string &bytes) {
     fail("what a rank says of itself is not what it should be");
   place.moves = image.moves;
   place.step = image.step;
+  writeTotals(place, image.totals);
   place.waitsFor = image.waitsFor;
   place.layer = image.layer;
   place.phase = image.phase;

@@ -46,10 +46,15 @@ struct alignas(64) RankPlace {
   /// The slot's text is slotText(); its end depends on the layer, which changes often.
   Text slot{}, wait{};
 
+  /// With --stragglers: steps, and seconds by kind of work in them.
+  std::atomic<int64_t> steps{0};
+  std::array<std::atomic<double>, kWorkKinds> seconds{};
+
   // Of processes of one node:
   /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
-  std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
+  std::atomic<bool> isReported{false}; ///< another process has printed that the rank died, or
+                                       ///< does not get on, and written its flight recorder
   std::atomic<bool> runEnds{false}; ///< a rank has printed why the run ends; in every place alike
 
   void move() { moves.store(moves.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
@@ -59,6 +64,15 @@ void writeText(RankPlace::Text &to, const std::string &text);
 std::string readText(const RankPlace::Text &from);
 /// Reads a text into an array that has room for it and a zero; allocates nothing.
 void readText(const RankPlace::Text &from, char *text);
+
+/// A rank's time by kind of work, in all its steps so far.
+struct WorkTotals {
+  int64_t steps = 0;
+  std::array<double, kWorkKinds> seconds{};
+};
+WorkTotals readTotals(const RankPlace &place);
+/// Adds a step's times.
+void addStep(RankPlace &place, const WorkClock &clock);
 
 /// Copies what a place says, as bytes for another process of the same program.
 std::string imageOf(const RankPlace &place);

@@ -64,6 +64,8 @@ static std::string logHeader(LogColumns which) {
     header += ",beta1,beta2";
   for (int kind = 0; which.times && kind < kWorkKinds; ++kind)
     header += std::string(",") + nameOf(Work(kind)) + "_seconds";
+  if (which.stragglers)
+    header += ",slowest_rank,slowest_seconds,median_seconds";
   return header;
 }
 
@@ -188,6 +190,12 @@ void StepLog::add(const StepLine &line) {
     cell(line.betas.has_value(), "%.9g", line.betas ? (*line.betas)[size_t(i)] : 0);
   for (int kind = 0; line.times && kind < kWorkKinds; ++kind)
     cell(true, "%.6f", (*line.times)[size_t(kind)]);
+  if (which.stragglers) {
+    Stragglers::Slowest its = line.slowest.value_or(Stragglers::Slowest{});
+    cell(line.slowest.has_value(), "%.0f", its.rank);
+    cell(line.slowest.has_value(), "%.6f", its.seconds);
+    cell(line.slowest.has_value(), "%.6f", its.median);
+  }
   text.append(columns - std::min(columns, columnsOf(text)), ',');
   std::fprintf(file, "%s\n", text.c_str());
   if (std::fflush(file) != 0)
@@ -237,9 +245,10 @@ void TensorBoard::add(const StepLine &line) {
 /// Open MPI gives its processes a terminal of their own, whatever its own output is.
 static bool underMpirun() { return std::getenv(kOpenMpi.ranks); }
 
-Progress::Progress(const RunOptions &options, int64_t firstStep)
-    : terminal(isatty(STDOUT_FILENO) && !underMpirun()), first(firstStep),
-      last(options.steps.value_or(0)), every(options.printEvery),
+Progress::Progress(const RunOptions &options, int64_t firstStep,
+                   std::unique_ptr<Stragglers> stragglers)
+    : stragglers(std::move(stragglers)), terminal(isatty(STDOUT_FILENO) && !underMpirun()),
+      first(firstStep), last(options.steps.value_or(0)), every(options.printEvery),
       begin(std::chrono::steady_clock::now()), drawn(begin) {
   if (every == 0)
     every = std::max<int64_t>(1, (last - first + 10) / 10);
@@ -282,6 +291,8 @@ void Progress::step(const StepLine &line) {
     std::printf("%s%s\n", terminal ? "\r\033[K" : "", text(line).c_str());
     if (line.times)
       std::printf("  %s\n", breakdownText(sinceLine, stepsSinceLine).c_str());
+    if (stragglers && stragglers->look())
+      std::printf("  %s\n", stragglers->text().c_str());
     sinceLine = {};
     stepsSinceLine = 0;
     skippedFor.clear();

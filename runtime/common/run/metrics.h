@@ -4,6 +4,7 @@
 #define PARTITA_RT_COMMON_METRICS_H
 
 #include "common/run/event_file.h"
+#include "common/run/stragglers.h"
 #include "common/run_options.h"
 #include "partita_rt/work.h"
 
@@ -35,11 +36,12 @@ struct StepLine {
   std::string nonfinite;
   std::optional<WorkTimes> times;             ///< with --breakdown
   std::optional<std::array<double, 2>> betas; ///< if the schedule sets them
+  std::optional<Stragglers::Slowest> slowest; ///< with --stragglers, where it is known
 };
 
 /// Optional columns of the log.
 struct LogColumns {
-  bool betas = false, times = false;
+  bool betas = false, times = false, stragglers = false;
 };
 
 /// The log: CSV with a header line. Betas that the schedule sets, and times by kind, are additional
@@ -85,12 +87,14 @@ std::string tensorboardFolder(const Program &program, const RunOptions &options)
 /// any output.
 class Progress {
 public:
-  Progress(const RunOptions &options, int64_t firstStep);
+  /// `stragglers`: those since the last kept line; null: not asked for.
+  Progress(const RunOptions &options, int64_t firstStep, std::unique_ptr<Stragglers> stragglers);
   void step(const StepLine &line);
   void finish();
 
 private:
   std::string text(const StepLine &line) const;
+  std::unique_ptr<Stragglers> stragglers;
   bool terminal;
   WorkTimes sinceLine = {}; ///< of the steps since the last kept line
   int64_t stepsSinceLine = 0;

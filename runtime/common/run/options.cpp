@@ -193,6 +193,10 @@ Options reportOptions() {
        "compare what several ranks hold every K steps, and before each checkpoint: if a bit has "
        "flipped on one of them, the run ends and names rank and tensor (default 0: never)",
        INTEGER("--check-replicas", checkReplicas, 0)},
+      {"--stragglers", nullptr,
+       "the slowest rank by kind of work, against the median of all, with every line of output, in "
+       "the log and at the end",
+       FLAG(stragglers)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
        INTEGER("--print-every", printEvery, 1)},
   };
@@ -304,6 +308,8 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(o.steps.value_or(0) > 0, !o.tensorboard.empty(), "--tensorboard", "--steps of at least 1");
   needs(o.steps.value_or(0) > 0, o.checkReplicas > 0, "--check-replicas", "--steps of at least 1");
   needs(o.steps.value_or(0) > 0, o.breakdown, "--breakdown", "--steps of at least 1");
+  needs(o.steps.value_or(0) > 0, o.stragglers, "--stragglers", "--steps of at least 1");
+  needs(ranks > 1, o.stragglers, "--stragglers", "several ranks to compare");
   if (o.jobName.find('/') != std::string::npos || o.jobName == "." || o.jobName == "..")
     fail("--job-name: '%s' is not the name of a folder", o.jobName.c_str());
   needs(o.steps.value_or(0) > 0, !o.grads.empty(), "--grads", "--steps of at least 1");

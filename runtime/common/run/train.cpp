@@ -66,8 +66,9 @@ struct Loop {
   std::unique_ptr<Progress> progress;
   std::unique_ptr<StepLog> log;
   std::unique_ptr<TensorBoard> board;
-  std::unique_ptr<WorkClock> clock; ///< with --breakdown
-  WorkTimes workSeconds = {};       ///< of all steps
+  std::unique_ptr<WorkClock> clock; ///< with --breakdown, of rank 0; with --stragglers, of each
+  std::unique_ptr<Stragglers> stepStragglers, allStragglers; ///< of the log; of the run
+  WorkTimes workSeconds = {};                                ///< of all steps
   std::optional<double> validationBefore, validationAfter;
   float firstLoss = 0, lastLoss = 0;
   int64_t skipped = 0;   ///< steps without an update: they do not advance the schedule
@@ -93,6 +94,7 @@ struct Loop {
   void train();
   void setClock(WorkClock *value);
   WorkTimes stepTimes();
+  std::unique_ptr<Stragglers> compareRanks() const;
   int64_t samplesPerStep() const {
     return session.data->samplesPerMicroBatch() * rank.program->accumulate;
   }
@@ -211,6 +213,8 @@ void Loop::step(int64_t number) {
   if (clock) {
     clock->stop();
     setClock(nullptr);
+    if (options.stragglers && rank.place)
+      addStep(*rank.place, *clock);
   }
   double seconds = secondsSince(begin);
   trainSeconds += seconds;
@@ -262,16 +266,24 @@ void Loop::reportStep(int64_t number, const StepReport &report, double seconds,
                 validation,
                 notFinite,
                 {},
+                {},
                 {}};
   if (setsBetas(session.options.lrSchedule))
     line.betas = {rank.hyper.beta1, rank.hyper.beta2};
-  if (clock)
+  if (session.options.breakdown)
     line.times = stepTimes();
+  if (stepStragglers)
+    line.slowest = stepStragglers->look();
   if (log)
     log->add(line);
   if (board)
     board->add(line);
   progress->step(line);
+}
+
+std::unique_ptr<Stragglers> Loop::compareRanks() const {
+  return std::make_unique<Stragglers>(*rank.program, rank.ranks,
+                                      [this](int other) { return placeOf(rank, other); });
 }
 
 /// Returns the last step's times, and adds them to the run's.
@@ -312,12 +324,13 @@ void Loop::train() {
     writeLine("resume", options.resume ? options.checkpoint + ", step " + grouped(first - 1)
                                        : "no checkpoint in " + options.checkpoint + ": a new run");
   if (speaks() && !options.log.empty())
-    log = std::make_unique<StepLog>(options.log, startStep,
-                                    LogColumns{setsBetas(options.lrSchedule), options.breakdown});
+    log = std::make_unique<StepLog>(
+        options.log, startStep,
+        LogColumns{setsBetas(options.lrSchedule), options.breakdown, options.stragglers});
   if (speaks() && !options.tensorboard.empty())
     board = std::make_unique<TensorBoard>(tensorboardFolder(*rank.program, options),
                                           startStep > 0 ? startStep * samplesPerStep() + 1 : 0);
-  if (speaks() && options.breakdown)
+  if ((speaks() && options.breakdown) || options.stragglers)
     clock = std::make_unique<WorkClock>();
   if (session.eval) {
     validationBefore = validationAfter = evaluate(rank, session);
@@ -325,8 +338,13 @@ void Loop::train() {
       writeLine("validation",
                 format("%.4f", *validationBefore) + (last >= first ? " before training" : ""));
   }
+  if (speaks() && options.stragglers) {
+    stepStragglers = compareRanks();
+    allStragglers = compareRanks();
+  }
   if (speaks())
-    progress = std::make_unique<Progress>(options, first);
+    progress =
+        std::make_unique<Progress>(options, first, options.stragglers ? compareRanks() : nullptr);
   if (last >= first)
     replicas.begin(startStep);
   SignalsWait waiting;
@@ -359,8 +377,10 @@ void Loop::summarize(const ReducedCount &reduced) const {
                         " of the model: " + flopsText(flops, "FLOP") +
                         " per step, matmuls and attention (without its mask) of the forward "
                         "program, times 3, less those for gradients that nothing trained needs");
-    if (clock)
+    if (session.options.breakdown)
       writeLine("time per step", breakdownText(workSeconds, steps) + " on rank 0");
+    if (allStragglers && allStragglers->look())
+      writeLine("ranks", allStragglers->text());
   }
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));

@@ -10,6 +10,7 @@
 #include "cuda/ranks/nccl_group.h"
 #include "partita_rt/cuda/kernels.h"
 #include "partita_rt/replica_hash.h"
+#include "processes/host_group.h"
 
 #include <algorithm>
 
@@ -82,6 +83,11 @@ void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &mea
 
 void noteSlot(const Rank &) {}
 void noteLayer(const Rank &) {}
+
+const RankPlace *placeOf(const Rank &rank, int other) {
+  auto *world = dynamic_cast<const processes::HostGroup *>(rank.world);
+  return other == rank.rank ? rank.place : world ? world->placeOf(other) : nullptr;
+}
 
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   Gpu::of(rank).tune(rank, function, path);
