@@ -70,8 +70,8 @@ std::string Stragglers::text() const {
     if (Work(kind) == Work::Collectives)
       continue;
     Slowest its = slowestBy([&](const Times &times) { return times[size_t(kind)]; });
-    if (its.seconds <= 0)
-      continue;
+    if (its.seconds - its.median < all.median / 100)
+      continue; // it makes no difference
     text += separator + std::string(nameOf(Work(kind))) + ": " + rankText(program, its.rank) +
             " +" + milliseconds(its.seconds - its.median);
     separator = ", ";
