@@ -5,6 +5,7 @@
 #   %python                  the system's python3: numpy and onnx are there, nothing from PyPI is
 #   %mpirun                  mpirun as root, more ranks than cores allowed
 import os
+import subprocess
 
 import lit.formats
 
@@ -64,6 +65,10 @@ try:
     config.available_features.add("unnamed-files")
 except OSError:
     pass
+# Hosts with a network of their own, for root alone.
+probe = f"lit-{os.getpid()}"
+if os.path.exists("/sbin/ip") and all(subprocess.run(["/sbin/ip", "netns", verb, probe], capture_output=True).returncode == 0 for verb in ("add", "del")):
+    config.available_features.add("network-namespaces")
 # What makes the site of the documentation.
 if os.path.exists("/usr/bin/mkdocs"):
     config.available_features.add("mkdocs")
