@@ -114,6 +114,10 @@ bool RemoteBeats::watches() const {
   return std::find(watching.begin(), watching.end(), self) != watching.end();
 }
 
+int RemoteBeats::turn() const {
+  return int(std::find(watching.begin(), watching.end(), nodes[size_t(self)]) - watching.begin());
+}
+
 void RemoteBeats::wait(double seconds) const {
   pollfd wait{socket, POLLIN, 0};
   poll(&wait, socket >= 0 ? 1 : 0, std::max(int(seconds * 1000), 1));

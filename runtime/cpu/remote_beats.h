@@ -29,6 +29,8 @@ public:
 
   /// Does this process watch those of other nodes?
   bool watches() const;
+  /// If several nodes find the same, the one that reports it first: 0, 1, ...
+  int turn() const;
   /// Waits for a datagram, for at most so long.
   void wait(double seconds) const;
   /// Sends what the rank publishes to the watching ranks of other nodes.
@@ -42,7 +44,7 @@ public:
 private:
   /// Where a process can be reached: IPv4 as IPv6.
   struct Endpoint {
-    static constexpr int kMost = 4;
+    static constexpr int kMost = 16;
     in6_addr addresses[kMost];
     int32_t count = 0;
     uint16_t port = 0; ///< 0: nowhere

@@ -104,15 +104,15 @@ void Watcher::loop() {
   }
 }
 
-/// Several processes may find the same. Of those that share memory, the first one prints. Of others,
-/// the lowest that lives is the quickest, and tells the rest.
+/// Several processes may find the same. Of those that share memory, the first one prints. Nodes have
+/// their turns, a fifth of a second apart, and the first one tells the rest.
 void Watcher::report(const std::string &text, int subject) {
   if (sight.places[size_t(sight.local.front())]->runEnds.exchange(true))
     return;
   for (int rank : sight.local)
     sight.places[size_t(rank)]->runEnds = true;
   if (sight.remote)
-    for (int i = 0; i < std::min(sight.own.front(), 3) * 10; ++i) {
+    for (int i = 0; i < sight.remote->turn() * 10; ++i) {
       usleep(20'000);
       if (sight.remote->receive(sight.places))
         end();
@@ -141,7 +141,11 @@ void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &rea
 void Watcher::end() const {
   for (int rank : sight.local) // for the handler of a launcher's signal
     sight.places[size_t(rank)]->runEnds = true;
-  writeFlights(sight.own, "another rank has reported why the run ends");
+  std::vector<int> unwritten; // the process that has reported a rank has written its recorder
+  for (int rank : sight.own)
+    if (!sight.places[size_t(rank)]->isReported.load())
+      unwritten.push_back(rank);
+  writeFlights(unwritten, "another rank has reported why the run ends");
   usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
   removeTemporaryFiles();
   _exit(failureStatus());

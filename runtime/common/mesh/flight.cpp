@@ -196,7 +196,8 @@ void writeFlight(const FlightRing &ring, int rank, const char *name, const char 
   uint64_t end = ring.count.load(std::memory_order_acquire);
   for (uint64_t at = end > FlightRing::kEvents ? end - FlightRing::kEvents : 0; at < end; ++at) {
     const FlightRing::Entry &entry = ring.entries[at % FlightRing::kEvents];
-    if (int64_t(entry[0].load(std::memory_order_relaxed)) >= now - kLast)
+    auto time = int64_t(entry[0].load(std::memory_order_relaxed));
+    if (time >= now - kLast && time <= now) // the rank may go on meanwhile
       writeEvent(file, entry, toReal);
   }
 }
