@@ -1,5 +1,6 @@
 // The rendezvous of ranks that are processes: they meet, and end together.
 
+#include "common/mesh/place.h"
 #include "forked_ranks.h"
 #include "processes/hub.h"
 #include "processes/joining.h"
@@ -131,6 +132,59 @@ TEST_F(Patience, Rank0ThatHangsEndsAll) {
   });
   EXPECT_EQ(all[0].code, -SIGKILL);
   expectEnd(all, nameOf(all[0], 0) + " has stopped: no sign of life of its process for 2 s");
+}
+
+/// Runs three ranks that move, but for what `body` does first. Returns their output.
+std::string runPlaces(Phase phase, const std::function<void(int rank, Rendezvous &ranks)> &body) {
+  int port = freePort();
+  return textOf(runRanks(3, [&](int rank) {
+    RankPlace place;
+    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    place.phase = phase;
+    place.step = 7;
+    ranks.setPlace(place);
+    ranks.barrier("before");
+    usleep(300'000); // all have given a sign of life
+    body(rank, ranks);
+    for (;; place.move())
+      usleep(10'000);
+  }));
+}
+
+TEST_F(Patience, ARankThatStopsIsNamedWhereverItIs) {
+  for (int stops : {0, 1, 2}) {
+    std::string text = runPlaces(Phase::Step, [&](int rank, Rendezvous &) {
+      if (rank == stops)
+        raise(SIGSTOP);
+    });
+    EXPECT_EQ(text.find("test: error: rank " + std::to_string(stops) + " (host "), 0u) << text;
+    EXPECT_NE(text.find(") has stopped: no sign of life of its process for "), std::string::npos)
+        << text;
+    EXPECT_EQ(text.substr(text.find(" s; ")), " s; it was in step 7 (data)\n") << text;
+  }
+}
+
+TEST_F(Patience, ARankThatDoesNotGetOnIsNamed) {
+  std::string text = runPlaces(Phase::Step, [](int rank, Rendezvous &) {
+    if (rank == 2)
+      pause();
+  });
+  EXPECT_EQ(text.find("test: error: rank 2 (host "), 0u) << text;
+  EXPECT_NE(text.find(") is stuck: its process lives, but it has not moved for 1."),
+            std::string::npos)
+      << text;
+}
+
+/// A rank that reads its weights for longer than the time-out, and others that wait for it.
+TEST_F(Patience, FilesTakeLong) {
+  std::string text = runPlaces(Phase::SetUp, [](int rank, Rendezvous &ranks) {
+    if (rank == 2)
+      usleep(2'500'000);
+    ranks.barrier("the start of training");
+    _exit(0); // without a goodbye: this ends the others, if they have not ended
+  });
+  EXPECT_EQ(text.find("waited"), std::string::npos) << text;
+  EXPECT_EQ(text.find("stuck"), std::string::npos) << text;
 }
 
 /// The lowest live rank prints what another one has reported.
