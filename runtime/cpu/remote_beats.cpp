@@ -23,8 +23,7 @@ namespace {
 /// The start of a datagram; a rank's image may follow.
 struct Head {
   uint64_t run;
-  int32_t rank;
-  int32_t ends;
+  int32_t rank, kind;
 };
 
 in6_addr mapped(const in_addr &address) {
@@ -114,8 +113,8 @@ bool RemoteBeats::watches() const {
   return std::find(watching.begin(), watching.end(), self) != watching.end();
 }
 
-int RemoteBeats::turn() const {
-  return int(std::find(watching.begin(), watching.end(), nodes[size_t(self)]) - watching.begin());
+int RemoteBeats::turnOf(int rank) const {
+  return int(std::find(watching.begin(), watching.end(), nodes[size_t(rank)]) - watching.begin());
 }
 
 void RemoteBeats::wait(double seconds) const {
@@ -148,14 +147,14 @@ static std::string datagram(const Head &head, const std::string &image) {
 }
 
 void RemoteBeats::send(const RankPlace &own) {
-  std::string text = datagram({run, self, 0}, imageOf(own));
+  std::string text = datagram({run, self, int32_t(Kind::Place)}, imageOf(own));
   for (int rank : watching)
     if (nodes[size_t(rank)] != nodes[size_t(self)])
       sendTo(rank, text);
 }
 
-bool RemoteBeats::receive(const std::vector<RankPlace *> &places) {
-  bool ends = false;
+RemoteBeats::Heard RemoteBeats::receive(const std::vector<RankPlace *> &places) {
+  Heard heard;
   char bytes[2048];
   for (ssize_t n; socket >= 0 && (n = recv(socket, bytes, sizeof(bytes), 0)) >= 0;) {
     Head head;
@@ -166,20 +165,23 @@ bool RemoteBeats::receive(const std::vector<RankPlace *> &places) {
                       nodes[size_t(head.rank)] != nodes[size_t(self)];
     if (!isOfTheRun)
       continue;
-    ends |= head.ends != 0;
-    if (RankPlace *place = places[size_t(head.rank)]; place && !head.ends)
+    heard.ends |= head.kind == int32_t(Kind::End);
+    if (int turn = turnOf(head.rank);
+        head.kind == int32_t(Kind::Claim) && turn < heard.claim.value_or(turn + 1))
+      heard.claim = turn;
+    if (RankPlace *place = places[size_t(head.rank)]; place && head.kind == int32_t(Kind::Place))
       try {
         readImage(*place, std::string(bytes + sizeof(head), size_t(n) - sizeof(head)));
       } catch (const Error &) { // a stranger's
       }
   }
-  return ends;
+  return heard;
 }
 
-void RemoteBeats::tellEnd() {
+void RemoteBeats::tell(Kind kind) {
   for (int rank = 0; rank < int(nodes.size()); ++rank)
     if (nodes[size_t(rank)] != nodes[size_t(self)])
-      sendTo(rank, datagram({run, self, 1}, ""));
+      sendTo(rank, datagram({run, self, int32_t(kind)}, ""));
 }
 
 } // namespace partita_rt

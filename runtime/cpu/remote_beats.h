@@ -14,6 +14,7 @@
 #include <memory>
 #include <mpi.h>
 #include <netinet/in.h>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,17 +30,23 @@ public:
 
   /// Does this process watch those of other nodes?
   bool watches() const;
-  /// If several nodes find the same, the one that reports it first: 0, 1, ...
-  int turn() const;
+  /// If several nodes find the same, that with the lowest turn reports it: 0, 1, ...
+  int turn() const { return turnOf(self); }
   /// Waits for a datagram, for at most so long.
   void wait(double seconds) const;
   /// Sends what the rank publishes to the watching ranks of other nodes.
   void send(const RankPlace &own);
-  /// Takes what has arrived into the places of other nodes' ranks. Returns true if a rank has
-  /// printed why the run ends.
-  bool receive(const std::vector<RankPlace *> &places);
-  /// Tells all ranks that this one has.
-  void tellEnd();
+  /// What other nodes' ranks have said of the end of the run.
+  struct Heard {
+    bool ends = false; ///< one has printed why
+    /// One is about to; its node's turn, the lowest.
+    std::optional<int> claim;
+  };
+  /// Takes what has arrived; places go into those of other nodes' ranks.
+  Heard receive(const std::vector<RankPlace *> &places);
+  /// Tells all ranks of other nodes that this one is about to print why the run ends, or has.
+  void tellClaim() { tell(Kind::Claim); }
+  void tellEnd() { tell(Kind::End); }
 
 private:
   /// Where a process can be reached: IPv4 as IPv6.
@@ -49,7 +56,10 @@ private:
     int32_t count = 0;
     uint16_t port = 0; ///< 0: nowhere
   };
+  enum class Kind : int32_t { Place, Claim, End };
   Endpoint open();
+  int turnOf(int rank) const;
+  void tell(Kind kind);
   void sendTo(int rank, const std::string &datagram);
 
   int self, family = AF_INET6, socket = -1;

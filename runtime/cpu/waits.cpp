@@ -21,7 +21,7 @@ struct DeathWatch {
     int rank;
     std::string name;
     RankPlace *place;
-    const FlightRing *flight;
+    FlightRing *flight;
   };
   int self;
   std::vector<Watched> ranks; ///< of this node, in ascending order
@@ -37,8 +37,7 @@ static std::atomic<DeathWatch *> watching{nullptr};
 
 static void writeOwnFlight(const DeathWatch &watch, const char *reason) {
   const DeathWatch::Watched &own = watch.own();
-  if (!own.place->isReported.load()) // else the process that has reported this one has written it
-    writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
+  writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
 }
 
 /// Returns " after rank 1 of stage 1 died at slot 3 (forward of h.7, micro-batch 2)"; "" if all

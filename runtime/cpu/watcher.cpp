@@ -13,6 +13,9 @@
 
 namespace partita_rt {
 
+/// How long a rank waits for another one that is about to report, in seconds.
+constexpr double kOthersPatience = 1;
+
 void printEnd(const std::string &name, const std::string &text) {
   // Another thread may be stuck in a write to standard output.
   if (ftrylockfile(stdout) == 0) {
@@ -76,7 +79,7 @@ void Watcher::loop() {
   Watch watch(sight.names, self);
   std::vector<const RankPlace *> places(sight.places.begin(), sight.places.end());
   OwnClock clock(OwnClock::longest(timeout));
-  double beatAt = 0;
+  double beatAt = 0, lookAt = 0;
   for (;;) {
     double now = clock.advance();
     {
@@ -89,9 +92,13 @@ void Watcher::loop() {
       beatAt = now + beatSeconds(timeout);
       giveSigns();
     }
-    if ((sight.remote && sight.remote->receive(sight.places)) || runEnds())
+    RemoteBeats::Heard heard =
+        sight.remote ? sight.remote->receive(sight.places) : RemoteBeats::Heard();
+    if (heard.ends || runEnds())
       end();
-    if (due && !(isFailing && isFailing()))
+    if (heard.claim) // another node's rank will have ended the run by then
+      lookAt = now + kOthersPatience;
+    if (due && now >= lookAt && !(isFailing && isFailing()))
       if (std::string text = watch.look(places, now, timeout); !text.empty())
         report(text, watch.subject());
     sleep();
@@ -104,27 +111,35 @@ void Watcher::loop() {
   }
 }
 
-/// Several processes may find the same. Of those that share memory, the first one prints. Nodes have
-/// their turns, a fifth of a second apart, and the first one tells the rest.
+/// Waits until no other node's rank reports the same, or ends with it. A rank that is about to report
+/// says so; of several, that of the lowest turn goes on, and the others wait for it.
+void Watcher::awaitTurn() {
+  sight.remote->tellClaim();
+  double patience = 0.25;
+  for (double waited = 0; waited < patience; waited += 0.02) {
+    usleep(20'000);
+    RemoteBeats::Heard heard = sight.remote->receive(sight.places);
+    if (heard.ends)
+      end();
+    if (heard.claim.value_or(sight.remote->turn()) < sight.remote->turn())
+      patience = kOthersPatience;
+  }
+}
+
+/// Several processes may find the same. Of those that share memory, the first one prints.
 void Watcher::report(const std::string &text, int subject) {
-  if (sight.places[size_t(sight.local.front())]->runEnds.exchange(true))
+  if (sight.places[size_t(sight.local.front())]->isClaimed.exchange(true))
     return;
-  for (int rank : sight.local)
-    sight.places[size_t(rank)]->runEnds = true;
   if (sight.remote)
-    for (int i = 0; i < sight.remote->turn() * 10; ++i) {
-      usleep(20'000);
-      if (sight.remote->receive(sight.places))
-        end();
-    }
+    awaitTurn();
   printEnd(name, text);
   std::vector<int> writes = sight.own;
   bool isOwn = std::find(writes.begin(), writes.end(), subject) != writes.end();
-  if (!isOwn && sight.flights[size_t(subject)]) { // it cannot write by itself
-    sight.places[size_t(subject)]->isReported = true;
+  if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
     writes.push_back(subject);
-  }
   writeFlights(writes, text);
+  for (int rank : sight.local)
+    sight.places[size_t(rank)]->runEnds = true;
   if (sight.remote)
     sight.remote->tellEnd();
   removeTemporaryFiles();
@@ -141,11 +156,7 @@ void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &rea
 void Watcher::end() const {
   for (int rank : sight.local) // for the handler of a launcher's signal
     sight.places[size_t(rank)]->runEnds = true;
-  std::vector<int> unwritten; // the process that has reported a rank has written its recorder
-  for (int rank : sight.own)
-    if (!sight.places[size_t(rank)]->isReported.load())
-      unwritten.push_back(rank);
-  writeFlights(unwritten, "another rank has reported why the run ends");
+  writeFlights(sight.own, "another rank has reported why the run ends");
   usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
   removeTemporaryFiles();
   _exit(failureStatus());

@@ -43,6 +43,7 @@ private:
   void sleep();
   bool runEnds() const;
   void report(const std::string &text, int subject);
+  void awaitTurn();
   [[noreturn]] void end() const;
   void writeFlights(const std::vector<int> &ranks, const std::string &reason) const;
 

@@ -73,6 +73,8 @@ TEST_F(FlightRecorder, TheRingKeepsTheLastEvents) {
   ASSERT_EQ(lines.size(), 1 + FlightRing::kEvents);
   EXPECT_EQ(withoutTime(lines[1]), R"("event": "step", "number": 5904})");
   EXPECT_EQ(withoutTime(lines.back()), R"("event": "step", "number": 9999})");
+  writeFlight(*ring, 1, "rank 0", ""); // once is enough
+  EXPECT_TRUE(written(1).empty());
 }
 
 TEST_F(FlightRecorder, AFolderThatCannotBeMadeIsNoError) {

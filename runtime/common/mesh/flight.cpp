@@ -176,9 +176,7 @@ void makeFolders(char (&path)[PATH_MAX]) {
 
 } // namespace
 
-void writeFlight(const FlightRing &ring, int rank, const char *name, const char *reason) {
-  if (!*flightFolder || failureStatus() != kFailedWhileTraining)
-    return;
+static void writeFile(const FlightRing &ring, int rank, const char *name, const char *reason) {
   int64_t now = nanoseconds(CLOCK_MONOTONIC), toReal = nanoseconds(CLOCK_REALTIME) - now;
   char path[PATH_MAX];
   putPath(path, rank);
@@ -200,6 +198,25 @@ void writeFlight(const FlightRing &ring, int rank, const char *name, const char 
     if (time >= now - kLast && time <= now) // the rank may go on meanwhile
       writeEvent(file, entry, toReal);
   }
+}
+
+/// Returns true if nobody has begun the ring's file; else waits until it is written, but not for a
+/// thread that this one's signal has interrupted.
+static bool mayWrite(FlightRing &ring) {
+  auto none = FlightRing::File::None;
+  if (ring.file.compare_exchange_strong(none, FlightRing::File::Begun))
+    return true;
+  timespec pause{0, 5'000'000};
+  for (int i = 0; i < 60 && ring.file.load() != FlightRing::File::Written; ++i)
+    nanosleep(&pause, nullptr);
+  return false;
+}
+
+void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason) {
+  if (!*flightFolder || failureStatus() != kFailedWhileTraining || !mayWrite(ring))
+    return;
+  writeFile(ring, rank, name, reason);
+  ring.file = FlightRing::File::Written;
 }
 
 } // namespace partita_rt

@@ -33,6 +33,8 @@ struct FlightRing {
   using Entry = std::array<std::atomic<uint64_t>, 3 + kTextWords>;
   std::atomic<uint64_t> count{0}; ///< of all events so far
   Entry entries[kEvents] = {};
+  enum class File : uint32_t { None, Begun, Written };
+  std::atomic<File> file{File::None};
 
   /// The text is the three of them, as far as there is room.
   void note(Flight event, int64_t number, int64_t bytes, const char *text, const char *more = "",
@@ -43,9 +45,10 @@ struct FlightRing {
 void setFlightFolder(const std::string &folder);
 
 /// Writes FOLDER/rank-R.jsonl, if there is a folder and this process has completed a step: a line
-/// about the rank, and one per event of the last minute. `name`: the rank's. Allocates nothing: a
-/// signal's handler may call it. A file that cannot be written is not.
-void writeFlight(const FlightRing &ring, int rank, const char *name, const char *reason);
+/// about the rank, and one per event of the last minute. `name`: the rank's. A ring is written once,
+/// by whoever comes first; others wait for that briefly. Allocates nothing: a signal's handler may
+/// call it. A file that cannot be written is not.
+void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
 
 } // namespace partita_rt
 

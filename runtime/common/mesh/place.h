@@ -53,9 +53,9 @@ struct alignas(64) RankPlace {
   // Of processes of one node:
   /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
-  std::atomic<bool> isReported{false}; ///< another process has printed that the rank died, or
-                                       ///< does not get on, and written its flight recorder
-  std::atomic<bool> runEnds{false}; ///< a rank has printed why the run ends; in every place alike
+  std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
+  std::atomic<bool> isClaimed{false}; ///< a rank is about to print why the run ends; in the first's
+  std::atomic<bool> runEnds{false};   ///< a rank has printed why the run ends; in every place alike
 
   void move() { moves.store(moves.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
