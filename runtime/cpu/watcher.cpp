@@ -140,8 +140,10 @@ void Watcher::report(const std::string &text, int subject) {
   writeFlights(writes, text);
   for (int rank : sight.local)
     sight.places[size_t(rank)]->runEnds = true;
-  if (sight.remote)
+  if (sight.remote) {
     sight.remote->tellEnd();
+    usleep(100'000); // the others write their recorders before a launcher ends them
+  }
   removeTemporaryFiles();
   _exit(failureStatus()); // without waiting for other threads; launchers end the stopped ones
 }
