@@ -15,8 +15,8 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
     (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp. The pass also checks
     that shards are those of the mesh, that values of a program of all pipeline stages are where they are needed, that stages receive
     what others send, and that layers are on the stages that `pipe.cuts` says and slots in the order of the schedule that `train.schedule`
-    names. partition-verify, offload-verify, check-streams and check-memory check more for their phases. `partita compile` and `--partita-PHASE` begin with the contract of the phase in
-    `train.phase`, because the module may have been edited since.
+    names. partition-verify, offload-verify, check-streams and check-memory check more for their phases. `partita compile` and
+    `--partita-PHASE` begin with the contract of the phase in `train.phase`, because the module may have been edited since.
 
     ```mlir
     %f = par.f %w over "tp" : tensor<4x4xf32> -> tensor<4x4xf32, #par.place<[4, 4], replicated [tp]>>

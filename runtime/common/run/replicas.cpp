@@ -3,6 +3,7 @@
 #include "common/run/replicas.h"
 
 #include "common/grouped.h"
+#include "common/mesh/place.h"
 #include "common/run/replica_place.h"
 #include "common/run/summary.h"
 #include "common/target.h"
@@ -15,7 +16,6 @@
 #include <cstring>
 #include <memory>
 #include <thread>
-#include <unistd.h>
 
 namespace partita_rt {
 
@@ -77,13 +77,6 @@ bool ReplicaCheck::areEqual(const std::vector<int64_t> &all, size_t words, size_
   return true;
 }
 
-/// Returns " (host NAME)".
-static std::string thisHost() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 && *name ? std::string(" (host ") + name + ")"
-                                                           : "";
-}
-
 /// Ends the run on all ranks; the first rank that differs says why. `isInMemory`: the tensors still
 /// have the values that were hashed.
 void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &when,
@@ -111,7 +104,7 @@ void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &w
                                                    : "after step " + std::to_string(equalAfter));
   std::string who = first.equal.empty() ? "one of these ranks" : ranksText(first.odd);
   if (!first.equal.empty() && first.odd.size() == 1)
-    who += thisHost();
+    who += " (host " + hostName() + ")";
   text += "; the memory or arithmetic of " + who + " is faulty";
   if (!options.checkpoint.empty() && equalAfter >= 0)
     text +=
