@@ -211,9 +211,7 @@ static std::string foreignEntry(StringRef folder) {
   return "";
 }
 
-/// Returns why the folder may not be replaced, or "": it must be empty or contain only an emitted
-/// program.
-static std::string checkTarget(StringRef folder) {
+std::string partita::checkProgramTarget(StringRef folder) {
   if (!fs::exists(folder))
     return {};
   std::error_code error;
@@ -317,7 +315,8 @@ LogicalResult partita::emitProgram(ModuleOp module, const llvm::json::Value &man
   const emit::TargetEmitter &emitter = emit::emitterOf(rt::Target::of(module));
   emitter.printMakefile(options, makefileText);
   StringRef target = folder.rtrim('/');
-  std::string problem = target.empty() ? "/: cannot be a program's folder" : checkTarget(target);
+  std::string problem =
+      target.empty() ? "/: cannot be a program's folder" : checkProgramTarget(target);
   TemporaryFolder temporary(target);
   if (problem.empty())
     problem = temporary.create();

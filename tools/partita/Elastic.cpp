@@ -2,6 +2,7 @@
 
 #include "tools/partita/Elastic.h"
 #include "dialects/Par/Par.h"
+#include "partita/Emit/Emit.h"
 #include "partita/Support/ParseJson.h"
 #include "tools/partita/Program.h"
 #include "llvm/ADT/STLExtras.h"
@@ -229,8 +230,12 @@ std::string partita::tool::checkElasticTarget(StringRef folder) {
     if (!isOwn)
       foreign = name.str();
   }
-  if (known && foreign.empty())
+  if (known && foreign.empty()) {
+    for (const ElasticProgram &program : known->programs)
+      if (std::string inner = checkProgramTarget(program.folder); !inner.empty())
+        return inner;
     return {};
+  }
   return (folder + ": exists and is not a folder that --elastic made" +
           (foreign.empty() ? "" : ", it has '" + foreign + "'") + "; remove it or choose another")
       .str();

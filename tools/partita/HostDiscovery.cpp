@@ -25,17 +25,20 @@ std::string Hosts::text() const {
 
 /// Reads "NAME", "NAME:SLOTS" or "NAME slots=N".
 static std::optional<Host> parseHost(StringRef line) {
-  auto [name, rest] = line.split(' ');
-  StringRef slots = rest.trim();
-  if (slots.empty())
-    std::tie(name, slots) = name.rsplit(':');
-  else if (!slots.consume_front("slots="))
+  StringRef name = line.take_until([](char c) { return c == ' ' || c == '\t'; }),
+            slots = line.drop_front(name.size()).trim();
+  bool hasSlots = !slots.empty();
+  if (hasSlots && !slots.consume_front("slots="))
     return std::nullopt;
+  if (!hasSlots && name.contains(':')) {
+    hasSlots = true;
+    std::tie(name, slots) = name.rsplit(':');
+  }
   Host host;
   host.name = name.str();
-  bool isNamed = !name.empty() && name.find_first_of(",:={}\t") == StringRef::npos;
-  if (!isNamed || (!slots.empty() && (slots.getAsInteger(10, host.slots) || host.slots < 0 ||
-                                      host.slots > (1 << 20))))
+  bool isNamed = !name.empty() && name.find_first_of(",:={}") == StringRef::npos;
+  if (!isNamed || (hasSlots && (slots.getAsInteger(10, host.slots) || host.slots < 0 ||
+                                host.slots > (1 << 20))))
     return std::nullopt;
   return host;
 }

@@ -13,6 +13,8 @@
 #include "tools/partita/Supervisor.h"
 #include "llvm/Support/WithColor.h"
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
@@ -159,27 +161,33 @@ std::string ProgramStarts::choose(int64_t ranks) {
 }
 
 /// Waits until the hosts have room for the smallest program, for at most kHostsPatience seconds, and
-/// takes the largest one that they have room for.
+/// takes the largest one that they have room for. At a restart, a command that fails may succeed
+/// later.
 std::string ProgramStarts::waitForHosts() {
-  for (int seconds = 0;; ++seconds) {
+  auto begin = std::chrono::steady_clock::now();
+  for (bool isFirst = true;; isFirst = false) {
     std::string problem;
     std::optional<Hosts> found = discoverHosts(supervision.hostDiscovery, problem);
-    if (!found)
+    if (!found && !wasStarted)
       return problem;
-    hosts = std::move(*found);
-    int64_t slots = hosts.slots();
-    if (slots >= programs.front().ranks) {
+    hosts = found.value_or(Hosts());
+    int64_t slots = hosts.slots(), least = programs.front().ranks;
+    if (found && slots >= least) {
       size = 0;
       while (size + 1 < programs.size() && programs[size + 1].ranks <= slots)
         ++size;
       return {};
     }
-    std::string needs = std::to_string(slots) + (slots == 1 ? " slot, " : " slots, ") +
-                        std::to_string(programs.front().ranks) + " ranks need more";
-    if (wasInterrupted() || seconds == kHostsPatience)
-      return "--host-discovery found hosts with " + needs;
-    if (seconds == 0) {
-      errs() << "partita " << command << ": waits for hosts: there are " << needs << '\n';
+    if (found)
+      problem = "--host-discovery found " + std::to_string(slots) +
+                (slots == 1 ? " slot" : " slots") + "; " +
+                (programs.size() > 1 ? "the smallest program" : "the program") + " needs " +
+                std::to_string(least);
+    if (wasInterrupted() ||
+        std::chrono::steady_clock::now() - begin > std::chrono::seconds(kHostsPatience))
+      return problem;
+    if (isFirst) {
+      errs() << "partita " << command << ": waits for hosts: " << printableLines(problem) << '\n';
       errs().flush();
     }
     sleep(1);
@@ -252,6 +260,9 @@ static std::string checkSupervision(const Supervision &supervision, const Progra
 
 int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std::string> arguments,
                               const Supervision &supervision) {
+  // LLVM takes it for a request for information; here it asks to end.
+  if (signal(SIGUSR1, SIG_DFL) == SIG_IGN)
+    signal(SIGUSR1, SIG_IGN);
   ProgramStarts starts(command, supervision);
   if (std::string problem = starts.read(folder); !problem.empty())
     return fail(command, problem);

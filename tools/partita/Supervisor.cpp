@@ -21,7 +21,7 @@ namespace {
 /// The words of a program's command line that decide where a restart begins.
 struct ResumeWords {
   std::string folder; ///< of --checkpoint
-  bool overwrites = false;
+  bool resumes = false;
   std::vector<std::string> again; ///< the command line of a restart
 };
 
@@ -56,14 +56,13 @@ static ResumeWords readWords(ArrayRef<std::string> arguments) {
     else if (name == "--checkpoint" && i + 1 < arguments.size())
       words.folder = arguments[i + 1];
     if (name == "--resume") {
+      words.resumes = true;
       if (name == word && i + 1 < arguments.size() && arguments[i + 1] == "auto")
         ++i;
       continue;
     }
-    if (name == "--overwrite") {
-      words.overwrites = true;
+    if (name == "--overwrite")
       continue;
-    }
     words.again.push_back(word.str());
   }
   words.again.insert(words.again.end(), {"--resume", "auto"});
@@ -151,9 +150,10 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
   if (maxRestarts > 0 && words.folder.empty())
     return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
                          "checkpoint in it");
-  // With --overwrite the folder may hold another run's checkpoints, which the first save removes.
+  // Without --resume, checkpoints in the folder are another run's: the program refuses them, or with
+  // --overwrite its first save removes them. A restart must not go on from them.
   std::optional<Checkpoints> others;
-  if (maxRestarts > 0 && words.overwrites)
+  if (maxRestarts > 0 && !words.resumes)
     others.emplace(words.folder);
   std::vector<std::string> now = arguments;
   Outcome outcome;
@@ -180,8 +180,11 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     std::string from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
                            ? ""
                            : partita_rt::newestPlace(words.folder);
-    if (std::string problem = starts.prepare(needsFewer); !problem.empty())
-      return fail(command, problem);
+    if (std::string problem = starts.prepare(needsFewer); !problem.empty()) {
+      fail(command, (outcome.why.empty() ? "the program has failed" : outcome.why) +
+                        ", and cannot be started again: " + problem);
+      return partita_rt::kFailedWhileTraining;
+    }
     tellRestart(command, outcome, Twine(restarts + 1) + " of " + Twine(maxRestarts),
                 starts.change(), from);
   }

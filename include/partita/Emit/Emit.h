@@ -57,6 +57,10 @@ llvm::json::Object describeLimit(mlir::ModuleOp module);
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, const llvm::json::Value &manifest,
                                 llvm::StringRef folder, const EmitOptions &options);
 
+/// Returns why emitProgram may not replace the folder, or "": it must be empty or contain only an
+/// emitted program.
+std::string checkProgramTarget(llvm::StringRef folder);
+
 /// Returns why the program cannot be built here, or not for this architecture, or "".
 std::string findObstacle(mlir::ModuleOp module, const EmitOptions &options);
 /// Returns the compiler of the program: "g++".

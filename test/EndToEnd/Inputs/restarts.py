@@ -85,4 +85,10 @@ assert status == 0 and "restart 1 of 3, from the beginning" in errors, errors
 assert all(re.search(f"restart {number} of 3, from .*/step-{step}", errors) for number, step in ((2, 25), (3, 50))), errors
 status, errors = run("second", train=other)
 assert losses("replaced") == losses("second") and files("replaced") == files("second") != files("once")
+# A rank that is killed before the program has refused another run's checkpoints must not go on from them.
+launcher = folder / "launcher"
+launcher.write_text(f"#!/bin/sh\ntest -e {folder}/begun && exec \"$@\"\ntouch {folder}/begun\nkill -9 $$\n")
+launcher.chmod(0o755)
+status, errors = run("second", "--max-restarts", "2", "--launcher", str(launcher))
+assert status == 1 and "restart 1 of 2" in errors and "--resume continues it" in errors, (status, errors)
 print("what must not be restarted is not")

@@ -142,12 +142,18 @@ static std::optional<ElasticBatch> batchOf(Session &session, const CompileOption
   return batch;
 }
 
-/// Returns the name of the folder of one size: "gpt2-dp2".
-static std::string nameOf(const CompileOptions &o, int64_t size) {
-  SmallString<128> path(StringRef(o.output).rtrim('/'));
+/// Returns the output's folder, absolute and without dots and slashes at its end.
+static std::string targetOf(const CompileOptions &o) {
+  SmallString<128> path(o.output);
   llvm::sys::fs::make_absolute(path);
   llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
-  return (llvm::sys::path::filename(path) + "-" + o.elastic.axis + std::to_string(size)).str();
+  return path.str().rtrim('/').str();
+}
+
+/// Returns the name of the folder of one size: "gpt2-dp2".
+static std::string nameOf(const CompileOptions &o, int64_t size) {
+  return (llvm::sys::path::filename(targetOf(o)) + "-" + o.elastic.axis + std::to_string(size))
+      .str();
 }
 
 /// Compiles one size into its folder in `folder`, and adds it to the list. Import's warnings have
@@ -196,7 +202,7 @@ static int compileSizes(Session &session, OwningOpRef<ModuleOp> module, const Co
     return 1;
   if (std::string problem = checkElastic(o.elastic, *batch, o.plan); !problem.empty())
     return session.fail("--elastic " + problem);
-  std::string target = StringRef(o.output).rtrim('/').str();
+  std::string target = targetOf(o);
   std::string problem =
       target.empty() ? "/: cannot be a folder of programs" : checkElasticTarget(target);
   TemporaryFolder folder(target);

@@ -54,5 +54,7 @@ int partita::tool::runMain(Arguments arguments) {
   SmallVector<const char *> words;
   cl::TokenizeGNUCommandLine(launcher, saver, words);
   supervision.launcher.assign(words.begin(), words.end());
+  if (!launcher.empty() && words.empty())
+    return fail("run", "--launcher: '" + launcher + "' names no command");
   return runProgram("run", folder, rest, supervision);
 }
