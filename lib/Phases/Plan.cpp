@@ -306,17 +306,15 @@ StringRef Plan::get(StringRef name) const {
 
 /// The number of stages, the place of their axis among the axes, and the other axes as text: the
 /// mesh of the program, which is that of one stage.
-static std::tuple<int64_t, int64_t, std::string> splitMesh(StringRef mesh) {
+static std::tuple<int64_t, int64_t, std::string> splitMesh(const Plan &plan) {
   int64_t stages = 1, place = 0;
-  SmallVector<StringRef> items, others;
-  mesh.split(items, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
-    auto [axis, size] = item.split('=');
+  SmallVector<std::string> others;
+  for (const auto &[axis, size] : plan.mesh()) {
     if (!par::splits(axis, par::Splits::Program)) {
-      others.push_back(item);
+      others.push_back(axis + "=" + std::to_string(size));
       continue;
     }
-    (void)size.getAsInteger(10, stages);
+    stages = size;
     place = others.size();
   }
   return {stages, place, llvm::join(others, ",")};
@@ -326,13 +324,26 @@ std::string Plan::textFor(StringRef placeholder) const {
   auto [option, part] = placeholder.split('.');
   if (part.empty())
     return get(option).str();
-  auto [stages, place, others] = splitMesh(get(option));
+  auto [stages, place, others] = splitMesh(*this);
   return part == "stages" ? std::to_string(stages)
          : part == "axis" ? std::to_string(place)
                           : others;
 }
 
-int64_t Plan::stages() const { return std::get<0>(splitMesh(get("mesh"))); }
+std::vector<std::pair<std::string, int64_t>> Plan::mesh() const {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  SmallVector<StringRef> items;
+  get("mesh").split(items, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef item : items) {
+    auto [axis, size] = item.split('=');
+    int64_t count = 1;
+    (void)size.getAsInteger(10, count); // checked with the option
+    axes.push_back({axis.str(), count});
+  }
+  return axes;
+}
+
+int64_t Plan::stages() const { return std::get<0>(splitMesh(*this)); }
 
 void Plan::setUnpartitioned() {
   for (const PlanOption &option : planOptions())

@@ -89,17 +89,6 @@ static ModelFacts factsOf(StringRef path, ModuleOp module) {
   return facts;
 }
 
-static void readMesh(StringRef text, Facts &facts) {
-  SmallVector<StringRef> items;
-  text.split(items, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
-    auto [axis, size] = item.split('=');
-    int64_t count = 1;
-    size.getAsInteger(10, count); // checked with the option
-    facts.mesh.push_back({axis.str(), count});
-  }
-}
-
 std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOptions &o,
                                               StringRef model, ModuleOp module,
                                               ArrayRef<std::string> dims, const Plan &plan) {
@@ -108,7 +97,7 @@ std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOpti
   if (module)
     if (Attribute attribute = module->getAttr(train::TrainDialect::kPlan))
       (void)settled.fromAttribute(attribute); // settlePlan reports errors in it
-  readMesh(plan.isSet("mesh") ? plan.get("mesh") : settled.get("mesh"), facts);
+  facts.mesh = (plan.isSet("mesh") ? plan : settled).mesh();
   for (const PlanOption &option : planOptions())
     if (plan.isSet(option.name))
       facts.commandLine[option.name.str()] = plan.get(option.name).str();

@@ -76,22 +76,10 @@ std::string ElasticSizes::text() const {
          join(map_range(sizes, [](int64_t each) { return std::to_string(each); }), ",");
 }
 
-/// Returns the mesh's axes and sizes; the text has been checked.
-static std::vector<std::pair<StringRef, int64_t>> axesOf(StringRef mesh) {
-  std::vector<std::pair<StringRef, int64_t>> axes;
-  SmallVector<StringRef> items;
-  mesh.split(items, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
-    auto [axis, size] = item.split('=');
-    size.getAsInteger(10, axes.emplace_back(axis, 1).second);
-  }
-  return axes;
-}
-
 /// Returns the number of ranks over which the mesh's other axes split a batch.
 static int64_t otherDataRanks(const ElasticSizes &elastic, const Plan &plan) {
   int64_t ranks = 1;
-  for (auto [axis, size] : axesOf(plan.get("mesh")))
+  for (const auto &[axis, size] : plan.mesh())
     if (axis != elastic.axis && par::splitsBatch(axis))
       ranks *= size;
   return ranks;
@@ -100,7 +88,7 @@ static int64_t otherDataRanks(const ElasticSizes &elastic, const Plan &plan) {
 std::string partita::tool::checkElastic(const ElasticSizes &elastic, const ElasticBatch &batch,
                                         const Plan &plan) {
   int64_t planned = 0, most = elastic.sizes.back(), others = otherDataRanks(elastic, plan);
-  for (auto [axis, size] : axesOf(plan.get("mesh")))
+  for (const auto &[axis, size] : plan.mesh())
     if (axis == elastic.axis)
       planned = size;
   if (planned != most) {
@@ -123,8 +111,7 @@ std::string partita::tool::checkElastic(const ElasticSizes &elastic, const Elast
       " do not divide the " + std::to_string(shared) + " samples of a " +
       (batch.dimNames.empty() ? "micro-batch, which the model fixes" : "training step");
   if (!good.empty())
-    text += "; use " + elastic.axis + "=" +
-            join(map_range(good, [](int64_t each) { return std::to_string(each); }), ",");
+    text += "; use " + ElasticSizes{elastic.axis, good}.text();
   return text;
 }
 
@@ -132,8 +119,8 @@ Request partita::tool::requestFor(int64_t size, const ElasticSizes &elastic,
                                   const ElasticBatch &batch, const Request &request) {
   Request result = request;
   std::string mesh;
-  for (auto [axis, planned] : axesOf(request.plan.get("mesh")))
-    mesh += (mesh.empty() ? "" : ",") + axis.str() + "=" +
+  for (const auto &[axis, planned] : request.plan.mesh())
+    mesh += (mesh.empty() ? "" : ",") + axis + "=" +
             std::to_string(axis == elastic.axis ? size : planned);
   result.plan.set("mesh", mesh);
   if (batch.dimNames.empty())

@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
+#include <vector>
 
 namespace partita {
 
@@ -88,6 +89,8 @@ public:
   ///     mesh.axis     the number of axes before pp
   ///     mesh.ranks    the other axes
   std::string textFor(llvm::StringRef placeholder) const;
+  /// Returns the axes of the mesh and their sizes, outermost first.
+  std::vector<std::pair<std::string, int64_t>> mesh() const;
   /// Returns the number of pipeline stages.
   int64_t stages() const;
   /// Sets a value that checkPlanValue accepts.
