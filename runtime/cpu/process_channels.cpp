@@ -40,26 +40,20 @@ MPI_Comm nodeOf(const Rank &rank) {
   return node;
 }
 
-/// What a process shows of its rank.
-struct Shown {
-  RankPlace place;
-  FlightRing flight;
-};
-
 /// Makes what the node's ranks show, and says which there are.
 void shareShown(const Rank &rank, MPI_Comm node, Places &memory, RanksInSight &sight) {
   int size = 0;
   MPI_Comm_size(node, &size);
-  memory.window = shareMemory(node, sizeof(Shown));
+  memory.window = shareMemory(node, sizeof(ShownRank));
   sight.local.resize(size_t(size));
   MPI_Allgather(&rank.rank, 1, MPI_INT, sight.local.data(), 1, MPI_INT, node);
   sight.places.resize(size_t(rank.ranks));
   sight.flights.resize(size_t(rank.ranks));
   int own = 0;
   MPI_Comm_rank(node, &own);
-  new (memory.window.places[size_t(own)]) Shown();
+  new (memory.window.places[size_t(own)]) ShownRank();
   for (int r = 0; r < size; ++r) {
-    auto *shown = reinterpret_cast<Shown *>(memory.window.places[size_t(r)]);
+    auto *shown = reinterpret_cast<ShownRank *>(memory.window.places[size_t(r)]);
     sight.places[size_t(sight.local[size_t(r)])] = &shown->place;
     sight.flights[size_t(sight.local[size_t(r)])] = &shown->flight;
   }

@@ -36,14 +36,10 @@ std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const Fai
   if (ranks.size() == 1)
     return all;
   // The waits of all ranks share and own the places.
-  struct Shown {
-    RankPlace place;
-    FlightRing flight;
-  };
-  auto places = std::make_shared<std::vector<Shown>>(ranks.size());
+  auto places = std::make_shared<std::vector<ShownRank>>(ranks.size());
   std::vector<RankPlace *> byRank;
   std::vector<FlightRing *> flights;
-  for (Shown &each : *places) {
+  for (ShownRank &each : *places) {
     byRank.push_back(&each.place);
     flights.push_back(&each.flight);
   }

@@ -16,6 +16,12 @@
 
 namespace partita_rt {
 
+/// What a rank shows to others that share memory with it.
+struct ShownRank {
+  RankPlace place;
+  FlightRing flight;
+};
+
 class RankWaits {
 public:
   /// `places`: by rank, null for those of which this one learns nothing; `flights`: likewise, of the

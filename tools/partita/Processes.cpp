@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Processes.h"
+#include "runtime/include/partita_rt/exit_status.h"
 #include "tools/partita/LaunchedRanks.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLExtras.h"
@@ -29,7 +30,6 @@ using namespace partita::tool;
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
 
-static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
 static void noteSignal(int signal) {
@@ -39,7 +39,7 @@ static void noteSignal(int signal) {
 
 /// Starts noting signals. Signals that are ignored (nohup) stay ignored, also in the ranks.
 static void noteSignals() {
-  for (int signal : kSignals) {
+  for (int signal : partita_rt::kEndingSignals) {
     struct sigaction action{};
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
       continue;
@@ -129,7 +129,7 @@ private:
         processes.push_back(child);
       return child > 0;
     }
-    for (int number : kSignals)
+    for (int number : partita_rt::kEndingSignals)
       if (signal(number, SIG_DFL) == SIG_IGN)
         signal(number, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -205,7 +205,7 @@ private:
           (processes.size() > 1 ? "rank " + std::to_string(rank) : std::string("the program")) +
           " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
           strsignal(WTERMSIG(status)) + ")";
-    if (killed && is_contained(kSignals, WTERMSIG(status)))
+    if (killed && is_contained(partita_rt::kEndingSignals, WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     outcome.isReported |= WIFEXITED(status) && !done;
@@ -233,7 +233,7 @@ private:
   Outcome outcome;
   int passed = 0;  ///< signals to this process that were passed on
   int signals = 0; ///< signals sent to end the ranks
-  int endedBy = 0; ///< one of kSignals that has ended a rank
+  int endedBy = 0; ///< one of partita_rt::kEndingSignals that has ended a rank
 };
 
 } // namespace

@@ -127,7 +127,7 @@ static bool mayEndOtherwise(const Outcome &outcome) {
   if (outcome.interrupted || outcome.signal)
     return false;
   int number = outcome.status > 128 ? outcome.status - 128 : 0;
-  if (is_contained({SIGINT, SIGTERM, SIGHUP, SIGUSR1}, number))
+  if (is_contained(partita_rt::kEndingSignals, number))
     return false; // somebody has ended it
   return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining;
 }

@@ -4,6 +4,7 @@
 #include "common/run/interruption.h"
 
 #include "common/temporary_file.h"
+#include "partita_rt/exit_status.h"
 
 #include <atomic>
 #include <cerrno>
@@ -106,7 +107,7 @@ const char *signalName(int signal) {
 void handleSignals(const char *name, bool isFirst) {
   copyText(program, sizeof(program), name);
   prints = isFirst;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+  for (int signal : kEndingSignals) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
       continue;
