@@ -102,6 +102,9 @@ std::string FailureFlag::message() const {
   return text;
 }
 
+/// How much longer a wait lasts if another rank is about to report why the run ends.
+constexpr double kReportSeconds = 5;
+
 /// Returns after how many seconds a wait fails. The watch, if there is one, reports before that, for
 /// what it can explain.
 static double secondsOfWait(double timeout, const RankWaits *waits, int peer) {
@@ -140,7 +143,12 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
     }
     timespec pause{0, turn < 4000 ? 20'000 : 200'000};
     nanosleep(&pause, nullptr);
-    if (waited > timeout && waited > secondsOfWait(timeout, waits, waits ? peer() : -1))
+    if (waited <= timeout)
+      continue;
+    double most = secondsOfWait(timeout, waits, waits ? peer() : -1);
+    if (waits && waits->reportIsDue())
+      most += kReportSeconds;
+    if (waited > most)
       fail("waited %.0f s in %s%s", waited, describe().c_str(),
            waits ? waits->whyOf(peer()).c_str() : "");
   }

@@ -37,6 +37,8 @@ public:
       moves();
   }
   int ranks() const { return int(places.size()); }
+  /// Is another rank, or a watch, about to report why the run ends?
+  bool reportIsDue() const { return place().reportIsDue; }
   RankPlace &place() const { return *places[size_t(self)]; }
   const RankPlace *placeOf(int rank) const { return places[size_t(rank)]; }
   FlightRing &flight() const { return *flights[size_t(self)]; }

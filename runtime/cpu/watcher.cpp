@@ -62,6 +62,12 @@ bool Watcher::runEnds() const {
                      [&](int rank) { return sight.places[size_t(rank)]->runEnds.load(); });
 }
 
+/// Ranks that wait leave it to a report that is due, or no longer do.
+void Watcher::expectReport(const std::vector<int> &ranks, bool isDue) const {
+  for (int rank : ranks)
+    sight.places[size_t(rank)]->reportIsDue = isDue;
+}
+
 void Watcher::giveSigns() {
   for (int rank : sight.own) {
     RankPlace &place = *sight.places[size_t(rank)];
@@ -96,8 +102,13 @@ void Watcher::loop() {
         sight.remote ? sight.remote->receive(sight.places) : RemoteBeats::Heard();
     if (heard.ends || runEnds())
       end();
-    if (heard.claim) // another node's rank will have ended the run by then
+    if (heard.claim) { // another node's rank will have ended the run by then
       lookAt = now + kOthersPatience;
+      expectReport(sight.own, true);
+    } else if (lookAt > 0 && now >= lookAt) {
+      lookAt = 0;
+      expectReport(sight.own, false);
+    }
     if (due && now >= lookAt && !(isFailing && isFailing()))
       if (std::string text = watch.look(places, now, timeout); !text.empty())
         report(text, watch.subject());
@@ -130,6 +141,7 @@ void Watcher::awaitTurn() {
 void Watcher::report(const std::string &text, int subject) {
   if (sight.places[size_t(sight.local.front())]->isClaimed.exchange(true))
     return;
+  expectReport(sight.local, true);
   if (sight.remote)
     awaitTurn();
   printEnd(name, text);
@@ -156,6 +168,7 @@ void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &rea
 
 /// Ends a process, on whose behalf another one has printed why.
 void Watcher::end() const {
+  expectReport(sight.own, true);
   for (int rank : sight.local) // for the handler of a launcher's signal
     sight.places[size_t(rank)]->runEnds = true;
   writeFlights(sight.own, "another rank has reported why the run ends");

@@ -40,6 +40,7 @@ public:
 private:
   void loop();
   void giveSigns();
+  void expectReport(const std::vector<int> &ranks, bool isDue) const;
   void sleep();
   bool runEnds() const;
   void report(const std::string &text, int subject);

@@ -50,6 +50,9 @@ struct alignas(64) RankPlace {
   std::atomic<int64_t> steps{0};
   std::array<std::atomic<double>, kWorkKinds> seconds{};
 
+  /// Some rank is about to print why the run ends; this one's wait need not. Of CPU programs.
+  std::atomic<bool> reportIsDue{false};
+
   // Of processes of one node:
   /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
