@@ -10,6 +10,7 @@
 #include "dialects/Zero/Zero.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "partita/Analysis/AlikeLayers.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Phases/Passes.h"
 #include "partita/Phases/Phases.h"
@@ -18,6 +19,7 @@
 #include "partita/Stages/Spans.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
 
 namespace partita {
 #define GEN_PASS_DEF_NOTECOSTSPASS
@@ -33,29 +35,65 @@ using train::PassKind;
 
 namespace {
 
-/// The first layer of each stage of a copy.
-using Firsts = SmallVector<int64_t>;
+/// Layers to measure as one stage.
+struct Range {
+  int64_t first = 0, last = 0;
+  bool operator==(const Range &other) const { return first == other.first && last == other.last; }
+};
 
-/// Returns cuts that together make a stage of each span of one and of two layers. Where they would
-/// have more stages than a program may, some stages are longer.
-std::vector<Firsts> cutsInto(int64_t layers) {
-  constexpr size_t most = kMaxPositions - 1; // besides the layers before
-  std::vector<Firsts> all;
-  for (auto [size, begin] : {std::pair<int64_t, int64_t>{1, 0}, {2, 0}, {2, 1}}) {
-    Firsts firsts;
-    for (int64_t first = begin; first < layers; first += size)
-      firsts.push_back(first);
-    for (ArrayRef<int64_t> rest = firsts; !rest.empty();) {
-      ArrayRef<int64_t> part = rest.take_front(most);
-      Firsts &own = all.emplace_back();
-      if (part.front() != 0)
-        own.push_back(0);
-      own.append(part.begin(), part.end());
-      // The last stage of a part has all layers that follow, so the next part has it again.
-      rest = rest.size() > most ? rest.drop_front(most - 1) : ArrayRef<int64_t>();
-    }
+/// Returns, for each combination of kinds of which there are one or two layers in succession, one
+/// place: the first of a layer and the last of two, so that both fit into one copy.
+std::vector<Range> rangesToMeasure(ArrayRef<int64_t> kinds) {
+  std::vector<Range> ranges;
+  auto layers = static_cast<int64_t>(kinds.size());
+  for (int64_t i : llvm::seq(layers)) {
+    if (i == 0 || kinds[i] != kinds[i - 1])
+      ranges.push_back({i, i});
+    if (i + 1 < layers && (i + 2 == layers || kinds[i] != kinds[i + 1] || kinds[i] != kinds[i + 2]))
+      ranges.push_back({i, i + 1});
   }
-  llvm::erase_if(all, [](const Firsts &firsts) { return firsts.size() < 2; });
+  llvm::sort(ranges, [](const Range &a, const Range &b) {
+    return std::tie(a.last, a.first) < std::tie(b.last, b.first);
+  });
+  return ranges;
+}
+
+/// How a copy is cut.
+struct Cuts {
+  SmallVector<int64_t> firsts; ///< the first layer of each stage
+  std::vector<Range> measured; ///< the others fill the gaps
+
+  bool measures(int64_t first, int64_t last) const {
+    return llvm::is_contained(measured, Range{first, last});
+  }
+};
+
+/// Returns cuts that together measure each range, as many as possible at a time: the one that ends
+/// first, then the next that begins behind it.
+std::vector<Cuts> cutsFor(std::vector<Range> ranges, int64_t layers) {
+  std::vector<Cuts> all;
+  while (!ranges.empty()) {
+    Cuts cuts;
+    int64_t end = 0;
+    std::vector<Range> later;
+    for (const Range &range : ranges) {
+      // A range takes up to three stages: a gap before, itself, and what follows the last one.
+      if (range.first < end || static_cast<int64_t>(cuts.firsts.size()) + 3 > kMaxPositions) {
+        later.push_back(range);
+        continue;
+      }
+      if (range.first > end)
+        cuts.firsts.push_back(end);
+      cuts.firsts.push_back(range.first);
+      cuts.measured.push_back(range);
+      end = range.last + 1;
+    }
+    if (end < layers)
+      cuts.firsts.push_back(end);
+    ranges = std::move(later);
+    if (cuts.firsts.size() > 1) // else the range is the whole model, which is no stage
+      all.push_back(std::move(cuts));
+  }
   return all;
 }
 
@@ -100,20 +138,33 @@ struct NoteCosts : partita::impl::NoteCostsPassBase<NoteCosts> {
     ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
     });
+    std::vector<int64_t> kinds = kindsOfLayers();
     std::vector<Span> spans;
-    for (const Firsts &firsts : cutsInto(layers))
-      for (bool splits : {false, true})
-        if ((!splits || (schedule && schedule->splitsBackward)) &&
-            failed(measure(firsts, splits, spans)))
+    for (bool splits : {false, true})
+      if (!splits || (schedule && schedule->splitsBackward))
+        if (failed(measure(kinds, splits, spans)))
           return signalPassFailure();
-    llvm::sort(spans, [](const Span &a, const Span &b) {
-      return std::tie(a.splits, a.first, a.last) < std::tie(b.splits, b.first, b.last);
-    });
     noted += spans.size();
     stages::noteSpans(module, spans);
   }
 
 private:
+  /// Costs of ranges by the kinds of their layers.
+  using Costs = std::map<std::vector<int64_t>, stages::SlotCosts>;
+
+  static std::vector<int64_t> kindsOf(Range range, ArrayRef<int64_t> kinds) {
+    return kinds.slice(range.first, range.last - range.first + 1).vec();
+  }
+
+  /// Returns the kinds of the layers: each its own if an option may treat two that are alike
+  /// differently.
+  std::vector<int64_t> kindsOfLayers() {
+    if (shard.empty() && keep.empty() && budget == 0)
+      return analysis::kindsOfLayers(function, layers);
+    auto each = llvm::seq(layers);
+    return std::vector<int64_t>(each.begin(), each.end());
+  }
+
   /// Returns the program of the function alone, with a layout of so many stages.
   OwningOpRef<ModuleOp> copyFor(int64_t count, bool splits) {
     ModuleOp module = getOperation();
@@ -136,28 +187,46 @@ private:
     return copy;
   }
 
-  LogicalResult measure(const Firsts &firsts, bool splits, std::vector<Span> &spans) {
-    OwningOpRef<ModuleOp> copy = copyFor(static_cast<int64_t>(firsts.size()), splits);
-    if (failed(run(*copy, firsts)))
-      return failure();
-    for (ModuleOp stage : pipe::stagesOf(*copy)) {
-      int64_t number = *pipe::stageOf(stage), first = firsts[number];
-      int64_t last =
-          (number + 1 < static_cast<int64_t>(firsts.size()) ? firsts[number + 1] : layers) - 1;
-      bool isKnown = llvm::any_of(spans, [&](const Span &span) {
-        return span.first == first && span.last == last && span.splits == splits;
-      });
-      if (last - first < 2 && !isKnown)
-        spans.push_back({first, last, costsOf(stage), splits});
-    }
+  /// Measures each combination of kinds once, and adds the spans of all layers.
+  LogicalResult measure(ArrayRef<int64_t> kinds, bool splits, std::vector<Span> &spans) {
+    Costs costs;
+    for (const Cuts &cuts : cutsFor(rangesToMeasure(kinds), layers))
+      if (failed(measure(cuts, kinds, splits, costs)))
+        return failure();
+    for (int64_t first : llvm::seq(layers))
+      for (int64_t last = first; last < std::min(first + 2, layers); ++last)
+        if (auto found = costs.find(kindsOf({first, last}, kinds)); found != costs.end())
+          spans.push_back({first, last, found->second, splits});
     return success();
   }
 
-  LogicalResult run(ModuleOp copy, ArrayRef<int64_t> firsts) {
-    std::string passes = "pipe-place{axis=" + std::to_string(axis) +
-                         " assign=" + stages::cutsText(firsts) + "}," +
-                         (toCut.empty() ? textOf("partition", "cut") : toCut) + ",builtin.module(" +
-                         (ofStages.empty() ? textOf("schedule", "overlap") : ofStages) + ")";
+  LogicalResult measure(const Cuts &cuts, ArrayRef<int64_t> kinds, bool splits, Costs &costs) {
+    OwningOpRef<ModuleOp> copy = copyFor(static_cast<int64_t>(cuts.firsts.size()), splits);
+    std::string toStages = "pipe-place{axis=" + std::to_string(axis) +
+                           " assign=" + stages::cutsText(cuts.firsts) + "}," +
+                           (toCut.empty() ? textOf("partition", "cut") : toCut);
+    if (failed(run(*copy, toStages)))
+      return failure();
+    SmallVector<std::pair<ModuleOp, Range>> stages;
+    for (ModuleOp stage : pipe::stagesOf(*copy)) {
+      int64_t number = *pipe::stageOf(stage), first = cuts.firsts[number];
+      bool isLast = number + 1 == static_cast<int64_t>(cuts.firsts.size());
+      int64_t last = (isLast ? layers : cuts.firsts[number + 1]) - 1;
+      if (cuts.measures(first, last))
+        stages.push_back({stage, {first, last}});
+      else
+        stage.erase(); // the passes below take each stage alone
+    }
+    if (failed(run(*copy, "builtin.module(" +
+                              (ofStages.empty() ? textOf("schedule", "overlap") : ofStages) + ")")))
+      return failure();
+    measured += stages.size();
+    for (auto &[stage, range] : stages)
+      costs[kindsOf(range, kinds)] = costsOf(stage);
+    return success();
+  }
+
+  static LogicalResult run(ModuleOp copy, const std::string &passes) {
     PassManager manager(copy.getContext(), ModuleOp::getOperationName());
     manager.enableVerifier(false);
     carryProvenance(manager);

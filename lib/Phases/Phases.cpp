@@ -61,7 +61,7 @@ static constexpr StringLiteral kPrecision[] = {
 
 static constexpr StringLiteral kStages[] = {
     "choose-schedule{stages=${mesh.stages} chunks=${virtual-stages} schedule=${schedule}}",
-    "note-costs{assign=${stages} axis=${mesh.axis} to-cut={${phases.partition},${phases.parameters},${phases.differentiate},${phases.optimize},${phases.states},${phases.offload},${phases.cut}} of-stages={${phases.schedule},${phases.fuse},${phases.overlap}}}",
+    "note-costs{assign=${stages} axis=${mesh.axis} shard=${shard} keep=${keep-gathered} budget=${recompute-budget} to-cut={${phases.partition},${phases.parameters},${phases.differentiate},${phases.optimize},${phases.states},${phases.offload},${phases.cut}} of-stages={${phases.schedule},${phases.fuse},${phases.overlap}}}",
     "pipe-place{axis=${mesh.axis} assign=${stages}}",
     "verify-phase{after=stages}",
 };

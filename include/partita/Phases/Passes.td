@@ -33,9 +33,13 @@ def NoteCostsPass : Pass<"note-costs", "::mlir::ModuleOp"> {
 
     With `assign=auto`, `pipe-place` makes the slowest stage as fast as possible by the clock that `explain` simulates the schedule with: the
     costs of the ops that are left after all passes (`note-schedule`). These are not estimated from the forward program. Copies of the
-    training step, or of @forward, are cut into stages of one layer, and of two (twice: from the first layer and from the second), and go
+    training step, or of @forward, are cut into stages of one layer and of two, and go
     through the passes that decide which ops there are: those of the phases `partition` to `cut` (`to-cut`) and, on each stage, `schedule`
     to `overlap` (`of-stages`), with the plan's options. What longer ranges of layers cost follows (`partita/Stages/Spans.h`).
+
+    Layers that are alike (`partita/Analysis/AlikeLayers.h`) are measured once: of each kind of layer, and of each pair of kinds, one place
+    is a stage of a copy, so that models of a hundred equal layers need two copies with a handful of stages. If the plan names parameters
+    (`shard`, `keep`) or limits memory (`budget`), passes may treat such layers differently, and every layer is measured.
 
     If the schedule lets the last stage join its passes, that of the copies does. If it splits the backward pass, the copies are made both
     ways: the first stage sends no cotangent and does not split its own. A program without stages is left alone.
@@ -51,12 +55,16 @@ def NoteCostsPass : Pass<"note-costs", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"assign", "assign", "std::string", "\"auto\"", "pipe-place's; others than auto need no costs">,
                  Option<"axis", "axis", "int64_t", "0", "pipe-place's">,
+                 ListOption<"shard", "shard", "std::string", "`partition-seed-user`'s: parameters that are sharded otherwise than their layer says">,
+                 ListOption<"keep", "keep", "std::string", "`gather-again`'s: parameters that are kept in full">,
+                 Option<"budget", "budget", "int64_t", "0", "`recompute`'s: bytes of activations that are saved">,
                  Option<"toCut", "to-cut", "std::string", "", "passes that make the stages' programs">,
                  Option<"ofStages", "of-stages", "std::string", "", "passes that make the kernels of a stage">];
   let dependentDialects = ["::partita::amp::AmpDialect", "::partita::offload::OffloadDialect", "::partita::par::ParDialect",
                            "::partita::pipe::PipeDialect", "::partita::rt::RtDialect", "::partita::train::TrainDialect",
                            "::partita::tx::TxDialect", "::partita::zero::ZeroDialect"];
-  let statistics = [Statistic<"noted", "noted", "spans of layers that got costs">];
+  let statistics = [Statistic<"noted", "noted", "spans of layers that got costs">,
+                    Statistic<"measured", "measured", "stages of copies whose costs were counted">];
 }
 
 #endif // PARTITA_PHASES_PASSES
