@@ -19,31 +19,30 @@ LaunchedRanks::LaunchedRanks(pid_t launcher, llvm::StringRef path)
     program = real.string();
 }
 
-bool LaunchedRanks::anyBelow(pid_t process, int depth) const {
+void LaunchedRanks::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const {
   std::string folder = "/proc/" + std::to_string(process);
   std::error_code error;
   if (fs::read_symlink(folder + "/exe", error) == program && !error)
-    return true;
+    ranks.push_back(process);
   if (depth == kMaxDepth)
-    return false;
+    return;
   for (fs::directory_iterator task(folder + "/task", error), end; !error && task != end;
        task.increment(error)) {
     std::ifstream children(task->path() / "children");
     for (pid_t child; children >> child;)
-      if (anyBelow(child, depth + 1))
-        return true;
+      addBelow(child, depth + 1, ranks);
   }
-  return false;
 }
 
-bool LaunchedRanks::haveLeft() {
+std::vector<pid_t> LaunchedRanks::find() const {
+  std::vector<pid_t> ranks;
+  addBelow(launcher, 0, ranks);
+  return ranks;
+}
+
+bool LaunchedRanks::haveLeft(const std::vector<pid_t> &ranks) {
   Clock::time_point now = Clock::now();
-  if (looked && now - *looked < std::chrono::seconds(1))
-    return false;
-  looked = now;
-  if (anyBelow(launcher, 0)) {
+  if (!ranks.empty())
     seen = now;
-    return false;
-  }
   return seen && now - *seen >= std::chrono::seconds(kSecondsAlone);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <sys/types.h>
+#include <vector>
 
 namespace partita::tool {
 
@@ -19,19 +20,21 @@ public:
   /// `program`: the executable of the ranks.
   LaunchedRanks(pid_t launcher, llvm::StringRef program);
 
-  /// Looks, at most once a second. Returns true once there have been ranks, and none for
-  /// kSecondsAlone.
-  bool haveLeft();
+  /// Returns those that there are now.
+  std::vector<pid_t> find() const;
+  /// Takes what find() has returned; call this regularly. Returns true once there have been ranks,
+  /// and none for kSecondsAlone.
+  bool haveLeft(const std::vector<pid_t> &ranks);
 
   static constexpr int kSecondsAlone = 10;
 
 private:
   using Clock = std::chrono::steady_clock;
-  bool anyBelow(pid_t process, int depth) const;
+  void addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const;
 
   pid_t launcher;
-  std::string program;                           ///< without links, as /proc has it
-  std::optional<Clock::time_point> looked, seen; ///< last time; last time that there was a rank
+  std::string program;                   ///< without links, as /proc has it
+  std::optional<Clock::time_point> seen; ///< last time that there was a rank
 };
 
 } // namespace partita::tool

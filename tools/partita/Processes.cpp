@@ -9,7 +9,9 @@
 #include "runtime/include/partita_rt/exit_status.h"
 #include "tools/partita/LaunchedRanks.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/StoppedRanks.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
@@ -29,6 +31,9 @@ using namespace partita::tool;
 /// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
+/// Microseconds between two looks at which processes have ended, and how many of them make one look
+/// at what the others do.
+static constexpr int kPoll = 20'000, kPollsPerLook = 25;
 
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
@@ -87,6 +92,7 @@ public:
     setenv("PARTITA_RUN_ID",
            (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
     noteSignals();
+    stopped.emplace(timeoutOf(argv), /*alone=*/false);
     for (int rank = 0; rank < count; ++rank)
       if (!start(program, argv, rank)) {
         std::string why = std::strerror(errno);
@@ -102,8 +108,10 @@ public:
     noteSignals();
     if (!start(argv[0], argv, std::nullopt))
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
-    if (argv[0] != program)
+    bool isLauncher = argv[0] != program;
+    if (isLauncher)
       launched.emplace(processes.front(), program);
+    stopped.emplace(timeoutOf(argv), !isLauncher);
     return wait();
   }
 
@@ -158,12 +166,8 @@ private:
         continue;
       }
       passSignalsOn();
-      if (launched && !failed && launched->haveLeft()) {
-        failed = true;
-        if (outcome.why.empty())
-          outcome.why = "its ranks on this host have ended, and the launcher has not";
-        signalAll(SIGKILL), signals = 2; // what it waits for does not answer
-      }
+      if (++polls % kPollsPerLook == 0)
+        failed |= lookAtRanks(failed);
       if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
@@ -171,7 +175,7 @@ private:
         signalAll(SIGTERM), ++signals;
       else if (signals == 1 && seconds > kGrace + kAsked)
         signalAll(SIGKILL), ++signals;
-      usleep(20'000);
+      usleep(kPoll);
     }
     if (interrupted && failed)
       endedBy = interrupted;
@@ -192,6 +196,41 @@ private:
     signalAll(interrupted);
   }
 
+  /// Ends what cannot end by itself: a rank that is stopped, a launcher without ranks. Returns true if
+  /// the run has failed.
+  bool lookAtRanks(bool failed) {
+    std::vector<pid_t> ranks;
+    if (launched)
+      ranks = launched->find();
+    else
+      llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
+    if (launched && !failed && launched->haveLeft(ranks)) {
+      giveReason("its ranks on this host have ended, and the launcher has not");
+      signalAll(SIGKILL), signals = 2; // what it waits for does not answer
+      return true;
+    }
+    if (std::optional<pid_t> rank = stopped->look(ranks, kPollsPerLook * kPoll * 1e-6)) {
+      auto place = llvm::find(processes, *rank);
+      giveReason((launched                ? std::string("a rank of this host")
+                  : processes.size() == 1 ? "the program"
+                                          : "rank " + std::to_string(place - processes.begin())) +
+                 " (process " + std::to_string(*rank) + ") has been stopped for " +
+                 formatv("{0:f1}", stopped->secondsOf(*rank)).str() + " s");
+      kill(*rank, SIGKILL);
+      return true;
+    }
+    if (failed && stopped->areAll())
+      for (pid_t rank : ranks)
+        kill(rank, SIGKILL);
+    return false;
+  }
+
+  /// Notes why the run has failed, unless an earlier reason is known.
+  void giveReason(std::string why) {
+    if (outcome.why.empty())
+      outcome.why = std::move(why);
+  }
+
   /// Records a process's end; did the rank complete its work?
   bool note(pid_t process, int status) {
     auto place = std::find(processes.begin(), processes.end(), process);
@@ -200,11 +239,11 @@ private:
     size_t rank = place - processes.begin();
     *place = 0;
     bool killed = WIFSIGNALED(status) && signals == 0;
-    if (killed && outcome.why.empty())
-      outcome.why =
+    if (killed)
+      giveReason(
           (processes.size() > 1 ? "rank " + std::to_string(rank) : std::string("the program")) +
           " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-          strsignal(WTERMSIG(status)) + ")";
+          strsignal(WTERMSIG(status)) + ")");
     if (killed && is_contained(partita_rt::kEndingSignals, WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -230,7 +269,9 @@ private:
   StringRef command;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
   std::optional<LaunchedRanks> launched;
+  std::optional<StoppedRanks> stopped;
   Outcome outcome;
+  int polls = 0;
   int passed = 0;  ///< signals to this process that were passed on
   int signals = 0; ///< signals sent to end the ranks
   int endedBy = 0; ///< one of partita_rt::kEndingSignals that has ended a rank

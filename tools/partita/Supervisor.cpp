@@ -132,12 +132,21 @@ static bool mayEndOtherwise(const Outcome &outcome) {
   return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining;
 }
 
-/// Prints why a run is started again, how, and from which checkpoint.
+/// How many starts of a run that has trained before may fail before their first step, in
+/// succession.
+static constexpr int kMostRefusals = 6;
+
+/// Returns the seconds to wait before a restart, after so many starts that failed before their first
+/// step: what they have met, such as a file system that is read-only for now, may pass.
+static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
+
+/// Prints why a run is started again, how, when, and from which checkpoint.
 static void tellRestart(StringRef command, const Outcome &outcome, const Twine &number,
-                        const std::string &change, const std::string &from) {
+                        const std::string &change, unsigned seconds, const std::string &from) {
   errs() << "partita " << command << ": "
          << printableLines(outcome.why.empty() ? "the program has failed" : outcome.why)
          << "; restart " << number << (change.empty() ? "" : " " + change)
+         << (seconds ? " in " + std::to_string(seconds) + " s" : "")
          << (from.empty() ? ", from the beginning: there is no checkpoint yet"
                           : ", from " + printableLines(from))
          << '\n';
@@ -159,13 +168,18 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
   Outcome outcome;
   if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
     return fail(command, problem);
+  bool hasTrained = false;
+  int refusals = 0;
   for (int64_t restarts = 0;; ++restarts) {
     outcome = starts.run(now);
     bool mayHelp = mayEndOtherwise(outcome);
-    // What has run before fails before its first step if ranks are lost for good.
-    bool needsFewer = restarts > 0 && !mayHelp && outcome.status != 0 && !outcome.signal &&
-                      !outcome.interrupted && starts.hasFewer();
-    mayHelp |= needsFewer;
+    // What has run before fails before its first step if ranks are lost for good, or something is
+    // missing for a while.
+    bool isRefused =
+        restarts > 0 && !mayHelp && outcome.status != 0 && !outcome.signal && !outcome.interrupted;
+    bool needsFewer = isRefused && starts.hasFewer();
+    refusals = isRefused && !needsFewer ? refusals + 1 : 0;
+    mayHelp |= needsFewer || (isRefused && hasTrained && refusals < kMostRefusals);
     if (restarts == maxRestarts || !mayHelp) {
       if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
         fail(command, outcome.why);
@@ -180,13 +194,16 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     std::string from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
                            ? ""
                            : partita_rt::newestPlace(words.folder);
+    hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
     if (std::string problem = starts.prepare(needsFewer); !problem.empty()) {
       fail(command, (outcome.why.empty() ? "the program has failed" : outcome.why) +
                         ", and cannot be started again: " + problem);
       return partita_rt::kFailedWhileTraining;
     }
     tellRestart(command, outcome, Twine(restarts + 1) + " of " + Twine(maxRestarts),
-                starts.change(), from);
+                starts.change(), secondsAfter(refusals), from);
+    if (refusals)
+      sleep(secondsAfter(refusals)); // a signal ends it, and then the program that is started
   }
   if (outcome.signal) {
     signal(outcome.signal, SIG_DFL);

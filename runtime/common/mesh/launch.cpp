@@ -2,6 +2,7 @@
 
 #include "common/mesh/launch.h"
 #include "common/run_options.h"
+#include "partita_rt/exit_status.h"
 
 #include <algorithm>
 #include <atomic>
@@ -53,7 +54,7 @@ double timeoutSeconds() {
   if (double seconds = givenTimeout.load(std::memory_order_relaxed); seconds > 0)
     return seconds;
   const char *text = std::getenv("PARTITA_RT_TIMEOUT");
-  return text && *text ? secondsFrom("PARTITA_RT_TIMEOUT=", text) : 1800;
+  return text && *text ? secondsFrom("PARTITA_RT_TIMEOUT=", text) : kTimeoutSeconds;
 }
 
 } // namespace partita_rt

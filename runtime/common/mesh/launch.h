@@ -69,7 +69,7 @@ int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 bool asksForMessages();
 
 /// The number of seconds after which a rank that waits, or does not move, is reported: --timeout's,
-/// else PARTITA_RT_TIMEOUT's, else 1800. Throws Error if PARTITA_RT_TIMEOUT is not such a number.
+/// else PARTITA_RT_TIMEOUT's, else kTimeoutSeconds. Throws Error if PARTITA_RT_TIMEOUT is not such a number.
 double timeoutSeconds();
 /// Sets it for this process.
 void setTimeoutSeconds(double seconds);

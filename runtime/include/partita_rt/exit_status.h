@@ -1,5 +1,5 @@
-// The exit statuses of a program, and the signals that end it, for whoever may start it again. The
-// compiler's `partita run` reads them too, so this header includes no other header of the runtime.
+// The exit statuses of a program, and what ends it, for whoever may start it again. The compiler's
+// `partita run` reads them too, so this header includes no other header of the runtime.
 
 #ifndef PARTITA_RT_EXIT_STATUS_H
 #define PARTITA_RT_EXIT_STATUS_H
@@ -10,6 +10,10 @@ namespace partita_rt {
 
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/// After so many seconds a rank that waits, or does not move, is reported, unless --timeout or
+/// PARTITA_RT_TIMEOUT says otherwise.
+constexpr double kTimeoutSeconds = 1800;
 
 /// Everything asked for was done.
 constexpr int kDone = 0;

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from supervised import ranks
@@ -33,9 +34,9 @@ def losses(name):
     return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
 
 
-def run(name, *options, kills=(), number=signal.SIGKILL, train=TRAIN):
-    """Runs to the end, killing a rank once the log of steps has these lengths, or these checkpoints are complete; returns status and
-    errors."""
+def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, train=TRAIN):
+    """Runs to the end, killing a rank once the log of steps has these lengths, or these checkpoints are complete, after a call of `before`;
+    returns status and errors."""
     log = folder / f"{name}.csv"
     process = subprocess.Popen(["partita", "run", str(folder / "two"), *train, "--checkpoint", str(folder / name), "--log", str(log),
                                 *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -50,6 +51,7 @@ def run(name, *options, kills=(), number=signal.SIGKILL, train=TRAIN):
             assert time.monotonic() < end, (name, count, steps(log))
             time.sleep(0.002)
         assert process.poll() is None, (name, count, process.communicate())
+        before()
         os.kill(ranks(process.pid, "two")[-1], number)
     errors = process.communicate(timeout=200)[1]
     return process.returncode, errors
@@ -65,6 +67,21 @@ for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN])):
     assert all(re.search(r"from .*/step-\d+$", where) for _, where in restarts), errors
     assert losses(name) == losses("once") and files(name) == files("once"), name
     print(f"{name}: 3 kills, the same bits")
+
+# A program that is stopped, all of whose ranks are threads, cannot report it.
+status, errors = run("stopped", "--max-restarts", "1", "--timeout", "2", kills=("step-10",), number=signal.SIGSTOP)
+assert status == 0 and re.search(r"the program \(process \d+\) has been stopped for 2.\d s; restart 1 of 1, from .*/step-\d+$", errors, re.M), errors
+assert losses("stopped") == losses("once") and files("stopped") == files("once")
+# What a restart needs may come back.
+text = folder / "text"
+text.write_bytes(pathlib.Path(TRAIN[1].removeprefix("text:")).read_bytes())
+def forget_text():
+    text.rename(folder / "away")
+    threading.Timer(0.7, lambda: (folder / "away").rename(text)).start()
+status, errors = run("again", "--max-restarts", "9", kills=("step-10",), before=forget_text, train=[TRAIN[0], f"text:{text}", *TRAIN[2:]])
+assert status == 0 and re.search(r"restart 2 of 9 in 1 s, from .*/step-\d+$", errors, re.M), errors
+assert losses("again") == losses("once") and files("again") == files("once")
+print("a stopped program, and one that cannot start for a while, go on")
 
 # Killed more often than it may be started again.
 status, errors = run("often", "--max-restarts", "1", kills=(3, 17))

@@ -1,0 +1,56 @@
+//===- StoppedRanks.cpp - ranks that a signal has stopped -------------------------------------===//
+
+#include "tools/partita/StoppedRanks.h"
+#include "runtime/include/partita_rt/exit_status.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+using namespace partita::tool;
+using llvm::StringRef;
+
+/// Seconds that the ranks have to report a stopped one, after the time-out, and to end it.
+static constexpr double kForRanks = 4;
+
+/// Has a signal stopped the process? One that a debugger has stopped is at nobody's mercy.
+static bool isStopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string line = text.str();
+  size_t end = line.rfind(')'); // of the name, which may have any characters
+  return end != std::string::npos && line.compare(end + 1, 2, " T") == 0;
+}
+
+std::optional<pid_t> StoppedRanks::look(llvm::ArrayRef<pid_t> ranks, double passed) {
+  std::map<pid_t, double> now;
+  for (pid_t rank : ranks)
+    if (isStopped(rank)) {
+      auto before = stopped.find(rank);
+      now[rank] = before == stopped.end() ? 0 : before->second + passed;
+    }
+  stopped = std::move(now);
+  all = !ranks.empty() && stopped.size() == ranks.size();
+  if (all && !alone)
+    return std::nullopt;
+  for (auto [rank, seconds] : stopped)
+    if (seconds >= timeout + (alone ? 0 : kForRanks))
+      return rank;
+  return std::nullopt;
+}
+
+double partita::tool::timeoutOf(llvm::ArrayRef<char *> arguments) {
+  const char *variable = std::getenv("PARTITA_RT_TIMEOUT");
+  StringRef text(variable ? variable : "");
+  for (size_t i = 0; i < arguments.size() && arguments[i]; ++i) {
+    StringRef word(arguments[i]);
+    if (word.consume_front("--timeout="))
+      text = word;
+    else if (word == "--timeout" && i + 1 < arguments.size() && arguments[i + 1])
+      text = arguments[i + 1];
+  }
+  double seconds = 0; // the program refuses what is no number
+  return text.getAsDouble(seconds) ? partita_rt::kTimeoutSeconds : seconds;
+}

@@ -1,0 +1,43 @@
+//===- StoppedRanks.h - ranks that a signal has stopped -----------------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_STOPPEDRANKS_H
+#define PARTITA_TOOLS_STOPPEDRANKS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include <map>
+#include <optional>
+#include <sys/types.h>
+
+namespace partita::tool {
+
+/// Watches for ranks of this host that a signal has stopped. Ranks report that of each other, but not
+/// before they have found each other or once they part, and not if all of them are one process.
+class StoppedRanks {
+public:
+  /// `timeout`: seconds after which ranks report each other. If the ranks are `alone`, one process
+  /// that nobody else watches, it counts for that; else it is for the ranks to report it first, and
+  /// nobody is at fault if all are stopped.
+  StoppedRanks(double timeout, bool alone) : timeout(timeout), alone(alone) {}
+
+  /// Looks at the ranks that there are; `passed` seconds have passed since the last look. Time for
+  /// which the caller is stopped as well does not pass. Returns a rank that has been stopped for too
+  /// long.
+  std::optional<pid_t> look(llvm::ArrayRef<pid_t> ranks, double passed);
+
+  /// Were all stopped at the last look?
+  bool areAll() const { return all; }
+  /// Returns for how many seconds the rank has been stopped.
+  double secondsOf(pid_t rank) const { return stopped.at(rank); }
+
+private:
+  double timeout;
+  bool alone, all = false;
+  std::map<pid_t, double> stopped;
+};
+
+/// Returns the program's time-out (--timeout, else PARTITA_RT_TIMEOUT) by its arguments.
+double timeoutOf(llvm::ArrayRef<char *> arguments);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_STOPPEDRANKS_H
