@@ -13,6 +13,7 @@ install(TARGETS partita partita-opt partita-reduce partita-interp partita-lsp-se
 get_property(libraries GLOBAL PROPERTY PARTITA_LIBRARIES)
 install(TARGETS ${libraries} ARCHIVE DESTINATION lib/partita)
 install(FILES ${PROJECT_BINARY_DIR}/lib/libpartita_rt_cpu.a DESTINATION lib)
+install(FILES ${PROJECT_BINARY_DIR}/lib/libpartita_rt_mpi.a DESTINATION lib OPTIONAL) # where MPI is
 install(PROGRAMS ${PROJECT_BINARY_DIR}/bin/partita-checkpoint DESTINATION bin)
 install(DIRECTORY runtime/common runtime/cpu runtime/cuda runtime/processes runtime/include DESTINATION share/partita/runtime)
 foreach(folder include/partita dialects ${PARTITA_GENERATED}/partita ${PARTITA_GENERATED}/dialects)

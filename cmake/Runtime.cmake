@@ -1,5 +1,5 @@
 # The runtime is a project of its own (runtime/CMakeLists.txt says why), built by g++ into
-# build/lib/libpartita_rt_cpu.a, its tests into build/bin/partita_rt_tests.
+# build/lib/libpartita_rt_cpu.a (and libpartita_rt_mpi.a, where MPI is installed), its tests into build/bin/partita_rt_tests.
 include(ExternalProject)
 
 find_program(PARTITA_RT_CXX NAMES g++-12 g++ REQUIRED)
@@ -15,7 +15,7 @@ ExternalProject_Add(partita_rt
     -DPARTITA_WERROR=${PARTITA_WERROR}
     -DPARTITA_UNITY=${PARTITA_UNITY}
   BUILD_ALWAYS TRUE
-  BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target partita_rt_cpu partita-checkpoint
+  BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target partita_rt_library partita-checkpoint
   INSTALL_COMMAND ""
   TEST_COMMAND ""
   USES_TERMINAL_BUILD TRUE)

@@ -4,6 +4,7 @@
 #   %build %source           build and source folder
 #   %python                  the system's python3: numpy and onnx are there, nothing from PyPI is
 #   %mpirun                  mpirun as root, more ranks than cores allowed
+#   %torchrun                ranks started with torchrun's variables: they reach each other over TCP
 import os
 import subprocess
 
@@ -53,6 +54,7 @@ config.substitutions += [
     ("%cxx", config.cxx),
     ("%python", "/usr/bin/python3"),
     ("%mpirun", "mpirun --allow-run-as-root --oversubscribe"),
+    ("%torchrun", "/usr/bin/python3 " + os.path.join(config.test_source_root, "Support/torchrun.py")),
 ]
 # Debian's own copy of ONNX's node tests (python3-onnx, libonnx-testdata).
 onnx_tests = "/usr/share/libonnx-testdata/data/node"

@@ -48,7 +48,6 @@ private:
 /// A rank's waits and its ends of channels.
 struct RankChannels {
   std::unique_ptr<RankWaits> waits;
-  RanksInSight sight; ///< by a process's only rank, for its Watcher
   std::vector<std::unique_ptr<ChannelEnd>> ends;
   std::vector<ChannelEnd *> byRow;
 
@@ -59,8 +58,6 @@ struct RankChannels {
 /// Makes the channels of all ranks, which are threads of this process. A program without channels
 /// gets waits only, and one with a single rank not even those.
 std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const FailureFlag &failure);
-/// Makes the channels of this MPI process's rank; all processes call it together.
-RankChannels makeProcessChannels(Rank &rank);
 /// Returns what a process sees of ranks that are its threads.
 RanksInSight sightOfThreads(const Program &program, const std::vector<RankChannels> &all);
 

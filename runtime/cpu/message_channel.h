@@ -1,24 +1,24 @@
-// Messages between processes over MPI, also within a node, where MPI copies through its own memory
-// in chunks. A signature goes ahead, and the receiver asks for the data if it agrees: data of
-// another size would end the job with MPI's error message. MPI moves messages while its functions
-// are called: in starts, polls and waits.
+// Messages between processes (messenger.h), also within a node. A signature goes ahead, and the
+// receiver asks for the data if it agrees: nothing is written beyond a buffer of another size.
+// Messages move in starts, polls and waits.
 
 #ifndef PARTITA_RT_CPU_MESSAGE_CHANNEL_H
 #define PARTITA_RT_CPU_MESSAGE_CHANNEL_H
 
 #include "cpu/channel.h"
+#include "cpu/messenger.h"
 
 #include <deque>
-#include <mpi.h>
 
 namespace partita_rt {
 
 class MessageChannel final : public OrderedEnd {
 public:
-  /// `comm` has the ranks of the program, and only channels use it. `synchronous`: a send completes
-  /// only when its receive has started.
-  MessageChannel(ChannelPlace place, RankWaits &waits, MPI_Comm comm, bool synchronous)
-      : OrderedEnd(std::move(place), waits, nullptr), comm(comm), synchronous(synchronous) {}
+  /// `messenger`'s members are the ranks of the program, and only channels use it. `synchronous`: a
+  /// send completes only when its receive has started.
+  MessageChannel(ChannelPlace place, RankWaits &waits, Messenger &messenger, bool synchronous)
+      : OrderedEnd(std::move(place), waits, nullptr), messenger(messenger),
+        synchronous(synchronous) {}
 
   /// Compares numbers: a message can move only if those before it can.
   bool isComplete(uint64_t number) const override { return number <= completed; }
@@ -27,18 +27,17 @@ public:
 private:
   struct UnderWay {
     Message message;
-    MessageSignature theirs;           ///< of a received message
-    std::vector<MPI_Request> requests; ///< the signature's first
-    bool agreed = false;               ///< the data are in transit too
+    MessageSignature theirs; ///< of a received message
+    std::unique_ptr<Exchange> exchange;
+    bool agreed = false; ///< the data are in transit too
+    bool done = false;
   };
   void post(Message message) override;
-  void send(const void *data, int64_t bytes, int tag, UnderWay &entry);
-  void receive(void *data, int64_t bytes, int tag, UnderWay &entry);
   void moveData(UnderWay &entry);
   int signatureTag() const { return 2 * place.row; }
   int dataTag() const { return 2 * place.row + 1; }
 
-  MPI_Comm comm;
+  Messenger &messenger;
   bool synchronous;
   std::deque<UnderWay> underWay; ///< from number completed + 1 on
   uint64_t completed = 0;

@@ -1,6 +1,7 @@
-// Collectives over messages (message_group.h). MPI's default error handler ends the job with MPI's
-// own message, so return codes are not checked. Messages of one tag between two ranks arrive in the
-// order in which they were sent, which is that of the segments on all ranks.
+// Collectives over messages (message_group.h). Messages of one tag between two ranks arrive in the
+// order in which they were sent, which is that of the segments on all ranks. A segment is sent when
+// all ranks have started its collective, and at most kPlaces of them are pending: so little may
+// arrive before its receive starts.
 
 #include "cpu/message_group.h"
 
@@ -11,45 +12,6 @@ constexpr int kSignatureTag = 1, kDataTag = 2, kResultTag = 3;
 constexpr int64_t kLeastMessageBytes = 64 << 10; ///< below this, latency dominates a message's time
 } // namespace
 
-//===-- Messages ----------------------------------------------------------------------------===//
-
-void MessageGroup::Messages::send(const void *data, int64_t bytes, int to, int tag, MPI_Comm comm) {
-  requests.emplace_back();
-  peerOf.push_back(to);
-  MPI_Isend(data, int(bytes), MPI_BYTE, to, tag, comm, &requests.back());
-}
-
-void MessageGroup::Messages::receive(void *data, int64_t bytes, int from, int tag, MPI_Comm comm) {
-  requests.emplace_back();
-  peerOf.push_back(from);
-  MPI_Irecv(data, int(bytes), MPI_BYTE, from, tag, comm, &requests.back());
-}
-
-void MessageGroup::Messages::broadcast(void *data, int64_t bytes, int root, MPI_Comm comm) {
-  requests.emplace_back();
-  peerOf.push_back(root);
-  MPI_Ibcast(data, int(bytes), MPI_BYTE, root, comm, &requests.back());
-}
-
-bool MessageGroup::Messages::test() {
-  int done = 0;
-  MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-  if (done) {
-    requests.clear();
-    peerOf.clear();
-  }
-  return done != 0;
-}
-
-void MessageGroup::Messages::addPeers(std::set<int> &peers) const {
-  for (size_t i = 0; i < requests.size(); ++i) {
-    int done = 0;
-    MPI_Request_get_status(requests[i], &done, MPI_STATUS_IGNORE);
-    if (!done)
-      peers.insert(peerOf[i]);
-  }
-}
-
 //===-- Agreement ---------------------------------------------------------------------------===//
 
 void MessageGroup::publish(uint64_t number) {
@@ -57,8 +19,8 @@ void MessageGroup::publish(uint64_t number) {
   mine.signatures.resize(size_t(groupSize));
   for (int r = 0; r < groupSize; ++r)
     if (r != groupRank) {
-      mine.messages.send(&signature(number), sizeof(Signature), r, kSignatureTag, comm);
-      mine.messages.receive(&mine.signatures[size_t(r)], sizeof(Signature), r, kSignatureTag, comm);
+      mine.messages->send(&signature(number), sizeof(Signature), r, kSignatureTag, Sending::Eager);
+      mine.messages->receive(&mine.signatures[size_t(r)], sizeof(Signature), r, kSignatureTag);
     }
 }
 
@@ -66,7 +28,7 @@ bool MessageGroup::agree(uint64_t number) {
   if (number <= agreed)
     return true;
   Announcement &announced = announcements[number % kRing];
-  if (!announced.messages.test())
+  if (!announced.messages->test())
     return false;
   const Signature &mine = signature(number);
   for (int r = 0; r < groupSize; ++r)
@@ -79,10 +41,9 @@ bool MessageGroup::agree(uint64_t number) {
 std::set<int> MessageGroup::awaitedRanks() const {
   std::set<int> missing;
   if (!isAnnounced())
-    announcements[(completed + 1) % kRing].messages.addPeers(missing);
+    announcements[(completed + 1) % kRing].messages->addPeers(missing);
   for (uint64_t i = 0; isAnnounced() && i < kPlaces && missing.empty(); ++i)
-    places[(oldestSegment() + i) % kPlaces].messages.addPeers(missing);
-  missing.erase(groupRank); // the root of a broadcast does not know which ranks lack it
+    places[(oldestSegment() + i) % kPlaces].messages->addPeers(missing);
   return missing;
 }
 
@@ -137,10 +98,19 @@ void MessageGroup::fill(const Segment &segment) {
     for (int c = 0; c < blocks; ++c)
       pack(place.outgoing.data() + c * bytes, segment, segment.begin, segment.count, c);
   if (isRoots)
-    place.messages.broadcast(place.outgoing.data(), bytes, request.root, comm);
+    sendRoots(place, bytes, request.root);
   else
     exchangeShares(segment, place);
   worked += int64_t(place.outgoing.size());
+}
+
+/// Sends the root's values to all others.
+void MessageGroup::sendRoots(Place &place, int64_t bytes, int root) {
+  if (groupRank != root)
+    return place.messages->receive(place.outgoing.data(), bytes, root, kDataTag);
+  for (int r = 0; r < groupSize; ++r)
+    if (r != root)
+      place.messages->send(place.outgoing.data(), bytes, r, kDataTag, Sending::Eager);
 }
 
 /// Sends every rank's values of share c to rank c.
@@ -152,9 +122,9 @@ void MessageGroup::exchangeShares(const Segment &segment, Place &place) {
     if (r == groupRank)
       continue;
     Range part = shareOfRank(segment, r);
-    place.messages.receive(place.incoming.data() + r * bytes, bytes, r, kDataTag, comm);
-    place.messages.send(place.outgoing.data() + part.begin * segment.width,
-                        (part.end - part.begin) * segment.width, r, kDataTag, comm);
+    place.messages->receive(place.incoming.data() + r * bytes, bytes, r, kDataTag);
+    place.messages->send(place.outgoing.data() + part.begin * segment.width,
+                         (part.end - part.begin) * segment.width, r, kDataTag, Sending::Eager);
   }
 }
 
@@ -202,10 +172,10 @@ void MessageGroup::exchangeSums(const Segment &segment, Place &place) {
     if (r == groupRank)
       continue;
     Range part = shareOfRank(segment, r);
-    place.messages.receive(place.outgoing.data() + part.begin * segment.width,
-                           (part.end - part.begin) * segment.width, r, kResultTag, comm);
-    place.messages.send(place.outgoing.data() + mine.begin * segment.width,
-                        (mine.end - mine.begin) * segment.width, r, kResultTag, comm);
+    place.messages->receive(place.outgoing.data() + part.begin * segment.width,
+                            (part.end - part.begin) * segment.width, r, kResultTag);
+    place.messages->send(place.outgoing.data() + mine.begin * segment.width,
+                         (mine.end - mine.begin) * segment.width, r, kResultTag, Sending::Eager);
   }
 }
 

@@ -1,22 +1,28 @@
-// Collectives over point-to-point messages, for ranks that are MPI processes on several nodes. Each
-// rank sums its share in rank order and sends it to the others, so the bits are those of shared
-// memory. MPI moves messages while its functions are called: in polls and waits.
+// Collectives over point-to-point messages (messenger.h), for ranks that are processes on several
+// nodes. Each rank sums its share in rank order and sends it to the others, so the bits are those of
+// shared memory. Messages move in polls and waits.
 
 #ifndef PARTITA_RT_CPU_MESSAGE_GROUP_H
 #define PARTITA_RT_CPU_MESSAGE_GROUP_H
 
+#include "cpu/messenger.h"
 #include "cpu/segmented_group.h"
 
-#include <mpi.h>
+#include <memory>
 #include <set>
 
 namespace partita_rt {
 
 class MessageGroup final : public SegmentedGroup {
 public:
-  /// `communicator` has `size` ranks, in group order, and belongs to this object alone.
-  MessageGroup(std::string axis, int rank, int size, MPI_Comm communicator)
-      : SegmentedGroup(std::move(axis), rank, size), comm(communicator) {}
+  /// `itsMessenger` has `size` members, in group order, and belongs to this object alone.
+  MessageGroup(std::string axis, int rank, int size, std::unique_ptr<Messenger> itsMessenger)
+      : SegmentedGroup(std::move(axis), rank, size), messenger(std::move(itsMessenger)) {
+    for (Announcement &each : announcements)
+      each.messages = messenger->exchange();
+    for (Place &each : places)
+      each.messages = messenger->exchange();
+  }
 
   void forStaging(const Visit &visit) const override {
     for (const Place &place : places)
@@ -25,29 +31,14 @@ public:
   }
 
 private:
-  /// Pending messages.
-  class Messages {
-  public:
-    void send(const void *data, int64_t bytes, int to, int tag, MPI_Comm comm);
-    void receive(void *data, int64_t bytes, int from, int tag, MPI_Comm comm);
-    void broadcast(void *data, int64_t bytes, int root, MPI_Comm comm);
-    /// Have all arrived? Gives MPI time to move them.
-    bool test();
-    /// Adds the ranks with which messages are pending.
-    void addPeers(std::set<int> &peers) const;
-
-  private:
-    std::vector<MPI_Request> requests;
-    std::vector<int> peerOf; ///< by request
-  };
   /// The ranks' signatures of one collective.
   struct Announcement {
-    Messages messages;
+    std::unique_ptr<Exchange> messages;
     std::vector<Signature> signatures;
   };
   struct Place {
     std::vector<char> outgoing, incoming;
-    Messages messages;
+    std::unique_ptr<Exchange> messages;
   };
 
   /// Sends the signature ahead, so that a rank waiting in a different collective learns of it.
@@ -61,20 +52,21 @@ private:
   /// False until the signatures are known to agree: messages of another size would end the job.
   bool mayFill(const Segment &segment) override;
   void fill(const Segment &segment) override;
-  bool mayReduce(const Segment &segment) override { return placeOf(segment).messages.test(); }
+  bool mayReduce(const Segment &segment) override { return placeOf(segment).messages->test(); }
   void reduce(const Segment &segment) override;
-  bool mayRead(const Segment &segment) override { return placeOf(segment).messages.test(); }
+  bool mayRead(const Segment &segment) override { return placeOf(segment).messages->test(); }
   void read(const Segment &segment) override;
 
   bool agree(uint64_t number);
   /// Returns the range that rank c reduces or gets, in elements of the segment's packed data.
   Range shareOfRank(const Segment &segment, int c) const;
+  void sendRoots(Place &place, int64_t bytes, int root);
   void exchangeShares(const Segment &segment, Place &place);
   void sumShare(const Segment &segment, Place &place);
   void exchangeSums(const Segment &segment, Place &place);
   Place &placeOf(const Segment &segment) { return places[segment.place()]; }
 
-  MPI_Comm comm;
+  std::unique_ptr<Messenger> messenger;
   std::array<Announcement, kRing> announcements;
   uint64_t agreed = 0;
   std::array<Place, kPlaces> places;

@@ -1,12 +1,11 @@
 // Datagrams between processes (remote_beats.h).
 
 #include "cpu/remote_beats.h"
+#include "processes/addresses.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <poll.h>
 #include <random>
 #include <set>
@@ -25,38 +24,6 @@ struct Head {
   uint64_t run;
   int32_t rank, kind;
 };
-
-in6_addr mapped(const in_addr &address) {
-  in6_addr result{};
-  result.s6_addr[10] = result.s6_addr[11] = 0xff;
-  std::memcpy(result.s6_addr + 12, &address, sizeof(address));
-  return result;
-}
-
-/// Returns this machine's addresses, loopback last, for processes of the same machine.
-std::vector<in6_addr> ownAddresses(size_t most) {
-  std::vector<in6_addr> found;
-  ifaddrs *first = nullptr;
-  if (getifaddrs(&first) == 0) {
-    for (ifaddrs *each = first; each; each = each->ifa_next) {
-      if (!each->ifa_addr || (each->ifa_flags & IFF_LOOPBACK) || !(each->ifa_flags & IFF_UP))
-        continue;
-      if (each->ifa_addr->sa_family == AF_INET)
-        found.push_back(mapped(reinterpret_cast<sockaddr_in *>(each->ifa_addr)->sin_addr));
-      else if (each->ifa_addr->sa_family == AF_INET6)
-        if (auto *its = reinterpret_cast<sockaddr_in6 *>(each->ifa_addr);
-            !IN6_IS_ADDR_LINKLOCAL(&its->sin6_addr)) // needs the name of an interface
-          found.push_back(its->sin6_addr);
-    }
-    freeifaddrs(first);
-  }
-  if (found.size() >= most)
-    found.resize(most - 1);
-  in_addr loopback{};
-  loopback.s_addr = htonl(INADDR_LOOPBACK);
-  found.push_back(mapped(loopback));
-  return found;
-}
 
 } // namespace
 
@@ -83,21 +50,22 @@ RemoteBeats::Endpoint RemoteBeats::open() {
     close(socket);
     socket = -1;
   }
-  for (const in6_addr &address : ownAddresses(Endpoint::kMost))
+  for (const in6_addr &address : processes::ownAddresses(Endpoint::kMost))
     own.addresses[own.count++] = address;
   return own;
 }
 
-RemoteBeats::RemoteBeats(int self, const std::vector<int> &nodes) : self(self), nodes(nodes) {
+RemoteBeats::RemoteBeats(int self, const std::vector<int> &nodes, const Gather &gather)
+    : self(self), nodes(nodes) {
   Endpoint own = open();
-  endpoints.resize(nodes.size());
-  MPI_Allgather(&own, sizeof(own), MPI_BYTE, endpoints.data(), sizeof(own), MPI_BYTE,
-                MPI_COMM_WORLD);
-  if (self == 0) {
-    std::random_device random;
-    run = uint64_t(random()) << 32 | random();
+  std::random_device random;
+  own.run = uint64_t(random()) << 32 | random();
+  for (const std::string &each :
+       gather(std::string(reinterpret_cast<const char *>(&own), sizeof(own)))) {
+    endpoints.emplace_back();
+    std::memcpy(&endpoints.back(), each.data(), std::min(each.size(), sizeof(Endpoint)));
   }
-  MPI_Bcast(&run, sizeof(run), MPI_BYTE, 0, MPI_COMM_WORLD);
+  run = endpoints[0].run;
   std::set<int> firsts(nodes.begin(), nodes.end());
   for (int rank : firsts)
     if (watching.size() < kWatching)

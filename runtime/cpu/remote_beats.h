@@ -11,8 +11,8 @@
 
 #include "common/mesh/place.h"
 
+#include <functional>
 #include <memory>
-#include <mpi.h>
 #include <netinet/in.h>
 #include <optional>
 #include <string>
@@ -22,8 +22,10 @@ namespace partita_rt {
 
 class RemoteBeats {
 public:
-  /// All processes call it together. `nodes`: by rank, the lowest rank of its node.
-  RemoteBeats(int self, const std::vector<int> &nodes);
+  /// All processes call it together. `nodes`: by rank, the lowest rank of its node. `gather` returns
+  /// all processes' texts.
+  using Gather = std::function<std::vector<std::string>(const std::string &mine)>;
+  RemoteBeats(int self, const std::vector<int> &nodes, const Gather &gather);
   ~RemoteBeats();
   RemoteBeats(const RemoteBeats &) = delete;
   RemoteBeats &operator=(const RemoteBeats &) = delete;
@@ -55,6 +57,7 @@ private:
     in6_addr addresses[kMost];
     int32_t count = 0;
     uint16_t port = 0; ///< 0: nowhere
+    uint64_t run = 0;  ///< a random number; rank 0's is the run's
   };
   enum class Kind : int32_t { Place, Claim, End };
   Endpoint open();
@@ -63,7 +66,7 @@ private:
   void sendTo(int rank, const std::string &datagram);
 
   int self, family = AF_INET6, socket = -1;
-  uint64_t run = 0; ///< a random number of rank 0's; strangers do not know it
+  uint64_t run = 0; ///< strangers do not know it
   std::vector<int> nodes, watching;
   std::vector<Endpoint> endpoints;
 };

@@ -37,16 +37,15 @@ std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const Fai
     return all;
   // The waits of all ranks share and own the places.
   auto places = std::make_shared<std::vector<ShownRank>>(ranks.size());
-  std::vector<RankPlace *> byRank;
-  std::vector<FlightRing *> flights;
-  for (ShownRank &each : *places) {
+  std::vector<const RankPlace *> byRank;
+  for (ShownRank &each : *places)
     byRank.push_back(&each.place);
-    flights.push_back(&each.flight);
-  }
   std::map<std::pair<int, int>, std::shared_ptr<ThreadChannel::Shared>> shared; // by row and sender
   for (Rank &rank : ranks) {
     RankChannels &own = all.emplace_back();
-    own.waits = std::make_unique<RankWaits>(rank, byRank, flights, places);
+    ShownRank &shown = (*places)[size_t(rank.rank)];
+    own.waits =
+        std::make_unique<RankWaits>(rank, RankView{&shown.place, &shown.flight, byRank, places});
     own.take(rank, [&](ChannelPlace place) {
       auto &state = shared[{place.row, place.sends ? place.self : place.peer}];
       if (!state)

@@ -92,7 +92,8 @@ static const char *deathText(bool ends) {
   return isReported ? nullptr : text;
 }
 
-void RankWaits::watchDeaths(const std::vector<int> &local) {
+void RankWaits::watchDeaths(const std::vector<int> &local, const std::vector<RankPlace *> &places,
+                            const std::vector<FlightRing *> &flights) {
   watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
   for (int r : local)
     watch->ranks.push_back({r, rankText(program, r), places[size_t(r)], flights[size_t(r)]});
@@ -110,10 +111,8 @@ void RankWaits::endWatch() {
 
 //===-- Waits -------------------------------------------------------------------------------===//
 
-RankWaits::RankWaits(const Rank &rank, std::vector<RankPlace *> places,
-                     std::vector<FlightRing *> flights, std::shared_ptr<void> memory)
-    : program(*rank.program), self(rank.rank), places(std::move(places)),
-      flights(std::move(flights)), memory(std::move(memory)) {}
+RankWaits::RankWaits(const Rank &rank, RankView view)
+    : program(*rank.program), self(rank.rank), view(std::move(view)) {}
 
 RankWaits::~RankWaits() { endWatch(); }
 
@@ -142,7 +141,7 @@ void RankWaits::noteWaitEnds() {
 std::string RankWaits::textOfRunning() const {
   std::string text;
   for (int r = 0; r < ranks(); ++r)
-    if (const RankPlace *place = places[size_t(r)];
+    if (const RankPlace *place = view.places[size_t(r)];
         place && r != self && place->waitsFor.load() == RankPlace::kNoWait)
       text += "; " + rankText(program, r) + " waits for no other";
   return text;
@@ -153,10 +152,10 @@ bool RankWaits::mayTakeLong(int peer) const {
   if (takesLong(place().phase))
     return true;
   std::set<int> seen{self};
-  while (peer >= 0 && places[size_t(peer)] && seen.insert(peer).second) {
-    if (takesLong(places[size_t(peer)]->phase))
+  while (peer >= 0 && view.places[size_t(peer)] && seen.insert(peer).second) {
+    if (takesLong(view.places[size_t(peer)]->phase))
       return true;
-    peer = places[size_t(peer)]->waitsFor;
+    peer = view.places[size_t(peer)]->waitsFor;
   }
   return false;
 }
@@ -170,7 +169,7 @@ std::string RankWaits::whyOf(int peer) const {
     if (!seen.insert(peer).second)
       return text + "; they wait for one another";
     text += "; " + rankText(program, peer);
-    const RankPlace *place = places[size_t(peer)];
+    const RankPlace *place = view.places[size_t(peer)];
     if (!place)
       return text + " is on another node";
     int waitsFor = place->waitsFor.load(std::memory_order_acquire);

@@ -16,6 +16,14 @@
 
 namespace partita_rt {
 
+/// What a rank shows of itself, and sees of the others.
+struct RankView {
+  RankPlace *place = nullptr;
+  FlightRing *flight = nullptr;
+  std::vector<const RankPlace *> places; ///< by rank; null: nothing is known
+  std::shared_ptr<void> owner;           ///< of what they point to
+};
+
 /// What a rank shows to others that share memory with it.
 struct ShownRank {
   RankPlace place;
@@ -24,10 +32,7 @@ struct ShownRank {
 
 class RankWaits {
 public:
-  /// `places`: by rank, null for those of which this one learns nothing; `flights`: likewise, of the
-  /// node; `memory` owns them.
-  RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::vector<FlightRing *> flights,
-            std::shared_ptr<void> memory);
+  RankWaits(const Rank &rank, RankView view);
   ~RankWaits();
 
   /// Sets the function that moves the rank's messages during any wait.
@@ -36,12 +41,12 @@ public:
     if (moves)
       moves();
   }
-  int ranks() const { return int(places.size()); }
+  int ranks() const { return int(view.places.size()); }
   /// Is another rank, or a watch, about to report why the run ends?
   bool reportIsDue() const { return place().reportIsDue; }
-  RankPlace &place() const { return *places[size_t(self)]; }
-  const RankPlace *placeOf(int rank) const { return places[size_t(rank)]; }
-  FlightRing &flight() const { return *flights[size_t(self)]; }
+  RankPlace &place() const { return *view.place; }
+  const RankPlace *placeOf(int rank) const { return view.places[size_t(rank)]; }
+  FlightRing &flight() const { return *view.flight; }
   /// Notes that the rank gets on.
   void move() { place().move(); }
   void noteSlot(const Slot &slot);
@@ -60,8 +65,9 @@ public:
 
   /// For ranks that are processes: if a signal ends this one after another rank of the node has
   /// died (kill -9, out of memory), the message says which one and where it was. A launcher only
-  /// says which process it was. `local`: the ranks of the node.
-  void watchDeaths(const std::vector<int> &local);
+  /// says which process it was. `local`: the ranks of the node; the others by rank.
+  void watchDeaths(const std::vector<int> &local, const std::vector<RankPlace *> &places,
+                   const std::vector<FlightRing *> &flights);
   /// Call it before the rank ends with an error that it has printed.
   void endWatch();
 
@@ -70,9 +76,7 @@ private:
 
   const Program &program;
   int self;
-  std::vector<RankPlace *> places;
-  std::vector<FlightRing *> flights;
-  std::shared_ptr<void> memory;
+  RankView view;
   bool waiting = false; ///< a wait was noted
   std::unique_ptr<struct DeathWatch> watch;
   std::function<void()> moves;

@@ -109,7 +109,10 @@ void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
   if (!left)
-    report(rank, Cause::Death, nameOf(rank) + " died", "", now);
+    report(rank, Cause::Death,
+           nameOf(rank) + " died" +
+               (seen[size_t(rank)] ? placeText(*seen[size_t(rank)], "was") : ""),
+           "", now);
 }
 
 /// Waits briefly for a better reason: several ranks may see the same error, or one rank's end.
@@ -181,9 +184,13 @@ void Hub::tick(Clock::time_point now) {
   if (answers.empty())
     return ask(now);
   std::string message = failure->message, stopped;
+  auto append = [&](const std::string &its) { // unless the report says it
+    if (message.find(its) == std::string::npos)
+      message += "; " + its;
+  };
   for (size_t r = 0; r < peers.size(); ++r) {
     if (answers[r] && !answers[r]->empty())
-      message += "; " + nameOf(int(r)) + " " + *answers[r];
+      append(nameOf(int(r)) + " " + *answers[r]);
     else if (!answers[r] && now < after(decideAt, 1))
       return;
     else if (std::string its =

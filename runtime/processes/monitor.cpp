@@ -219,7 +219,7 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      succeed(nameOf(known, 0) + " died");
+      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? placeText(first, "was") : ""));
   }
   if (!hub)
     return checkSilence();

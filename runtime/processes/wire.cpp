@@ -166,6 +166,12 @@ static constexpr size_t kHeaderBytes = 9;
 
 Connection::Connection(Socket connected) : socket(std::move(connected)) {}
 
+Socket Connection::release() {
+  if (taken < in.size() || hasUnsent())
+    fail("a connection to %s is not at rest", peerOf(socket.get()).c_str());
+  return std::move(socket);
+}
+
 void Connection::send(const Frame &frame) {
   if (frame.text.size() > kMostBytes)
     fail("a message of %zu bytes to another rank, at most %u are sent", frame.text.size(),

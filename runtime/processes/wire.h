@@ -43,6 +43,8 @@ public:
 
   explicit Connection(Socket socket);
   int descriptor() const { return socket.get(); }
+  /// Gives the socket up. Throws Error if bytes have arrived that were not read.
+  Socket release();
   void allowLongFrames() { limit = kMostBytes; }
   /// Queues a frame; flush sends as much as the network takes.
   void send(const Frame &frame);

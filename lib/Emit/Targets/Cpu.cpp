@@ -98,10 +98,15 @@ void CpuEmitter::printMakefile(const EmitOptions &options, raw_ostream &os) cons
      // compute what one rank does. These loops wait for memory, not for arithmetic.
      << "CXXFLAGS = -std=c++17 -O3 -Wall -Wextra -fno-math-errno -ffp-contract=off -march=native "
         "-mprefer-vector-width=512\n"
-     << "MPI_LIBS = $(shell mpicxx --showme:link)\n\n"
+     // A machine without MPI, or a runtime that was built without it, makes a program whose ranks are
+     // threads, or processes that reach each other over TCP.
+     << "MPI_LIBS := $(shell test -f '$(PARTITA_RT_LIB)/libpartita_rt_mpi.a' && mpicxx --showme:link "
+        "2> /dev/null)\n"
+     << "WITH_MPI = -Wl,--whole-archive '$(PARTITA_RT_LIB)/libpartita_rt_mpi.a' "
+        "-Wl,--no-whole-archive\n\n"
      << options.program << ": model.cpp\n"
      << "\t$(CXX) $(CXXFLAGS) -I'$(PARTITA_RT_INCLUDE)' -o $@ model.cpp "
-        "'$(PARTITA_RT_LIB)/libpartita_rt_cpu.a' "
+        "$(if $(MPI_LIBS),$(WITH_MPI)) '$(PARTITA_RT_LIB)/libpartita_rt_cpu.a' "
         "-lopenblas $(MPI_LIBS) -lpthread\n\n"
      << "clean:\n\trm -f " << options.program << "\n\n.PHONY: clean\n";
 }

@@ -26,6 +26,13 @@ int64_t arenaBytes(const Stage &stage, const RunOptions *options) {
   return std::max(stage.arenaBytes, forward ? stage.forwardArenaBytes : 0);
 }
 
+std::string World::agree(const std::string &error) {
+  for (const std::string &each : gather(error, "the end of the set-up"))
+    if (!each.empty())
+      return each;
+  return "";
+}
+
 bool asksForMessages() {
   const char *text = std::getenv("PARTITA_RT_TRANSPORT");
   std::string transport = text ? text : "";

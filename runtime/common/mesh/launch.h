@@ -37,6 +37,9 @@ public:
   /// launcher may end it before it has printed.
   bool speaks() const { return processRank == 0 || !launch; }
 
+  /// Returns every process's text, once they have joined; else this one's alone. `what` names the
+  /// occasion.
+  std::vector<std::string> gather(const std::string &mine, const char *what);
   /// Returns, on all processes, the set-up error of the lowest process that has one; "" if there is
   /// none.
   std::string agree(const std::string &error);

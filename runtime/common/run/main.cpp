@@ -5,6 +5,7 @@
 #include "common/checkpoint/folder.h"
 #include "common/data/data.h"
 #include "common/exit_status.h"
+#include "common/mesh/builds.h"
 #include "common/mesh/census.h"
 #include "common/mesh/flight.h"
 #include "common/mesh/launch.h"
@@ -300,6 +301,10 @@ int programMain(int argc, char **argv, const Program &program) {
   World &world = *joined;
   Session session;
   std::string error;
+  if (world.processes() > 1)
+    error = differingBuilds(world.gather(buildText(program), "builds"));
+  if (!error.empty())
+    return say(error);
   try {
     timeoutSeconds(); // report errors in the environment now
     asksForMessages();

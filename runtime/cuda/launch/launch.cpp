@@ -3,23 +3,18 @@
 #include "common/mesh/launch.h"
 
 #include "common/grouped.h"
-#include "common/mesh/flight.h"
 #include "common/mesh/mesh.h"
-#include "common/mesh/place.h"
 #include "common/run_options.h"
 #include "common/target.h"
 #include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
 #include "cuda/ranks/nccl_group.h"
-#include "partita_rt/printable.h"
-#include "processes/first_here.h"
 #include "processes/host_group.h"
-#include "processes/rendezvous.h"
+#include "processes/launched_rank.h"
 
 #include <cstdio>
 #include <cstdlib>
-#include <unistd.h>
 
 namespace partita_rt {
 
@@ -178,54 +173,18 @@ void endCollectives(Rank &rank) {
 //===-- World -------------------------------------------------------------------------------===//
 
 /// Absent if the number of processes is not the program's number of ranks.
-struct World::Launch {
-  Launch(const processes::LaunchEnvironment &environment, const Program &program)
-      : rendezvous(environment, "", secondsToMeet(),
-                   [&](int rank) { return rankText(program, rank); }) {
-    place.phase = Phase::SetUp;
-    rendezvous.setPlace(place);
-    rendezvous.setRecord([this, name = rankText(program, environment.rank)](const auto &reason) {
-      writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
-    });
-  }
-  RankPlace place;   ///< what other ranks see of this one
-  FlightRing flight; ///< what it did last
-  processes::Rendezvous rendezvous;
-
-  /// Ignores an invalid time-out, which is reported once the ranks have met.
-  static double secondsToMeet() {
-    try {
-      return timeoutSeconds();
-    } catch (const std::exception &) {
-      return 300;
-    }
-  }
+struct World::Launch : processes::LaunchedRank {
+  using LaunchedRank::LaunchedRank;
 };
-
-/// Ranks with invalid launcher variables cannot meet: among those that one launcher has started on
-/// a machine, one prints the error.
-static processes::LaunchEnvironment readEnvironment(const char *program) {
-  try {
-    return processes::readEnvironment();
-  } catch (const std::exception &exception) {
-    processes::FirstHere first(processes::launchName() + " of " + std::to_string(getppid()) + ": " +
-                               program + ": " + exception.what());
-    if (first.speaks())
-      std::fprintf(stderr, "%s: error: %s\n", program, printable(exception.what()).c_str());
-    first.linger();
-    std::exit(1);
-  }
-}
 
 /// If the number of processes is not that of ranks, they do not wait for each other to learn it.
 World::World(const Program &program) {
-  processes::LaunchEnvironment environment = readEnvironment(program.name);
+  processes::LaunchEnvironment environment = processes::environmentOrExit(program.name);
   processRank = environment.rank;
   processCount = environment.ranks;
   if (processCount != rankCount(program))
     return;
   launch = std::make_unique<Launch>(environment, program);
-  launch->rendezvous.setName(program.name);
 }
 
 World::~World() = default;
@@ -252,8 +211,8 @@ void World::check(const Program &program) const {
          processCount == 1 ? "process was started" : "processes were started", ranks);
 }
 
-std::string World::agree(const std::string &error) {
-  return launch ? launch->rendezvous.agree(error) : error;
+std::vector<std::string> World::gather(const std::string &mine, const char *what) {
+  return launch ? launch->rendezvous.allGather(mine, what) : std::vector<std::string>{mine};
 }
 
 std::string World::run(const Program &program, const RunOptions *options,

@@ -1,0 +1,47 @@
+// Meets the other ranks (launched_rank.h).
+
+#include "processes/launched_rank.h"
+#include "common/mesh/mesh.h"
+#include "partita_rt/printable.h"
+#include "processes/first_here.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+namespace partita_rt::processes {
+
+/// Ignores an invalid time-out, which is reported once the ranks have met.
+static double secondsToMeet() {
+  try {
+    return timeoutSeconds();
+  } catch (const std::exception &) {
+    return 300;
+  }
+}
+
+LaunchedRank::LaunchedRank(const LaunchEnvironment &environment, const Program &program)
+    : rendezvous(environment, "", secondsToMeet(),
+                 [&](int rank) { return rankText(program, rank); }) {
+  place.phase = Phase::SetUp;
+  rendezvous.setPlace(place);
+  rendezvous.setRecord([this, name = rankText(program, environment.rank)](const auto &reason) {
+    writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
+  });
+  rendezvous.setName(program.name);
+}
+
+LaunchEnvironment environmentOrExit(const char *program) {
+  try {
+    return readEnvironment();
+  } catch (const std::exception &exception) {
+    FirstHere first(launchName() + " of " + std::to_string(getppid()) + ": " + program + ": " +
+                    exception.what());
+    if (first.speaks())
+      std::fprintf(stderr, "%s: error: %s\n", program, printable(exception.what()).c_str());
+    first.linger();
+    std::exit(1);
+  }
+}
+
+} // namespace partita_rt::processes

@@ -1,0 +1,28 @@
+// A process's rank, as the others see it: it has met them, shows where it is, and records what it
+// does.
+
+#ifndef PARTITA_RT_PROCESSES_LAUNCHED_RANK_H
+#define PARTITA_RT_PROCESSES_LAUNCHED_RANK_H
+
+#include "common/mesh/flight.h"
+#include "common/mesh/place.h"
+#include "processes/rendezvous.h"
+
+namespace partita_rt::processes {
+
+struct LaunchedRank {
+  /// Meets the other ranks (Rendezvous). Until they have met, the time-out is PARTITA_RT_TIMEOUT's.
+  LaunchedRank(const LaunchEnvironment &environment, const Program &program);
+
+  RankPlace place;
+  FlightRing flight;
+  Rendezvous rendezvous; ///< uses the others
+};
+
+/// Reads the launcher's variables. Ranks with invalid ones cannot meet: among those that one launcher
+/// has started on a machine, one prints the error, and all exit with 1.
+LaunchEnvironment environmentOrExit(const char *program);
+
+} // namespace partita_rt::processes
+
+#endif // PARTITA_RT_PROCESSES_LAUNCHED_RANK_H
