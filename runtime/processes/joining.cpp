@@ -129,13 +129,25 @@ public:
       beat(seconds);
     }
     if (!ending.empty())
-      end();
+      throw JoiningFailed{ending, Speaker::This, {}};
     fillPeers();
     std::string text = partita_rt::processes::textOf(joined.peers);
     for (auto &connection : joined.connections)
       if (connection)
         connection->send({FrameKind::Welcome, 0, text});
     return std::move(joined);
+  }
+
+  /// Tells all ranks that have arrived why all end, and those that arrive a little later, which would
+  /// otherwise look for rank 0 in vain.
+  void tellEnd() {
+    for (auto &connection : joined.connections)
+      if (connection)
+        tellEnd(*connection);
+    auto deadline = Clock::now() + std::chrono::milliseconds(1500);
+    while (!ending.empty() && Clock::now() < deadline && missing() > 0)
+      serve();
+    usleep(20'000); // closing a connection with unread bytes in it discards what was sent
   }
 
 private:
@@ -186,19 +198,6 @@ private:
            " of " + std::to_string(environment.ranks) + (missing() == 1 ? " has" : " have") +
            " not come to port " + std::to_string(portOf(listener)) + " of host " +
            greetings[0]->peer.host + " within " + std::to_string(int64_t(seconds)) + " s";
-  }
-
-  /// Tells all ranks that have arrived, and those that arrive a little later, which would otherwise
-  /// look for rank 0 in vain.
-  [[noreturn]] void end() {
-    for (auto &connection : joined.connections)
-      if (connection)
-        tellEnd(*connection);
-    auto deadline = Clock::now() + std::chrono::milliseconds(1500);
-    while (Clock::now() < deadline && missing() > 0)
-      serve();
-    usleep(20'000); // closing a connection with unread bytes in it discards what was sent
-    throw JoiningFailed{ending, Speaker::This};
   }
 
   void tellEnd(Connection &connection) {
@@ -320,7 +319,15 @@ private:
 } // namespace
 
 Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
-  return Reception(environment, own).run(seconds);
+  auto reception = std::make_shared<Reception>(environment, own);
+  try {
+    return reception->run(seconds);
+  } catch (JoiningFailed &failure) {
+    // Not before the reason is printed: launchers end this process too when another one has ended.
+    if (failure.speaker == Speaker::This)
+      failure.tell = [reception] { reception->tellEnd(); };
+    throw;
+  }
 }
 
 //===-- The other ranks ---------------------------------------------------------------------===//

@@ -39,6 +39,7 @@ enum class Speaker : uint8_t {
 struct JoiningFailed {
   std::string message;
   Speaker speaker;
+  std::function<void()> tell = {}; ///< tells the others, once it is printed; may be empty
 };
 /// Returns the name of the run's occasion for FirstHere.
 std::string meetingOf(const LaunchEnvironment &environment);

@@ -21,14 +21,13 @@ static double secondsToMeet() {
 }
 
 LaunchedRank::LaunchedRank(const LaunchEnvironment &environment, const Program &program)
-    : rendezvous(environment, "", secondsToMeet(),
+    : rendezvous(environment, program.name, secondsToMeet(),
                  [&](int rank) { return rankText(program, rank); }) {
   place.phase = Phase::SetUp;
   rendezvous.setPlace(place);
   rendezvous.setRecord([this, name = rankText(program, environment.rank)](const auto &reason) {
     writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
   });
-  rendezvous.setName(program.name);
 }
 
 LaunchEnvironment environmentOrExit(const char *program) {

@@ -28,6 +28,7 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
     monitor = std::make_unique<Monitor>(environment.rank, std::move(joined), timeout,
                                         environment.run, std::move(listener), *ending);
   } catch (const JoiningFailed &failure) {
+    ending->abort = failure.tell;
     if (failure.speaker != Speaker::First)
       endProcess(*ending, failure.message, failure.speaker == Speaker::This);
     FirstHere first(meetingOf(environment));

@@ -33,11 +33,14 @@ public:
   Checkpoints(const Checkpoints &) = delete;
   Checkpoints &operator=(const Checkpoints &) = delete;
 
-  bool areIn(const std::string &folder) const;
+  bool areIn(const std::string &folder) const { return anyIs(true, folder); }
+  /// Does the folder hold any other?
+  bool hasNew(const std::string &folder) const { return anyIs(false, folder); }
 
 private:
   using Identity = std::pair<dev_t, ino_t>;
   static std::optional<Identity> identityOf(int descriptor);
+  bool anyIs(bool known, const std::string &folder) const;
 
   std::set<Identity> identities;
   /// Of their folders, which stay open: the number of a removed inode may be given to the next
@@ -95,14 +98,14 @@ Checkpoints::~Checkpoints() {
     close(descriptor);
 }
 
-/// Is any of them in the folder?
-bool Checkpoints::areIn(const std::string &folder) const {
+/// Is any checkpoint in the folder one of them, or not?
+bool Checkpoints::anyIs(bool known, const std::string &folder) const {
   return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointPlace &place) {
     int descriptor = openFolder(place.path);
     std::optional<Identity> identity = identityOf(descriptor);
     if (descriptor >= 0)
       close(descriptor);
-    return identity && identities.count(*identity);
+    return identity && (identities.count(*identity) > 0) == known;
   });
 }
 
@@ -122,14 +125,16 @@ static void waitForLock(const std::string &folder) {
 }
 
 /// Could the program end otherwise if it were started again? A launcher reports the signal that ended
-/// one of its processes as 128 more.
-static bool mayEndOtherwise(const Outcome &outcome) {
+/// one of its processes as 128 more, or hides its processes' statuses, as torchrun does: `saved`, a
+/// checkpoint that the program has completed, shows then that it can do a step.
+static bool mayEndOtherwise(const Outcome &outcome, bool saved) {
   if (outcome.interrupted || outcome.signal)
     return false;
   int number = outcome.status > 128 ? outcome.status - 128 : 0;
   if (is_contained(partita_rt::kEndingSignals, number))
     return false; // somebody has ended it
-  return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining;
+  return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining ||
+         (outcome.status != 0 && saved);
 }
 
 /// How many starts of a run that has trained before may fail before their first step, in
@@ -171,8 +176,9 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
   bool hasTrained = false;
   int refusals = 0;
   for (int64_t restarts = 0;; ++restarts) {
+    Checkpoints before(words.folder);
     outcome = starts.run(now);
-    bool mayHelp = mayEndOtherwise(outcome);
+    bool mayHelp = mayEndOtherwise(outcome, before.hasNew(words.folder));
     // What has run before fails before its first step if ranks are lost for good, or something is
     // missing for a while.
     bool isRefused =

@@ -62,7 +62,7 @@ struct Guest {
 
 } // namespace
 
-Connections::Connections(processes::Rendezvous &rendezvous, std::string address)
+Connections::Connections(processes::Rendezvous &rendezvous, const std::string &address)
     : rendezvous(rendezvous), listener(processes::listenOn(0)) {
   if (!listener.isOpen())
     fail("this rank cannot listen for the others: %s", std::strerror(errno));
@@ -91,8 +91,6 @@ Connections::Connections(processes::Rendezvous &rendezvous, std::string address)
     endpoints.push_back(std::move(endpoint));
   }
 }
-
-Connections::~Connections() = default;
 
 //===-- One meeting -------------------------------------------------------------------------===//
 

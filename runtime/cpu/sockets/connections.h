@@ -14,15 +14,12 @@ namespace partita_rt {
 
 class Connections {
 public:
-  /// All ranks make one together.
-  explicit Connections(processes::Rendezvous &rendezvous, std::string address);
-  ~Connections();
+  /// All ranks make one together, which listens as long as it lives. `address`: rank 0's.
+  explicit Connections(processes::Rendezvous &rendezvous, const std::string &address);
 
   /// Connects to these ranks, unless it has. They do so at the same time. Throws Error if one cannot
   /// be reached in this many seconds.
   void connect(const std::set<int> &peers, Streams &streams, double seconds);
-  /// Accepts no more.
-  void close() { listener.close(); }
 
 private:
   class Meeting;

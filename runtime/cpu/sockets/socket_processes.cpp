@@ -38,7 +38,11 @@ public:
   std::unique_ptr<Messenger> messenger(const std::vector<int> &members,
                                        const std::set<int> &peers) override;
   RankView show(const Rank &rank) override;
-  std::shared_ptr<void> watch(RankWaits &) override { return nullptr; } // the rendezvous does
+  /// The rendezvous watches.
+  std::shared_ptr<void> watch(RankWaits &) override {
+    connections.reset(); // all have connected: nobody listens any more
+    return nullptr;
+  }
   [[noreturn]] void fail(const std::string &message) override { own.rendezvous.fail(message); }
 
 private:

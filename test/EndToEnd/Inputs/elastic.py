@@ -54,6 +54,15 @@ assert restarts == [("1", " with 2 ranks instead of 4"), ("2", " with 4 ranks in
 compare("found")
 print("found: from 4 ranks to 2 and back, the same losses")
 
+# The ranks may be torchrun's.
+hosts.write_text("localhost:4\n")
+torchrun = f"{sys.executable} {pathlib.Path(__file__).resolve().parents[2]}/Support/torchrun.py -np {{ranks}}"
+restarts = run("tcp", "--max-restarts", "1", "--launcher", torchrun, "--host-discovery", f"cat {hosts}",
+               changes=[(5, lambda: hosts.write_text("localhost:3\n"))])
+assert restarts == [("1", " with 2 ranks instead of 4")], restarts
+compare("tcp")
+print("tcp: from 4 ranks to 2, the same losses")
+
 # Nothing tells: a start that fails shows that ranks are lost.
 launcher = folder / "launcher"
 launcher.write_text(f"#!/bin/sh\nif test -e {lost} && test $1 = 4; then echo 'a host is gone' >&2; exit 1; fi\nexec {MPIRUN} -np \"$@\"\n")

@@ -15,6 +15,7 @@ from supervised import ranks
 
 folder = pathlib.Path(sys.argv[1])
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe -np 2"
+TORCHRUN = f"{sys.executable} {pathlib.Path(__file__).resolve().parents[2]}/Support/torchrun.py -np 2"
 TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
 
 
@@ -34,11 +35,11 @@ def losses(name):
     return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
 
 
-def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, train=TRAIN):
-    """Runs to the end, killing a rank once the log of steps has these lengths, or these checkpoints are complete, after a call of `before`;
-    returns status and errors."""
+def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, train=TRAIN, start=()):
+    """Runs to the end, under the command `start`, killing a rank once the log of steps has these lengths, or these checkpoints are complete,
+    after a call of `before`; returns status and errors."""
     log = folder / f"{name}.csv"
-    process = subprocess.Popen(["partita", "run", str(folder / "two"), *train, "--checkpoint", str(folder / name), "--log", str(log),
+    process = subprocess.Popen([*start, "partita", "run", str(folder / "two"), *train, "--checkpoint", str(folder / name), "--log", str(log),
                                 *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for count in kills:
         end = time.monotonic() + 100
@@ -59,7 +60,7 @@ def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, tr
 
 status, errors = run("once")
 assert status == 0, errors
-for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN])):
+for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp", ["--launcher", TORCHRUN])):
     status, errors = run(name, "--max-restarts", "3", *launcher, kills=("step-5", 17, "step-30"))
     assert status == 0, (name, errors)
     restarts = re.findall(r"partita run: (?:the program was ended by signal 9 \(Killed\)|the program has failed); restart (\d) of 3, (.*)", errors)
@@ -68,6 +69,11 @@ for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN])):
     assert losses(name) == losses("once") and files(name) == files("once"), name
     print(f"{name}: 3 kills, the same bits")
 
+# torchrun restarts the ranks by itself.
+status, errors = run("torchrun", "--resume", "auto", kills=("step-5", 17, "step-30"), start=[*TORCHRUN.split(), "--max-restarts", "3"])
+assert status == 0 and len(re.findall("rank 1 .* died", errors)) == 3, errors
+assert losses("torchrun") == losses("once") and files("torchrun") == files("once")
+print("torchrun: 3 kills, the same bits")
 # A program that is stopped, all of whose ranks are threads, cannot report it.
 status, errors = run("stopped", "--max-restarts", "1", "--timeout", "2", kills=("step-10",), number=signal.SIGSTOP)
 assert status == 0 and re.search(r"the program \(process \d+\) has been stopped for 2.\d s; restart 1 of 1, from .*/step-\d+$", errors, re.M), errors
