@@ -23,7 +23,7 @@ int partita::tool::runMain(Arguments arguments) {
   OptionSet options(
       "run", "DIR [-n RANKS] --data FILE --steps N [OPTIONS]",
       "Trains with a compiled program. Ranks on the CPU are threads of one process, or, "
-      "started under mpirun, processes; on GPUs they are processes, started here for "
+      "started by mpirun, torchrun or srun, processes; on GPUs they are processes, started here for "
       "this host, or by torchrun, mpirun or srun for several.");
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
   options.group("Faults");
