@@ -97,6 +97,12 @@ def Rt_BeginLayerOp : Rt_Call<"begin_layer", "beginLayer", ["\"rank\"", "numbere
   let arguments = (ins I64Attr:$layer);
   let assemblyFormat = "$layer attr-dict";
 }
+def Rt_BeginChangesOp : Rt_Call<"begin_changes", "beginChanges", ["\"rank\""]> {
+  let summary = "stands before the first call of a block that changes a parameter or state: a checkpoint's copy of them is complete from here on";
+  let description = "Only where the host computes (Target::queuesWork): work that is queued does not wait for it.";
+  let arguments = (ins);
+  let assemblyFormat = "attr-dict";
+}
 def Rt_RunPassOp : Rt_Op<"run_pass"> {
   let summary = "runs the function of a pass on micro-batch `first`, plus the variables of the loops that it is in";
   let description =

@@ -447,6 +447,8 @@ private:
       os << "  p.lrSchedule = " << rt::stringLiteral(schedule) << ";\n";
     if (optimizer() != "none")
       os << "  p.exposesGradients = true;\n";
+    if (!rt::Target::of(module).queuesWork()) // lower-to-rt has made the calls
+      os << "  p.announcesChanges = true;\n";
     if (int64_t least = leastCapability(stages))
       os << "  p.leastCapability = " << least << ";\n";
     os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "

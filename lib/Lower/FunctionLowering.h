@@ -25,7 +25,9 @@ public:
 private:
   mlir::LogicalResult lowerBlock(mlir::Block &block);
 
+  /// The op's calls, behind rt.begin_changes where they are the block's first that change persistent memory.
   mlir::LogicalResult lowerOp(mlir::Operation *op);
+  mlir::LogicalResult lowerCalls(mlir::Operation *op);
 
   /// What was not computed in place is copied there.
   mlir::LogicalResult lowerWrite(train::WriteOp write);
@@ -58,6 +60,10 @@ private:
   /// What the region's ops have begun to send.
   void awaitSent(mlir::Region &region);
 
+  /// The ops that `make` inserts, those of loops without what is in them.
+  llvm::iterator_range<mlir::Block::iterator> madeBy(llvm::function_ref<mlir::LogicalResult()> make,
+                                                     mlir::LogicalResult &result);
+
   mlir::LogicalResult lowerReturn(mlir::func::ReturnOp end);
 
   /// What the host reads stands where `plan-memory` said, or is copied there.
@@ -87,6 +93,7 @@ private:
   std::optional<Work> lastWork;
   bool isPass = false;
   std::optional<int64_t> lastLayer;
+  bool hasChanges = false; ///< rt.begin_changes stands before: in the block, or around it
   bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
   bool backward = false;   ///< for the reader: after the first gradient
 };

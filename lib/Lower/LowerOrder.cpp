@@ -6,22 +6,19 @@
 #include "lib/Lower/FunctionLowering.h"
 #include "partita/Analysis/Communicators.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
 LogicalResult FunctionLowering::lowerLast(Operation *op, int64_t number) {
-  Block &block = *builder.getInsertionBlock();
-  bool isFirst = builder.getInsertionPoint() == block.begin();
-  Block::iterator before = isFirst ? block.end() : std::prev(builder.getInsertionPoint());
-  if (failed(lowerOp(op)))
-    return failure();
-  for (Operation &made :
-       llvm::make_range(isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()))
+  llvm::SaveAndRestore otherMicroBatches(hasChanges); // do not run what is made here
+  LogicalResult lowered = success();
+  for (Operation &made : madeBy([&] { return lowerOp(op); }, lowered))
     if (!isPointer(&made) && !isa<rt::PollOp>(made))
       made.setAttr(RtDialect::kLast, builder.getI64IntegerAttr(number));
-  return success();
+  return lowered;
 }
 
 LogicalResult FunctionLowering::lowerOrder(train::AccumulateOp loop) {

@@ -21,6 +21,7 @@
 #include "partita/Analysis/Work.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/Passes.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace partita {
 #define GEN_PASS_DEF_LOWERTORT
@@ -105,7 +106,44 @@ LogicalResult FunctionLowering::lowerBlock(Block &block) {
   return success();
 }
 
+llvm::iterator_range<Block::iterator> FunctionLowering::madeBy(function_ref<LogicalResult()> make,
+                                                               LogicalResult &result) {
+  Block &block = *builder.getInsertionBlock();
+  bool isFirst = builder.getInsertionPoint() == block.begin();
+  Block::iterator before = isFirst ? block.end() : std::prev(builder.getInsertionPoint());
+  result = make();
+  return {isFirst ? block.begin() : std::next(before), builder.getInsertionPoint()};
+}
+
+/// Does the op have a place in memory that lives on after the function? Then its calls, if it has any, write there: a
+/// view, or a read, has none.
+static bool worksInPersistent(Operation *op) {
+  auto isThere = [](Attribute place) {
+    auto at = dyn_cast_or_null<AtAttr>(place);
+    return at && isPersistent(at.getSpace());
+  };
+  auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  return isa<train::WriteOp>(op) || isThere(op->getAttr(RtDialect::kWorkspace)) ||
+         (places && llvm::any_of(places, isThere));
+}
+
 LogicalResult FunctionLowering::lowerOp(Operation *op) {
+  if (hasChanges || !worksInPersistent(op) || train::is(from, train::EntryPoint::Init) ||
+      Target::of(from).queuesWork())
+    return lowerCalls(op);
+  LogicalResult lowered = success();
+  for (Operation &made : madeBy([&] { return lowerCalls(op); }, lowered))
+    if (!isPointer(&made)) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(&made);
+      l.create<BeginChangesOp>();
+      hasChanges = true;
+      break;
+    }
+  return lowered;
+}
+
+LogicalResult FunctionLowering::lowerCalls(Operation *op) {
   if (isa<train::ReadOp>(op))
     return success();
   if (!isa<func::ReturnOp, train::YieldOp>(op) && failed(checkPlaces(op)))
@@ -149,6 +187,7 @@ LogicalResult FunctionLowering::lowerLoop(train::AccumulateOp loop) {
 }
 
 LogicalResult FunctionLowering::lowerRegion(train::AccumulateOp loop, Region &region, Value micro) {
+  llvm::SaveAndRestore outside(hasChanges);
   l.enterLoop(loop, region, micro);
   forgetWork(); // a micro-batch begins with another kind than the one before ended with
   for (Operation &op : region.front()) {

@@ -3,20 +3,30 @@
 #include "common/checkpoint/saver.h"
 
 #include "common/checkpoint/folder.h"
+#include "common/mesh/place.h"
+#include "common/target.h"
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <new>
+#include <sys/resource.h>
 #include <system_error>
 #include <unistd.h>
 
 namespace partita_rt {
 
-/// Runs `work` in a thread; at once if there is none.
+/// The priority of threads beside the training: a tenth of its share where both want a processor.
+constexpr int kBesideNice = 10;
+
+/// Runs `work` in a thread, when the training leaves the processor to it; with the training, when it is
+/// waited for, if there can be no thread.
 static std::future<void> beside(std::function<void()> work) {
   try {
-    return std::async(std::launch::async, work);
+    return std::async(std::launch::async, [work] {
+      setpriority(PRIO_PROCESS, id_t(gettid()), kBesideNice); // of this thread alone
+      work();
+    });
   } catch (const std::system_error &) {
     return std::async(std::launch::deferred, work);
   }
@@ -44,6 +54,9 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
 }
 
 CheckpointSaver::~CheckpointSaver() {
+  rank.changes = nullptr;
+  ends = true;
+  errorOfWork(preparing);
   if (save)
     save->stop();
   errorOfWork(writing);
@@ -82,10 +95,19 @@ void CheckpointSaver::makeFolder() {
   made.assign(parents.end() - all[0], parents.end());
 }
 
+void CheckpointSaver::prepareCopy() {
+  int64_t bytes = ShardSave(rank, folder, {}, nullptr).bytes();
+  preparing = beside([this, bytes] {
+    buffer.reserve(bytes);
+    buffer.touch(ends);
+  });
+}
+
 void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
   if (isFirst)
     makeFolder();
   isFirst = false;
+  errorOfWork(preparing); // without memory there is none below either
   step = info.step;
   std::map<std::string, std::string> metadata = metadataOf(*rank.program, info);
   std::string into = unfinishedFolder(folder, step);
@@ -98,7 +120,15 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
     }
   if (from == From::Memory)
     save = std::make_unique<ShardSave>(rank, into, metadata, nullptr);
-  auto work = [into, save = save.get()] {
+  if (from == From::Copy) {
+    if (deviceIsHost() && rank.program->announcesChanges)
+      rank.changes = this;
+    else
+      save->copy(ShardSave::By::Rank);
+  }
+  auto work = [into, from, save = save.get()] {
+    if (from == From::Copy)
+      save->copy(ShardSave::By::Thread);
     makeFolders(into);
     save->write();
   };
@@ -107,8 +137,18 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
     writing.wait(); // writes it now
 }
 
+void CheckpointSaver::letChange() {
+  PhaseScope phase(rank, Phase::Saving);
+  WorkScope work(rank.clock, Work::Transfers);
+  auto begin = std::chrono::steady_clock::now();
+  save->copy(ShardSave::By::Rank);
+  rank.changes = nullptr;
+  waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 std::string CheckpointSaver::complete() {
   std::string error = errorOfWork(writing);
+  rank.changes = nullptr;
   int64_t mine = error.empty() ? int64_t(save->checksum()) : -1;
   std::vector<int64_t> all(size_t(rank.ranks));
   allGather(*rank.world, {{&mine, all.data(), 1}}, "the shards of a checkpoint");

@@ -1,11 +1,14 @@
 // Saves checkpoints while a rank trains. A save has these steps:
 //
-//   begin()     the rank copies what it writes; training waits for that
-//   (a thread)  writes the copy into DIR/step-N.tmp, and syncs it
+//   begin()     training goes on
+//   (a thread)  copies what the rank writes, writes the copy into DIR/step-N.tmp, and syncs it
+//   letChange() before the next step first changes a parameter or state, the rank's own thread helps
+//               with what is not copied yet
 //   complete()  once isWritten() on every rank, all ranks gather the checksums; rank 0's thread writes
 //               the index and renames the folder to DIR/step-N, then removes old checkpoints
 //
-// Without memory for a copy, or as its caller asks, begin() writes from the rank's own memory and
+// If the host does not compute the steps (a GPU does), or the program does not announce changes
+// (Program::announcesChanges), begin() returns when everything is copied. Without memory for a copy, or as its caller asks, begin() writes from the rank's own memory and
 // returns when the file is complete. There is one save at a time: if the next one is due before, training
 // waits for complete().
 
@@ -15,20 +18,21 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/shards.h"
 #include "common/temporary_file.h"
+#include "partita_rt/changes.h"
 
 #include <future>
 #include <set>
 
 namespace partita_rt {
 
-class CheckpointSaver {
+class CheckpointSaver : private ChangeGuard {
 public:
   /// `kept`: the steps of earlier checkpoints that this run continues, which count among the `keep`
   /// newest; all others are removed by the first save. Claims the folder for this run if it exists,
   /// and removes what a killed run left there.
   CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep, std::set<int64_t> kept);
   /// Stops a save that is under way, and removes its files.
-  ~CheckpointSaver();
+  ~CheckpointSaver() override;
   CheckpointSaver(const CheckpointSaver &) = delete;
   CheckpointSaver &operator=(const CheckpointSaver &) = delete;
 
@@ -37,6 +41,9 @@ public:
   /// Has this rank's file been written, or failed to be?
   bool isWritten() const;
 
+  /// Prepares memory for copies beside the first steps, so that the first save takes no longer than
+  /// others.
+  void prepareCopy();
   enum class From { Copy, Memory };
   /// Begins a save. All ranks call it, with none under way, and after finish(). Throws Error if
   /// another run writes into the folder.
@@ -48,6 +55,8 @@ public:
   /// Waits until the last checkpoint has its name, on rank 0. Returns why it has none; "" if it has.
   std::string finish();
 
+  /// Seconds for which steps have waited for copies: those that begin() left to a thread.
+  double waitedInSteps() const { return waited; }
   /// Bytes of the copy that this rank keeps.
   int64_t copyBytes() const { return buffer.size(); }
   /// Why a save wrote from the rank's memory although a copy was asked for; "" if none did.
@@ -56,6 +65,7 @@ public:
 private:
   void makeFolder();
   void discard();
+  void letChange() override;
 
   Rank &rank;
   std::string folder;
@@ -64,11 +74,14 @@ private:
   FolderClaim claim;
   bool isClaimed = false, isFirst = true;
   std::vector<std::string> made; ///< folders to remove again if no save succeeds
-  SaveBuffer buffer;
+  SaveBuffer buffer;             ///< the thread's of `preparing`, until it ends
+  std::future<void> preparing;
+  std::atomic<bool> ends{false};
   std::unique_ptr<ShardSave> save, completed; ///< under way; the last one
   int64_t step = -1;                          ///< of either
   std::future<void> writing;                  ///< this rank's file of `save`
   std::future<void> completing;               ///< of `completed`, on rank 0
+  double waited = 0;
   std::string whyNoCopy;
 };
 

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -33,7 +35,7 @@ char *SaveBuffer::reserve(int64_t bytes) {
   if (bytes > held) {
     memory.reset(); // first, so that the two never exist at once
     held = 0;
-    // Huge pages, if the system has them: the first copy touches each page once, while training waits.
+    // Huge pages, if the system has them: each is touched a first time.
     constexpr int64_t kHugePage = 2 << 20;
     int64_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     memory.reset(static_cast<char *>(std::aligned_alloc(kHugePage, size_t(rounded))));
@@ -45,10 +47,26 @@ char *SaveBuffer::reserve(int64_t bytes) {
   return memory.get();
 }
 
+void SaveBuffer::touch(const std::atomic<bool> &stopped) {
+  constexpr int64_t kPage = 4096;
+  for (int64_t at = 0; at < held && !stopped; at += kPage)
+    *const_cast<volatile char *>(memory.get() + at) = 0;
+}
+
 namespace {
 
 /// Bytes that are written between two looks at whether to stop.
 constexpr int64_t kWriteBytes = 8 << 20;
+/// Bytes that are copied at once: training waits no longer than for these where another thread, of
+/// lower priority, has begun with them.
+constexpr int64_t kCopyBytes = 1 << 20;
+
+/// For tests: the milliseconds for which the thread that copies beside the training sleeps over each
+/// chunk.
+std::chrono::milliseconds copyPause() {
+  const char *text = std::getenv("PARTITA_RT_COPY_PAUSE");
+  return std::chrono::milliseconds(text ? std::atoi(text) : 0);
+}
 
 } // namespace
 
@@ -62,7 +80,7 @@ ShardSave::ShardSave(const Rank &rank, const std::string &folder,
   contents = contentsOf(*rank.program, shards, rank.ranks);
   findParts(shards);
   if (copies)
-    copyParts(*copies);
+    planCopy(*copies);
 }
 
 void ShardSave::findParts(const std::vector<TensorShard> &shards) {
@@ -78,27 +96,92 @@ void ShardSave::findParts(const std::vector<TensorShard> &shards) {
   }
 }
 
-/// Copies the elements of a part, without padding.
-void ShardSave::copy(const Part &part, char *to) const {
+int64_t ShardSave::bytes() const {
+  int64_t total = 0;
+  for (const Part &part : parts)
+    total += part.bytes();
+  return total;
+}
+
+void ShardSave::planCopy(SaveBuffer &copies) {
+  char *to = copies.reserve(bytes());
+  for (Part &part : parts) {
+    part.copied = to;
+    planCopy(part, to);
+    to += part.bytes();
+  }
+}
+
+/// Where the host does not read in place, a part is read at once.
+void ShardSave::planCopy(const Part &part, char *to) {
+  int64_t most = deviceIsHost() ? kCopyBytes : part.bytes(), width = sizeOf(part.shard.dtype);
+  const size_t runs = std::max(part.runs.size(), size_t(1));
+  Chunk chunk{&part, 0, 0, 0, to};
+  auto end = [&](size_t run, int64_t at) {
+    if (chunk.bytes > 0)
+      chunks.push_back(chunk);
+    chunk = {&part, run, at, 0, chunk.to + chunk.bytes};
+  };
+  for (size_t run = 0; run < runs; ++run) {
+    int64_t size = part.runs.empty() ? part.bytes() : part.runs[run].count * width;
+    for (int64_t at = 0; at < size;) {
+      int64_t some = std::min(size - at, most - chunk.bytes);
+      chunk.bytes += some;
+      at += some;
+      if (chunk.bytes == most)
+        end(run, at);
+    }
+  }
+  end(0, 0);
+}
+
+void ShardSave::copyChunk(const Chunk &chunk) const {
+  const Part &part = *chunk.part;
   if (part.runs.empty())
-    return readDevice(rank, to, part.shard.data, part.bytes());
+    return readDevice(rank, chunk.to, static_cast<const char *>(part.shard.data) + chunk.at,
+                      chunk.bytes);
+  int64_t width = sizeOf(part.shard.dtype);
+  HostView held(rank, part.shard.data, part.shard.local.elements() * width);
+  char *to = chunk.to, *end = chunk.to + chunk.bytes;
+  int64_t at = chunk.at;
+  for (size_t i = chunk.run; to < end; ++i, at = 0) {
+    const Run &run = part.runs[i];
+    int64_t bytes = std::min(run.count * width - at, int64_t(end - to));
+    std::memcpy(to, held.data() + run.local * width + at, size_t(bytes));
+    to += bytes;
+  }
+}
+
+void ShardSave::checkStopped() const {
+  if (stopped)
+    fail("the save was stopped");
+}
+
+void ShardSave::copy(By who) {
+  std::chrono::milliseconds pause = who == By::Thread ? copyPause() : std::chrono::milliseconds(0);
+  while (true) {
+    checkStopped();
+    size_t next = nextChunk++;
+    if (next >= chunks.size())
+      break;
+    if (pause.count() > 0)
+      std::this_thread::sleep_for(pause);
+    copyChunk(chunks[next]);
+    std::lock_guard<std::mutex> lock(copying);
+    if (++copied == chunks.size())
+      chunkCopied.notify_all();
+  }
+  std::unique_lock<std::mutex> lock(copying);
+  chunkCopied.wait(lock, [this] { return copied == chunks.size(); });
+}
+
+/// Copies the elements of a part, without padding, from the rank's memory.
+void ShardSave::pack(const Part &part, char *to) const {
   int64_t width = sizeOf(part.shard.dtype);
   HostView held(rank, part.shard.data, part.shard.local.elements() * width);
   for (const Run &run : part.runs) {
     std::memcpy(to, held.data() + run.local * width, size_t(run.count * width));
     to += run.count * width;
-  }
-}
-
-void ShardSave::copyParts(SaveBuffer &copies) {
-  int64_t total = 0;
-  for (const Part &part : parts)
-    total += part.bytes();
-  char *to = copies.reserve(total);
-  for (Part &part : parts) {
-    copy(part, to);
-    part.copied = to;
-    to += part.bytes();
   }
 }
 
@@ -163,12 +246,11 @@ void ShardSave::write() {
       data = view->data();
     } else if (!data) {
       packed.resize(size_t(part.bytes()));
-      copy(part, packed.data());
+      pack(part, packed.data());
       data = packed.data();
     }
     for (int64_t at = 0; at < part.bytes(); at += kWriteBytes) {
-      if (stopped)
-        fail("the save was stopped");
+      checkStopped();
       writer.write(data + at, std::min(kWriteBytes, part.bytes() - at));
     }
   }

@@ -12,10 +12,13 @@
 #include "partita_rt/comm.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -24,6 +27,9 @@ class SaveBuffer {
 public:
   /// Returns at least so many bytes, undefined. Throws std::bad_alloc.
   char *reserve(int64_t bytes);
+  /// Writes to every page, until `stopped`: the system only then finds and clears memory, which takes
+  /// longer than a copy.
+  void touch(const std::atomic<bool> &stopped);
   int64_t size() const { return held; }
 
 private:
@@ -36,15 +42,22 @@ private:
 
 class ShardSave {
 public:
-  /// `metadata` are those of the checkpoint. Copies what this rank writes into `copies`, unless it
-  /// is null: then write() reads the rank's own memory. All ranks give the same metadata.
+  /// `metadata` are those of the checkpoint. copy() copies what this rank writes into `copies`, unless
+  /// it is null: then write() reads the rank's own memory. All ranks give the same metadata.
   ShardSave(const Rank &rank, const std::string &folder,
             const std::map<std::string, std::string> &metadata, SaveBuffer *copies);
   ShardSave(const ShardSave &) = delete;
   ShardSave &operator=(const ShardSave &) = delete;
 
-  /// Writes this rank's file, if it has one; the folder exists. Throws Error, also soon after stop()
-  /// has been called.
+  /// Bytes that this rank writes, without headers.
+  int64_t bytes() const;
+  enum class By { Rank, Thread };
+  /// Copies, and returns when everything is copied. Several threads may call it at once, and share the
+  /// work. Throws Error soon after stop() has been called. By::Thread: not the rank's own, so that it
+  /// runs only where the host reads the rank's memory.
+  void copy(By who);
+  /// Writes this rank's file, if it has one; the folder exists, and copy() has returned. Throws Error,
+  /// also soon after stop() has been called.
   void write();
   void stop() { stopped = true; }
   /// Returns the checksum of the header of the file written; 0 if this rank has none.
@@ -69,9 +82,19 @@ private:
     std::vector<int> writers; ///< ranks with a file, in the order of the files
     std::vector<std::pair<std::string, LogicalTensor>> tensors;
   };
+  /// Bytes of a part from a byte of one of its runs on: as many as are copied at once.
+  struct Chunk {
+    const Part *part;
+    size_t run;
+    int64_t at, bytes;
+    char *to;
+  };
   void findParts(const std::vector<TensorShard> &shards);
-  void copyParts(SaveBuffer &copies);
-  void copy(const Part &part, char *to) const;
+  void planCopy(SaveBuffer &copies);
+  void planCopy(const Part &part, char *to);
+  void copyChunk(const Chunk &chunk) const;
+  void pack(const Part &part, char *to) const;
+  void checkStopped() const;
   static Contents contentsOf(const Program &program, const std::vector<TensorShard> &shards,
                              int ranks);
   std::string nameOf(size_t file) const;
@@ -85,6 +108,12 @@ private:
   Contents contents;
   uint32_t headerChecksum = 0;
   std::atomic<bool> stopped{false};
+
+  std::vector<Chunk> chunks;
+  std::atomic<size_t> nextChunk{0};
+  std::mutex copying;
+  std::condition_variable chunkCopied;
+  size_t copied = 0; ///< chunks; guarded by `copying`
 };
 
 /// Returns a hash of metadata that is the same on every machine.

@@ -31,8 +31,12 @@ Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
                ReplicaCheck &replicas)
     : rank(rank), session(session), replicas(replicas), agreement(rank) {
   const RunOptions &options = session.options;
-  if (!options.checkpoint.empty() && options.steps.value_or(0) > 0)
-    saver.emplace(rank, options.checkpoint, options.keep.value_or(2), continued(session, resumed));
+  if (options.checkpoint.empty() || options.steps.value_or(0) <= 0)
+    return;
+  saver.emplace(rank, options.checkpoint, options.keep.value_or(2), continued(session, resumed));
+  bool savesAgain = options.checkpointEvery > 0 || options.checkpointEverySeconds > 0;
+  if (savesAgain && options.checkpointCopy.value_or(true))
+    saver->prepareCopy();
 }
 
 void Saving::warn(const std::string &error) const {
@@ -108,8 +112,8 @@ void Saving::summarize(int64_t step, int endedBy) const {
             ", ended by " + signalName(endedBy) + "; --resume goes on from there";
   writeLine("checkpoint", text);
   if (saves > 0)
-    writeLine("", "training waited " + format("%.3f", waited) + " s for " + grouped(saves) +
-                      (saves == 1 ? " save before it" : " saves before it"));
+    writeLine("", "training waited " + format("%.3f", waited + saver->waitedInSteps()) + " s for " +
+                      grouped(saves) + (saves == 1 ? " save before it" : " saves before it"));
   if (int64_t bytes = saver->copyBytes())
     writeLine("", grouped(bytes) + " bytes of host memory for the copy that rank 0 writes while it "
                                    "trains");

@@ -38,7 +38,7 @@ private:
   Clock::time_point begun = Clock::now(); ///< the last save, or the run
   int64_t saved = 0;                      ///< the step of the last save
   int64_t saves = 0;                      ///< but the last one
-  double waited = 0;                      ///< seconds for which training has waited for these
+  double waited = 0; ///< seconds for which training has waited for these between steps
 };
 
 } // namespace partita_rt

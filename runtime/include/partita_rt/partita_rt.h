@@ -3,6 +3,7 @@
 #ifndef PARTITA_RT_PARTITA_RT_H
 #define PARTITA_RT_PARTITA_RT_H
 
+#include "partita_rt/changes.h"
 #include "partita_rt/channel.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/half.h"

@@ -45,6 +45,7 @@
 namespace partita_rt {
 
 class ChannelEnd;
+class ChangeGuard;
 class Communicator;
 class GradientSink;
 class InitialFiles;
@@ -334,6 +335,9 @@ struct Program {
   /// True if train_step calls exposeGradient for every trainable parameter; otherwise --grads is
   /// refused.
   bool exposesGradients = false;
+  /// True if all functions but init call beginChanges before they change a parameter or state;
+  /// otherwise no step begins while these are being copied for a checkpoint.
+  bool announcesChanges = false;
   /// The compute capability that GPUs must have, times 10; 0 if any will do.
   int leastCapability = 0;
 
@@ -398,6 +402,7 @@ struct Rank {
   uint64_t seed = 1;      ///< for the data order and dropout
   StepReport report;      ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr;       ///< the runtime's own
+  ChangeGuard *changes = nullptr;             ///< the runtime's own, until beginChanges (changes.h)
   InitialFiles *initialFiles = nullptr;       ///< the runtime's own, during init
   TransferEngine *transfers = nullptr;        ///< the runtime's own
   cuda::Device *device = nullptr;             ///< the GPU, in a CUDA program (cuda/device.h)
