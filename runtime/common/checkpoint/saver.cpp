@@ -12,21 +12,19 @@
 #include <new>
 #include <sys/resource.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 
 namespace partita_rt {
 
-/// The priority of threads beside the training: a tenth of its share where both want a processor.
-constexpr int kBesideNice = 10;
+/// The priority of a thread that copies and writes: a tenth of the training's share where both want a
+/// processor.
+constexpr int kSavingNice = 10;
 
-/// Runs `work` in a thread, when the training leaves the processor to it; with the training, when it is
-/// waited for, if there can be no thread.
+/// Runs `work` in a thread; when it is waited for, if there can be none.
 static std::future<void> beside(std::function<void()> work) {
   try {
-    return std::async(std::launch::async, [work] {
-      setpriority(PRIO_PROCESS, id_t(gettid()), kBesideNice); // of this thread alone
-      work();
-    });
+    return std::async(std::launch::async, work);
   } catch (const std::system_error &) {
     return std::async(std::launch::deferred, work);
   }
@@ -55,7 +53,7 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
 
 CheckpointSaver::~CheckpointSaver() {
   rank.changes = nullptr;
-  ends = true;
+  stopPreparing = true;
   errorOfWork(preparing);
   if (save)
     save->stop();
@@ -99,7 +97,7 @@ void CheckpointSaver::prepareCopy() {
   int64_t bytes = ShardSave(rank, folder, {}, nullptr).bytes();
   preparing = beside([this, bytes] {
     buffer.reserve(bytes);
-    buffer.touch(ends);
+    buffer.touch(stopPreparing);
   });
 }
 
@@ -107,6 +105,7 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
   if (isFirst)
     makeFolder();
   isFirst = false;
+  stopPreparing = true;   // the copy can do the rest
   errorOfWork(preparing); // without memory there is none below either
   step = info.step;
   std::map<std::string, std::string> metadata = metadataOf(*rank.program, info);
@@ -126,7 +125,9 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
     else
       save->copy(ShardSave::By::Rank);
   }
-  auto work = [into, from, save = save.get()] {
+  auto work = [into, from, save = save.get(), caller = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() != caller)
+      setpriority(PRIO_PROCESS, id_t(gettid()), kSavingNice); // of this thread alone
     if (from == From::Copy)
       save->copy(ShardSave::By::Thread);
     makeFolders(into);

@@ -76,7 +76,7 @@ private:
   std::vector<std::string> made; ///< folders to remove again if no save succeeds
   SaveBuffer buffer;             ///< the thread's of `preparing`, until it ends
   std::future<void> preparing;
-  std::atomic<bool> ends{false};
+  std::atomic<bool> stopPreparing{false};
   std::unique_ptr<ShardSave> save, completed; ///< under way; the last one
   int64_t step = -1;                          ///< of either
   std::future<void> writing;                  ///< this rank's file of `save`

@@ -192,6 +192,7 @@ static void train_step(Rank &rank) {
 
   // update
   beginWork(rank, Work::Update);
+  beginChanges(rank);
   exposeGradient(rank, 1, head_weight_grad);
   float *head_weight_m = rank.persistent(1088); // [8, 16]
   float *head_weight_v = rank.persistent(1600); // [8, 16]
@@ -272,6 +273,7 @@ static Program program() {
   p.reads.epsilon = true;
   p.reads.weightDecay = true;
   p.exposesGradients = true;
+  p.announcesChanges = true;
   return p;
 }
 
