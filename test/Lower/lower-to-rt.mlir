@@ -83,6 +83,32 @@ func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   return
 }
 
+// Before the first call of a block that changes a parameter or state, however it comes there: as an update in place, or as a copy. A
+// read changes nothing, nor does a view.
+// CHECK-LABEL: func.func @train_step
+// CHECK: rt.for 3 {
+// CHECK-NOT: rt.begin_changes
+// CHECK: rt.accumulate
+// CHECK: rt.begin_changes
+// CHECK-NEXT: rt.launch @map_add{{.*}} [6] []
+// CHECK-NOT: rt.begin_changes
+// CHECK: return
+func.func @train_step(%x: tensor<3x6xf32> {train.name = "x", train.role = "data"}) attributes {train.entry_point = #train.entry_point<train_step>} {
+  %w = train.read @w : tensor<6xf32>
+  %view = tx.reshape %w : tensor<6xf32> -> tensor<2x3xf32>
+  %back = tx.reshape %view : tensor<2x3xf32> -> tensor<6xf32>
+  %0 = train.accumulate (%m = %x) : (tensor<3x6xf32>) -> tensor<6xf32> {
+    %2 = tx.mul %m, %back : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    train.yield %2 : tensor<6xf32>
+  }
+  %m = train.read @w.m : tensor<6xf32>
+  %1 = tx.add %m, %0 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  train.write @w.m, %1 : tensor<6xf32>
+  %3 = tx.sub %w, %1 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  train.write @w, %3 : tensor<6xf32>
+  return
+}
+
 // What the host reads is copied to the place that was planned for it.
 // CHECK-LABEL: func.func @forward
 // CHECK-DAG: %[[X:.*]] = rt.input 0 [2, 4]

@@ -199,6 +199,7 @@ static void train_step(Rank &rank) {
   firstNonfinite(rank, {{squares, std::size(kParameters)}}, {0, 1, 2, 3});
   clipScale(scale, norm, rank.hyper.gradientClip);
   const Hyper &hyper = rank.hyper;
+  beginChanges(rank);
   for (const Parameter &p : kParameters)
     adamw(rank.persistent(p.offset), rank.persistent(kM + p.offset), rank.persistent(kV + p.offset),
           grads + p.offset / 4, p.localShape.elements(), rank.learningRate, double(rank.step),
@@ -252,6 +253,7 @@ static Program program() {
   p.hyper.weightDecay = 0.01;
   p.reads = {true, true, true, true, false, true};
   p.exposesGradients = true;
+  p.announcesChanges = true;
   return p;
 }
 

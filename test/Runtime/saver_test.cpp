@@ -7,6 +7,7 @@
 #include "common/checkpoint/saver.h"
 
 #include <csignal>
+#include <numeric>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -17,20 +18,37 @@ class Saver : public Checkpoints {
 protected:
   using From = CheckpointSaver::From;
   std::string saveFolder() const { return folder + "/run"; }
+  bool announcesChanges = false, preparesCopy = false, changesMeanwhile = true;
 
-  /// Saves steps under a plan as a run does; the ranks' memory changes while files are written.
-  /// Returns the message of a failure.
+  /// The thread that copies sleeps over each chunk, so that the rank copies the others.
+  struct SlowCopy {
+    explicit SlowCopy(const char *milliseconds) {
+      setenv("PARTITA_RT_COPY_PAUSE", milliseconds, 1);
+    }
+    ~SlowCopy() { unsetenv("PARTITA_RT_COPY_PAUSE"); }
+  };
+
+  /// Saves steps under a plan as a run does; the ranks' memory changes while files are written, and
+  /// where the program announces it, before it is copied. Returns the message of a failure.
   std::string save(const Plan &plan, std::vector<int64_t> steps, From from = From::Copy,
                    int64_t keep = 2, std::set<int64_t> kept = {}) const {
     PlanTables tables(plan);
+    tables.program.announcesChanges = announcesChanges;
     return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
       CheckpointSaver saver(rank, saveFolder(), keep, kept);
+      if (preparesCopy)
+        saver.prepareCopy();
       for (int64_t step : steps) {
         fill(rank, step);
         saver.begin({step, 7, true, "data"}, from);
-        if (from == From::Copy)
+        EXPECT_EQ(rank.changes != nullptr, from == From::Copy && announcesChanges);
+        if (changesMeanwhile && from == From::Copy) {
+          beginChanges(rank);
+          EXPECT_EQ(rank.changes, nullptr);
           fill(rank, -step);
+        }
         std::string error = saver.complete();
+        EXPECT_EQ(rank.changes, nullptr);
         if (error.empty())
           error = saver.finish();
         if (!error.empty())
@@ -85,6 +103,69 @@ TEST_F(Saver, KeepsTheNewestAndWhatTheyHadWhenTheyBegan) {
       EXPECT_EQ(readFirst(plan, {10}, 10), "");
       fs::remove_all(saveFolder());
     }
+}
+
+/// Whoever copies what, and whether the step changes anything before the file is written.
+TEST_F(Saver, CopiesBesideAStepUntilItChangesSomething) {
+  announcesChanges = true;
+  for (auto [pause, changes] : {std::pair("20", true), {"0", false}})
+    for (const Plan &plan : plans()) {
+      SlowCopy slow(pause);
+      changesMeanwhile = changes;
+      preparesCopy = !preparesCopy;
+      ASSERT_EQ(save(plan, {3, 5}), "");
+      EXPECT_EQ(readFirst(plan, {5}, 5), "");
+      EXPECT_EQ(readFirst(plan, {3}, 3), "");
+      fs::remove_all(saveFolder());
+    }
+}
+
+/// A tensor of several chunks, in one run or in many, where chunks do not end where runs do.
+TEST_F(Saver, CopiesLargeTensorsInChunks) {
+  const Shape full = {1021, 2000}; // in thirds 2.7 MB, with padding
+  const Axis mesh[] = {{"dp", 3}};
+  for (const Splits &splits : {Splits{{kFlat, 0}}, Splits{{1, 0}}, Splits{}}) {
+    Shape local = full;
+    if (splits.count > 0)
+      local = splits.begin()->dim == kFlat ? Shape{shardSize(full.elements(), 3)}
+                                           : Shape{full[0], shardSize(full[1], 3)};
+    const Parameter parameters[] = {{"w", full, local, splits, 0}};
+    Stage stage;
+    stage.persistentBytes = (local.elements() * 4 + 63) / 64 * 64;
+    stage.init = [](Rank &) {};
+    const Stage stages[] = {stage};
+    Program program;
+    program.name = "large";
+    program.mesh = mesh;
+    program.parameters = parameters;
+    program.stages = stages;
+    program.announcesChanges = true;
+    SlowCopy slow("5");
+    auto body = [&](Rank &rank) {
+      float *data = rank.persistent(0);
+      std::fill_n(data, local.elements(), -1.0f);
+      for (const auto &run : runsOf(rank, full, splits))
+        std::iota(data + run.local, data + run.local + run.count, float(run.global));
+      CheckpointSaver saver(rank, saveFolder(), 2, {});
+      saver.begin({1, 7, true, "data"}, From::Copy);
+      beginChanges(rank);
+      std::fill_n(data, local.elements(), -2.0f);
+      EXPECT_EQ(saver.complete() + saver.finish(), "");
+      barrier(*rank.world, "the end");
+    };
+    ASSERT_EQ(World(program).run(program, nullptr, body), "");
+    CheckpointFiles file(checkpointFile(stepFolder(saveFolder(), 1)));
+    int64_t right = 0;
+    file.forParts("w", {{0, 0, full.elements()}}, [&](const unsigned char *bytes, const auto &run) {
+      for (int64_t i = 0; i < run.count; ++i) {
+        float value;
+        std::memcpy(&value, bytes + i * 4, 4);
+        right += value == float(run.global + i); // below 2^24
+      }
+    });
+    EXPECT_EQ(right, full.elements());
+    fs::remove_all(saveFolder());
+  }
 }
 
 TEST_F(Saver, EarlierCheckpointsCountIfTheRunContinuesThem) {
@@ -184,13 +265,15 @@ TEST_F(Saver, AKilledSaveLeavesTheEarlierOne) {
 /// Errors, not signals: no rank's file can grow. The save after that succeeds.
 TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
   const Plan plan = plans()[7];
-  for (From from : {From::Copy, From::Memory}) {
+  for (auto [from, announces] :
+       {std::pair(From::Copy, false), {From::Copy, true}, {From::Memory, false}}) {
     fs::remove_all(saveFolder());
     ASSERT_EQ(save(plan, {1}), "");
     pid_t child = fork();
     if (child == 0) {
       std::signal(SIGXFSZ, SIG_IGN);
       PlanTables tables(plan);
+      tables.program.announcesChanges = announces;
       std::atomic<int> said{0};
       std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
         CheckpointSaver saver(rank, saveFolder(), 2, {1});
@@ -224,6 +307,7 @@ TEST_F(Saver, ARunThatFailsLeavesNothingUnfinished) {
   const Plan plan = plans()[7];
   auto failing = [&] {
     PlanTables tables(plan);
+    tables.program.announcesChanges = announcesChanges;
     return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
       CheckpointSaver saver(rank, saveFolder(), 2, {1});
       fill(rank, 2);
@@ -236,6 +320,10 @@ TEST_F(Saver, ARunThatFailsLeavesNothingUnfinished) {
   EXPECT_EQ(failing().substr(0, 4), "rank");
   EXPECT_FALSE(fs::exists(saveFolder()));
   ASSERT_EQ(save(plan, {1}), "");
+  EXPECT_NE(failing().find("a reason"), std::string::npos);
+  EXPECT_EQ(inFolder(), Names{"step-1"});
+  announcesChanges = true;
+  SlowCopy slow("50"); // it fails while everything is still to be copied
   EXPECT_NE(failing().find("a reason"), std::string::npos);
   EXPECT_EQ(inFolder(), Names{"step-1"});
 }
