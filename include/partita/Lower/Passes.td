@@ -14,6 +14,9 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
     `plan-memory` chose. The pass collects the contents of the program's tables (inputs, outputs, census,
     hyperparameters) as the module's `rt.program`.
 
+    Where the host makes the calls, `rt.begin_changes` stands before the first call of a block that writes to persistent memory, except in
+    @init: until then a checkpoint may be copied beside the step.
+
     ```mlir
     %0 = tx.matmul %x, %w
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<2x4x6xf32>

@@ -211,8 +211,8 @@ Options resultOptions() {
        parseCheckpointEvery},
       {"--keep", "K", "keeps the K newest checkpoints (default 2)", INTEGER("--keep", keep, 1)},
       {"--checkpoint-copy", "on|off",
-       "on: train on while a copy of what is saved is written, in memory of the host; off: write it "
-       "before the next step (default on)",
+       "on: train on while what is saved is copied, in memory of the host, and written (on GPUs: while "
+       "the copy is written); off: write it before the next step (default on)",
        SWITCH("--checkpoint-copy", checkpointCopy)},
       {"--resume", "[auto]",
        "continue from the checkpoint, bit for bit; auto: if there is one, else start as --init "
