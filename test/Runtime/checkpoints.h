@@ -179,6 +179,7 @@ protected:
       SaveBuffer copies;
       ShardSave shards(rank, folder, metadataOf(tables.program, {save, 7, true, "data"}),
                        save % 2 ? &copies : nullptr);
+      shards.copy(ShardSave::By::Rank);
       shards.write();
       int64_t checksum = shards.checksum();
       std::vector<int64_t> all(size_t(rank.ranks));
