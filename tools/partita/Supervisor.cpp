@@ -173,17 +173,17 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
   Outcome outcome;
   if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
     return fail(command, problem);
-  bool hasTrained = false;
+  bool hasTrained = words.resumes && !partita_rt::checkpointsIn(words.folder).empty();
   int refusals = 0;
   for (int64_t restarts = 0;; ++restarts) {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
     bool mayHelp = mayEndOtherwise(outcome, before.hasNew(words.folder));
-    // What has run before fails before its first step if ranks are lost for good, or something is
-    // missing for a while.
-    bool isRefused =
-        restarts > 0 && !mayHelp && outcome.status != 0 && !outcome.signal && !outcome.interrupted;
-    bool needsFewer = isRefused && starts.hasFewer();
+    // What has run before fails before its first step if ranks are lost for good, something is
+    // missing for a while, or a rank is lost in set-up and the launcher does not say so.
+    bool isRefused = (restarts > 0 || starts.hidesStatus()) && !mayHelp && outcome.status != 0 &&
+                     !outcome.signal && !outcome.interrupted;
+    bool needsFewer = restarts > 0 && isRefused && starts.hasFewer();
     refusals = isRefused && !needsFewer ? refusals + 1 : 0;
     mayHelp |= needsFewer || (isRefused && hasTrained && refusals < kMostRefusals);
     if (restarts == maxRestarts || !mayHelp) {

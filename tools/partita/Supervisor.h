@@ -20,6 +20,8 @@ public:
   virtual std::string prepare(bool fewer) = 0;
   /// Are fewer ranks possible than last time?
   virtual bool hasFewer() const = 0;
+  /// Does a launcher stand between, whose status need not be that of a rank?
+  virtual bool hidesStatus() const = 0;
   /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
   virtual std::string change() const = 0;
   /// Starts the program with these arguments, and waits for it.
