@@ -25,7 +25,7 @@ bool Board::agree(const Signature &mine) {
     }
     const Signature &other = slot.ring[mine.number % BoardSlot::kRing];
     if (!other.matches(mine))
-      throw Error(mismatchText(axis, rank, mine, r, other));
+      throw Error(mismatchText(axis, first + rank, mine, first + r, other));
   }
   if (all)
     agreed = mine.number;

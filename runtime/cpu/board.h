@@ -24,8 +24,9 @@ struct alignas(64) BoardSlot {
 
 class Board {
 public:
-  Board(const std::string &axis, int rank, int size, BoardSlot *const *slots)
-      : axis(axis), rank(rank), slots(slots, slots + size) {}
+  /// `first`: the number in the group of the first rank that has a slot here; the others follow it.
+  Board(const std::string &axis, int rank, int size, BoardSlot *const *slots, int first = 0)
+      : axis(axis), rank(rank), first(first), slots(slots, slots + size) {}
 
   void publish(const Signature &signature);
   /// Has every rank started collective `mine.number`? Throws Error if a rank has started a
@@ -43,7 +44,7 @@ public:
 
 private:
   std::string axis;
-  int rank;
+  int rank, first;
   std::vector<BoardSlot *> slots;
   uint64_t agreed = 0; ///< collectives known to have been started alike by all
 };

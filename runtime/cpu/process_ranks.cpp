@@ -7,6 +7,7 @@
 #include "cpu/channel.h"
 #include "cpu/message_channel.h"
 #include "cpu/message_group.h"
+#include "cpu/node_group.h"
 #include "cpu/run_rank.h"
 #include "cpu/window_group.h"
 
@@ -33,28 +34,24 @@ struct GroupPlan {
   int position = -1;
   int64_t placeBytes;
   int64_t windowAt = 0;
+};
 
-  bool isWithin(const std::vector<int> &nodes) const {
-    return std::all_of(members.begin(), members.end(), [&](int rank) {
-      return nodes[size_t(rank)] == nodes[size_t(members.front())];
-    });
+/// The windows of members on this node: their slots, and their staging memory.
+struct Windows {
+  std::vector<BoardSlot *> slots;
+  std::vector<char *> staging;
+  Windows(const GroupPlan &plan, const NodeMemory &memory, int self) {
+    for (int rank : plan.members)
+      if (memory.nodes[size_t(rank)] == memory.nodes[size_t(self)]) {
+        char *at = memory.places[size_t(rank)] + plan.windowAt;
+        slots.push_back(reinterpret_cast<BoardSlot *>(at));
+        staging.push_back(at + windowBytes(0));
+      }
   }
 };
 
-std::unique_ptr<Communicator> windowGroup(const GroupPlan &plan, const NodeMemory &memory) {
-  std::vector<BoardSlot *> slots;
-  std::vector<char *> staging;
-  int64_t slotBytes = windowBytes(0);
-  for (int rank : plan.members) {
-    char *at = memory.places[size_t(rank)] + plan.windowAt;
-    slots.push_back(reinterpret_cast<BoardSlot *>(at));
-    staging.push_back(at + slotBytes);
-  }
-  return std::make_unique<WindowGroup>(plan.name, plan.position, int(plan.members.size()),
-                                       slots.data(), staging.data(), plan.placeBytes, memory.owner);
-}
-
-/// Makes a rank's groups: a shared window if a group's members are on one node, else messages.
+/// Makes a rank's groups: in a shared window if a group's members are on one node; by messages if each
+/// is on another, or their order goes back and forth between nodes; else by both.
 /// Rows and world come in the same order on all processes.
 class Groups {
 public:
@@ -78,7 +75,7 @@ public:
 private:
   void add(GroupPlan plan) {
     plan.windowAt = bytes;
-    bytes += windowBytes(plan.placeBytes);
+    bytes += windowBytes(2 * plan.placeBytes); // between nodes as much again arrives
     plans.push_back(std::move(plan));
   }
 
@@ -91,16 +88,29 @@ private:
 
   std::unique_ptr<Communicator> make(const GroupPlan &plan) {
     int size = int(plan.members.size());
-    bool sends = size > 1 && !plan.isWithin(memory.nodes);
+    std::vector<int> nodes;
+    for (int rank : plan.members)
+      nodes.push_back(memory.nodes[size_t(rank)]);
+    NodeLayout layout(nodes);
+    bool sends = layout.nodes() > 1;
     std::set<int> peers;
-    for (int i = 0; sends && i < size; ++i)
-      if (i != plan.position)
-        peers.insert(i);
+    if (layout.fits)
+      peers = NodeGroup::peersOf(layout, plan.position);
+    else
+      for (int i = 0; sends && i < size; ++i)
+        if (i != plan.position)
+          peers.insert(i);
     auto messenger = processes.messenger(sends ? plan.members : std::vector<int>(), peers);
+    Windows windows(plan, memory, rank.rank);
+    if (layout.fits)
+      return std::make_unique<NodeGroup>(plan.name, plan.position, layout, windows.slots.data(),
+                                         windows.staging.data(), plan.placeBytes, memory.owner,
+                                         std::move(messenger));
     if (sends)
       return std::make_unique<MessageGroup>(plan.name, plan.position, size, std::move(messenger));
     if (size > 1)
-      return windowGroup(plan, memory);
+      return std::make_unique<WindowGroup>(plan.name, plan.position, size, windows.slots.data(),
+                                           windows.staging.data(), plan.placeBytes, memory.owner);
     return size == 1 ? std::make_unique<LonelyGroup>(plan.name) : nullptr;
   }
 

@@ -9,9 +9,9 @@ namespace partita_rt {
 bool SegmentedGroup::advance() {
   if (reading.segment < reducing.segment) {
     Segment segment = at(reading);
-    bool isRead = rowOf(segment.request.kind).inPlace && rowOf(segment.request.kind).reduces;
-    if (!isRead || mayRead(segment)) {
-      if (isRead)
+    bool reads = isRead(segment.request);
+    if (!reads || mayRead(segment)) {
+      if (reads)
         read(segment);
       release(segment);
       completed += step(reading, segment) ? 1 : 0;

@@ -51,7 +51,11 @@ protected:
   /// Have all ranks' values arrived (and are their signatures equal)?
   virtual bool mayReduce(const Segment &segment) = 0;
   virtual void reduce(const Segment &segment) = 0;
-  /// Have all ranks' shares arrived? Called only for sums in place.
+  /// Are results read in a phase of their own, after all ranks have reduced?
+  virtual bool isRead(const Request &request) const {
+    return rowOf(request.kind).inPlace && rowOf(request.kind).reduces;
+  }
+  /// Have all ranks' shares arrived? Called only for collectives that are read.
   virtual bool mayRead(const Segment &segment) = 0;
   virtual void read(const Segment &segment) = 0;
   /// Called when the segment needs nothing more from other ranks.

@@ -118,6 +118,7 @@ void Monitor::report(Cause cause, const std::string &message, const std::string 
 
 void Monitor::setPlace(RankPlace &place) {
   own = &place;
+  signIsDue = true;
   wake();
 }
 
@@ -175,7 +176,7 @@ void Monitor::waitForNews() {
 /// Tells rank 0 that this process lives, and where its rank is. Rank 0 tells the others (Hub::tick).
 void Monitor::sendSign() {
   RankPlace *place = own;
-  if (!place || now < nextSign)
+  if (!place || (now < nextSign && !signIsDue.exchange(false)))
     return;
   nextSign = now + beatEvery(timeout);
   ++place->beats;

@@ -71,6 +71,7 @@ private:
   Clock::time_point now;   ///< by that clock
   Clock::time_point heard; ///< the last sign of life of rank 0
   Clock::time_point nextSign;
+  std::atomic<bool> signIsDue{false};
   std::atomic<RankPlace *> own{nullptr}; ///< what the process's rank publishes
   RankPlace first;                       ///< what rank 0 has published
   bool succeeding = false;

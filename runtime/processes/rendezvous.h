@@ -97,7 +97,8 @@ public:
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
   /// Publishes the place of the process's rank, which must live as long as this: from now on all
-  /// ranks end if it stops, or does not get on.
+  /// ranks end if it stops, or does not get on. Called again, it tells the others at once where the
+  /// rank is.
   void setPlace(RankPlace &place);
   /// Returns what rank 0 has heard of another rank; null on other ranks.
   const RankPlace *placeOf(int rank) const;

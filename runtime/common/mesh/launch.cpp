@@ -33,15 +33,21 @@ std::string World::agree(const std::string &error) {
   return "";
 }
 
-bool asksForMessages() {
+int ranksPerNode() {
   const char *text = std::getenv("PARTITA_RT_TRANSPORT");
   std::string transport = text ? text : "";
-  if (!transport.empty() && transport != "window" && transport != "messages")
-    fail(
-        "PARTITA_RT_TRANSPORT=%.40s: known are 'window' (shared memory within a node, the default) "
-        "and 'messages'",
-        text);
-  return transport == "messages";
+  if (transport.empty() || transport == "window")
+    return 0;
+  if (transport == "messages")
+    return 1;
+  std::string number = transport.rfind("nodes:", 0) == 0 ? transport.substr(6) : "";
+  bool digits = !number.empty() && number.size() < 6 &&
+                number.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::atoi(number.c_str()) == 0)
+    fail("PARTITA_RT_TRANSPORT=%.40s: known are 'window' (shared memory within a node, the "
+         "default), 'messages', and 'nodes:N' with N ranks",
+         text);
+  return std::atoi(number.c_str());
 }
 
 double secondsFrom(const std::string &what, const std::string &text) {

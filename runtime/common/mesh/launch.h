@@ -67,9 +67,9 @@ std::vector<int64_t> inputOffsets(const Program &program);
 /// Returns the bytes of a rank's arena in this run; `options` may be null.
 int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 
-/// PARTITA_RT_TRANSPORT=messages: should processes of one node communicate as if they were on
-/// different nodes? Throws Error if PARTITA_RT_TRANSPORT is neither that nor the default, `window`.
-bool asksForMessages();
+/// PARTITA_RT_TRANSPORT: as if nodes had so many ranks, consecutive ones: 1 for `messages`, N for
+/// `nodes:N`; 0 for the default, `window`: nodes are what they are. Throws Error for other values.
+int ranksPerNode();
 
 /// The number of seconds after which a rank that waits, or does not move, is reported: --timeout's,
 /// else PARTITA_RT_TIMEOUT's, else kTimeoutSeconds. Throws Error if PARTITA_RT_TIMEOUT is not such a number.

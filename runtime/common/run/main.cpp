@@ -307,7 +307,7 @@ int programMain(int argc, char **argv, const Program &program) {
     return say(error);
   try {
     timeoutSeconds(); // report errors in the environment now
-    asksForMessages();
+    ranksPerNode();
     channelTests();
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);

@@ -78,10 +78,10 @@ std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const 
 }
 
 void MpiProcesses::findNodes() {
-  if (asksForMessages())
-    MPI_Comm_split(MPI_COMM_WORLD, self, 0, &node);
-  else
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &node);
+  MPI_Comm machine;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &machine);
+  int most = ranksPerNode();
+  MPI_Comm_split(machine, most ? self / most : 0, self, &node);
   int size = 0;
   MPI_Comm_size(node, &size);
   local.resize(size_t(size));

@@ -40,7 +40,8 @@ void SharedPages::open(int rank, const std::string &text, const std::string &mac
   }
 }
 
-SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes, bool asks)
+SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
+                         const std::string &node)
     : places(size_t(rendezvous.ranks())), bytes(itsBytes + kTokenBytes) {
   int self = rendezvous.rank(), ranks = rendezvous.ranks();
   std::random_device random;
@@ -56,8 +57,7 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes, bo
   std::memcpy(places[size_t(self)], token.data(), kTokenBytes);
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine);
   machine += " " + rendezvous.peers()[size_t(self)].host;
-  if (!asks)
-    machine += " alone " + std::to_string(self);
+  machine += " node " + node;
   std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(own.get());
   std::vector<std::string> all =
       rendezvous.allGather(processes::pack({machine, path, token}), "shared memory");
@@ -70,11 +70,11 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes, bo
     seen += place ? '1' : '0';
   std::vector<std::string> sight = rendezvous.allGather(seen, "whose memory is seen");
   for (int r = 0; r < ranks; ++r) {
-    int node = 0;
-    while (node < r &&
-           !(sight[size_t(r)] == sight[size_t(node)] && sight[size_t(r)][size_t(node)] == '1'))
-      ++node;
-    nodes.push_back(node);
+    int lowest = 0;
+    while (lowest < r &&
+           !(sight[size_t(r)] == sight[size_t(lowest)] && sight[size_t(r)][size_t(lowest)] == '1'))
+      ++lowest;
+    nodes.push_back(lowest);
   }
   for (int r = 0; r < ranks; ++r) {
     if (places[size_t(r)] && nodes[size_t(r)] != nodes[size_t(self)]) {

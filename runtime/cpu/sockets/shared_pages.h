@@ -15,9 +15,9 @@ namespace partita_rt {
 /// What all ranks of a run have allocated, as far as this process can map it.
 class SharedPages {
 public:
-  /// All ranks make one together, each with as many `bytes`. `asks`: false for a rank that wants to
+  /// All ranks make one together, each with as many `bytes`. `node`: those that name different ones
   /// share none.
-  SharedPages(processes::Rendezvous &rendezvous, int64_t bytes, bool asks);
+  SharedPages(processes::Rendezvous &rendezvous, int64_t bytes, const std::string &node);
   ~SharedPages();
   SharedPages(const SharedPages &) = delete;
   SharedPages &operator=(const SharedPages &) = delete;

@@ -30,9 +30,10 @@ public:
     return own.rendezvous.allGather(mine, what);
   }
   NodeMemory shareMemory(int64_t bytes) override {
-    // Ranks of one node may disagree: each that asks for messages is a node of its own.
     own.rendezvous.setTimeout(timeoutSeconds()); // --timeout's, from here on
-    pages = std::make_shared<SharedPages>(own.rendezvous, bytes, !asksForMessages());
+    int most = ranksPerNode();
+    pages = std::make_shared<SharedPages>(own.rendezvous, bytes,
+                                          most ? std::to_string(rank() / most) : "");
     return {pages->places, pages->nodes, pages};
   }
   std::unique_ptr<Messenger> messenger(const std::vector<int> &members,
@@ -41,6 +42,7 @@ public:
   /// The rendezvous watches.
   std::shared_ptr<void> watch(RankWaits &) override {
     connections.reset(); // all have connected: nobody listens any more
+    own.rendezvous.setPlace(own.place);
     return nullptr;
   }
   [[noreturn]] void fail(const std::string &message) override { own.rendezvous.fail(message); }
