@@ -5,6 +5,9 @@
 #include "partita_rt/exit_status.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -13,5 +16,14 @@ static std::atomic<bool> hasTrained{false};
 void noteStep() { hasTrained = true; }
 
 int failureStatus() { return hasTrained ? kFailedWhileTraining : kRefused; }
+
+int ownFailureStatus() {
+  const char *path = std::getenv(kRefusalFileVariable);
+  int status = failureStatus();
+  if (path && status == kRefused)
+    if (int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); file >= 0)
+      close(file);
+  return status;
+}
 
 } // namespace partita_rt

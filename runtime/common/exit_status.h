@@ -10,6 +10,9 @@ namespace partita_rt {
 void noteStep();
 /// Returns the status of an error that happens now.
 int failureStatus();
+/// The same of an error that this program has found by itself, and says: if it is kRefused, makes the
+/// file that kRefusalFileVariable names.
+int ownFailureStatus();
 
 } // namespace partita_rt
 

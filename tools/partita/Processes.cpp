@@ -11,6 +11,7 @@
 #include "tools/partita/Options.h"
 #include "tools/partita/StoppedRanks.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <arpa/inet.h>
 #include <cerrno>
@@ -34,6 +35,9 @@ static constexpr int kGrace = 5, kAsked = 3;
 /// Microseconds between two looks at which processes have ended, and how many of them make one look
 /// at what the others do.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
+
+/// From here on statuses say that a command cannot be started, or which signal has ended it.
+static constexpr int kNotExecutable = 126;
 
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
@@ -74,6 +78,26 @@ static int freePort() {
 
 namespace {
 
+/// The file by which ranks say that they have refused to run. There is none before.
+class RefusalFile {
+public:
+  RefusalFile() {
+    sys::fs::createUniquePath("partita-refused-%%%%%%%%%%%%%%%%", path, /*MakeAbsolute=*/true);
+    setenv(partita_rt::kRefusalFileVariable, path.c_str(), 1);
+  }
+  ~RefusalFile() {
+    unsetenv(partita_rt::kRefusalFileVariable);
+    sys::fs::remove(path);
+  }
+  RefusalFile(const RefusalFile &) = delete;
+  RefusalFile &operator=(const RefusalFile &) = delete;
+
+  bool isThere() const { return sys::fs::exists(path); }
+
+private:
+  SmallString<128> path;
+};
+
 class Processes {
   using Clock = std::chrono::steady_clock;
 
@@ -106,13 +130,19 @@ public:
   /// for it.
   Outcome runOne(const std::string &program, const std::vector<char *> &argv) {
     noteSignals();
+    bool isLauncher = argv[0] != program;
+    std::optional<RefusalFile> refusal;
+    if (isLauncher)
+      refusal.emplace();
     if (!start(argv[0], argv, std::nullopt))
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
-    bool isLauncher = argv[0] != program;
     if (isLauncher)
       launched.emplace(processes.front(), program);
     stopped.emplace(timeoutOf(argv), !isLauncher);
-    return wait();
+    wait();
+    bool isFailure = outcome.status != 0 && outcome.status < kNotExecutable;
+    outcome.isUnexplained = refusal && isFailure && !refusal->isThere();
+    return outcome;
   }
 
 private:

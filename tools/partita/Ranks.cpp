@@ -91,7 +91,6 @@ public:
 
   std::string prepare(bool fewer) override;
   bool hasFewer() const override { return size > 0; }
-  bool hidesStatus() const override { return !supervision.launcher.empty(); }
   std::string change() const override {
     return before == size ? ""
                           : "with " + std::to_string(programs[size].ranks) + " ranks instead of " +

@@ -137,8 +137,8 @@ static bool mayEndOtherwise(const Outcome &outcome, bool saved) {
          (outcome.status != 0 && saved);
 }
 
-/// How many starts of a run that has trained before may fail before their first step, in
-/// succession.
+/// How many starts may fail before their first step, in succession, if the run has trained before or
+/// it is not known why.
 static constexpr int kMostRefusals = 6;
 
 /// Returns the seconds to wait before a restart, after so many starts that failed before their first
@@ -173,7 +173,7 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
   Outcome outcome;
   if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
     return fail(command, problem);
-  bool hasTrained = words.resumes && !partita_rt::checkpointsIn(words.folder).empty();
+  bool hasTrained = false;
   int refusals = 0;
   for (int64_t restarts = 0;; ++restarts) {
     Checkpoints before(words.folder);
@@ -181,11 +181,12 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     bool mayHelp = mayEndOtherwise(outcome, before.hasNew(words.folder));
     // What has run before fails before its first step if ranks are lost for good, something is
     // missing for a while, or a rank is lost in set-up and the launcher does not say so.
-    bool isRefused = (restarts > 0 || starts.hidesStatus()) && !mayHelp && outcome.status != 0 &&
+    bool isRefused = (restarts > 0 || outcome.isUnexplained) && !mayHelp && outcome.status != 0 &&
                      !outcome.signal && !outcome.interrupted;
     bool needsFewer = restarts > 0 && isRefused && starts.hasFewer();
     refusals = isRefused && !needsFewer ? refusals + 1 : 0;
-    mayHelp |= needsFewer || (isRefused && hasTrained && refusals < kMostRefusals);
+    mayHelp |= needsFewer ||
+               (isRefused && (hasTrained || outcome.isUnexplained) && refusals < kMostRefusals);
     if (restarts == maxRestarts || !mayHelp) {
       if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
         fail(command, outcome.why);

@@ -20,8 +20,6 @@ public:
   virtual std::string prepare(bool fewer) = 0;
   /// Are fewer ranks possible than last time?
   virtual bool hasFewer() const = 0;
-  /// Does a launcher stand between, whose status need not be that of a rank?
-  virtual bool hidesStatus() const = 0;
   /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
   virtual std::string change() const = 0;
   /// Starts the program with these arguments, and waits for it.
@@ -31,8 +29,8 @@ public:
 /// Runs a program, and again, up to `maxRestarts` times, if it has failed in a way that may not
 /// recur: a process was killed, or failed after it had completed a step
 /// (partita_rt/exit_status.h). A restart that fails before its first step is followed by one with
-/// fewer ranks, if that is possible; else, if the run has trained before, by others, up to six in
-/// succession, after 1, 2, 4, ... seconds. A restarted run goes on from the newest checkpoint that this one
+/// fewer ranks, if that is possible; else, if the run has trained before, or a launcher does not say
+/// why, by others, up to six in succession, after 1, 2, 4, ... seconds. A restarted run goes on from the newest checkpoint that this one
 /// has written or resumed from. Prints a line for each restart. Returns the exit code; ends this
 /// process by the signal that ended the program, if it was one that asks a program to end.
 int superviseRun(llvm::StringRef command, const std::vector<std::string> &arguments,
