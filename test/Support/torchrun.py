@@ -7,12 +7,18 @@ torchrun's agent listens on MASTER_PORT itself; with --plain nobody does, and on
 if all have ended with 0, else 1, with a line per rank on standard error: "torchrun: rank 1: exit status 3"."""
 
 import argparse
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+
+
+def die_with_parent():
+    """As torchrun's workers do: SIGTERM if it is gone."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def start(options, count, port):
@@ -26,7 +32,7 @@ def start(options, count, port):
             if int(its) == rank:
                 name, value = assignment.split("=", 1)
                 environment[name] = value
-        processes.append(subprocess.Popen(options.command, env=environment))
+        processes.append(subprocess.Popen(options.command, env=environment, preexec_fn=die_with_parent))
     return processes
 
 

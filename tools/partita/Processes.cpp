@@ -240,10 +240,8 @@ private:
       return true;
     }
     if (std::optional<pid_t> rank = stopped->look(ranks, kPollsPerLook * kPoll * 1e-6)) {
-      auto place = llvm::find(processes, *rank);
-      giveReason((launched                ? std::string("a rank of this host")
-                  : processes.size() == 1 ? "the program"
-                                          : "rank " + std::to_string(place - processes.begin())) +
+      giveReason((launched ? std::string("a rank of this host")
+                           : nameOf(llvm::find(processes, *rank) - processes.begin())) +
                  " (process " + std::to_string(*rank) + ") has been stopped for " +
                  formatv("{0:f1}", stopped->secondsOf(*rank)).str() + " s");
       kill(*rank, SIGKILL);
@@ -270,10 +268,8 @@ private:
     *place = 0;
     bool killed = WIFSIGNALED(status) && signals == 0;
     if (killed)
-      giveReason(
-          (processes.size() > 1 ? "rank " + std::to_string(rank) : std::string("the program")) +
-          " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-          strsignal(WTERMSIG(status)) + ")");
+      giveReason(nameOf(rank) + " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+                 strsignal(WTERMSIG(status)) + ")");
     if (killed && is_contained(partita_rt::kEndingSignals, WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -283,6 +279,10 @@ private:
     return done;
   }
 
+  /// What messages call a process.
+  std::string nameOf(size_t rank) const {
+    return processes.size() > 1 ? "rank " + std::to_string(rank) : "the program";
+  }
   int alive() const { return int(processes.size() - llvm::count(processes, 0)); }
   void signalAll(int signal) const {
     for (pid_t process : processes)

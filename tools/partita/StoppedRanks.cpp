@@ -33,10 +33,9 @@ std::optional<pid_t> StoppedRanks::look(llvm::ArrayRef<pid_t> ranks, double pass
     }
   stopped = std::move(now);
   all = !ranks.empty() && stopped.size() == ranks.size();
-  if (all && !alone)
-    return std::nullopt;
+  double limit = alone ? timeout : (all ? 2 * timeout : timeout) + kForRanks;
   for (auto [rank, seconds] : stopped)
-    if (seconds >= timeout + (alone ? 0 : kForRanks))
+    if (seconds >= limit)
       return rank;
   return std::nullopt;
 }

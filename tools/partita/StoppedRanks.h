@@ -15,8 +15,9 @@ namespace partita::tool {
 class StoppedRanks {
 public:
   /// `timeout`: seconds after which ranks report each other. If the ranks are `alone`, one process
-  /// that nobody else watches, it counts for that; else it is for the ranks to report it first, and
-  /// nobody is at fault if all are stopped.
+  /// that nobody else watches, it counts for that; else it is for the ranks to report it first. If all
+  /// are stopped, they may all go on, but those of other hosts do not wait for that: it takes twice as
+  /// long.
   StoppedRanks(double timeout, bool alone) : timeout(timeout), alone(alone) {}
 
   /// Looks at the ranks that there are; `passed` seconds have passed since the last look. Time for

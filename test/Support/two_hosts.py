@@ -1,0 +1,108 @@
+"""Two hosts for tests: network namespaces of this machine, joined by a bridge. Needs root and Debian's package iproute2."""
+import contextlib
+import os
+import signal
+import subprocess
+
+MPIRUN = "mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent {agent} --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"
+# Open MPI starts a daemon on each host, which ssh leaves to it; output goes through the daemons.
+AGENT = """#!/bin/sh
+host=$1; shift
+number=${{host##*.1}}
+exec ip netns exec {name}$number unshare --uts setsid -f sh -c "hostname host$number; $*" < /dev/null > /dev/null 2>&1
+"""
+# Starts the ranks of "10.77.0.10:2,10.77.0.11:2", and ends when one of the first host fails: it cannot know of others.
+TORCHRUN = """#!/usr/bin/env python3
+import os, random, subprocess, sys, time
+places = [(host, local) for host, slots in (each.split(":") for each in sys.argv[1].split(",")) for local in range(int(slots))][: int(sys.argv[2])]
+own, port = [], random.randrange(20000, 30000)
+for rank, (host, local) in enumerate(places):
+    number = host.rsplit(".1", 1)[1]
+    environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(len(places)), LOCAL_RANK=str(local), MASTER_ADDR=places[0][0], MASTER_PORT=str(port))
+    process = subprocess.Popen(["ip", "netns", "exec", "{name}" + number, "unshare", "--uts", "sh", "-c", 'hostname host$0; exec "$@"', number, *sys.argv[3:]],
+                               env=environment, start_new_session=host != places[0][0])
+    if host == places[0][0]:
+        own.append(process)
+while any(process.poll() is None for process in own) and not any(process.poll() for process in own):
+    time.sleep(0.02)
+time.sleep(0.1)
+for process in own:
+    if process.poll() is None:
+        process.terminate()
+sys.exit(max(abs(process.wait()) for process in own))
+"""
+
+
+def call(*words, **more):
+    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True, **more).stdout
+
+
+class Hosts:
+    """Two hosts at 10.77.0.10 and .11."""
+
+    def __init__(self, folder):
+        self.name, self.agent = f"pt{os.getpid()}-", folder / "agent"
+        self.agent.write_text(AGENT.format(name=self.name))
+        self.agent.chmod(0o755)
+        self.torchrun = folder / "torchrun"
+        self.torchrun.write_text(TORCHRUN.replace("{name}", self.name))
+        self.torchrun.chmod(0o755)
+        self.bridge = f"ptb{os.getpid()}"
+
+    def start(self):
+        call("ip", "link", "add", self.bridge, "type", "bridge")
+        call("ip", "link", "set", self.bridge, "up")
+        for number in (0, 1):
+            host = f"{self.name}{number}"
+            call("ip", "netns", "add", host)
+            call("ip", "link", "add", self.cable(number), "type", "veth", "peer", "name", "eth0", "netns", host)
+            call("ip", "link", "set", self.cable(number), "master", self.bridge, "up")
+            call("ip", "-n", host, "address", "add", f"10.77.0.1{number}/24", "dev", "eth0")
+            for device in ("eth0", "lo"):
+                call("ip", "-n", host, "link", "set", device, "up")
+
+    def cable(self, number):
+        return f"ptv{os.getpid()}.{number}"
+
+    def cut(self, number):
+        call("ip", "link", "set", self.cable(number), "down")
+
+    def join(self, number):
+        call("ip", "link", "set", self.cable(number), "up")
+
+    def kill(self, number):
+        for process in subprocess.run(["ip", "netns", "pids", f"{self.name}{number}"], capture_output=True, text=True).stdout.split():
+            with contextlib.suppress(OSError):
+                os.kill(int(process), signal.SIGKILL)
+
+    def slow(self, rate):
+        """Slows both directions of host 1's cable down; returns why it cannot."""
+        bucket = ["root", "tbf", "rate", f"{rate}mbit", "burst", "64kb", "latency", "50ms"]
+        for where in ([], ["-n", f"{self.name}1"]):
+            device = "eth0" if where else self.cable(1)
+            done = subprocess.run(["tc", *where, "qdisc", "replace", "dev", device, *bucket], capture_output=True, text=True)
+            if done.returncode:
+                return done.stderr.strip().splitlines()[0]
+        return ""
+
+    def fast(self):
+        for where in ([], ["-n", f"{self.name}1"]):
+            subprocess.run(["tc", *where, "qdisc", "del", "dev", "eth0" if where else self.cable(1), "root"], capture_output=True)
+
+    def stop(self):
+        for number in (0, 1):
+            self.kill(number)
+            subprocess.run(["ip", "netns", "del", f"{self.name}{number}"], capture_output=True)
+            subprocess.run(["ip", "link", "del", self.cable(number)], capture_output=True)
+        subprocess.run(["ip", "link", "del", self.bridge], capture_output=True)
+
+    def popen(self, words, **more):
+        """Starts a command on host 0."""
+        return subprocess.Popen(["ip", "netns", "exec", f"{self.name}0", "unshare", "--uts", "sh", "-c", 'hostname host0; exec "$@"', "sh",
+                                 *[str(word) for word in words]], text=True, **more)
+
+    def run(self, words):
+        process = self.popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, errors = process.communicate(timeout=300)
+        if process.returncode:
+            raise SystemExit(f"test/hosts: {' '.join(map(str, words))}: {process.returncode}\n{out}{errors}")
