@@ -8,40 +8,24 @@
 namespace partita_rt {
 
 namespace {
-constexpr int kSignatureTag = 1, kDataTag = 2, kResultTag = 3;
+constexpr int kDataTag = 2, kResultTag = 3;      ///< besides that of announcements
 constexpr int64_t kLeastMessageBytes = 64 << 10; ///< below this, latency dominates a message's time
 } // namespace
 
 //===-- Agreement ---------------------------------------------------------------------------===//
 
-void MessageGroup::publish(uint64_t number) {
-  Announcement &mine = announcements[number % kRing];
-  mine.signatures.resize(size_t(groupSize));
-  for (int r = 0; r < groupSize; ++r)
-    if (r != groupRank) {
-      mine.messages->send(&signature(number), sizeof(Signature), r, kSignatureTag, Sending::Eager);
-      mine.messages->receive(&mine.signatures[size_t(r)], sizeof(Signature), r, kSignatureTag);
-    }
-}
-
-bool MessageGroup::agree(uint64_t number) {
-  if (number <= agreed)
-    return true;
-  Announcement &announced = announcements[number % kRing];
-  if (!announced.messages->test())
-    return false;
-  const Signature &mine = signature(number);
-  for (int r = 0; r < groupSize; ++r)
-    if (r != groupRank && !announced.signatures[size_t(r)].matches(mine))
-      throw Error(mismatchText(axisName, groupRank, mine, r, announced.signatures[size_t(r)]));
-  agreed = number;
-  return true;
+std::set<int> MessageGroup::othersOf(int rank, int size) {
+  std::set<int> others;
+  for (int r = 0; r < size; ++r)
+    if (r != rank)
+      others.insert(r);
+  return others;
 }
 
 std::set<int> MessageGroup::awaitedRanks() const {
   std::set<int> missing;
   if (!isAnnounced())
-    announcements[(completed + 1) % kRing].messages->addPeers(missing);
+    announcements.addPeers(completed + 1, missing);
   for (uint64_t i = 0; isAnnounced() && i < kPlaces && missing.empty(); ++i)
     places[(oldestSegment() + i) % kPlaces].messages->addPeers(missing);
   return missing;
@@ -81,8 +65,6 @@ Range MessageGroup::shareOfRank(const Segment &segment, int c) const {
     return {0, segment.count};
   return shareOf(segment.count, c, groupSize);
 }
-
-bool MessageGroup::mayFill(const Segment &segment) { return agree(segment.collective); }
 
 void MessageGroup::fill(const Segment &segment) {
   const Request &request = segment.request;

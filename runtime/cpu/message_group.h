@@ -5,6 +5,7 @@
 #ifndef PARTITA_RT_CPU_MESSAGE_GROUP_H
 #define PARTITA_RT_CPU_MESSAGE_GROUP_H
 
+#include "cpu/announcements.h"
 #include "cpu/messenger.h"
 #include "cpu/segmented_group.h"
 
@@ -17,9 +18,8 @@ class MessageGroup final : public SegmentedGroup {
 public:
   /// `itsMessenger` has `size` members, in group order, and belongs to this object alone.
   MessageGroup(std::string axis, int rank, int size, std::unique_ptr<Messenger> itsMessenger)
-      : SegmentedGroup(std::move(axis), rank, size), messenger(std::move(itsMessenger)) {
-    for (Announcement &each : announcements)
-      each.messages = messenger->exchange();
+      : SegmentedGroup(std::move(axis), rank, size), messenger(std::move(itsMessenger)),
+        announcements(*messenger, axisName, rank, othersOf(rank, size), kRing) {
     for (Place &each : places)
       each.messages = messenger->exchange();
   }
@@ -31,33 +31,29 @@ public:
   }
 
 private:
-  /// The ranks' signatures of one collective.
-  struct Announcement {
-    std::unique_ptr<Exchange> messages;
-    std::vector<Signature> signatures;
-  };
   struct Place {
     std::vector<char> outgoing, incoming;
     std::unique_ptr<Exchange> messages;
   };
 
-  /// Sends the signature ahead, so that a rank waiting in a different collective learns of it.
-  void publish(uint64_t number) override;
+  static std::set<int> othersOf(int rank, int size);
+  void publish(uint64_t number) override { announcements.publish(signature(number)); }
   std::string awaited() const override;
   int awaitedRank() const override;
   /// Returns the ranks that block the oldest collective.
   std::set<int> awaitedRanks() const;
-  bool isAnnounced() const { return agreed > completed; }
+  bool isAnnounced() const { return announcements.isAgreed(completed + 1); }
   int64_t segmentElements(const Request &request) const override;
   /// False until the signatures are known to agree: messages of another size would end the job.
-  bool mayFill(const Segment &segment) override;
+  bool mayFill(const Segment &segment) override {
+    return announcements.agree(signature(segment.collective));
+  }
   void fill(const Segment &segment) override;
   bool mayReduce(const Segment &segment) override { return placeOf(segment).messages->test(); }
   void reduce(const Segment &segment) override;
   bool mayRead(const Segment &segment) override { return placeOf(segment).messages->test(); }
   void read(const Segment &segment) override;
 
-  bool agree(uint64_t number);
   /// Returns the range that rank c reduces or gets, in elements of the segment's packed data.
   Range shareOfRank(const Segment &segment, int c) const;
   void sendRoots(Place &place, int64_t bytes, int root);
@@ -67,8 +63,7 @@ private:
   Place &placeOf(const Segment &segment) { return places[segment.place()]; }
 
   std::unique_ptr<Messenger> messenger;
-  std::array<Announcement, kRing> announcements;
-  uint64_t agreed = 0;
+  Announcements announcements;
   std::array<Place, kPlaces> places;
 };
 

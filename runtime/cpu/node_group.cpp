@@ -7,7 +7,7 @@
 namespace partita_rt {
 
 namespace {
-enum Tag { Signatures = 1, SumsBefore, Data };
+enum Tag { SumsBefore = 2, Data }; ///< besides that of announcements
 
 enum class Form : uint8_t { Sums, Transfers, Roots, Barrier };
 Form formOf(CollectiveKind kind) {
@@ -62,11 +62,8 @@ NodeGroup::NodeGroup(std::string axis, int rank, NodeLayout itsLayout, BoardSlot
       node(layout.nodeOf[size_t(rank)]), first(layout.firsts[size_t(node)]), local(rank - first),
       carries(local < layout.carriers), board(axisName, local, layout.sizeOf(node), slots, first),
       staging(itsStaging, itsStaging + layout.sizeOf(node)), placeBytes(placeBytes),
-      memory(std::move(memory)), messenger(std::move(itsMessenger)) {
-  for (Announcement &each : announcements) {
-    each.messages = messenger->exchange();
-    each.signatures.resize(size_t(layout.nodes()));
-  }
+      memory(std::move(memory)), messenger(std::move(itsMessenger)),
+      announcements(*messenger, axisName, rank, peersOf(layout, rank), kRing) {
   for (Place &each : places) {
     each.sumsBefore = messenger->exchange();
     each.messages = messenger->exchange();
@@ -99,37 +96,14 @@ template <typename Body> void NodeGroup::forArriving(int carrier, const Body &vi
 /// Ranks of a node compare their signatures on the board, carriers those of the nodes.
 void NodeGroup::publish(uint64_t number) {
   board.publish(signature(number));
-  Announcement &mine = announcements[number % kRing];
-  if (carries)
-    forOtherNodes([&](int n) {
-      mine.messages->send(&signature(number), sizeof(Signature), carrierOf(n), Signatures,
-                          Sending::Eager);
-      mine.messages->receive(&mine.signatures[size_t(n)], sizeof(Signature), carrierOf(n),
-                             Signatures);
-    });
-}
-
-bool NodeGroup::agree(uint64_t number) {
-  if (number <= agreed || !carries)
-    return true;
-  Announcement &announced = announcements[number % kRing];
-  if (!announced.messages->test())
-    return false;
-  const Signature &mine = signature(number);
-  forOtherNodes([&](int n) {
-    if (!announced.signatures[size_t(n)].matches(mine))
-      throw Error(
-          mismatchText(axisName, groupRank, mine, carrierOf(n), announced.signatures[size_t(n)]));
-  });
-  agreed = number;
-  return true;
+  announcements.publish(signature(number));
 }
 
 /// Returns a carrier of another node for which this one waits; -1 if there is none.
 int NodeGroup::peerAwaited() const {
   std::set<int> peers;
-  if (carries && agreed <= completed)
-    announcements[(completed + 1) % kRing].messages->addPeers(peers);
+  if (!announcements.isAgreed(completed + 1))
+    announcements.addPeers(completed + 1, peers);
   for (uint64_t i = 0; i < kPlaces && peers.empty(); ++i) {
     const Place &place = places[(oldestSegment() + i) % kPlaces];
     place.sumsBefore->addPeers(peers);
@@ -263,7 +237,8 @@ void NodeGroup::sendTransfers(const Segment &segment) {
 //===-- Segments ----------------------------------------------------------------------------===//
 
 bool NodeGroup::mayFill(const Segment &segment) {
-  return segment.number < board.least(&BoardSlot::read) + kPlaces && agree(segment.collective);
+  return segment.number < board.least(&BoardSlot::read) + kPlaces &&
+         announcements.agree(signature(segment.collective));
 }
 
 void NodeGroup::fill(const Segment &segment) {

@@ -18,6 +18,7 @@
 #ifndef PARTITA_RT_CPU_NODE_GROUP_H
 #define PARTITA_RT_CPU_NODE_GROUP_H
 
+#include "cpu/announcements.h"
 #include "cpu/board.h"
 #include "cpu/messenger.h"
 #include "cpu/segmented_group.h"
@@ -54,10 +55,6 @@ public:
   void forStaging(const Visit &visit) const override;
 
 private:
-  struct Announcement {
-    std::unique_ptr<Exchange> messages;
-    std::vector<Signature> signatures; ///< by node
-  };
   struct Place {
     std::vector<char> sums; ///< of a carrier's share
     std::unique_ptr<Exchange> sumsBefore, messages;
@@ -76,7 +73,6 @@ private:
   void read(const Segment &segment) override;
   void release(const Segment &segment) override { board.set(&BoardSlot::read, segment.number + 1); }
 
-  bool agree(uint64_t number);
   int peerAwaited() const;
   int carrierOf(int node) const { return layout.firsts[size_t(node)] + local; }
   void await(const Segment &segment);
@@ -105,8 +101,7 @@ private:
   int64_t placeBytes;
   std::shared_ptr<void> memory;
   std::unique_ptr<Messenger> messenger;
-  std::array<Announcement, kRing> announcements;
-  uint64_t agreed = 0;
+  Announcements announcements; ///< of carriers; others tell nobody
   std::array<Place, kPlaces> places;
 };
 
