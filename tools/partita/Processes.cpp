@@ -138,7 +138,9 @@ public:
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
     if (isLauncher)
       launched.emplace(processes.front(), program);
-    stopped.emplace(timeoutOf(argv), !isLauncher);
+    // A launcher may have a --timeout of its own.
+    auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
+    stopped.emplace(timeoutOf(arguments), !isLauncher);
     wait();
     bool isFailure = outcome.status != 0 && outcome.status < kNotExecutable;
     outcome.isUnexplained = refusal && isFailure && !refusal->isThere();
