@@ -11,11 +11,12 @@
 
 namespace partita_rt {
 
-static std::atomic<bool> hasTrained{false};
+static std::atomic<bool> hasTrained{false}, hasLost{false};
 
 void noteStep() { hasTrained = true; }
+void noteLoss() { hasLost = true; }
 
-int failureStatus() { return hasTrained ? kFailedWhileTraining : kRefused; }
+int failureStatus() { return hasTrained || hasLost ? kFailedWhileTraining : kRefused; }
 
 int ownFailureStatus() {
   const char *path = std::getenv(kRefusalFileVariable);

@@ -8,6 +8,8 @@ namespace partita_rt {
 
 /// Notes that a rank of this process has completed a training step.
 void noteStep();
+/// Notes that the run has lost a rank, which starting it again may help against.
+void noteLoss();
 /// Returns the status of an error that happens now.
 int failureStatus();
 /// The same of an error that this program has found by itself, and says: if it is kRefused, makes the

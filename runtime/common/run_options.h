@@ -6,6 +6,7 @@
 #include "partita_rt/lr_schedule.h"
 #include "partita_rt/program.h"
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,8 @@ namespace partita_rt {
 enum class InitFrom { ModelFile, Seed, Safetensors };
 
 struct RunOptions {
+  /// The options of the command line that all ranks must have alike, and their values; "" for paths.
+  std::map<std::string, std::string> given;
   bool help = false;
   bool version = false;
   bool census = false;

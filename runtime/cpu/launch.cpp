@@ -11,6 +11,7 @@
 #include "partita_rt/launchers.h"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace partita_rt {
 
@@ -28,6 +29,13 @@ bool has(const Launcher &launcher) {
   return std::getenv(launcher.rank) && launchNumber(launcher.ranks) > 1;
 }
 
+/// Are torchrun's variables set without being a place among several processes? Then reading them says
+/// what is wrong, unless it is the only process.
+bool isHalfSet() {
+  const char *ranks = std::getenv(kTorchrun.ranks);
+  return std::getenv(kTorchrun.rank) || (ranks && std::strcmp(ranks, "1") != 0);
+}
+
 /// Has a launcher started the process that MPI knows?
 bool isMpiProcess() {
   if (std::getenv(kOpenMpi.ranks))
@@ -43,7 +51,8 @@ Started whoStarted(int ranks) {
   bool fitsMpi = launchNumber(kOpenMpi.ranks) == ranks || launchNumber(kTorchrun.ranks) != ranks;
   if (byMpi && (!byTorchrun || fitsMpi))
     return Started::ByMpi;
-  return byTorchrun || has(kSlurm) || has(kOpenMpi) ? Started::ByOther : Started::Alone;
+  return byTorchrun || has(kSlurm) || has(kOpenMpi) || isHalfSet() ? Started::ByOther
+                                                                   : Started::Alone;
 }
 
 } // namespace

@@ -63,7 +63,7 @@ private:
                  rankText(program, failure.rank()).c_str(), printable(failure.message()).c_str());
     record();
     removeTemporaryFiles();
-    _exit(failureStatus());
+    _exit(ownFailureStatus());
   }
 
   const Program &program;

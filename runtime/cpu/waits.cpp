@@ -171,7 +171,7 @@ std::string RankWaits::whyOf(int peer) const {
     text += "; " + rankText(program, peer);
     const RankPlace *place = view.places[size_t(peer)];
     if (!place)
-      return text + " is on another node";
+      return text + ": nothing is known of it here";
     int waitsFor = place->waitsFor.load(std::memory_order_acquire);
     bool waits = waitsFor != RankPlace::kNoWait;
     std::string slot = readText(place->slot);

@@ -141,6 +141,7 @@ void Watcher::awaitTurn() {
 void Watcher::report(const std::string &text, int subject) {
   if (sight.places[size_t(sight.local.front())]->isClaimed.exchange(true))
     return;
+  noteLoss();
   expectReport(sight.local, true);
   if (sight.remote)
     awaitTurn();

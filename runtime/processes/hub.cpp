@@ -1,6 +1,7 @@
 // Gathers, and ends all ranks (hub.h).
 
 #include "processes/hub.h"
+#include "common/exit_status.h"
 #include "common/mesh/place.h"
 #include "partita_rt/types.h"
 
@@ -108,11 +109,12 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
 void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
-  if (!left)
-    report(rank, Cause::Death,
-           nameOf(rank) + " died" +
-               (seen[size_t(rank)] ? placeText(*seen[size_t(rank)], "was") : ""),
-           "", now);
+  if (left)
+    return;
+  noteLoss();
+  report(rank, Cause::Death,
+         nameOf(rank) + " died" + (seen[size_t(rank)] ? placeText(*seen[size_t(rank)], "was") : ""),
+         "", now);
 }
 
 /// Waits briefly for a better reason: several ranks may see the same error, or one rank's end.
@@ -196,7 +198,7 @@ void Hub::tick(Clock::time_point now) {
     else if (std::string its =
                  answers[r] ? "" : watch.silenceOf(int(r), seen[r], secondsAt(now), timeout);
              !its.empty())
-      stopped += its + "; ";
+      noteLoss(), stopped += its + "; ";
     else if (!answers[r])
       message += "; " + nameOf(int(r)) + " does not answer";
   }

@@ -48,6 +48,39 @@ private:
   std::vector<int> descriptors;
 };
 
+/// What there is of a folder's path when a run begins: a file system that holds it may be unmounted
+/// later, and a restart there would begin again.
+class Anchor {
+public:
+  explicit Anchor(StringRef folder) : path(folder.str()) {
+    while (!inodeOf(path) && path.find('/') != std::string::npos)
+      path.resize(path.rfind('/'));
+    if (!inodeOf(path))
+      path = ".";
+    inode = inodeOf(path);
+  }
+  /// Is it still the same? Waits for a moment if it is not.
+  bool waitFor() const {
+    for (unsigned seconds : {1, 2, 4, 8, 16, 0})
+      if (inodeOf(path) == inode || seconds == 0 || wasInterrupted())
+        break;
+      else
+        sleep(seconds);
+    return inodeOf(path) == inode;
+  }
+  const std::string &name() const { return path; }
+
+private:
+  static std::optional<ino_t> inodeOf(const std::string &path) {
+    struct stat status;
+    if (stat(path.empty() ? "/" : path.c_str(), &status) != 0)
+      return std::nullopt;
+    return status.st_ino; // device numbers may change when a file system is mounted again
+  }
+  std::string path;
+  std::optional<ino_t> inode;
+};
+
 } // namespace
 
 static ResumeWords readWords(ArrayRef<std::string> arguments) {
@@ -169,6 +202,7 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
   std::optional<Checkpoints> others;
   if (maxRestarts > 0 && !words.resumes)
     others.emplace(words.folder);
+  Anchor anchor(words.folder);
   std::vector<std::string> now = arguments;
   Outcome outcome;
   if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
@@ -194,6 +228,12 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
         fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                           Twine(maxRestarts) + " allows no more");
       break;
+    }
+    if (!anchor.waitFor()) {
+      fail(command, (outcome.why.empty() ? "the program has failed" : outcome.why) +
+                        ", and is not started again: --checkpoint: '" + anchor.name() +
+                        "' is not what it was when the run began; is a file system not mounted?");
+      return partita_rt::kFailedWhileTraining;
     }
     waitForLock(words.folder);
     bool hasOthers = others && others->areIn(words.folder);

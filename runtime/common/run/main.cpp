@@ -14,6 +14,7 @@
 #include "common/run/interruption.h"
 #include "common/run/metrics.h"
 #include "common/run/options.h"
+#include "common/run/same_options.h"
 #include "common/run/train.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
@@ -279,6 +280,26 @@ void printText(const Program &program, const RunOptions &options) {
 
 } // namespace
 
+/// Ranks wait for each other before the options are checked, so their --timeout counts already; but
+/// processes that start take a moment.
+static void setTimeoutOfJoining(int argc, char **argv) {
+  constexpr double kLeastSeconds = 30;
+  const std::string option = "--timeout";
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i], text;
+    if (word == option && i + 1 < argc)
+      text = argv[i + 1];
+    else if (word.compare(0, option.size() + 1, option + "=") == 0)
+      text = word.substr(option.size() + 1);
+    else
+      continue;
+    try {
+      setTimeoutSeconds(std::max(kLeastSeconds, secondsFrom("", text)));
+    } catch (const Error &) { // reported with the other options
+    }
+  }
+}
+
 int programMain(int argc, char **argv, const Program &program) {
   std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` fails its write instead
   handleSignals(program.name, World::isFirstStarted());
@@ -294,6 +315,7 @@ int programMain(int argc, char **argv, const Program &program) {
     std::fprintf(stderr, "%s: error: %s%s\n", program.name, who.c_str(), printable(error).c_str());
     return status;
   };
+  setTimeoutOfJoining(argc, argv);
   try {
     joined = std::make_unique<World>(program);
   } catch (const std::exception &exception) {
@@ -320,6 +342,8 @@ int programMain(int argc, char **argv, const Program &program) {
     error = exception.what();
   }
   error = world.agree(error);
+  if (error.empty() && world.processes() > 1)
+    error = differingSessions(world.gather(sessionText(session), "options"));
   if (!error.empty())
     return say(error);
   if (world.speaks()) {

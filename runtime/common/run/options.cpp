@@ -280,6 +280,20 @@ const Option &findOption(const std::string &name) {
   fail("unknown option '%s', did you mean %s? (--help lists all)", name.c_str(), nearest->name);
 }
 
+/// Must ranks that are processes be given it alike?
+bool mustAgree(const Option &option) {
+  static const std::set<std::string> own = {"--threads", "--log", "--tensorboard", "--job-name",
+                                            "--flight-recorder"};
+  return own.count(option.name) == 0;
+}
+
+/// Does the option's value name a file or folder, which may be another one on each host?
+bool isPath(const Option &option, const std::string &value) {
+  std::string argument = option.argument ? option.argument : "";
+  return argument.compare(0, 4, "FILE") == 0 || argument.compare(0, 3, "DIR") == 0 ||
+         (std::string(option.name) == "--init" && value.compare(0, 5, "seed:") != 0);
+}
+
 void checkCombinations(const RunOptions &o, const Program &program) {
   auto needs = [](bool present, bool given, const char *option, const char *what) {
     if (given && !present)
@@ -409,6 +423,8 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
     if (!given.insert(option.name).second)
       fail("%s is given twice", option.name);
     option.set(options, value);
+    if (mustAgree(option))
+      options.given[option.name] = isPath(option, value) ? "" : value;
   }
   if (options.tune) {
     if (given.count("--init"))

@@ -191,7 +191,7 @@ void MpiProcesses::fail(const std::string &message) {
     waits->endWatch();
     writeFlight(waits->flight(), self, rankText(program, self).c_str(), message.c_str());
   }
-  MPI_Abort(MPI_COMM_WORLD, failureStatus());
+  MPI_Abort(MPI_COMM_WORLD, ownFailureStatus());
   _exit(failureStatus());
 }
 

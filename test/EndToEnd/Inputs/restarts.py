@@ -87,6 +87,19 @@ def forget_text():
 status, errors = run("again", "--max-restarts", "9", kills=("step-10",), before=forget_text, train=[TRAIN[0], f"text:{text}", *TRAIN[2:]])
 assert status == 0 and re.search(r"restart 2 of 9 in 1 s, from .*/step-\d+$", errors, re.M), errors
 assert losses("again") == losses("once") and files("again") == files("once")
+# A file system with the checkpoints, which is not mounted for a while: here a folder that another one stands in for.
+mounted = folder / "mounted"
+mounted.mkdir()
+def unmount():
+    mounted.rename(folder / "unmounted")
+    mounted.mkdir()
+    def mount():
+        mounted.rmdir()
+        (folder / "unmounted").rename(mounted)
+    threading.Timer(0.7, mount).start()
+status, errors = run("mounted/run", "--max-restarts", "2", kills=("step-10",), before=unmount)
+assert status == 0 and re.search(r"restart 1 of 2, from .*/step-\d+$", errors, re.M), errors
+assert losses("mounted/run") == losses("once") and files("mounted/run") == files("once")
 print("a stopped program, and one that cannot start for a while, go on")
 
 # Killed more often than it may be started again.
