@@ -73,6 +73,10 @@ static void tellNotes(const json::Object &manifest, StringRef folder) {
 
 namespace {
 
+std::string countText(int64_t ranks) {
+  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
 /// The starts of one program, or of those that --elastic made of one model.
 class ProgramStarts : public Starts {
 public:
@@ -93,7 +97,7 @@ public:
   bool hasFewer() const override { return size > 0; }
   std::string change() const override {
     return before == size ? ""
-                          : "with " + std::to_string(programs[size].ranks) + " ranks instead of " +
+                          : "with " + countText(programs[size].ranks) + " instead of " +
                                 std::to_string(programs[before].ranks);
   }
   Outcome run(std::vector<std::string> arguments) override;

@@ -178,12 +178,86 @@ static constexpr int kMostRefusals = 6;
 /// step: what they have met, such as a file system that is read-only for now, may pass.
 static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
 
+static std::string reasonOf(const Outcome &outcome) {
+  return outcome.why.empty() ? "the program has failed" : outcome.why;
+}
+
+namespace {
+
+/// A run, and what is known of it for the next start.
+class Supervisor {
+public:
+  Supervisor(StringRef command, const std::vector<std::string> &arguments, int64_t maxRestarts,
+             Starts &starts)
+      : command(command), words(readWords(arguments)), arguments(arguments),
+        maxRestarts(maxRestarts), starts(starts), anchor(words.folder) {
+    // Without --resume, checkpoints in the folder are another run's: the program refuses them, or
+    // with --overwrite its first save removes them. A restart must not go on from them.
+    if (maxRestarts > 0 && !words.resumes)
+      others.emplace(words.folder);
+  }
+
+  int run();
+
+private:
+  bool mayHelp(int64_t restarts, bool hasSaved);
+  std::string prepareRestart();
+  void tellRestart(int64_t number) const;
+  void tellEnd(int64_t restarts, bool mayHelp) const;
+
+  StringRef command;
+  ResumeWords words;
+  const std::vector<std::string> &arguments;
+  int64_t maxRestarts;
+  Starts &starts;
+  Anchor anchor;
+  std::optional<Checkpoints> others;
+
+  Outcome outcome;              ///< of the last start
+  bool hasTrained = false;      ///< some start has
+  bool needsFewer = false;      ///< the next start, ranks
+  int refusals = 0;             ///< starts in succession that failed before their first step
+  std::vector<std::string> now; ///< arguments of the next start
+  std::string from;             ///< its checkpoint; "": it begins again
+};
+
+} // namespace
+
+/// May another start help? `hasSaved`: the last one has completed a checkpoint.
+bool Supervisor::mayHelp(int64_t restarts, bool hasSaved) {
+  bool otherwise = mayEndOtherwise(outcome, hasSaved);
+  // What has run before fails before its first step if ranks are lost for good, something is missing
+  // for a while, or a rank is lost in set-up and the launcher does not say so.
+  bool isRefused = (restarts > 0 || outcome.isUnexplained) && !otherwise && outcome.status != 0 &&
+                   !outcome.signal && !outcome.interrupted;
+  needsFewer = restarts > 0 && isRefused && starts.hasFewer();
+  refusals = isRefused && !needsFewer ? refusals + 1 : 0;
+  bool mayPass = hasTrained || outcome.isUnexplained;
+  return otherwise || needsFewer || (isRefused && mayPass && refusals < kMostRefusals);
+}
+
+/// Decides how the next start begins. Returns why there can be none, or "".
+std::string Supervisor::prepareRestart() {
+  if (!anchor.waitFor())
+    return "is not started again: --checkpoint: '" + anchor.name() +
+           "' is not what it was when the run began; is a file system not mounted?";
+  waitForLock(words.folder);
+  bool hasOthers = others && others->areIn(words.folder);
+  now = hasOthers ? arguments : words.again;
+  from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
+             ? ""
+             : partita_rt::newestPlace(words.folder);
+  hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
+  std::string problem = starts.prepare(needsFewer);
+  return problem.empty() ? "" : "cannot be started again: " + problem;
+}
+
 /// Prints why a run is started again, how, when, and from which checkpoint.
-static void tellRestart(StringRef command, const Outcome &outcome, const Twine &number,
-                        const std::string &change, unsigned seconds, const std::string &from) {
-  errs() << "partita " << command << ": "
-         << printableLines(outcome.why.empty() ? "the program has failed" : outcome.why)
-         << "; restart " << number << (change.empty() ? "" : " " + change)
+void Supervisor::tellRestart(int64_t number) const {
+  unsigned seconds = secondsAfter(refusals);
+  std::string change = starts.change();
+  errs() << "partita " << command << ": " << printableLines(reasonOf(outcome)) << "; restart "
+         << number << " of " << maxRestarts << (change.empty() ? "" : " " + change)
          << (seconds ? " in " + std::to_string(seconds) + " s" : "")
          << (from.empty() ? ", from the beginning: there is no checkpoint yet"
                           : ", from " + printableLines(from))
@@ -191,64 +265,32 @@ static void tellRestart(StringRef command, const Outcome &outcome, const Twine &
   errs().flush();
 }
 
-int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,
-                                int64_t maxRestarts, Starts &starts) {
-  ResumeWords words = readWords(arguments);
-  if (maxRestarts > 0 && words.folder.empty())
-    return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
-                         "checkpoint in it");
-  // Without --resume, checkpoints in the folder are another run's: the program refuses them, or with
-  // --overwrite its first save removes them. A restart must not go on from them.
-  std::optional<Checkpoints> others;
-  if (maxRestarts > 0 && !words.resumes)
-    others.emplace(words.folder);
-  Anchor anchor(words.folder);
-  std::vector<std::string> now = arguments;
-  Outcome outcome;
+/// Prints what the program has not said itself.
+void Supervisor::tellEnd(int64_t restarts, bool mayHelp) const {
+  if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
+    fail(command, outcome.why);
+  if (restarts > 0 && mayHelp)
+    fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
+                      Twine(maxRestarts) + " allows no more");
+}
+
+int Supervisor::run() {
+  now = arguments;
   if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
     return fail(command, problem);
-  bool hasTrained = false;
-  int refusals = 0;
   for (int64_t restarts = 0;; ++restarts) {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
-    bool mayHelp = mayEndOtherwise(outcome, before.hasNew(words.folder));
-    // What has run before fails before its first step if ranks are lost for good, something is
-    // missing for a while, or a rank is lost in set-up and the launcher does not say so.
-    bool isRefused = (restarts > 0 || outcome.isUnexplained) && !mayHelp && outcome.status != 0 &&
-                     !outcome.signal && !outcome.interrupted;
-    bool needsFewer = restarts > 0 && isRefused && starts.hasFewer();
-    refusals = isRefused && !needsFewer ? refusals + 1 : 0;
-    mayHelp |= needsFewer ||
-               (isRefused && (hasTrained || outcome.isUnexplained) && refusals < kMostRefusals);
-    if (restarts == maxRestarts || !mayHelp) {
-      if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
-        fail(command, outcome.why);
-      if (restarts > 0 && mayHelp)
-        fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
-                          Twine(maxRestarts) + " allows no more");
+    bool helps = mayHelp(restarts, before.hasNew(words.folder));
+    if (restarts == maxRestarts || !helps) {
+      tellEnd(restarts, helps);
       break;
     }
-    if (!anchor.waitFor()) {
-      fail(command, (outcome.why.empty() ? "the program has failed" : outcome.why) +
-                        ", and is not started again: --checkpoint: '" + anchor.name() +
-                        "' is not what it was when the run began; is a file system not mounted?");
+    if (std::string problem = prepareRestart(); !problem.empty()) {
+      fail(command, reasonOf(outcome) + ", and " + problem);
       return partita_rt::kFailedWhileTraining;
     }
-    waitForLock(words.folder);
-    bool hasOthers = others && others->areIn(words.folder);
-    now = hasOthers ? arguments : words.again;
-    std::string from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
-                           ? ""
-                           : partita_rt::newestPlace(words.folder);
-    hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
-    if (std::string problem = starts.prepare(needsFewer); !problem.empty()) {
-      fail(command, (outcome.why.empty() ? "the program has failed" : outcome.why) +
-                        ", and cannot be started again: " + problem);
-      return partita_rt::kFailedWhileTraining;
-    }
-    tellRestart(command, outcome, Twine(restarts + 1) + " of " + Twine(maxRestarts),
-                starts.change(), secondsAfter(refusals), from);
+    tellRestart(restarts + 1);
     if (refusals)
       sleep(secondsAfter(refusals)); // a signal ends it, and then the program that is started
   }
@@ -257,4 +299,12 @@ int partita::tool::superviseRun(StringRef command, const std::vector<std::string
     raise(outcome.signal);
   }
   return outcome.status;
+}
+
+int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,
+                                int64_t maxRestarts, Starts &starts) {
+  if (maxRestarts > 0 && readWords(arguments).folder.empty())
+    return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
+                         "checkpoint in it");
+  return Supervisor(command, arguments, maxRestarts, starts).run();
 }
