@@ -8,7 +8,7 @@ namespace partita_rt {
 
 /// Notes that a rank of this process has completed a training step.
 void noteStep();
-/// Notes that the run has lost a rank, which starting it again may help against.
+/// Notes that this process ends the run because a rank does not get on, which starting it again may help against.
 void noteLoss();
 /// Returns the status of an error that happens now.
 int failureStatus();

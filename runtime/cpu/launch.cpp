@@ -29,11 +29,12 @@ bool has(const Launcher &launcher) {
   return std::getenv(launcher.rank) && launchNumber(launcher.ranks) > 1;
 }
 
-/// Are torchrun's variables set without being a place among several processes? Then reading them says
-/// what is wrong, unless it is the only process.
+/// Are some of torchrun's variables set, but not for a place among several processes? Then reading
+/// them says what is wrong. Other systems set RANK as well: alone it has no effect.
 bool isHalfSet() {
   const char *ranks = std::getenv(kTorchrun.ranks);
-  return std::getenv(kTorchrun.rank) || (ranks && std::strcmp(ranks, "1") != 0);
+  return (ranks && std::strcmp(ranks, "1") != 0) ||
+         (std::getenv(kTorchrun.rank) && std::getenv("MASTER_ADDR"));
 }
 
 /// Has a launcher started the process that MPI knows?

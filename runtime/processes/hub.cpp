@@ -1,7 +1,6 @@
 // Gathers, and ends all ranks (hub.h).
 
 #include "processes/hub.h"
-#include "common/exit_status.h"
 #include "common/mesh/place.h"
 #include "partita_rt/types.h"
 
@@ -111,7 +110,6 @@ void Hub::closed(int rank, Clock::time_point now) {
   states[size_t(rank)] = State::Dead;
   if (left)
     return;
-  noteLoss();
   report(rank, Cause::Death,
          nameOf(rank) + " died" + (seen[size_t(rank)] ? placeText(*seen[size_t(rank)], "was") : ""),
          "", now);
@@ -198,7 +196,7 @@ void Hub::tick(Clock::time_point now) {
     else if (std::string its =
                  answers[r] ? "" : watch.silenceOf(int(r), seen[r], secondsAt(now), timeout);
              !its.empty())
-      noteLoss(), stopped += its + "; ";
+      stopped += its + "; ";
     else if (!answers[r])
       message += "; " + nameOf(int(r)) + " does not answer";
   }

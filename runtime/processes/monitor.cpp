@@ -220,8 +220,7 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      noteLoss(),
-          succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? placeText(first, "was") : ""));
+      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? placeText(first, "was") : ""));
   }
   if (!hub)
     return checkSilence();
@@ -277,7 +276,6 @@ std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
   std::string name = nameOf(known, 0);
   if (!mine.empty() && first.beats == 0)
     return mine + "; " + name + " does not answer";
-  noteLoss();
   return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
          " s" + placeText(first, "was") + (mine.empty() ? "" : "; " + mine);
 }

@@ -22,8 +22,8 @@ constexpr int kRefused = 1;
 /// The environment variable with the path of a file that a program makes if it ends with kRefused, of
 /// whoever cannot see its status: a launcher may hide it.
 constexpr const char *kRefusalFileVariable = "PARTITA_REFUSAL_FILE";
-/// An error after this process has completed a step, or the loss of another rank at any time: started
-/// again, the program may go on from its newest checkpoint.
+/// An error after this process has completed a step, or because another rank has stopped: started again,
+/// the program may go on from its newest checkpoint.
 constexpr int kFailedWhileTraining = 3;
 
 } // namespace partita_rt
