@@ -1,12 +1,12 @@
-// Compares the ranks' builds (builds.h).
+// Compares the ranks' builds (same_build.h).
 
-#include "common/mesh/builds.h"
+#include "common/run/same_build.h"
 #include "common/grouped.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/place.h"
+#include "common/tensors/mapped_file.h"
 #include "partita_rt/fingerprint.h"
 
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
@@ -15,13 +15,19 @@ namespace partita_rt {
 /// What may differ, the most telling first; a line of the text each, after the host.
 static const char *const kParts[] = {"program", "compiler", "mesh", "executable"};
 
+static std::string executableText() {
+  try {
+    MappedFile file("/proc/self/exe", "executable");
+    uint64_t hash = fingerprint(file.data(), file.size(), file.size());
+    return grouped(file.size()) + " bytes with fingerprint " + fingerprintText(hash);
+  } catch (const Error &error) {
+    return error.what();
+  }
+}
+
 std::string buildText(const Program &program) {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  int64_t size = int64_t(bytes.size());
-  uint64_t hash = fingerprint(reinterpret_cast<const unsigned char *>(bytes.data()), size, size);
   return hostName() + "\n" + program.name + "\n" + program.compiler + "\n" + meshText(program) +
-         "\n" + grouped(size) + " bytes with fingerprint " + fingerprintText(hash);
+         "\n" + executableText();
 }
 
 static std::vector<std::string> linesOf(const std::string &text) {
