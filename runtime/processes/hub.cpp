@@ -71,7 +71,7 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
       send(int(r), {FrameKind::Farewell, 0, ""});
     return;
   case FrameKind::Over: // rank 0 was unresponsive for longer than the others wait
-    return ended ? void() : end("", kNobody);
+    return ended ? void() : end("", FrameKind::End, kNobody);
   default:
     break;
   }
@@ -108,11 +108,10 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
 void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
-  if (left)
-    return;
-  report(rank, Cause::Death,
-         nameOf(rank) + " died" + (seen[size_t(rank)] ? placeText(*seen[size_t(rank)], "was") : ""),
-         "", now);
+  const RankPlace *last = seen[size_t(rank)];
+  if (!left)
+    report(rank, Cause::Death, nameOf(rank) + " died" + (last ? lastPlaceText(*last) : ""), "",
+           now);
 }
 
 /// Waits briefly for a better reason: several ranks may see the same error, or one rank's end.
@@ -200,7 +199,7 @@ void Hub::tick(Clock::time_point now) {
     else if (!answers[r])
       message += "; " + nameOf(int(r)) + " does not answer";
   }
-  end(stopped + message);
+  end(stopped + message, failure->cause == Cause::Stall ? FrameKind::Stalled : FrameKind::End);
 }
 
 void Hub::ask(Clock::time_point now) {
@@ -213,11 +212,11 @@ void Hub::ask(Clock::time_point now) {
       send(int(r), {FrameKind::Question, 0, failure->question});
 }
 
-void Hub::end(const std::string &message, uint32_t speaker) {
+void Hub::end(const std::string &message, FrameKind kind, uint32_t speaker) {
   ended = true;
   for (size_t r = 0; r < peers.size(); ++r) // rank 0 itself last: the frame ends it
     if (size_t other = peers.size() - 1 - r; states[other] != State::Dead)
-      send(int(other), {FrameKind::End, speaker, message});
+      send(int(other), {kind, speaker, message});
 }
 
 } // namespace partita_rt::processes

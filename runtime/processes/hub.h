@@ -31,6 +31,7 @@ enum FrameKind : uint8_t {
   Gathered, ///< number; by rank, text
   Question, ///< number; text
   End,      ///< number: the rank that prints, or kNobody; message
+  Stalled,  ///< the same, because a rank does not get on
   Farewell, ///< all have said goodbye
   Beat,     ///< rank 0 is alive; an image of its place, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
@@ -77,7 +78,7 @@ private:
   void ask(Clock::time_point now);
   void lookForGather(Clock::time_point now);
   void lookAtPlaces(Clock::time_point now);
-  void end(const std::string &message, uint32_t speaker = 0);
+  void end(const std::string &message, FrameKind kind = End, uint32_t speaker = 0);
   /// Returns "ranks 1, 3", or a single one with its host.
   std::string namesOf(const std::vector<int> &ranks) const;
 

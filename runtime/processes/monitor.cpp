@@ -220,7 +220,7 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? placeText(first, "was") : ""));
+      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? lastPlaceText(first) : ""));
   }
   if (!hub)
     return checkSilence();
@@ -257,6 +257,9 @@ void Monitor::received(const Frame &frame) {
       text = waitText(*place);
     return send({FrameKind::Answer, frame.number, text});
   }
+  case FrameKind::Stalled:
+    noteLoss();
+    [[fallthrough]];
   case FrameKind::End:
     end(frame.text, int(frame.number) == rank);
   case FrameKind::Farewell:
@@ -277,7 +280,7 @@ std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
   if (!mine.empty() && first.beats == 0)
     return mine + "; " + name + " does not answer";
   return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
-         " s" + placeText(first, "was") + (mine.empty() ? "" : "; " + mine);
+         " s" + lastPlaceText(first) + (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported
@@ -290,8 +293,10 @@ void Monitor::checkSilence() {
     mine = reported;
   }
   double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
-  if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0)))
+  if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0))) {
+    noteLoss();
     succeed(lossText(mine, int64_t(silence)));
+  }
   for (const Frame &frame : port.serve()) {
     if (frame.kind == FrameKind::Over)
       end("", false);

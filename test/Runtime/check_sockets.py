@@ -115,7 +115,7 @@ def during():
                 os.kill(each, signal.SIGKILL)
             except OSError:
                 pass
-    expect("killed", (process.returncode, errors), r"example: error: rank 1 \(host \S+, process " + str(ranks[1]) + r"\) died(; it was in .*)?")
+    expect("killed", (process.returncode, errors), r"example: error: rank 1 \(host \S+, process " + str(ranks[1]) + r"\) died(; it was last seen in .*)?")
     assert "torchrun: rank 0: exit status 3" in errors, errors
 
 

@@ -158,6 +158,9 @@ TEST(RankPlace, AnImageSaysTheSame) {
   EXPECT_EQ(imageOf(copy), imageOf(place));
   EXPECT_EQ(whereText(copy), "in step 12 (collectives), at slot 1 (forward, layer 5)");
   EXPECT_EQ(waitText(copy), "waits in all_reduce #2");
+  copy.waitsFor = RankPlace::kNoWait;
+  EXPECT_EQ(lastPlaceText(copy),
+            "; it was last seen in step 12 (collectives), at slot 1 (forward, layer 5)");
 }
 
 TEST(RankPlace, BytesThatAreNoImageAreRefused) {

@@ -118,6 +118,7 @@ void readImage(RankPlace &place, const std::string &bytes) {
   place.work = image.work;
   writeText(place.slot, std::string(image.slot, strnlen(image.slot, sizeof(image.slot))));
   writeText(place.wait, std::string(image.wait, strnlen(image.wait, sizeof(image.wait))));
+  place.isCopy = true;
   place.beats.store(image.beats, std::memory_order_release);
 }
 

@@ -50,6 +50,8 @@ struct alignas(64) RankPlace {
   std::atomic<int64_t> steps{0};
   std::array<std::atomic<double>, kWorkKinds> seconds{};
 
+  /// A copy in another process, from its last sign of life: it may have got further since.
+  std::atomic<bool> isCopy{false};
   /// Some rank is about to print why the run ends; this one's wait need not. Of CPU programs.
   std::atomic<bool> reportIsDue{false};
 
@@ -79,7 +81,7 @@ void addStep(RankPlace &place, const WorkClock &clock);
 
 /// Copies what a place says, as bytes for another process of the same program.
 std::string imageOf(const RankPlace &place);
-/// Copies it into a place. Throws Error unless the bytes can be an image.
+/// Makes a place a copy of it. Throws Error unless the bytes can be an image.
 void readImage(RankPlace &place, const std::string &image);
 
 /// Returns the name of this machine.

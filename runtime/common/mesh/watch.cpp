@@ -36,12 +36,18 @@ static std::string secondsText(double value) {
   return format(value < 10 ? "%.1f" : "%.0f", value) + " s";
 }
 
-std::string placeText(const RankPlace &place, const char *is) {
+static std::string placeText(const RankPlace &place, const char *is) {
   std::string where = whereText(place), wait = waitText(place);
   if (where.empty() && wait.empty())
     return "";
   return std::string("; it ") + (where.empty() ? wait : is + (" " + where)) +
          (where.empty() || wait.empty() ? "" : ", and " + wait);
+}
+
+std::string placeText(const RankPlace &place) { return placeText(place, "is"); }
+
+std::string lastPlaceText(const RankPlace &place) {
+  return placeText(place, place.isCopy ? "was last seen" : "was");
 }
 
 /// Returns the ranks that wait for it, and those that wait for these, as "; rank 0 waits in ...".
@@ -93,7 +99,7 @@ std::string Watch::slowText(const std::vector<const RankPlace *> &places, double
       continue;
     found = root;
     return names[size_t(root)] + " is slow: " + names[size_t(r)] + " has waited " +
-           secondsText(now - waiter.moveAt) + " for it" + placeText(*places[size_t(root)], "is") +
+           secondsText(now - waiter.moveAt) + " for it" + placeText(*places[size_t(root)]) +
            waitersOf(root, places);
   }
   return "";
@@ -101,7 +107,7 @@ std::string Watch::slowText(const std::vector<const RankPlace *> &places, double
 
 std::string Watch::stopText(int rank, const RankPlace &place, double now) const {
   return names[size_t(rank)] + " has stopped: no sign of life of its process for " +
-         secondsText(now - ranks[size_t(rank)].beatAt) + placeText(place, "was");
+         secondsText(now - ranks[size_t(rank)].beatAt) + lastPlaceText(place);
 }
 
 std::string Watch::silenceOf(int rank, const RankPlace *place, double now, double timeout) const {
@@ -128,7 +134,7 @@ std::string Watch::look(const std::vector<const RankPlace *> &places, double now
     if (isStill && stuck.empty() && (r == self || !isSilent(seen, now, timeout))) {
       found = r;
       stuck = names[size_t(r)] + " is stuck: its process lives, but it has not moved for " +
-              secondsText(now - seen.moveAt) + placeText(*place, "is") + waitersOf(r, places);
+              secondsText(now - seen.moveAt) + placeText(*place) + waitersOf(r, places);
     }
   }
   return !stuck.empty() ? stuck : slowText(places, now, timeout);

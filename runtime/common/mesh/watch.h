@@ -39,8 +39,10 @@ inline double patienceSeconds(double timeout) { return timeout < 4 ? timeout / 3
 /// How long a rank may be at one place in a phase that takes long.
 inline double longSeconds(double timeout) { return timeout < 1800 ? 1800 : timeout; }
 
-/// "; it was in step 3 (forward), and waits in ...": what is known of a rank; `is`: "is" or "was".
-std::string placeText(const RankPlace &place, const char *is);
+/// "; it is in step 3 (forward), and waits in ...": what is known of a rank.
+std::string placeText(const RankPlace &place);
+/// The same of one that is gone: "; it was in step 3 (forward)", or "; it was last seen in step 3 (forward)".
+std::string lastPlaceText(const RankPlace &place);
 
 class Watch {
 public:

@@ -2,6 +2,7 @@
 
 #include "common/mesh/place.h"
 #include "forked_ranks.h"
+#include "partita_rt/exit_status.h"
 #include "processes/hub.h"
 #include "processes/joining.h"
 
@@ -15,12 +16,13 @@
 namespace partita_rt::processes {
 namespace {
 
-/// Expects that all ranks ended with code 1 (except `except` and those that were killed), and that
+/// Expects that all ranks ended with `code` (except `except` and those that were killed), and that
 /// one printed this message.
-void expectEnd(const std::vector<Ended> &all, const std::string &message, int except = -1) {
+void expectEnd(const std::vector<Ended> &all, const std::string &message, int except = -1,
+               int code = kRefused) {
   for (size_t r = 0; r < all.size(); ++r)
     if (int(r) != except && all[r].code != -SIGKILL) {
-      EXPECT_EQ(all[r].code, 1) << r << ": " << all[r].text;
+      EXPECT_EQ(all[r].code, code) << r << ": " << all[r].text;
     }
   EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
 }
@@ -131,7 +133,8 @@ TEST_F(Patience, Rank0ThatHangsEndsAll) {
     pause();
   });
   EXPECT_EQ(all[0].code, -SIGKILL);
-  expectEnd(all, nameOf(all[0], 0) + " has stopped: no sign of life of its process for 2 s");
+  expectEnd(all, nameOf(all[0], 0) + " has stopped: no sign of life of its process for 2 s", -1,
+            kFailedWhileTraining);
 }
 
 /// Runs three ranks that move, but for what `body` does first. Returns their output.
@@ -160,7 +163,7 @@ TEST_F(Patience, ARankThatStopsIsNamedWhereverItIs) {
     EXPECT_EQ(text.find("test: error: rank " + std::to_string(stops) + " (host "), 0u) << text;
     EXPECT_NE(text.find(") has stopped: no sign of life of its process for "), std::string::npos)
         << text;
-    EXPECT_EQ(text.substr(text.find(" s; ")), " s; it was in step 7 (data)\n") << text;
+    EXPECT_EQ(text.substr(text.find(" s; ")), " s; it was last seen in step 7 (data)\n") << text;
   }
 }
 
@@ -200,8 +203,8 @@ TEST_F(Patience, Rank0ThatHangsAsARankReports) {
     pause();
   });
   EXPECT_EQ(all[1].code, -SIGKILL);
-  expectEnd(all,
-            "rank 3: all_reduce #4 is not complete; " + nameOf(all[0], 0) + " does not answer");
+  expectEnd(all, "rank 3: all_reduce #4 is not complete; " + nameOf(all[0], 0) + " does not answer",
+            -1, kFailedWhileTraining);
 }
 
 /// If rank 0 resumes after all, ranks that have ended tell it so before it sees that they have.

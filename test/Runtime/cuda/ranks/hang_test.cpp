@@ -1,6 +1,7 @@
 // Hanging collectives, and ranks that die in them: one message for all ranks.
 
 #include "gpu_rank.h"
+#include "partita_rt/exit_status.h"
 #include "simulated/queue.h"
 
 #include <csignal>
@@ -160,7 +161,7 @@ TEST_F(Timeouts, Rank0ThatHangsIsNamedWithTheCollective) {
     float *data = deviceFloats(10);
     allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
   });
-  EXPECT_EQ(all[1].code, 1);
+  EXPECT_EQ(all[1].code, kFailedWhileTraining);
   EXPECT_EQ(textOf(all), "test: error: rank 1: all_reduce #1 (float32, 40 bytes in 1 buffer) for "
                          "h.1.mlp over axis dp is not complete 1 s after it was begun; " +
                              nameOf(all[0], 0) + " does not answer\n");
