@@ -64,6 +64,19 @@ TEST_F(FlightRecorder, EventsAreWrittenInTheirOrder) {
   EXPECT_EQ(withoutTime(lines[4]), R"("event": "done", "number": 7, "text": "dp"})");
 }
 
+TEST_F(FlightRecorder, AFileThatCannotBeWrittenIsReported) {
+  ASSERT_EQ(mkdir((folder + "/some").c_str(), 0777), 0);
+  ASSERT_EQ(mkdir((folder + "/some/where").c_str(), 0777), 0);
+  ASSERT_EQ(symlink("/dev/full", (folder + "/some/where/rank-3.jsonl").c_str()), 0);
+  noteStep();
+  ring->note(Flight::Step, 3, 0, "");
+  testing::internal::CaptureStderr();
+  writeFlight(*ring, 3, "rank 3", "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: the flight recorder's file " + folder +
+                "/some/where/rank-3.jsonl is incomplete or missing: No space left on device\n");
+}
+
 TEST_F(FlightRecorder, TheRingKeepsTheLastEvents) {
   noteStep();
   for (int step = 0; step < 10'000; ++step)

@@ -9,6 +9,10 @@
 //     gpt2/gpt2-dp3/
 //     gpt2/gpt2-dp4/
 //
+// The programs share the kernels of the runtime's library. The few that are emitted (GPT-2: twelve
+// loops, 130 of 1,400 lines) are repeated in each, so that each folder can be read, moved and built
+// by itself.
+//
 // elastic.json: {"axis": "dp", "samples": of a training step, "programs": [{"size": 2, "ranks": 4,
 // "folder": "gpt2-dp2"}, ...]}, smallest first.
 //

@@ -4,6 +4,7 @@
 #include "common/exit_status.h"
 #include "partita_rt/exit_status.h"
 
+#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -59,11 +60,14 @@ namespace {
 class FlightFile {
 public:
   explicit FlightFile(const char *path)
-      : descriptor(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
-  ~FlightFile() {
+      : descriptor(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+        problem(descriptor < 0 ? errno : 0) {}
+  /// Returns the error of the first call that has failed, or 0.
+  int end() {
     flush();
-    if (descriptor >= 0)
-      close(descriptor);
+    if (descriptor >= 0 && close(descriptor) != 0 && problem == 0)
+      problem = errno;
+    return problem;
   }
   FlightFile &operator<<(const char *text) {
     for (; *text; ++text)
@@ -107,15 +111,16 @@ private:
     buffer[size++] = c;
   }
   void flush() {
-    for (size_t at = 0; descriptor >= 0 && at < size;) {
+    for (size_t at = 0; problem == 0 && at < size;) {
       ssize_t n = write(descriptor, buffer + at, size - at);
-      if (n <= 0)
-        break;
-      at += size_t(n);
+      if (n >= 0)
+        at += size_t(n);
+      else if (errno != EINTR)
+        problem = errno;
     }
     size = 0;
   }
-  int descriptor;
+  int descriptor, problem;
   char buffer[4096];
   size_t size = 0;
 };
@@ -174,6 +179,19 @@ void makeFolders(char (&path)[PATH_MAX]) {
     }
 }
 
+/// Prints that a file is not all there; allocates nothing.
+void sayIncomplete(const char *path, int problem) {
+  const char *why = strerrordesc_np(problem),
+             *texts[] = {"warning: the flight recorder's file ", path,
+                         " is incomplete or missing: ", why ? why : "unknown error", "\n"};
+  char line[PATH_MAX + 128];
+  size_t size = 0;
+  for (const char *text : texts)
+    for (; *text && size < sizeof(line); ++text)
+      line[size++] = *text;
+  (void)!write(STDERR_FILENO, line, size);
+}
+
 } // namespace
 
 static void writeFile(const FlightRing &ring, int rank, const char *name, const char *reason) {
@@ -198,6 +216,8 @@ static void writeFile(const FlightRing &ring, int rank, const char *name, const 
     if (time >= now - kLast && time <= now) // the rank may go on meanwhile
       writeEvent(file, entry, toReal);
   }
+  if (int problem = file.end())
+    sayIncomplete(path, problem);
 }
 
 /// Returns true if nobody has begun the ring's file; else waits until it is written, but not for a
