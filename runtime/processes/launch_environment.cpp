@@ -146,6 +146,8 @@ static LaunchEnvironment readSlurm() {
   LaunchEnvironment result = readPlace(kSlurm);
   if (result.ranks == 1)
     return result;
+  if (isSet("SLURM_STEP_NUM_NODES") && numberOf("SLURM_STEP_NUM_NODES", kMostRanks) == 1)
+    result.address = "127.0.0.1"; // a node's name in Slurm may have no address
   readAddress(result, false);
   if (result.address.empty()) {
     std::string hosts = textOf("SLURM_STEP_NODELIST");

@@ -33,6 +33,7 @@ void clearVariables() {
                            "SLURM_STEP_NUM_TASKS",
                            "SLURM_LOCALID",
                            "SLURM_STEP_NODELIST",
+                           "SLURM_STEP_NUM_NODES",
                            "SLURM_JOB_ID",
                            "SLURM_STEP_ID"})
     unsetenv(name);
@@ -124,6 +125,8 @@ TEST(Environment, Slurm) {
   EXPECT_EQ(slurm.address, "gpu-07");
   EXPECT_EQ(slurm.ports.size(), 8u);
   EXPECT_NE(slurm.run, read(with(kSlurm, {{"SLURM_STEP_ID", "1"}})).run);
+  EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_NUM_NODES", "2"}})).address, "gpu-07");
+  EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_NUM_NODES", "1"}})).address, "127.0.0.1");
 }
 
 TEST(Environment, LaunchersWithinLaunchers) {
