@@ -137,7 +137,7 @@ void Streams::receive(Operation &operation, Purpose purpose) {
     early->wanted = &operation;
     return;
   }
-  std::memcpy(operation.data, early->data.data(), early->data.size());
+  std::copy(early->data.begin(), early->data.end(), operation.data);
   operation.done = true;
 }
 
@@ -204,7 +204,7 @@ void Streams::finish(Stream &stream) {
   if (Early *early = stream.early.get()) {
     early->complete = true;
     if (early->wanted) {
-      std::memcpy(early->wanted->data, early->data.data(), early->data.size());
+      std::copy(early->data.begin(), early->data.end(), early->wanted->data);
       early->wanted->done = true;
     }
   }
