@@ -65,7 +65,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
       return signalPassFailure();
     SymbolTable symbols(module);
     for (auto parameter : module.getOps<train::ParameterOp>())
-      parameterNames.insert_range(ArrayRef({parameter.getSymName(), parameter.getModelName()}));
+      parameterNames.insert(parameter.getModelName());
     findInitialWrites(symbols);
     if (failed(findScale(wanted)))
       return signalPassFailure();
@@ -224,10 +224,11 @@ private:
       train::WriteOp::create(builder, loc, name, result);
   }
 
-  /// Returns the name of a state, here and in checkpoints.
-  std::string stateSymbol(train::UpdateOp update, StringRef kind) {
+  /// Returns the name of a state, here and in checkpoints. It follows from the parameter's name in
+  /// the model, by which readers of checkpoints find it, not from the symbol.
+  std::string stateSymbol(train::ParameterOp parameter, StringRef kind) {
     return partita_rt::stateName(
-        update.getParameter().str(), kind.str(),
+        parameter.getModelName().str(), kind.str(),
         [&](const std::string &name) { return parameterNames.contains(name); });
   }
 
@@ -237,7 +238,7 @@ private:
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
     OpBuilder outer(parameter);
     outer.setInsertionPointAfter(parameter);
-    std::string symbol = stateSymbol(update, name);
+    std::string symbol = stateSymbol(parameter, name);
     if (!symbols.lookup(symbol)) {
       auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::fullType(type),
                                        APFloat(0.0), update.getParameterAttr(),
@@ -383,7 +384,7 @@ private:
     auto made = cast<train::OptimizerInterface>(builder.create(op));
     auto write = [&](StringRef kind, Value result) -> Operation * {
       return train::WriteOp::create(
-          builder, loc, kind.empty() ? update.getParameter().str() : stateSymbol(update, kind),
+          builder, loc, kind.empty() ? update.getParameter().str() : stateSymbol(parameter, kind),
           result);
     };
     Operation *last = write(stored != type ? StringRef(train::StateOp::kMaster) : StringRef(),
@@ -399,7 +400,7 @@ private:
     return std::distance(all.begin(), llvm::find(all, parameter));
   }
 
-  llvm::StringSet<> parameterNames;         // as symbols and in the model
+  llvm::StringSet<> parameterNames;         // in the model
   std::vector<train::StoredTensor> shifted; // their values matter to their updates
   std::vector<train::StoredTensor> open;  // their parameters may have another number of dimensions
   std::vector<train::StoredTensor> parts; // their norms matter to their updates
