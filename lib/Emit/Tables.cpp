@@ -273,6 +273,16 @@ private:
     return homeText(parameter, type, /*isInFull=*/!text.empty()) + text;
   }
 
+  /// Returns the last fields of a state that is no parameter's, without trailing defaults.
+  static std::string scalarTail(train::StateOp state, RankedTensorType type) {
+    bool countsSkipped = state.getSymName() == amp::AmpDialect::kSkipped;
+    double initial = state.getValue().convertToDouble();
+    std::string text = initial == 0 ? "" : ", " + rt::doubleLiteral(initial);
+    if (!text.empty() || type.getRank() > 0)
+      text = ", " + shapeText(type.getShape()) + text;
+    return text.empty() && !countsSkipped ? "" : (countsSkipped ? ", true" : ", false") + text;
+  }
+
   LogicalResult printStates() {
     SmallVector<std::string> moments, scalars;
     for (auto &[state, some] : held<train::StateOp>(pipe::PipeDialect::kParameterStates)) {
@@ -290,12 +300,8 @@ private:
                           shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
                           homeText(state, type) + "}");
       } else if (type == state.getType()) {
-        bool countsSkipped = state.getSymName() == amp::AmpDialect::kSkipped;
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
-                          (countsSkipped         ? ", true"
-                           : type.getRank() == 0 ? ""
-                                                 : ", false, " + shapeText(type.getShape())) +
-                          "}");
+                          scalarTail(state, type) + "}");
       } else {
         return state.emitOpError() << "of type " << type
                                    << " belongs to no parameter; only one that no rank splits may";

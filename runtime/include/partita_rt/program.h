@@ -205,6 +205,7 @@ struct ScalarState {
   int64_t offset;
   bool countsSkipped = false; ///< an Int64: steps so far that made no update
   Shape shape = {};
+  double initial = 0; ///< of all elements, as init sets them
 };
 
 /// A tensor that `forward` leaves in the arena, for `--forward FILE.safetensors` to write.
