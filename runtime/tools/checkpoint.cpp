@@ -247,7 +247,8 @@ int compare(const Words &words) {
     std::printf("%s: %s\n", printable(what).c_str(), printable(how).c_str());
     ++differences;
   };
-  for (const char *key : {"optimizer", "step", "seed", "order", "data", "samples_per_step"})
+  for (const char *key :
+       {"optimizer", "step", "skipped_steps", "seed", "order", "data", "samples_per_step"})
     if (std::string x = valueOf(a, key), y = valueOf(b, key); x != y)
       say(key, "'" + x + "' and '" + y + "'");
   std::set<std::string> names;

@@ -27,10 +27,12 @@ namespace partita_rt {
 
 namespace fs = std::filesystem;
 
-/// The tensors of all plans: a table whose row count is prime, a weight with three blocks of
+/// The tensors of all plans, and of programs in 16 bits the masters: a table whose row count is prime, a weight with three blocks of
 /// columns, one with unequal blocks of rows, a bias, and a scalar.
 inline const char *const kNames[] = {"table", "qkv.weight", "packed \"weight\"", "bias", "count"};
 inline const char *const kStates[] = {"table.m", "qkv.weight.m", "packed \"weight\".m", "bias.m"};
+inline const char *const kMasters[] = {"table.master", "qkv.weight.master",
+                                       "packed \"weight\".master", "bias.master"};
 inline const Shape kShapes[] = {{7, 6}, {4, 24}, {16, 3}, {5}};
 
 /// A mesh, how parameters and states are split over it, and the axis of its stages.
@@ -68,7 +70,7 @@ struct PlanTables {
   std::vector<ScalarState> scalars;
   std::vector<Stage> stages;
 
-  explicit PlanTables(const Plan &plan) : mesh(plan.mesh) {
+  explicit PlanTables(const Plan &plan, DType dtype = DType::Float32) : mesh(plan.mesh) {
     int64_t persistentBytes = 0;
     auto place = [&](int64_t bytes) {
       int64_t at = persistentBytes;
@@ -80,10 +82,18 @@ struct PlanTables {
       parameters.push_back(
           {kNames[i], kShapes[i], local, plan.parameters[i], place(local.elements() * 4)});
       parameters.back().stages = plan.stages[i];
+      parameters.back().dtype = dtype;
       local = localOf(plan, kShapes[i], plan.states[i]);
       states.push_back({kStates[i], int(i), local, plan.states[i], place(local.elements() * 4)});
     }
+    for (size_t i = 0; i < 4 && isShortFloat(dtype); ++i)
+      states.push_back({kMasters[i], int(i), states[i].localShape, plan.states[i],
+                        place(states[i].localShape.elements() * 4)});
     scalars.push_back({kNames[4], DType::Int64, place(8)});
+    if (dtype == DType::Float16) {
+      scalars.push_back({"scale", DType::Float32, place(4), false, {}, 1024});
+      scalars.push_back({"scale.skipped", DType::Int64, place(8), true});
+    }
     program.name = "plan";
     Stage stage;
     stage.persistentBytes = persistentBytes;

@@ -6,6 +6,7 @@
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/full_tensor.h"
 #include "common/checkpoint/shards.h"
+#include "common/checkpoint/sources.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
@@ -46,6 +47,8 @@ void writeTensors(Rank &rank, const std::string &path, const std::vector<TensorS
 
 /// The value of "order" in the metadata for data that are not shuffled.
 constexpr char kFileOrder[] = "file";
+/// The number of steps without an update; absent if it is 0.
+constexpr char kSkippedSteps[] = "skipped_steps";
 
 uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
   auto entry = file.metadata().find(key);
@@ -72,9 +75,9 @@ std::string stepOf(const Program &program) {
 }
 
 /// Finds a parameter in the file that the program lacks: a tensor that is neither the program's nor
-/// a state of another tensor in the file. Returns "" if there is none.
+/// a scalar state or a state of another tensor in the file. Returns "" if there is none.
 std::string otherParameter(const Program &program, const CheckpointFiles &file) {
-  std::set<std::string> own;
+  std::set<std::string> own = scalarStatesIn(file);
   for (const Parameter &parameter : program.parameters)
     own.insert(parameter.name);
   for (const OptimizerState &state : program.optimizerStates)
@@ -115,6 +118,11 @@ CheckpointInfo readCheckpointInfo(const std::string &place) {
     info.data = data->second;
   if (auto order = file.metadata().find("order"); order != file.metadata().end())
     info.shuffle = order->second != kFileOrder; // older checkpoints have no order and were shuffled
+  if (file.metadata().count(kSkippedSteps))
+    info.skipped = int64_t(metadataNumber(file, kSkippedSteps));
+  if (info.skipped < 0 || info.skipped > info.step)
+    fail("%s is not a checkpoint: it has skipped %lld of %lld steps", file.path().c_str(),
+         (long long)info.skipped, (long long)info.step);
   return info;
 }
 
@@ -181,20 +189,30 @@ void printCheckpointNote(const std::string &note) {
 }
 
 std::map<std::string, std::string> metadataOf(const Program &program, const CheckpointInfo &info) {
-  return {{"program", program.name},
-          {"optimizer", program.optimizer},
-          {"samples_per_step", stepOf(program)},
-          {"step", std::to_string(info.step)},
-          {"seed", std::to_string(info.seed)},
-          {"order", info.shuffle ? "shuffled" : kFileOrder},
-          {"data", info.data}};
+  std::map<std::string, std::string> metadata = {{"program", program.name},
+                                                 {"optimizer", program.optimizer},
+                                                 {"samples_per_step", stepOf(program)},
+                                                 {"step", std::to_string(info.step)},
+                                                 {"seed", std::to_string(info.seed)},
+                                                 {"order", info.shuffle ? "shuffled" : kFileOrder},
+                                                 {"data", info.data}};
+  std::string scalars;
+  for (const ScalarState &state : program.scalarStates)
+    scalars += (scalars.empty() ? "" : ",") + std::string(state.name);
+  if (!scalars.empty())
+    metadata[kScalarStates] = scalars;
+  if (info.skipped > 0)
+    metadata[kSkippedSteps] = std::to_string(info.skipped);
+  return metadata;
 }
 
 namespace {
 
+constexpr char kDamage[] = "damage of a checkpoint";
+
 /// Runs `read` on every rank. Returns the error of the first rank that has one, "" if none has: ranks
 /// go on together, or take another checkpoint together.
-template <typename Read> std::string damageOnAnyRank(Rank &rank, Read read) {
+template <typename Read> std::string errorOnAnyRank(Rank &rank, const char *what, Read read) {
   std::array<int64_t, 128> mine = {}; // its text, cut off where it is longer
   try {
     read();
@@ -202,8 +220,7 @@ template <typename Read> std::string damageOnAnyRank(Rank &rank, Read read) {
     std::strncpy(reinterpret_cast<char *>(mine.data()), error.what(), sizeof(mine) - 1);
   }
   std::vector<int64_t> all(mine.size() * size_t(rank.ranks));
-  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
-            "damage of a checkpoint");
+  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}}, what);
   for (size_t r = 0; r < size_t(rank.ranks); ++r)
     if (auto *text = reinterpret_cast<const char *>(all.data() + r * mine.size()); *text)
       return text;
@@ -238,40 +255,95 @@ void checkContinues(const Program &program, const CheckpointFiles &file) {
          optimizer->second.c_str(), program.optimizer);
 }
 
-/// Reads this rank's shards. Errors but damage have been found before.
-void readShards(Rank &rank, const CheckpointFiles &file, const std::vector<TensorShard> &shards) {
+/// Sets all elements of a scalar state that the checkpoint lacks.
+void setInitial(char *values, const TensorShard &shard, double initial) {
+  auto put = [&](auto value) {
+    for (int64_t i = 0; i < shard.local.elements(); ++i)
+      std::memcpy(values + i * int64_t(sizeof(value)), &value, sizeof(value));
+  };
+  switch (shard.dtype) {
+  case DType::Float32:
+    return put(float(initial));
+  case DType::Float64:
+    return put(initial);
+  case DType::Int32:
+    return put(int32_t(initial));
+  default:
+    return put(int64_t(initial));
+  }
+}
+
+/// Reads one shard, whose runs these are. Returns how many elements have become infinite.
+int64_t readShard(Rank &rank, const CheckpointFiles &file, const TensorShard &shard,
+                  const Source &source, const std::vector<Run> &runs) {
+  int64_t width = sizeOf(shard.dtype), size = shard.local.elements() * width, infinite = 0;
+  HostEdit values(rank, shard.data, size);
+  std::memset(values.data(), 0, size_t(size)); // padding is zero
+  if (source.tensor.empty())
+    setInitial(values.data(), shard, source.initial);
+  else
+    file.forParts(source.tensor, runs, [&](const unsigned char *bytes, const Run &run) {
+      char *to = values.data() + run.local * width;
+      if (source.dtype == shard.dtype)
+        std::memcpy(to, bytes, size_t(run.count * width));
+      else
+        infinite += convertFloats(to, shard.dtype, bytes, source.dtype, run.count);
+    });
+  values.send();
+  return infinite;
+}
+
+/// Reads this rank's shards. Errors but damage have been found before. Returns why the values do not
+/// fit the program's types; "" if they do.
+std::string readShards(Rank &rank, const CheckpointFiles &file, const Sources &sources) {
+  std::vector<TensorShard> shards = heldShards(rank);
   std::vector<std::vector<Run>> runs;
   for (const TensorShard &shard : shards) { // most damage is found before anything changes
     runs.push_back(runsOf(rank, shard.global, shard.splits));
-    file.openParts(shard.name, runs.back());
+    if (const Source &source = sources.of(shard.name); !source.tensor.empty())
+      file.openParts(source.tensor, runs.back());
   }
+  std::string unfit;
   for (size_t i = 0; i < shards.size(); ++i) {
     const TensorShard &shard = shards[i];
-    int64_t width = sizeOf(shard.dtype), size = shard.local.elements() * width;
-    HostEdit values(rank, shard.data, size);
-    std::memset(values.data(), 0, size_t(size)); // padding is zero
-    file.forParts(shard.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
-      std::memcpy(values.data() + run.local * width, bytes, size_t(run.count * width));
-    });
-    values.send();
+    const Source &source = sources.of(shard.name);
+    int64_t infinite = readShard(rank, file, shard, source, runs[i]);
+    if (infinite > 0 && source.mustStayFinite && unfit.empty())
+      unfit = "--resume: parameter '" + std::string(shard.name) + "' would be infinite in " +
+              nameOf(shard.dtype) + (infinite == 1 ? ": a value of " : ": values of ") +
+              file.path() + (infinite == 1 ? " is" : " are") + " beyond its max" +
+              (shard.dtype == DType::Float16 ? ", 65504" : "");
   }
+  return unfit;
 }
 
 /// Reads a checkpoint; returns the damage that any rank finds, "" if none does.
 std::string readCheckpoint(Rank &rank, const ResumePoint &point) {
   std::unique_ptr<CheckpointFiles> file;
-  if (std::string damage = damageOnAnyRank(
-          rank, [&] { file = std::make_unique<CheckpointFiles>(checkpointFile(point.place)); });
+  if (std::string damage = errorOnAnyRank(
+          rank, kDamage,
+          [&] { file = std::make_unique<CheckpointFiles>(checkpointFile(point.place)); });
       !damage.empty())
     return damage;
   checkSameCheckpoint(rank, *file, point.info.step);
   if (rank.rank == 0)
     printCheckpointNote(file->note());
   checkContinues(*rank.program, *file);
-  std::vector<TensorShard> shards = heldShards(rank);
-  for (const TensorShard &shard : shards)
-    file->get(shard.name, shard.dtype, shard.global);
-  return damageOnAnyRank(rank, [&] { readShards(rank, *file, shards); });
+  Sources sources(*rank.program, *file, point.info.skipped);
+  std::string unfit;
+  std::string damage =
+      errorOnAnyRank(rank, kDamage, [&] { unfit = readShards(rank, *file, sources); });
+  if (!damage.empty())
+    return damage;
+  std::string error = errorOnAnyRank(rank, "values that do not fit", [&] {
+    if (!unfit.empty())
+      fail("%s", unfit.c_str());
+  });
+  if (!error.empty())
+    fail("%s", error.c_str());
+  if (rank.rank == 0)
+    printCheckpointNote(sources.note());
+  return "";
 }
 
 } // namespace

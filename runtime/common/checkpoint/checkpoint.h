@@ -2,8 +2,10 @@
 // optimizer states and scalar states, with global shapes, under the names in the program's tables.
 // Its metadata hold the number of updates ("step"), the seed of the data order ("seed") and whether
 // the order is "shuffled" or the "file"'s ("order"), which together give the position in the data
-// (data.h), and identify the data ("data"). Any program with these tensors reads it, whatever its
-// mesh. How it lies on disk: checkpoint_files.h; who writes it: shards.h; when: saver.h.
+// (data.h), identify the data ("data"), and name the scalar states ("scalar_states") and, if there
+// are any, the number of steps that were skipped ("skipped_steps"). Any program of these parameters
+// and this optimizer reads it, whatever its mesh and precision (sources.h). How it lies on disk:
+// checkpoint_files.h; who writes it: shards.h; when: saver.h.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H
@@ -21,7 +23,8 @@ struct CheckpointInfo {
   int64_t step = 0;
   uint64_t seed = 0;
   bool shuffle = true;
-  std::string data; ///< TokenFile::identity(); "": unknown
+  std::string data;    ///< TokenFile::identity(); "": unknown
+  int64_t skipped = 0; ///< steps so far without an update, if any program has counted them
 };
 
 /// Reads the metadata of the checkpoint in the folder of one, such as DIR/step-12. Throws Error if
@@ -42,8 +45,9 @@ struct ResumePoint {
 
 /// Reads this rank's shards of everything from the first of these checkpoints that is not damaged,
 /// and returns it. All ranks call it, and skip a checkpoint of which any rank finds its part damaged.
-/// Throws Error if all are damaged, if a tensor is missing or has another shape or type, or if the
-/// checkpoint has been replaced meanwhile.
+/// Rank 0 prints what it converts. Throws Error if all are damaged, if a tensor is missing or has
+/// another shape or a type that is not converted, if a value does not fit the program's type, or if
+/// the checkpoint has been replaced meanwhile.
 const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points);
 
 /// "DIR/step-12 is damaged, taking the checkpoint before it: ...".

@@ -280,10 +280,6 @@ const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype
   if (entry == table.end())
     fail("checkpoint %s has no tensor '%s'", name.c_str(), tensor.c_str());
   const LogicalTensor &logical = entry->second;
-  if (logical.shape == shape && logical.dtype != dtype)
-    fail("checkpoint %s: tensor '%s' is %s, the program needs %s: it is of another --precision; "
-         "--init with the checkpoint starts over from its weights",
-         name.c_str(), tensor.c_str(), nameOf(logical.dtype), nameOf(dtype));
   if (logical.shape != shape || logical.dtype != dtype)
     fail("checkpoint %s: tensor '%s' is %s %s, the program needs %s %s", name.c_str(),
          tensor.c_str(), nameOf(logical.dtype), toString(logical.shape).c_str(), nameOf(dtype),

@@ -215,8 +215,8 @@ Options resultOptions() {
        "the copy is written); off: write it before the next step (default on)",
        SWITCH("--checkpoint-copy", checkpointCopy)},
       {"--resume", "[auto]",
-       "continue from the checkpoint, bit for bit; auto: if there is one, else start as --init "
-       "says",
+       "continue from the checkpoint, bit for bit, or by a program of another mesh or --precision; "
+       "auto: if there is one, else start as --init says",
        parseResume},
       {"--overwrite", nullptr, "let a run without --resume replace the folder's checkpoint",
        FLAG(overwrite)},

@@ -59,7 +59,7 @@ void Saving::complete(bool last) {
   warn(error);
 }
 
-int Saving::afterStep(int64_t step) {
+int Saving::afterStep(int64_t step, int64_t skipped) {
   if (!saver)
     return 0; // signals are not deferred
   const RunOptions &options = session.options;
@@ -92,7 +92,7 @@ int Saving::afterStep(int64_t step) {
   warn(saver->finish());
   saved = step;
   bool copies = !last && options.checkpointCopy.value_or(true);
-  saver->begin({step, session.seed, session.shuffle, session.dataIdentity},
+  saver->begin({step, session.seed, session.shuffle, session.dataIdentity, skipped},
                copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory);
   if (!copies)
     complete(last);

@@ -19,10 +19,10 @@ public:
   /// differ.
   Saving(Rank &rank, const Session &session, const ResumePoint *resumed, ReplicaCheck &replicas);
   /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
-  /// ranks call it. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
+  /// ranks call it; so far they have skipped `skipped` steps. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
   /// save that fails is a warning, unless it is the run's last: then this throws Error. Does not make
   /// ranks wait for each other that do not in a step, unless a save is due (agreement.h).
-  int afterStep(int64_t step);
+  int afterStep(int64_t step, int64_t skipped);
   /// Prints the closing lines about the last checkpoint, on rank 0.
   void summarize(int64_t step, int endedBy) const;
 

@@ -71,17 +71,20 @@ struct Loop {
   WorkTimes workSeconds = {};                                ///< of all steps
   std::optional<double> validationBefore, validationAfter;
   float firstLoss = 0, lastLoss = 0;
-  int64_t skipped = 0;   ///< steps without an update: they do not advance the schedule
-  int64_t gathered = 0;  ///< the step whose samples are in the inputs
-  int64_t done;          ///< the last completed step
-  int interruptedBy = 0; ///< the signal after which training ends
+  /// Steps without an update: they do not advance the schedule. A program without a loss scale
+  /// skips none, but the run that it continues may have.
+  int64_t skipped;
+  bool countsSkipped = false; ///< does the program?
+  int64_t gathered = 0;       ///< the step whose samples are in the inputs
+  int64_t done;               ///< the last completed step
+  int interruptedBy = 0;      ///< the signal after which training ends
   double trainSeconds = 0;
   std::optional<Issued> firstStep; ///< what the first train_step issued
 
   Loop(Rank &rank, const Session &session, const ResumePoint *resumed)
       : rank(rank), session(session), startStep(resumed ? resumed->info.step : 0),
-        replicas(rank, session.options), saving(rank, session, resumed, replicas), done(startStep) {
-  }
+        replicas(rank, session.options), saving(rank, session, resumed, replicas),
+        skipped(resumed ? resumed->info.skipped : 0), done(startStep) {}
   bool speaks() const { return rank.rank == 0; }
   std::string nonfinite() const;
   void setControls(int64_t number);
@@ -91,6 +94,7 @@ struct Loop {
   void step(int64_t number);
   void reportStep(int64_t number, const StepReport &report, double seconds,
                   std::optional<double> validation, const std::string &notFinite);
+  void readSkipped();
   void train();
   void setClock(WorkClock *value);
   WorkTimes stepTimes();
@@ -219,6 +223,8 @@ void Loop::step(int64_t number) {
   double seconds = secondsSince(begin);
   trainSeconds += seconds;
   checkNothingUnderWay(rank);
+  if (!countsSkipped)
+    rank.report.skippedSteps = skipped;
   if (first) {
     firstStep = Issued(rank).since(*before);
     checkCensus(rank, *firstStep);
@@ -246,7 +252,7 @@ void Loop::step(int64_t number) {
   done = number;
   noteStep();
   replicas.afterStep(number, report);
-  interruptedBy = saving.afterStep(number);
+  interruptedBy = saving.afterStep(number, skipped);
 }
 
 /// Reports before the step's checkpoint is written, because a run that resumes from it logs later
@@ -304,18 +310,19 @@ void Loop::setClock(WorkClock *value) {
   rank.world->setClock(value);
 }
 
-/// Returns the steps of earlier runs that were skipped, from the checkpoint.
-static int64_t skippedBefore(const Rank &rank) {
+/// Reads the number of steps that earlier runs have skipped, if the program counts them.
+void Loop::readSkipped() {
   for (const ScalarState &state : rank.program->scalarStates)
-    if (state.countsSkipped)
-      return *reinterpret_cast<const int64_t *>(
+    if (state.countsSkipped) {
+      countsSkipped = true;
+      skipped = *reinterpret_cast<const int64_t *>(
           HostView(rank, rank.persistent<int64_t>(state.offset), 8).data());
-  return 0;
+    }
 }
 
 void Loop::train() {
   const RunOptions &options = session.options;
-  skipped = skippedBefore(rank);
+  readSkipped();
   // Until here ranks read files, for different times: none may wait in a step for one that does.
   barrier(*rank.world, "the start of training");
   enterPhase(rank, Phase::Step);

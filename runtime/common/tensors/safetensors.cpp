@@ -2,6 +2,7 @@
 
 #include "common/tensors/safetensors.h"
 
+#include "common/convert.h"
 #include "common/json.h"
 #include "partita_rt/checksum.h"
 #include "partita_rt/half.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 namespace partita_rt {
@@ -346,6 +348,36 @@ void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n)
   default:
     fail("a parameter cannot be read from %s", nameOf(dtype));
   }
+}
+
+/// Rounds n floats; returns how many have become infinite.
+template <typename T> static int64_t roundFloats(T *out, const float *in, int64_t n) {
+  int64_t infinite = 0;
+  convertArray(out, in, n);
+  for (int64_t i = 0; i < n; ++i)
+    infinite += std::isinf(float(out[i])) && !std::isinf(in[i]);
+  return infinite;
+}
+
+int64_t convertFloats(void *out, DType to, const unsigned char *in, DType from, int64_t n) {
+  if (to == from) {
+    std::memcpy(out, in, size_t(n * sizeOf(to)));
+    return 0;
+  }
+  if (to == DType::Float32) {
+    convertToFloat(static_cast<float *>(out), in, from, n);
+    return 0;
+  }
+  constexpr int64_t kTile = 1024;
+  float tile[kTile];
+  int64_t infinite = 0;
+  for (int64_t at = 0; at < n; at += kTile) {
+    int64_t count = std::min(kTile, n - at);
+    convertToFloat(tile, in + at * sizeOf(from), from, count);
+    infinite += to == DType::Float16 ? roundFloats(static_cast<Half *>(out) + at, tile, count)
+                                     : roundFloats(static_cast<BFloat16 *>(out) + at, tile, count);
+  }
+  return infinite;
 }
 
 } // namespace partita_rt

@@ -102,6 +102,11 @@ DType parseType(const std::string &name);
 
 /// Converts n elements of a float type to float32 (the parameters' type).
 void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n);
+/// Does a type convert to float32 without a rounding, so that a program may store it?
+constexpr bool isStoredFloat(DType dtype) { return dtype == DType::Float32 || isShortFloat(dtype); }
+/// Converts n elements between such types, `out` aligned: widens exactly, or rounds once, to the
+/// nearest, ties to even, as kernels round. Returns how many have become infinite.
+int64_t convertFloats(void *out, DType to, const unsigned char *in, DType from, int64_t n);
 
 } // namespace partita_rt
 
