@@ -1,6 +1,7 @@
 // The processes of a run (rendezvous.h).
 
 #include "processes/rendezvous.h"
+#include "common/exit_status.h"
 #include "processes/first_here.h"
 #include "processes/monitor.h"
 
@@ -54,6 +55,11 @@ std::string Rendezvous::agree(const std::string &error) {
     if (!each.empty())
       return each;
   return "";
+}
+
+void Rendezvous::fail(const std::string &message) {
+  ownFailureStatus(); // a refusal, unless the rank has lost another one
+  report(Cause::Error, message, "");
 }
 
 void Rendezvous::report(Cause cause, const std::string &message, const std::string &question) {

@@ -90,8 +90,9 @@ public:
   std::string agree(const std::string &error);
   void barrier(const std::string &what) { allGather("", what); }
 
-  /// Ends all ranks with exit code 1 and this message, "rank R: MESSAGE".
-  [[noreturn]] void fail(const std::string &message) { report(Cause::Error, message, ""); }
+  /// Ends all ranks with the status of an error (common/exit_status.h) and this message,
+  /// "rank R: MESSAGE".
+  [[noreturn]] void fail(const std::string &message);
   /// Does the same for a watchdog. `question` is passed to every rank's `answer`; the answers are
   /// appended to the message.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);

@@ -94,7 +94,7 @@ public:
   const json::Object &manifest() const { return programs[size].manifest; }
 
   std::string prepare(bool fewer) override;
-  bool hasFewer() const override { return size > 0; }
+  bool hasFewer() const override { return size > 0 && supervision.hostDiscovery.empty(); }
   std::string change() const override {
     return before == size ? ""
                           : "with " + countText(programs[size].ranks) + " instead of " +
@@ -201,10 +201,10 @@ std::string ProgramStarts::waitForHosts() {
 std::string ProgramStarts::prepare(bool fewer) {
   before = size;
   std::string problem;
-  if (!supervision.hostDiscovery.empty())
-    problem = waitForHosts();
-  else if (fewer)
+  if (fewer)
     --size;
+  else if (!supervision.hostDiscovery.empty())
+    problem = waitForHosts();
   if (!wasStarted)
     before = size;
   wasStarted = true;

@@ -18,7 +18,7 @@ public:
   /// Chooses the processes of the next start; with `fewer`, fewer than last time. Returns why none can
   /// be started, or "".
   virtual std::string prepare(bool fewer) = 0;
-  /// Are fewer ranks possible than last time?
+  /// Does the supervisor choose the number of ranks, and are fewer possible than last time?
   virtual bool hasFewer() const = 0;
   /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
   virtual std::string change() const = 0;

@@ -1,6 +1,7 @@
 // Messages over TCP (streams.h).
 
 #include "cpu/sockets/streams.h"
+#include "common/exit_status.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -260,8 +261,10 @@ bool Streams::isAwaited(const Stream &stream) {
 }
 
 void Streams::checkClosed(const Stream &stream) const {
-  if (isAwaited(stream) && std::chrono::steady_clock::now() > stream.closedAt + kReportPatience)
-    fail("the connection to rank %d is gone: %s", stream.peer, stream.problem.c_str());
+  if (!isAwaited(stream) || std::chrono::steady_clock::now() <= stream.closedAt + kReportPatience)
+    return;
+  noteLoss();
+  fail("the connection to rank %d is gone: %s", stream.peer, stream.problem.c_str());
 }
 
 void Streams::move() {

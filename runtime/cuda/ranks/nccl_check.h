@@ -3,6 +3,7 @@
 #ifndef PARTITA_RT_CUDA_NCCL_CHECK_H
 #define PARTITA_RT_CUDA_NCCL_CHECK_H
 
+#include "common/exit_status.h"
 #include "partita_rt/types.h"
 
 #include <nccl.h>
@@ -14,6 +15,8 @@ inline void checkNccl(ncclResult_t result, ncclComm_t comm, const char *what) {
   if (result == ncclSuccess || result == ncclInProgress)
     return;
   const char *last = ncclGetLastError(comm);
+  if (result == ncclRemoteError || result == ncclSystemError)
+    noteLoss();
   fail("%s: %s%s%s", what, ncclGetErrorString(result), last && *last ? ": " : "", last ? last : "");
 }
 

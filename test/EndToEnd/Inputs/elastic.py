@@ -32,7 +32,7 @@ def run(name, *options, changes=()):
         os.kill(found[-1], signal.SIGKILL)
     errors = process.communicate(timeout=200)[1]
     assert process.returncode == 0, (name, errors)
-    return re.findall(r"restart (\d) of \d( with \d ranks instead of \d)?, from .*/step-\d+\n", errors)
+    return re.findall(r"restart (\d) of \d( with \d ranks instead of \d)?(?: in 1 s)?, from .*/step-\d+\n", errors)
 
 
 def losses(name):
@@ -54,6 +54,17 @@ assert restarts == [("1", " with 2 ranks instead of 4"), ("2", " with 4 ranks in
 compare("found")
 print("found: from 4 ranks to 2 and back, the same losses")
 
+# It may not know yet which hosts are gone.
+launcher, calls = folder / "launcher", folder / "calls"
+launcher.write_text(f"#!/bin/sh\nif test -e {lost} && test $1 = 4; then echo 'a host is gone' >&2; exit 1; fi\nexec {MPIRUN} -np \"$@\"\n")
+launcher.chmod(0o755)
+restarts = run("late", "--max-restarts", "2", "--launcher", f"{launcher} {{ranks}}", "--host-discovery",
+               f"echo >> {calls}; test $(wc -l < {calls}) -gt 2 && echo localhost:2 || echo localhost:4", changes=[(5, lost.touch)])
+assert restarts == [("1", ""), ("2", " with 2 ranks instead of 4")], restarts
+compare("late")
+lost.unlink()
+print("late: from 4 ranks to 2, the same losses")
+
 # The ranks may be torchrun's.
 hosts.write_text("localhost:4\n")
 torchrun = f"{sys.executable} {pathlib.Path(__file__).resolve().parents[2]}/Support/torchrun.py -np {{ranks}}"
@@ -64,9 +75,6 @@ compare("tcp")
 print("tcp: from 4 ranks to 2, the same losses")
 
 # Nothing tells: a start that fails shows that ranks are lost.
-launcher = folder / "launcher"
-launcher.write_text(f"#!/bin/sh\nif test -e {lost} && test $1 = 4; then echo 'a host is gone' >&2; exit 1; fi\nexec {MPIRUN} -np \"$@\"\n")
-launcher.chmod(0o755)
 restarts = run("tried", "--max-restarts", "2", "--launcher", f"{launcher} {{ranks}}", changes=[(5, lost.touch)])
 assert restarts == [("1", ""), ("2", " with 2 ranks instead of 4")], restarts
 compare("tried")

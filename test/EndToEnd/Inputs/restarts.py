@@ -35,11 +35,11 @@ def losses(name):
     return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
 
 
-def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, train=TRAIN, start=()):
+def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, train=TRAIN, start=(), program="two"):
     """Runs to the end, under the command `start`, killing a rank once the log of steps has these lengths, or these checkpoints are complete,
     after a call of `before`; returns status and errors."""
     log = folder / f"{name}.csv"
-    process = subprocess.Popen([*start, "partita", "run", str(folder / "two"), *train, "--checkpoint", str(folder / name), "--log", str(log),
+    process = subprocess.Popen([*start, "partita", "run", str(folder / program), *train, "--checkpoint", str(folder / name), "--log", str(log),
                                 *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for count in kills:
         end = time.monotonic() + 100
@@ -107,6 +107,9 @@ status, errors = run("often", "--max-restarts", "1", kills=(3, 17))
 assert status == 1 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, errors
 status, errors = run("often", "--max-restarts", "1", "--resume", "auto")
 assert status == 0 and files("often") == files("once"), errors
+# So does an error of ranks whose statuses the launcher hides: the checkpoint is of another optimizer.
+status, errors = run("once", "--max-restarts", "3", "--resume", "--launcher", TORCHRUN, program="sgd", train=[*TRAIN[:2], *TRAIN[4:]])
+assert status == 1 and "; restart " not in errors and "this program updates by sgd" in errors, (status, errors)
 # A signal that asks the program to end does, wherever it arrives; so does an error in what the user gave.
 status, errors = run("asked", "--max-restarts", "3", kills=("step-5",), number=signal.SIGTERM)
 assert status == -signal.SIGTERM and "; restart " not in errors, (status, errors)
