@@ -66,8 +66,8 @@ void endSlots(Rank &rank);
 /// Returns what the rank, 0, sees of another one; null if it sees nothing of it.
 const RankPlace *placeOf(const Rank &rank, int other);
 
-/// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs are all zero,
-/// and writes the choices to `path`. All ranks call it; rank 0 chooses.
+/// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs have been
+/// sent, and writes the choices to `path`. All ranks call it; rank 0 chooses.
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
 
 /// An amount of device memory that a rank uses, in bytes, and its purpose: a term of the sum that

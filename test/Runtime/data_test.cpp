@@ -3,10 +3,11 @@
 #include "reference.h"
 #include "temporary_folder.h"
 
-#include "common/data/samples.h"
+#include "common/data/drawn_samples.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 
+#include <algorithm>
 #include <set>
 
 namespace partita_rt {
@@ -171,6 +172,48 @@ TEST_F(Data, WithoutShufflingRowsAreTheFiles) {
   EXPECT_EQ(found, (std::vector<int64_t>{0, 1, 4, 5, 2, 3, 6, 7, //
                                          8, 9, 2, 3, 0, 1, 4, 5, //
                                          6, 7, 0, 1, 8, 9, 2, 3}));
+}
+
+/// Both ranks together have the same samples as one, whose tokens spread over the vocabulary.
+TEST(DrawnSamples, AreTheSameInEveryRunAndWithinBounds) {
+  Program program = ofTwoMicroBatches();
+  DrawnSamples drawn;
+  Batches batches(drawn, "--tune", program, 0, false, 2);
+  std::set<int64_t> ids, labels;
+  for (int number = 0; number < 2; ++number) {
+    Buffers b(program, number), again(program, number);
+    batches.fill(b.rank, 0, 2);
+    batches.fill(again.rank, 0, 2);
+    for (int i = 0; i < 12; ++i) {
+      int64_t id = b.ids[i / 6][i / 3 % 2][i % 3], label = b.labels[i / 6][i / 3 % 2][i % 3];
+      EXPECT_TRUE(id >= 0 && id < 256 && label >= 0 && label < 256) << id << ' ' << label;
+      EXPECT_EQ(id, again.ids[i / 6][i / 3 % 2][i % 3]);
+      ids.insert(id);
+      labels.insert(label);
+    }
+    EXPECT_EQ(b.positions[1][2], 2);
+    EXPECT_EQ(b.mask[1][1][2], 1.0f);
+  }
+  EXPECT_GT(ids.size(), 18u);
+  EXPECT_GT(labels.size(), 18u);
+  EXPECT_NE(ids, labels);
+}
+
+TEST(DrawnSamples, FillEveryTypeOfInput) {
+  DrawnSamples drawn;
+  float numbers[64];
+  uint8_t bits[64];
+  int32_t unlimited[64], shifted[64];
+  Shape shape = {1, 64};
+  drawn.read({"x", InputRole::Data, DType::Float32, shape, shape, {}, 0}, 0, 0, 64, numbers);
+  drawn.read({"m", InputRole::Data, DType::Bool, shape, shape, {}, 0}, 0, 0, 64, bits);
+  drawn.read({"i", InputRole::Data, DType::Int32, shape, shape, {}, 0}, 0, 0, 64, unlimited);
+  drawn.read({"s", InputRole::Shifted, DType::Int32, shape, shape, {}, 9, 300}, 0, 0, 64, shifted);
+  EXPECT_EQ(std::set<float>(numbers, numbers + 64).size(), 64u);
+  EXPECT_EQ(std::set<uint8_t>(bits, bits + 64), (std::set<uint8_t>{0, 1}));
+  EXPECT_EQ(std::set<int32_t>(unlimited, unlimited + 64), std::set<int32_t>{0});
+  EXPECT_EQ(shifted[0], 300);
+  EXPECT_LT(*std::max_element(shifted + 1, shifted + 64), 9);
 }
 
 } // namespace

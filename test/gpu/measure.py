@@ -79,6 +79,8 @@ def tuned(pack, table, program):
         seconds, said = done.seconds, f"tuning took {done.seconds:.0f} s"
     shutil.copy(kept, beside)
     done, numbers = run_steps(pack, program, "tuned")
+    if re.search(r"^untuned ", done.output, re.M):
+        done.problem = f"the choices are for another GPU or cuBLASLt: remove {kept}"
     table.add(name, done.problem, f"{numbers}; {said}" if numbers else "", seconds + done.seconds)
 
 

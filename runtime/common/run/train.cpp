@@ -3,6 +3,7 @@
 #include "common/run/train.h"
 
 #include "common/checkpoint/gradients.h"
+#include "common/data/drawn_samples.h"
 #include "common/exit_status.h"
 #include "common/grouped.h"
 #include "common/init/initialize.h"
@@ -413,6 +414,9 @@ int runRankProgram(Rank &rank, const Session &session) {
   const ResumePoint *resumed = initialize(rank, session.resumePoints);
   if (options.tune) {
     const Stage &stage = *rank.stage;
+    int64_t perStep = rank.program->accumulate;
+    DrawnSamples drawn;
+    Batches(drawn, "--tune", *rank.program, 0, false, perStep).fill(rank, 0, perStep);
     tune(rank, stage.trainStep ? stage.trainStep : stage.forward, matmulsPath(options));
     return 0;
   }

@@ -223,8 +223,6 @@ void Gpu::callTimed(Rank &rank, void (*function)(Rank &)) {
 constexpr int kTuneRepetitions = 7;
 
 void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
-  std::memset(hostInputs[written].memory.base, 0, size_t(inputBytes(*rank.program)));
-  sendInputs(rank, rank.program->accumulate);
   rank.step = rank.update = 1;
   if (rank.rank == 0)
     theMatmuls->beginRecording();

@@ -142,7 +142,8 @@ void checkFits(const std::vector<MemoryPart> &needs) {
        grouped(int64_t(free)).c_str());
 }
 
-/// All ranks use rank 0's choices for matmuls, so that equal matmuls have equal bits.
+/// All ranks use rank 0's choices for matmuls, so that equal matmuls have equal bits. Without
+/// choices for its GPU, in a file with those for others, the ranks run untuned.
 void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
   cuda::Gpu &gpu = cuda::Gpu::of(rank);
   std::string path = matmulsPath(*rank.options), text, error;
@@ -150,14 +151,18 @@ void shareChoices(const Rank &rank, processes::Rendezvous &rendezvous) {
     try {
       if (gpu.matmuls().readChoices(path))
         text = gpu.matmuls().choicesText();
+      else if (const std::string &why = gpu.matmuls().whyUntuned(); !why.empty())
+        std::printf("%-14s %s; '%s --tune' adds choices for it\n", "untuned", why.c_str(),
+                    rank.program->name);
     } catch (const std::exception &exception) {
       error = exception.what();
     }
   if (error = rendezvous.agree(error); !error.empty())
     throw Error(error);
   text = rendezvous.broadcast(text, "the choices for matmuls");
-  if (rank.rank != 0 && !text.empty())
-    gpu.matmuls().useChoices(text, "rank 0's " + path);
+  if (rank.rank != 0 && !text.empty() && !gpu.matmuls().useChoices(text, "rank 0's " + path))
+    fail("%s; all ranks need one kind of GPU and one version of cuBLASLt",
+         gpu.matmuls().whyUntuned().c_str());
 }
 
 /// Says goodbye on all communicators, so that a rank waiting in a surplus collective learns of it.

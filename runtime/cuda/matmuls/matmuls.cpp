@@ -366,22 +366,19 @@ bool Matmuls::multiply(const Stream &stream, const MatmulShape &shape,
 
 //===-- Choices -----------------------------------------------------------------------------===//
 
-std::string Matmuls::choicesText() const {
-  ChoicesFile file{device, int64_t(cublasLtGetVersion()), {}};
+DeviceChoices Matmuls::ours() const {
+  DeviceChoices found{device, int64_t(cublasLtGetVersion()), {}};
   for (const auto &[text, choice] : choices)
-    file.choices.push_back(choice);
-  return writeChoicesText(file);
+    found.choices.push_back(choice);
+  return found;
 }
 
-void Matmuls::useChoices(const std::string &text, const std::string &from) {
-  ChoicesFile file = parseChoicesText(text, from);
-  auto version = int64_t(cublasLtGetVersion());
-  if (file.device != device || file.version != version)
-    fail("%s: tuned on %s with cuBLASLt %lld, but this is %s with cuBLASLt %lld: tune again, or "
-         "remove it",
-         from.c_str(), file.device.c_str(), (long long)file.version, device.c_str(),
-         (long long)version);
-  for (const Choice &choice : file.choices)
+bool Matmuls::isHere(const DeviceChoices &tuning) const {
+  return tuning.device == device && tuning.version == int64_t(cublasLtGetVersion());
+}
+
+void Matmuls::use(const DeviceChoices &tuning, const std::string &from) {
+  for (const Choice &choice : tuning.choices)
     choices[choice.shape] = choice;
   choicesFrom = from;
   plans.clear();

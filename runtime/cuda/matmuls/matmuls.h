@@ -82,6 +82,13 @@ struct Choice {
   int64_t oneKernel = -1, kernelsApart = -1;
 };
 
+/// The choices for one kind of device and one version of cuBLASLt.
+struct DeviceChoices {
+  std::string device; ///< name and number of multiprocessors
+  int64_t version;
+  std::vector<Choice> choices;
+};
+
 class Matmuls {
 public:
   /// Uses the current device. workspace: device memory, 256-byte aligned, for matmuls of one stream
@@ -111,13 +118,18 @@ public:
   /// Returns the current choices that tuneRecorded made or that were read: a file's text, JSON,
   /// which names the device and cuBLASLt's version. Also sent to other ranks.
   std::string choicesText() const;
-  /// Uses choices. `from` names their source in messages: a file's path, or "rank 0's matmuls".
-  /// Throws Error if they were made for another device or version, or are damaged. Call it before
-  /// the first matmul.
-  void useChoices(const std::string &text, const std::string &from);
+  /// Uses the choices for this device and version among those of the text. `from` names their
+  /// source in messages: a file's path, or "rank 0's matmuls". Returns false if there are none for
+  /// it, which whyUntuned then explains. Throws Error if the text is damaged. Call it before the
+  /// first matmul.
+  bool useChoices(const std::string &text, const std::string &from);
+  /// "matmuls.json is for NVIDIA H200, 132 multiprocessors with cuBLASLt 130002, and this is ...";
+  /// "" without such choices.
+  const std::string &whyUntuned() const { return mismatch; }
 
+  /// Writes the current choices into the file, in place of those for this device and version only.
   void writeChoices(const std::string &path) const;
-  /// Returns false if there is no such file.
+  /// Like useChoices. Returns false if there is no such file, too.
   bool readChoices(const std::string &path);
 
 private:
@@ -137,6 +149,10 @@ private:
                         const cublasLtMatmulAlgo_t &algorithm,
                         const MatmulOperands &operands) const;
   Choice tune(const Stream &stream, Plan &plan, const Recorded &matmul, int repetitions);
+  DeviceChoices ours() const;
+  bool isHere(const DeviceChoices &tuning) const; ///< for this device and version?
+  void use(const DeviceChoices &tuning, const std::string &from);
+  std::vector<DeviceChoices> othersIn(const std::string &path) const;
 
   cublasLtHandle_t handle = nullptr;
   void *workspace;
@@ -146,18 +162,14 @@ private:
   std::map<MatmulShape, std::unique_ptr<Plan>> plans;
   std::map<std::string, Choice> choices;
   std::string choicesFrom = "the tuning"; ///< the name of the choices' source in messages
+  std::string mismatch;                   ///< whyUntuned
   bool recording = false;
   std::map<MatmulShape, Recorded> recorded;
 };
 
-/// The text form of choices (matmuls_file.cpp).
-struct ChoicesFile {
-  std::string device;
-  int64_t version;
-  std::vector<Choice> choices;
-};
-std::string writeChoicesText(const ChoicesFile &file);
-ChoicesFile parseChoicesText(const std::string &text, const std::string &from);
+/// The text form of tunings (matmuls_file.cpp).
+std::string writeTunings(const std::vector<DeviceChoices> &tunings);
+std::vector<DeviceChoices> parseTunings(const std::string &text, const std::string &from);
 
 } // namespace partita_rt::cuda
 

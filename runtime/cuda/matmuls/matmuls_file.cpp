@@ -1,18 +1,23 @@
-// A program's tuning file, matmuls.json: the device and the version of cuBLASLt that it is for,
-// and a line per shape with its algorithm. Only the 64 bytes of `algorithm` are used; the rest is
-// for readers.
+// A program's tuning file, matmuls.json: the choices for each kind of device and version of cuBLASLt
+// that the program was tuned for, a line per shape with its algorithm. Only the 64 bytes of
+// `algorithm` are used; the rest is for readers.
 //
+//     {"tunings": [
 //     {"device": "NVIDIA H200, 132 multiprocessors", "cublasLt": 130002, "matmuls": [
 //     {"shape": "matmul ...", "nanoseconds": 81920, "untuned": 90112, "id": 66, "tile": 20, ...,
 //      "algorithm": "4200000..."},
 //     {"shape": "matmul ..., sums of b", "nanoseconds": 40960, "untuned": 71680,
 //      "algorithm": "apart"},
+//
+// A file with a single device, version and matmuls at the top, as earlier programs wrote it, is read
+// too.
 
 #include "cuda/matmuls/matmuls.h"
 
 #include "common/json.h"
 #include "common/temporary_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -98,51 +103,58 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 
 } // namespace
 
-std::string writeChoicesText(const ChoicesFile &file) {
-  std::string text = "{\"device\": " + quoteJson(file.device) +
-                     ", \"cublasLt\": " + std::to_string(file.version) + ", \"matmuls\": [";
-  for (size_t i = 0; i < file.choices.size(); ++i)
-    text += (i == 0 ? "\n" : ",\n") + lineOf(file.choices[i]);
+static DeviceChoices parseTuning(const Json &from, const std::string &path) {
+  DeviceChoices tuning;
+  tuning.device = member(from, "device", Json::String, path).string;
+  tuning.version = member(from, "cublasLt", Json::Integer, path).integer;
+  for (const Json &item : member(from, "matmuls", Json::Array, path).items) {
+    Choice choice{};
+    choice.shape = member(item, "shape", Json::String, path).string;
+    choice.nanoseconds = member(item, "nanoseconds", Json::Integer, path).integer;
+    choice.first = member(item, "untuned", Json::Integer, path).integer;
+    const std::string &algorithm = member(item, "algorithm", Json::String, path).string;
+    choice.apart = algorithm == kApart;
+    if (!choice.apart && !fromHex(choice.algorithm, algorithm))
+      fail("%s: the algorithm of '%s' is not 64 bytes in hexadecimal digits%s", path.c_str(),
+           choice.shape.c_str(), kAgain);
+    tuning.choices.push_back(choice);
+  }
+  return tuning;
+}
+
+std::string writeTunings(const std::vector<DeviceChoices> &tunings) {
+  std::string text = "{\"tunings\": [";
+  for (size_t i = 0; i < tunings.size(); ++i) {
+    const DeviceChoices &tuning = tunings[i];
+    text += std::string(i == 0 ? "" : ",") + "\n{\"device\": " + quoteJson(tuning.device) +
+            ", \"cublasLt\": " + std::to_string(tuning.version) + ", \"matmuls\": [";
+    for (size_t j = 0; j < tuning.choices.size(); ++j)
+      text += (j == 0 ? "\n" : ",\n") + lineOf(tuning.choices[j]);
+    text += "\n]}";
+  }
   return text + "\n]}\n";
 }
 
-ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
+std::vector<DeviceChoices> parseTunings(const std::string &text, const std::string &from) {
   Json root;
   try {
     root = parseJson(text);
   } catch (const Error &error) {
     fail("%s: %s%s", from.c_str(), error.what(), kAgain);
   }
-  ChoicesFile file;
-  file.device = member(root, "device", Json::String, from).string;
-  file.version = member(root, "cublasLt", Json::Integer, from).integer;
-  for (const Json &item : member(root, "matmuls", Json::Array, from).items) {
-    Choice choice{};
-    choice.shape = member(item, "shape", Json::String, from).string;
-    choice.nanoseconds = member(item, "nanoseconds", Json::Integer, from).integer;
-    choice.first = member(item, "untuned", Json::Integer, from).integer;
-    const std::string &algorithm = member(item, "algorithm", Json::String, from).string;
-    choice.apart = algorithm == kApart;
-    if (!choice.apart && !fromHex(choice.algorithm, algorithm))
-      fail("%s: the algorithm of '%s' is not 64 bytes in hexadecimal digits%s", from.c_str(),
-           choice.shape.c_str(), kAgain);
-    file.choices.push_back(choice);
-  }
-  return file;
+  if (root.kind == Json::Object && root.find("device"))
+    return {parseTuning(root, from)};
+  std::vector<DeviceChoices> tunings;
+  for (const Json &item : member(root, "tunings", Json::Array, from).items)
+    tunings.push_back(parseTuning(item, from));
+  return tunings;
 }
 
-void Matmuls::writeChoices(const std::string &path) const {
-  std::string text = choicesText();
-  TemporaryFile file(path);
-  file.write(text.data(), int64_t(text.size()));
-  file.commit();
-}
-
-bool Matmuls::readChoices(const std::string &path) {
+/// Returns false if there is no such file.
+static bool readText(const std::string &path, std::string &text) {
   File file(std::fopen(path.c_str(), "r"));
   if (!file && errno == ENOENT)
     return false;
-  std::string text;
   char part[1 << 16];
   size_t count = 0;
   while (file && (count = std::fread(part, 1, sizeof part, file.get())) > 0)
@@ -151,8 +163,57 @@ bool Matmuls::readChoices(const std::string &path) {
     fail("%s: is a folder; the choices for matmuls are a file", path.c_str());
   if (!file || std::ferror(file.get()))
     fail("%s: %s", path.c_str(), std::strerror(errno));
-  useChoices(text, path);
   return true;
+}
+
+/// Returns the tunings of other devices and versions in the file; none if it is absent or damaged.
+/// Messages about a damaged file say that tuning replaces it.
+std::vector<DeviceChoices> Matmuls::othersIn(const std::string &path) const {
+  std::string text;
+  if (!readText(path, text))
+    return {};
+  std::vector<DeviceChoices> found;
+  try {
+    found = parseTunings(text, path);
+  } catch (const Error &) {
+    return {};
+  }
+  auto ours = [this](const DeviceChoices &each) { return isHere(each); };
+  found.erase(std::remove_if(found.begin(), found.end(), ours), found.end());
+  return found;
+}
+
+void Matmuls::writeChoices(const std::string &path) const {
+  std::vector<DeviceChoices> tunings = othersIn(path);
+  tunings.insert(tunings.begin(), ours());
+  std::string text = writeTunings(tunings);
+  TemporaryFile file(path);
+  file.write(text.data(), int64_t(text.size()));
+  file.commit();
+}
+
+std::string Matmuls::choicesText() const { return writeTunings({ours()}); }
+
+bool Matmuls::useChoices(const std::string &text, const std::string &from) {
+  std::vector<DeviceChoices> tunings = parseTunings(text, from);
+  std::string others;
+  for (const DeviceChoices &each : tunings) {
+    if (isHere(each)) {
+      use(each, from);
+      return true;
+    }
+    others += (others.empty() ? "" : "; ") + each.device + " with cuBLASLt " +
+              std::to_string(each.version);
+  }
+  DeviceChoices here = ours();
+  mismatch = from + " is for " + (others.empty() ? "no GPU" : others) + ", and this is " +
+             here.device + " with cuBLASLt " + std::to_string(here.version);
+  return false;
+}
+
+bool Matmuls::readChoices(const std::string &path) {
+  std::string text;
+  return readText(path, text) && useChoices(text, path);
 }
 
 } // namespace partita_rt::cuda

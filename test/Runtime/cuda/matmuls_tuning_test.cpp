@@ -29,13 +29,16 @@ protected:
     make(stream);
     return stream.made.tuneRecorded(stream, 3);
   }
-  /// Reading the file after `replace` has been replaced in it.
-  std::string errorWith(const std::string &replace, const std::string &with) {
+  std::string text() const {
     std::ifstream in(path);
-    std::string text((std::istreambuf_iterator<char>(in)), {});
-    size_t at = text.find(replace);
-    EXPECT_NE(at, std::string::npos) << text;
-    std::ofstream(path) << text.replace(at, replace.size(), with);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  /// The error of reading the file after `replace` has been replaced in it.
+  std::string errorWith(const std::string &replace, const std::string &with) {
+    std::string changed = text();
+    size_t at = changed.find(replace);
+    EXPECT_NE(at, std::string::npos) << changed;
+    std::ofstream(path) << changed.replace(at, replace.size(), with);
     MatmulsStream other;
     return errorOf([&] { other.made.readChoices(path); });
   }
@@ -130,20 +133,60 @@ TEST_F(Tuning, LongSumsAreApartAtFirst) {
   EXPECT_BITS(sums, wanted);
 }
 
-TEST_F(Tuning, FilesForOthersAreRefused) {
+TEST_F(Tuning, DamagedFilesAreRefusedAndReplaced) {
   MatmulsStream stream;
   tune(stream);
-  stream.made.writeChoices(path);
-  EXPECT_NE(errorWith("130000", "120000").find("with cuBLASLt 120000, but this is"),
-            std::string::npos);
-  EXPECT_NE(errorWith("\"device\": \"", "\"device\": \"another ").find("tuned on another "),
-            std::string::npos);
   stream.made.writeChoices(path);
   EXPECT_NE(errorWith("\"algorithm\": \"", "\"algorithm\": \"0").find("64 bytes"),
             std::string::npos);
   stream.made.writeChoices(path);
   EXPECT_NE(errorWith("\"shape\"", "\"form\"").find("'shape' is missing"), std::string::npos);
   EXPECT_NE(errorWith("[", "(").find(path), std::string::npos);
+  stream.made.writeChoices(path);
+  MatmulsStream other;
+  EXPECT_TRUE(other.made.readChoices(path));
+  EXPECT_NE(errorWith("\"tunings\"", "\"others\"").find("'tunings' is missing"), std::string::npos);
+}
+
+/// Of each device and version the file has the choices of its last tuning.
+TEST_F(Tuning, AFileKeepsTheChoicesOfEachDeviceAndVersion) {
+  MatmulsStream stream;
+  tune(stream);
+  stream.made.writeChoices(path);
+  std::string ours = text();
+  for (auto [from, to] :
+       {std::pair{"130000", "120000"}, {"\"device\": \"", "\"device\": \"another "}}) {
+    EXPECT_EQ(errorWith(from, to), "");
+    MatmulsStream untuned;
+    EXPECT_FALSE(untuned.made.readChoices(path));
+    EXPECT_NE(untuned.made.whyUntuned().find(" with cuBLASLt 1"), std::string::npos);
+    EXPECT_EQ(untuned.made.whyUntuned().find(path + " is for "), 0u);
+    EXPECT_EQ(counted(simulated::kAligned, [&] { make(untuned); }), 1);
+    stream.made.writeChoices(path);
+  }
+  std::vector<DeviceChoices> all = parseTunings(text(), path);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(writeTunings({all[0]}), ours); // the last tuning comes first
+  EXPECT_EQ(all[1].device, "another " + all[0].device);
+  EXPECT_EQ(all[2].version, 120000);
+  EXPECT_EQ(writeTunings(all), text());
+  MatmulsStream tuned;
+  EXPECT_TRUE(tuned.made.readChoices(path));
+  EXPECT_EQ(tuned.made.whyUntuned(), "");
+  EXPECT_EQ(counted(simulated::kSplit, [&] { make(tuned); }), 1);
+}
+
+/// What earlier programs wrote: one device and version, without a list.
+TEST_F(Tuning, FilesOfOneDeviceAreRead) {
+  MatmulsStream stream;
+  tune(stream);
+  std::string one = stream.made.choicesText();
+  one.replace(0, one.find("{\"device\""), "");
+  one.erase(one.rfind("\n]}"));
+  std::ofstream(path) << one;
+  MatmulsStream other;
+  EXPECT_TRUE(other.made.readChoices(path));
+  EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
 }
 
 TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {

@@ -18,9 +18,10 @@ int partita::tool::tuneMain(Arguments arguments) {
                     "all their ranks, use this choice.");
   options.positional("DIR", folder, "the folder that 'partita compile --target cuda -o DIR' wrote");
   options.epilogue(
-      "The file names the GPU and the version of cuBLASLt; for others, tune again. Without it every\n"
-      "matmul takes the library's first suggestion. For a program on several hosts start its own\n"
-      "--tune as its runs are started: torchrun --no-python ... DIR/NAME --tune.");
+      "The file keeps the choices for each kind of GPU and version of cuBLASLt that it was tuned\n"
+      "on. Elsewhere every matmul takes the library's first suggestion, and a line of the run says\n"
+      "so. For a program on several hosts start its own --tune as its runs are started:\n"
+      "torchrun --no-python ... DIR/NAME --tune.");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   std::string problem;
