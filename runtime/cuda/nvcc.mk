@@ -12,13 +12,13 @@ endif
 # Sources with Hopper-only instructions are compiled for sm_90a; for other GPUs they compile to nothing. This is stated only
 # here: everything that needs these kernels builds them with this file.
 comma := ,
-TARGET = $(if $(and $(filter sm_90,$(ARCH)),$(findstring _wgmma_,$<)),-gencode arch=compute_90a$(comma)code=sm_90a -DPARTITA_RT_SM90A,-arch=$(ARCH))
+TARGET = $(if $(and $(filter sm_90 sm_90a,$(ARCH)),$(findstring _wgmma_,$<)),-gencode arch=compute_90a$(comma)code=sm_90a -DPARTITA_RT_SM90A,-arch=$(ARCH))
 # 1675: a pragma for g++ only (GCC optimize)
 NVCCFLAGS = -std=c++17 -O3 $(TARGET) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas $(LIBRARY_INCLUDES)
 CUDA_LIBS = $(CUBLAS_LIBS) $(NCCL_LIBS) $(CUDNN_LIBS) -lpthread -ldl
 
 # cuBLASLt, NCCL and cuDNN are where nvcc looks, or in CUBLAS_HOME, NCCL_HOME and CUDNN_HOME: folders with include/ and lib/, as
-# The libraries are in Python's wheels (nvidia/cu13, nvidia/nccl, nvidia/cudnn, only under versioned names). Programs find
+# Python's wheels have (nvidia/cu13, nvidia/nccl, nvidia/cudnn, with libraries under versioned names only). Programs find
 # them there again. The wheel of cuBLASLt has all of CUDA's headers, so nvcc's own come first.
 library = $(firstword $(wildcard $(foreach lib,lib lib64,$1/$(lib)/$2.so $1/$(lib)/$2.so.*)))
 home = $(or $(and $(wildcard $($1)/include/$2),$(call library,$($1),$3)),$(error $1 is $($1), which has no include/$2 or no lib/$3.so; set it to a folder with both, or leave it unset for where nvcc looks))

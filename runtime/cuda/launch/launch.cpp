@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace partita_rt {
 
@@ -43,7 +44,7 @@ bool sharesGpu() {
 
 /// Checks what the program's kernels need, and the architecture that it was built for, as nvcc.mk
 /// names it ("sm_90"): its machine code runs on GPUs of that major version, from that minor version
-/// on.
+/// on; on that one alone if it ends in "a".
 void checkArchitecture(const cudaDeviceProp &gpu, const Program &program) {
   if (program.leastCapability > gpu.major * 10 + gpu.minor)
     fail("the program needs a GPU of compute capability %d.%d or later, for its matmuls in 8 bits "
@@ -52,7 +53,8 @@ void checkArchitecture(const cudaDeviceProp &gpu, const Program &program) {
          gpu.minor);
 #ifdef PARTITA_RT_ARCH
   int built = std::atoi(PARTITA_RT_ARCH + 3), has = gpu.major * 10 + gpu.minor;
-  if (built / 10 != gpu.major || built > has)
+  bool exact = std::strchr(PARTITA_RT_ARCH, 'a') != nullptr;
+  if (exact ? built != has : built / 10 != gpu.major || built > has)
     fail("the program was built for " PARTITA_RT_ARCH
          ", %s is sm_%d; build it for this GPU: make -B ARCH=sm_%d",
          gpu.name, has, has);
