@@ -97,7 +97,7 @@ def tokens_of(bench):
     return gpu.data(bench.build, {"bench": ""})
 
 
-def ours(bench, case, batch, variant=""):
+def ours(bench, case, batch, variant="", environment=None):
     folder = bench.pack / "programs" / f"{case}_b{batch}{variant}"
     manifest = folder / "manifest.json"
     program = folder / json.loads(manifest.read_text())["program"] if manifest.exists() else None
@@ -105,7 +105,7 @@ def ours(bench, case, batch, variant=""):
         return {"problem": f"{folder.name} is not built"}
     log = bench.build / f"{folder.name}.csv"
     words = [program, "--data", bench.once(tokens_of), "--init", "seed:1", "--log", log, "--steps"]
-    one = bench.run([*words, 1])
+    one = bench.run([*words, 1], environment)
     if one.problem:
         return {"problem": one.problem}
     chosen = (folder / "matmuls.json").exists() and not re.search(r"^untuned ", one.output, re.M)  # by test/gpu/run, on this GPU
@@ -113,7 +113,7 @@ def ours(bench, case, batch, variant=""):
     if tuned and tuned.problem:
         return {"problem": f"--tune: {tuned.problem}"}
     with Memory() as memory:
-        done = bench.run([*words, WARMUP + bench.steps])
+        done = bench.run([*words, WARMUP + bench.steps], environment)
     if done.problem:
         return {"problem": done.problem}
     tokens = batch * CASES[case]["sequence"]
@@ -220,6 +220,8 @@ SYSTEMS = {  # within a case, the most important first
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
     "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,
                              largest_only=True),
+    "ours_cudnn": System(lambda *of: ours(*of, environment={"PARTITA_RT_ATTENTION": "nondeterministic"}),
+                         "Partita, cuDNN's attention, nondeterministic", "cudnn", 60, largest_only=True),
     "gemm": System(gemm, "matmuls alone", "gemm", 30, build_gemm, 60),
 }
 FAMILIES = list(dict.fromkeys(system.family for system in SYSTEMS.values()))

@@ -1,5 +1,5 @@
 // Plans of cuDNN for attention (fused_library.h): among the engines that its heuristics propose,
-// best first, the first deterministic one that it can build.
+// best first, the first one that it can build, and that is deterministic where the shape asks for it.
 
 #include "cuda/attention/cudnn_attention.h"
 
@@ -15,7 +15,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-constexpr int64_t kMostProposals = 32;
+constexpr int64_t kMostProposals = 32, kAlignment = 256;
 
 class CudnnPlan : public FusedPlan {
 public:
@@ -25,7 +25,9 @@ public:
       : library(library), handle(handle), graph(std::move(graph)), config(std::move(config)),
         plan(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, this->config.handle()).finalize();
-    plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspaceBytes);
+    plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &sumsAt);
+    sumsAt = (sumsAt + kAlignment - 1) / kAlignment * kAlignment;
+    workspaceBytes = sumsAt + this->graph->dqSumsBytes();
   }
 
   void run(CUstream_st *stream, const FusedPointers &pointers, void *workspace) override {
@@ -34,8 +36,9 @@ public:
     std::vector<void *> data;
     const std::vector<int64_t> &operands = graph->operands();
     for (int64_t operand : operands)
-      data.push_back(operand < kFusedOperands ? pointers.data[operand]
-                                              : numbers[operand - kCudnnScale]);
+      data.push_back(operand < kFusedOperands  ? pointers.data[operand]
+                     : operand == kCudnnDqSums ? static_cast<char *>(workspace) + sumsAt
+                                               : numbers[operand - kCudnnScale]);
     CudnnDescriptor pack(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, int64_t(operands.size()),
              operands.data())
@@ -53,6 +56,7 @@ private:
   cudnnHandle_t handle;
   std::shared_ptr<const CudnnGraph> graph;
   CudnnDescriptor config, plan;
+  int64_t sumsAt = 0; ///< where kCudnnDqSums begins in the workspace, after cuDNN's own
 };
 
 /// Rejects engines that are noted as nondeterministic. A backward pass is deterministic because of
@@ -85,9 +89,10 @@ const char *whyNotCudnn(const FusedShape &shape, int capability) {
     return nullptr;
   if (shape.sequence == 1 && shape.keySequence == 1)
     return "a single query and key have no gradients";
-  if (capability >= 100) // these need an engine of their own, which heuristics do not propose
+  // Deterministic ones need an engine of their own, which heuristics do not propose.
+  if (capability >= 100 && shape.deterministic)
     return "its gradients are not deterministic from compute capability 10.0 on";
-  if (capability < 90 && std::max(shape.headDim, shape.valueDim) > 128)
+  if (capability / 10 != 9 && std::max(shape.headDim, shape.valueDim) > 128)
     return "gradients of heads of more than 128 elements need compute capability 9.0";
   return nullptr;
 }
@@ -144,7 +149,7 @@ std::unique_ptr<FusedPlan> CudnnAttention::plan(const FusedShape &shape) {
   std::string why = "it proposes no kernel";
   for (CudnnDescriptor &config : proposals(*graph))
     try {
-      if (isDeterministic(library, config))
+      if (!shape.deterministic || isDeterministic(library, config))
         return std::make_unique<CudnnPlan>(library, handle, graph, std::move(config));
       why = "its kernels are not deterministic";
     } catch (const Error &error) {

@@ -197,11 +197,26 @@ void CudnnGraph::sumOfHeads(const Value &a, const Value &b, const Value &gradien
   reduce(CUDNN_REDUCE_TENSOR_ADD, matmul(a, b, type), gradient);
 }
 
+int64_t CudnnGraph::dqSumsBytes() const {
+  return shape.backward && !shape.deterministic
+             ? 4 * shape.batch * shape.heads * shape.sequence * shape.headDim
+             : 0;
+}
+
+/// dQ is deterministic if it is a plain matmul: cuDNN keeps dS, rounded, in its workspace. Else the
+/// matmul's result is a float tensor in memory, to which blocks of keys add in any order.
+void CudnnGraph::queryGradient(const Value &ds, const Value &keys, const Value &dq) {
+  if (shape.deterministic)
+    return matmul(ds, keys, dq);
+  int64_t row = shape.headDim, head = shape.sequence * row;
+  Value sums = value(kCudnnDqSums, CUDNN_DATA_FLOAT,
+                     heads({shape.heads * head, head, row}, shape.heads, shape.sequence, row));
+  matmul(ds, keys, sums);
+  pointwise(CUDNN_POINTWISE_IDENTITY, sums, nullptr, nullptr, dq);
+}
+
 /// delta = sum(dO O);  P = exp(scale Q K^T - log-sum-exp);  dV = P^T dO;  dP = dO V^T
 /// dS = scale P (dP - delta);  dK = dS^T Q;  dQ = dS K
-///
-/// dQ is deterministic because it is a plain matmul: cuDNN keeps dS, rounded, in its workspace
-/// instead of adding to dQ from several blocks.
 void CudnnGraph::backward() {
   const FusedShape &s = shape;
   int64_t keyHeads = s.heads / s.groups;
@@ -233,7 +248,7 @@ void CudnnGraph::backward() {
   Value ds = pointwise(CUDNN_POINTWISE_MUL, pointwise(CUDNN_POINTWISE_SUB, dp, delta), p);
   ds = pointwise(CUDNN_POINTWISE_MUL, ds, scale);
   sumOfHeads(relaid(ds, type, flipped), q, dk);
-  matmul(ds, relaid(keys, type, transposed(ofKeys)), dq);
+  queryGradient(ds, relaid(keys, type, transposed(ofKeys)), dq);
 }
 
 } // namespace partita_rt::cuda

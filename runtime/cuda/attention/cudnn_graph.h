@@ -1,6 +1,6 @@
 // Attention as graphs of operations that cuDNN recognizes as attention and has fused kernels for:
-// the pattern to which NVIDIA's cudnn-frontend lowers `sdpa` and `sdpa_backward`, the latter in its
-// deterministic form.
+// the pattern to which NVIDIA's cudnn-frontend lowers `sdpa` and `sdpa_backward`, the latter with
+// use_deterministic_algorithm or without.
 
 #ifndef PARTITA_RT_CUDA_CUDNN_GRAPH_H
 #define PARTITA_RT_CUDA_CUDNN_GRAPH_H
@@ -20,6 +20,7 @@ enum CudnnOperand : int64_t {
   kCudnnScale = kFusedOperands,
   kCudnnHidden,
   kCudnnOne,
+  kCudnnDqSums, ///< nondeterministic: dQ in float, to which blocks add; cuDNN clears it
   kCudnnOperands
 };
 
@@ -33,6 +34,8 @@ public:
   const CudnnDescriptor &operations() const { return graph.back(); }
   /// The operands for which a call must pass pointers.
   const std::vector<int64_t> &operands() const { return given; }
+  /// The bytes of kCudnnDqSums; 0: there is no such operand.
+  int64_t dqSumsBytes() const;
 
 private:
   using Sizes = std::array<int64_t, 4>;
@@ -68,6 +71,7 @@ private:
 
   void forward();
   void backward();
+  void queryGradient(const Value &ds, const Value &keys, const Value &dq);
   void sumOfHeads(const Value &a, const Value &b, const Value &gradient);
 
   const CudnnLibrary &library;

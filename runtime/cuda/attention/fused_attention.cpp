@@ -19,10 +19,16 @@ AttentionBy attentionBy() {
     return AttentionBy::Own;
   if (value == "auto")
     return AttentionBy::Auto;
+  if (value == "nondeterministic")
+    return AttentionBy::Nondeterministic;
   if (value != "cudnn")
-    fail("PARTITA_RT_ATTENTION=%.40s: own, auto or cudnn is expected", value.c_str());
+    fail("PARTITA_RT_ATTENTION=%.40s: own, auto, cudnn or nondeterministic is expected",
+         value.c_str());
   return AttentionBy::Cudnn;
 }
+
+/// For the user: what a run cannot be compared with bit by bit.
+static constexpr const char *kNondeterministic = ", nondeterministic";
 
 std::string attentionMakers() {
   AttentionBy by = attentionBy();
@@ -30,7 +36,8 @@ std::string attentionMakers() {
     return "own kernels";
   std::string why, name = findCudnn(why);
   if (!name.empty())
-    return name + (by == AttentionBy::Auto ? " where it can" : " alone");
+    return name + (by == AttentionBy::Cudnn ? " alone" : " where it can") +
+           (by == AttentionBy::Nondeterministic ? kNondeterministic : "");
   if (by == AttentionBy::Cudnn)
     fail("PARTITA_RT_ATTENTION=cudnn: %s", why.c_str());
   return "own kernels";
@@ -45,8 +52,9 @@ int64_t fusedWorkspaceBytes() {
 
 static auto fieldsOf(const FusedShape::Strides &s) { return std::tie(s.batch, s.head, s.row); }
 static auto fieldsOf(const FusedShape &s) {
-  return std::tuple_cat(std::tie(s.dtype, s.backward, s.causal, s.stats, s.batch, s.heads, s.groups,
-                                 s.sequence, s.keySequence, s.headDim, s.valueDim, s.rowsOfBatch),
+  return std::tuple_cat(std::tie(s.dtype, s.backward, s.causal, s.stats, s.deterministic, s.batch,
+                                 s.heads, s.groups, s.sequence, s.keySequence, s.headDim,
+                                 s.valueDim, s.rowsOfBatch),
                         fieldsOf(s.q), fieldsOf(s.k), fieldsOf(s.v), fieldsOf(s.out),
                         fieldsOf(s.dout), fieldsOf(s.dq), fieldsOf(s.dk), fieldsOf(s.dv));
 }
@@ -71,13 +79,14 @@ template <typename T> static FusedShape::Strides stridesOf(const HeadsOf<T> &hea
   return {heads.batchStride, heads.headStride, heads.rowStride};
 }
 
-static FusedShape shapeOf(const FusedCall &call) {
+static FusedShape shapeOf(const FusedCall &call, AttentionBy by) {
   const AttentionShape &a = call.shape;
   FusedShape shape{};
   shape.dtype = call.dtype;
   shape.backward = call.backward;
   shape.causal = a.causal;
   shape.stats = call.logSumExp != nullptr;
+  shape.deterministic = by != AttentionBy::Nondeterministic;
   shape.batch = a.batch;
   shape.heads = a.heads;
   shape.groups = a.groups;
@@ -154,7 +163,7 @@ std::unique_ptr<FusedAttention> fusedAttention(void *workspace, std::string &why
   }
   std::unique_ptr<FusedLibrary> library = openCudnn(why);
   if (!library) // another rank may have one
-    fail("PARTITA_RT_ATTENTION=%s: %s", by == AttentionBy::Auto ? "auto" : "cudnn", why.c_str());
+    fail("PARTITA_RT_ATTENTION=%s: %s", std::getenv("PARTITA_RT_ATTENTION"), why.c_str());
   return std::make_unique<FusedAttention>(by, std::move(library), workspace, kAttentionWorkspace);
 }
 
@@ -242,7 +251,7 @@ bool FusedAttention::run(const Stream &stream, const FusedCall &call) {
   if (!why.empty()) {
     refused.insert(why);
   } else {
-    FusedShape shape = shapeOf(call);
+    FusedShape shape = shapeOf(call, by);
     auto found = plans.find(shape);
     if (found == plans.end())
       found = plans.emplace(shape, plan(shape)).first;
@@ -254,7 +263,7 @@ bool FusedAttention::run(const Stream &stream, const FusedCall &call) {
   }
   if (by == AttentionBy::Cudnn)
     fail("PARTITA_RT_ATTENTION=cudnn: %s cannot make %s: %s", library->name.c_str(),
-         shapeOf(call).text().c_str(), why.c_str());
+         shapeOf(call, by).text().c_str(), why.c_str());
   return false;
 }
 
@@ -272,7 +281,8 @@ std::string FusedAttention::text() const {
   if (made == 0)
     return reasons.empty() ? "" : "own kernels alone; " + library->name + " makes none: " + reasons;
   return library->name + " makes " + std::to_string(made) + (made == 1 ? " shape" : " shapes") +
-         " of it" + (reasons.empty() ? "" : ", own kernels the others: " + reasons);
+         " of it" + (by == AttentionBy::Nondeterministic ? kNondeterministic : "") +
+         (reasons.empty() ? "" : ", own kernels the others: " + reasons);
 }
 
 } // namespace partita_rt::cuda

@@ -5,7 +5,7 @@
 // workspace that takes. If this is more than available, the call is split by sequences, or by heads
 // of one sequence. The answer is kept, so a function of the program that has run once can be
 // captured in a CUDA graph. All of it depends only on shapes, the device and the library; so do the
-// bits, as the library is asked for deterministic kernels.
+// bits, as the library is asked for deterministic kernels, unless AttentionBy says otherwise.
 
 #ifndef PARTITA_RT_CUDA_FUSED_ATTENTION_H
 #define PARTITA_RT_CUDA_FUSED_ATTENTION_H
@@ -21,10 +21,10 @@
 
 namespace partita_rt::cuda {
 
-/// PARTITA_RT_ATTENTION: own kernels (the default), cuDNN's where supported, or cuDNN's and an
-/// error where not supported.
-enum class AttentionBy : uint8_t { Own, Auto, Cudnn };
-/// Throws Error if the variable is none of "own", "auto", "cudnn".
+/// PARTITA_RT_ATTENTION: own kernels (the default), cuDNN's where supported, cuDNN's and an error
+/// where not supported, or cuDNN's where supported, also those that are not deterministic.
+enum class AttentionBy : uint8_t { Own, Auto, Cudnn, Nondeterministic };
+/// Throws Error if the variable is none of "own", "auto", "cudnn", "nondeterministic".
 AttentionBy attentionBy();
 
 /// Describes the kernels on this machine: "own kernels", "cuDNN 9.19.0 where it can". Throws Error

@@ -21,7 +21,8 @@ struct FusedShape {
   };
   DType dtype;
   bool backward, causal;
-  bool stats; ///< forward: log-sum-exp is needed
+  bool stats;         ///< forward: log-sum-exp is needed
+  bool deterministic; ///< the same bits in each run
   int64_t batch, heads, groups, sequence, keySequence, headDim, valueDim;
   int64_t rowsOfBatch; ///< from one sequence to the next in [batch, heads, sequence] scalars
   Strides q, k, v, out, dout, dq, dk, dv;
@@ -63,8 +64,8 @@ class FusedLibrary {
 public:
   virtual ~FusedLibrary() = default;
   std::string name; ///< "cuDNN 9.19.0"
-  /// Returns a plan. Throws Error with the reason if the library has no deterministic kernel for
-  /// the shape.
+  /// Returns a plan. Throws Error with the reason if the library has no kernel for the shape, or no
+  /// deterministic one where the shape asks for it.
   virtual std::unique_ptr<FusedPlan> plan(const FusedShape &shape) = 0;
 };
 

@@ -1,10 +1,10 @@
 // Asks the real cuDNN for attention plans on a GPU that need not be present: DEVICE.json describes
 // it, as cuDNN does; CAPABILITY is 90 for sm_90. For each line of standard input,
 //
-//   forward|inference|backward BATCH HEADS GROUPS QUERIES KEYS HEADDIM VALUEDIM causal|all
+//   forward|inference|backward|unordered BATCH HEADS GROUPS QUERIES KEYS HEADDIM VALUEDIM causal|all
 //   packed|plain
 //
-// prints a line with the bytes of workspace that the plan needs, or why there is no plan.
+// ("unordered": a backward pass that need not be deterministic) prints a line with the bytes of workspace that the plan needs, or why there is no plan.
 
 #include "cuda/attention/cudnn_attention.h"
 
@@ -30,7 +30,8 @@ FusedShape shapeOf(std::istream &words) {
   words >> pass >> s.batch >> s.heads >> s.groups >> s.sequence >> s.keySequence >> s.headDim >>
       s.valueDim >> sight >> layout;
   s.dtype = DType::BFloat16;
-  s.backward = pass == "backward";
+  s.deterministic = pass != "unordered";
+  s.backward = pass == "backward" || pass == "unordered";
   s.causal = sight == "causal";
   s.stats = pass != "inference";
   s.rowsOfBatch = s.heads * s.sequence;

@@ -164,6 +164,39 @@ TYPED_TEST(FusedResults, AreAttention) {
   }
 }
 
+/// Without the gradients of scores in the workspace, which needs dQ in float instead.
+TYPED_TEST(FusedResults, NeedNotBeDeterministic) {
+  using T = TypeParam;
+  AttentionShape shape = shapeOf(2, 4, 140, 140, 32, true, 2);
+#if !defined(PARTITA_TEST_ON_GPU)
+  int64_t before = simulated::cudnnCounters().unordered;
+#endif
+  int64_t bytes = 4 * shape.batch * shape.heads * shape.sequence * shape.headDim;
+  int64_t shared = 4 * shape.batch * shape.heads * shape.keySequence * shape.headDim;
+  FusedStream stream(AttentionBy::Nondeterministic, bytes + shared + 8192);
+  Call<T> call(shape);
+  call.forward(stream);
+  call.backward(stream);
+  stream.wait();
+  AttentionReference wanted(shape, call.qs, call.ks, call.vs);
+  EXPECT_LE(wanted.out.excess(call.outs(), kRounding<T>, 1e-4), 0.0);
+  AttentionGradients gradients(wanted, call.douts, call.outs());
+  EXPECT_LE(gradients.dq.excess(call.gradient(0), kRounding<T>, 1e-4), 0.0);
+  EXPECT_LE(gradients.dk.excess(call.gradient(1), 2 * kRounding<T>, 1e-4), 0.0);
+  EXPECT_LE(gradients.dv.excess(call.gradient(2), 2 * kRounding<T>, 1e-4), 0.0);
+  EXPECT_NE(stream.made->text().find(" makes 2 shapes of it, nondeterministic"), std::string::npos)
+      << stream.made->text();
+#if !defined(PARTITA_TEST_ON_GPU)
+  EXPECT_EQ(simulated::cudnnCounters().unordered - before, 2);
+  FusedStream ordered(AttentionBy::Auto, 1 << 22); // by default never
+  Call<T> again(shape);
+  again.forward(ordered);
+  again.backward(ordered);
+  ordered.wait();
+  EXPECT_EQ(simulated::cudnnCounters().unordered - before, 2);
+#endif
+}
+
 TEST_F(FusedCalls, WithoutLogSumExp) {
   FusedStream stream;
   Call<BFloat16> call(shapeOf(1, 2, 24, 24, 64, true)), saved(call.a);
@@ -333,6 +366,7 @@ TEST(FusedAttention, IsAskedForSomeCalls) {
 #if !defined(PARTITA_TEST_ON_GPU) // nvcc may find no headers of cuDNN
 TEST(FusedAttention, IsNotForAllDevices) {
   FusedShape shape{};
+  shape.deterministic = true;
   shape.sequence = shape.keySequence = 2;
   shape.headDim = shape.valueDim = 256;
   EXPECT_NE(whyNotCudnn(shape, 75), nullptr);
@@ -342,7 +376,12 @@ TEST(FusedAttention, IsNotForAllDevices) {
   EXPECT_NE(whyNotCudnn(shape, 80), nullptr);
   EXPECT_EQ(whyNotCudnn(shape, 90), nullptr);
   EXPECT_NE(whyNotCudnn(shape, 100), nullptr);
+  shape.deterministic = false;
+  EXPECT_NE(whyNotCudnn(shape, 100), nullptr);
   shape.headDim = shape.valueDim = 128;
+  EXPECT_EQ(whyNotCudnn(shape, 100), nullptr);
+  shape.deterministic = true;
+  EXPECT_NE(whyNotCudnn(shape, 100), nullptr);
   EXPECT_EQ(whyNotCudnn(shape, 86), nullptr);
   shape.sequence = shape.keySequence = 1;
   EXPECT_NE(whyNotCudnn(shape, 90), nullptr);
@@ -363,6 +402,12 @@ TEST(FusedAttention, IsChosenByAVariable) {
   EXPECT_EQ(attentionBy(), AttentionBy::Cudnn);
   if (std::string why, found = findCudnn(why); !found.empty()) {
     EXPECT_EQ(attentionMakers(), found + " alone");
+    EXPECT_EQ(fusedWorkspaceBytes(), kAttentionWorkspace);
+  }
+  setenv(name, "nondeterministic", 1);
+  EXPECT_EQ(attentionBy(), AttentionBy::Nondeterministic);
+  if (std::string why, found = findCudnn(why); !found.empty()) {
+    EXPECT_EQ(attentionMakers(), found + " where it can, nondeterministic");
     EXPECT_EQ(fusedWorkspaceBytes(), kAttentionWorkspace);
   }
   setenv(name, "flash", 1);

@@ -22,7 +22,7 @@ struct cudnnContext {
 namespace {
 
 thread_local std::string lastMessage;
-std::atomic<int64_t> plans{0}, executions{0}, largestWorkspace{0};
+std::atomic<int64_t> plans{0}, executions{0}, largestWorkspace{0}, unordered{0};
 
 /// Reports a caller's mistake.
 __attribute__((format(printf, 2, 3))) cudnnStatus_t refuse(cudnnStatus_t status, const char *format,
@@ -234,7 +234,7 @@ bool isSupported(const Graph &graph) {
 }
 
 /// Returns the workspace, like the real one's: a backward pass keeps the rounded gradients of all
-/// scores, and gradients of keys and values of all heads if these are shared.
+/// scores, unless dQ is summed up in float, and gradients of keys and values of all heads if these are shared.
 int64_t workspaceOf(const Graph &graph) {
   std::vector<GraphOperation> matmuls;
   std::copy_if(graph.operations.begin(), graph.operations.end(), std::back_inserter(matmuls),
@@ -246,7 +246,8 @@ int64_t workspaceOf(const Graph &graph) {
   const GraphTensor &keys = graph.tensors.at(matmuls[0].b);
   int64_t heads = scores.sizes[0] * scores.sizes[1];
   int64_t shared = scores.sizes[1] == keys.sizes[1] ? 0 : 4 * scores.sizes[3] * keys.sizes[2];
-  return 256 + heads * (2 * up(scores.sizes[2]) * up(scores.sizes[3]) + shared);
+  bool isSummed = graph.tensors.at(matmuls.back().y).type == CUDNN_DATA_FLOAT;
+  return 256 + heads * ((isSummed ? 0 : 2 * up(scores.sizes[2]) * up(scores.sizes[3])) + shared);
 }
 
 cudnnStatus_t finalizeGraph(Descriptor &descriptor) {
@@ -339,6 +340,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     if (config.engine == kUnbuildable)
       return cannot(CUDNN_STATUS_NOT_SUPPORTED, "this engine cannot be built");
     made.graph = config.graph;
+    made.engine = config.engine;
     made.workspace = workspaceOf(made.graph);
     ++plans;
   }
@@ -439,6 +441,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     return refuse(CUDNN_STATUS_EXECUTION_FAILED, "%zu bytes of workspace: %s", bytes,
                   describe(workspace).c_str());
   ++executions;
+  unordered += made.engine == kUnordered;
   largestWorkspace = std::max<int64_t>(largestWorkspace, made.workspace);
   auto run = [graph = made.graph, data, numbers, workspace, bytes]() mutable {
     for (auto &[id, number] : numbers)
@@ -451,4 +454,6 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
              : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-CudnnCounters simulated::cudnnCounters() { return {plans, executions, largestWorkspace}; }
+CudnnCounters simulated::cudnnCounters() {
+  return {plans, executions, largestWorkspace, unordered};
+}

@@ -46,6 +46,7 @@ typedef enum {
   CUDNN_POINTWISE_SUB = 9,
   CUDNN_POINTWISE_EXP = 13,
   CUDNN_POINTWISE_LOG = 15,
+  CUDNN_POINTWISE_IDENTITY = 21,
   CUDNN_POINTWISE_CMP_GE = 303,
   CUDNN_POINTWISE_GEN_INDEX = 501,
   CUDNN_POINTWISE_BINARY_SELECT = 601,
@@ -162,6 +163,7 @@ struct CudnnCounters {
   int64_t plans;      ///< made
   int64_t executions; ///< started
   int64_t largestWorkspace;
+  int64_t unordered; ///< executions by the engine that is not deterministic
 };
 CudnnCounters cudnnCounters();
 

@@ -173,6 +173,8 @@ float apply(int mode, float x, float b, float condition, int64_t index) {
     return std::exp(x);
   case CUDNN_POINTWISE_LOG:
     return std::log(x);
+  case CUDNN_POINTWISE_IDENTITY:
+    return x;
   case CUDNN_POINTWISE_CMP_GE:
     return x >= b;
   case CUDNN_POINTWISE_GEN_INDEX:
