@@ -143,6 +143,7 @@ public:
     stopped.emplace(timeoutOf(arguments), !isLauncher);
     wait();
     bool isFailure = outcome.status != 0 && outcome.status < kNotExecutable;
+    outcome.isLauncher = isLauncher;
     outcome.isUnexplained = refusal && isFailure && !refusal->isThere();
     return outcome;
   }
@@ -225,6 +226,13 @@ private:
     if (passed == arrived)
       return;
     passed = arrived;
+    // It is no signal to end by for every launcher: it kills torchrun, which leaves its ranks behind.
+    if (std::vector<pid_t> ranks;
+        launched && interrupted == SIGUSR1 && !(ranks = launched->find()).empty()) {
+      for (pid_t rank : ranks)
+        kill(rank, SIGUSR1);
+      return;
+    }
     signalAll(interrupted);
   }
 

@@ -15,6 +15,7 @@ struct Outcome {
   int signal = 0;           ///< by which this process should end too; 0: none
   bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
   std::string why; ///< of the first process that a signal has ended: "rank 1 was ended by ..."
+  bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
   bool isReported = false; ///< a process has failed by itself, and one has said why

@@ -22,6 +22,7 @@ namespace {
 struct ResumeWords {
   std::string folder; ///< of --checkpoint
   bool resumes = false;
+  std::optional<int64_t> steps;   ///< of the whole run
   std::vector<std::string> again; ///< the command line of a restart
 };
 
@@ -86,11 +87,13 @@ private:
 static ResumeWords readWords(ArrayRef<std::string> arguments) {
   ResumeWords words;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    StringRef word = arguments[i], name = word.split('=').first;
-    if (name == "--checkpoint" && name != word)
-      words.folder = word.split('=').second.str();
-    else if (name == "--checkpoint" && i + 1 < arguments.size())
-      words.folder = arguments[i + 1];
+    StringRef word = arguments[i], name = word.split('=').first, value = word.split('=').second;
+    if (name == word)
+      value = i + 1 < arguments.size() ? arguments[i + 1] : StringRef();
+    if (name == "--checkpoint")
+      words.folder = value.str();
+    if (int64_t steps; name == "--steps" && !value.getAsInteger(10, steps))
+      words.steps = steps;
     if (name == "--resume") {
       words.resumes = true;
       if (name == word && i + 1 < arguments.size() && arguments[i + 1] == "auto")
@@ -201,6 +204,7 @@ public:
 
 private:
   bool mayHelp(int64_t restarts, bool hasSaved);
+  void checkIsComplete();
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts, bool mayHelp) const;
@@ -234,6 +238,21 @@ bool Supervisor::mayHelp(int64_t restarts, bool hasSaved) {
   refusals = isRefused && !needsFewer ? refusals + 1 : 0;
   bool mayPass = hasTrained || outcome.isUnexplained;
   return otherwise || needsFewer || (isRefused && mayPass && refusals < kMostRefusals);
+}
+
+/// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last command
+/// is another one. A run that is complete has a checkpoint of its last step.
+void Supervisor::checkIsComplete() {
+  if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted || words.folder.empty() ||
+      !words.steps)
+    return;
+  std::vector<partita_rt::CheckpointPlace> places = partita_rt::checkpointsIn(words.folder);
+  int64_t done = places.empty() ? 0 : places.front().step;
+  if (done < 0 || done >= *words.steps) // -1: it is not known
+    return;
+  outcome.status = partita_rt::kFailedWhileTraining;
+  outcome.why = "the launcher has ended with status 0, but the newest checkpoint is of step " +
+                std::to_string(done) + " of " + std::to_string(*words.steps);
 }
 
 /// Decides how the next start begins. Returns why there can be none, or "".
@@ -281,6 +300,7 @@ int Supervisor::run() {
   for (int64_t restarts = 0;; ++restarts) {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
+    checkIsComplete();
     bool helps = mayHelp(restarts, before.hasNew(words.folder));
     if (restarts == maxRestarts || !helps) {
       tellEnd(restarts, helps);

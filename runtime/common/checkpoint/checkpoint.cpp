@@ -208,8 +208,6 @@ std::map<std::string, std::string> metadataOf(const Program &program, const Chec
 
 namespace {
 
-constexpr char kDamage[] = "damage of a checkpoint";
-
 /// Runs `read` on every rank. Returns the error of the first rank that has one, "" if none has: ranks
 /// go on together, or take another checkpoint together.
 template <typename Read> std::string errorOnAnyRank(Rank &rank, const char *what, Read read) {
@@ -317,12 +315,35 @@ std::string readShards(Rank &rank, const CheckpointFiles &file, const Sources &s
   return unfit;
 }
 
+/// Runs `read`, which returns an error that is no damage, or "". Returns the damage that any rank
+/// finds; throws Error on all ranks if one of them cannot read, or has an error that is no damage.
+template <typename Read> std::string damageOnAnyRank(Rank &rank, Read read) {
+  std::string other;
+  std::string damage = errorOnAnyRank(rank, "damage of a checkpoint", [&] {
+    try {
+      other = read();
+    } catch (const Unreadable &error) {
+      other = error.what();
+    }
+  });
+  std::string error = errorOnAnyRank(rank, "errors about a checkpoint", [&] {
+    if (!other.empty())
+      fail("%s", other.c_str());
+  });
+  if (!error.empty())
+    fail("%s", error.c_str());
+  return damage;
+}
+
 /// Reads a checkpoint; returns the damage that any rank finds, "" if none does.
 std::string readCheckpoint(Rank &rank, const ResumePoint &point) {
   std::unique_ptr<CheckpointFiles> file;
-  if (std::string damage = errorOnAnyRank(
-          rank, kDamage,
-          [&] { file = std::make_unique<CheckpointFiles>(checkpointFile(point.place)); });
+  if (std::string damage =
+          damageOnAnyRank(rank,
+                          [&] {
+                            file = std::make_unique<CheckpointFiles>(checkpointFile(point.place));
+                            return "";
+                          });
       !damage.empty())
     return damage;
   checkSameCheckpoint(rank, *file, point.info.step);
@@ -330,17 +351,9 @@ std::string readCheckpoint(Rank &rank, const ResumePoint &point) {
     printCheckpointNote(file->note());
   checkContinues(*rank.program, *file);
   Sources sources(*rank.program, *file, point.info.skipped);
-  std::string unfit;
-  std::string damage =
-      errorOnAnyRank(rank, kDamage, [&] { unfit = readShards(rank, *file, sources); });
+  std::string damage = damageOnAnyRank(rank, [&] { return readShards(rank, *file, sources); });
   if (!damage.empty())
     return damage;
-  std::string error = errorOnAnyRank(rank, "values that do not fit", [&] {
-    if (!unfit.empty())
-      fail("%s", unfit.c_str());
-  });
-  if (!error.empty())
-    fail("%s", error.c_str());
   if (rank.rank == 0)
     printCheckpointNote(sources.note());
   return "";

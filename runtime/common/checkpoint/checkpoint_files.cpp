@@ -30,6 +30,9 @@ static std::string lostIndex(const std::string &folder) {
 
 std::string checkpointFile(const std::string &folder) {
   std::string file = fileIn(folder);
+  struct stat status;
+  if (file.empty() && stat(unshardedPath(folder).c_str(), &status) != 0 && errno != ENOENT)
+    failToRead("checkpoint", folder, errno);
   if (file.empty())
     fail("no checkpoint in %s: neither %s nor %s is there%s", folder.c_str(),
          unshardedPath(folder).c_str(), indexPath(folder).c_str(), lostIndex(folder).c_str());
@@ -154,7 +157,7 @@ std::string parseFile(const Json &entry, const std::string &folder) {
   int64_t bytes = member(entry, "bytes", Json::Integer).integer;
   struct stat status;
   if (stat(path.c_str(), &status) != 0)
-    fail("its file %s: %s", path.c_str(), std::strerror(errno));
+    failToRead("its file", path, errno);
   if (!S_ISREG(status.st_mode) || status.st_size != bytes)
     fail("its file %s has %lld bytes, it should have %lld", path.c_str(), (long long)status.st_size,
          (long long)bytes);
@@ -196,6 +199,8 @@ void CheckpointFiles::readIndex() {
       where = ", tensor '" + tensor + "'";
       table.emplace(tensor, parseTensor(entry, files.size()));
     }
+  } catch (const Unreadable &) {
+    throw;
   } catch (const Error &error) {
     fail("checkpoint index %s%s: %s", name.c_str(), where.c_str(), error.what());
   }

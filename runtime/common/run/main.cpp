@@ -151,7 +151,7 @@ void checkSameData(const Session &session, const CheckpointInfo &info) {
 }
 
 /// Finds the checkpoints from which the run can go on, if the newest should be damaged: those of its
-/// own order of the data. One that cannot even be opened is skipped here.
+/// own order of the data. One that is damaged at first sight is skipped here.
 void findResumePoints(Session &session, const std::string &folder) {
   std::string first;
   for (const CheckpointPlace &place : checkpointsIn(folder)) {
@@ -162,6 +162,9 @@ void findResumePoints(Session &session, const std::string &folder) {
       };
       if (session.resumePoints.empty() || isOfTheRun(session.resumePoints[0].info, point.info))
         session.resumePoints.push_back(point);
+    } catch (const Unreadable &) {
+      if (session.resumePoints.empty())
+        throw; // it may be in order: to go on from an older one would replace it
     } catch (const Error &error) {
       if (session.resumePoints.empty())
         session.warnings.push_back(skippedText(place.path, error.what()));

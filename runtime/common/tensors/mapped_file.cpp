@@ -61,11 +61,18 @@ void handleFaults() {
 
 } // namespace
 
+void failToRead(const std::string &what, const std::string &path, int error) {
+  std::string text = what + " " + path + ": " + std::strerror(error);
+  if (error == ENOENT || error == ENOTDIR)
+    throw Error(text);
+  throw Unreadable(text);
+}
+
 MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
   // Without O_NONBLOCK, opening a pipe, which is refused below, would wait for its writer.
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
-    fail("%s %s: %s", what, path.c_str(), std::strerror(errno));
+    failToRead(what, path, errno);
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor);
@@ -77,7 +84,7 @@ MappedFile::MappedFile(const std::string &path, const char *what) : name(path) {
     if (memory == MAP_FAILED) {
       int error = errno;
       close(descriptor);
-      fail("%s %s: %s", what, path.c_str(), std::strerror(error));
+      failToRead(what, path, error);
     }
     bytes = static_cast<const unsigned char *>(memory);
     static std::once_flag handled;

@@ -4,14 +4,26 @@
 #ifndef PARTITA_RT_COMMON_MAPPED_FILE_H
 #define PARTITA_RT_COMMON_MAPPED_FILE_H
 
+#include "partita_rt/types.h"
+
 #include <cstdint>
 #include <string>
 
 namespace partita_rt {
 
+/// A file that is there, or may be, but cannot be read now: permissions, too many open files, an
+/// error of the file system. Its contents may be in order.
+class Unreadable : public Error {
+public:
+  using Error::Error;
+};
+/// Throws Unreadable "<what> <path>: ..." for an error of the system, or Error if that says that
+/// nothing is there.
+[[noreturn]] void failToRead(const std::string &what, const std::string &path, int error);
+
 class MappedFile {
 public:
-  /// Throws Error "<what> <path>: ..." if the file cannot be read or is not a regular file.
+  /// Throws as failToRead does, or Error "<what> <path>: ..." if the file is not a regular one.
   MappedFile(const std::string &path, const char *what);
   ~MappedFile();
   MappedFile(const MappedFile &) = delete;

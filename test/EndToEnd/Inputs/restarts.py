@@ -130,4 +130,9 @@ launcher.write_text(f"#!/bin/sh\ntest -e {folder}/begun && exec \"$@\"\ntouch {f
 launcher.chmod(0o755)
 status, errors = run("second", "--max-restarts", "2", "--launcher", str(launcher))
 assert status == 1 and "restart 1 of 2" in errors and "--resume continues it" in errors, (status, errors)
+# A launcher may say that all is well though a rank has died.
+launcher.write_text(f"#!/bin/sh\n{MPIRUN} \"$@\"\nexit 0\n")
+status, errors = run("hidden", "--max-restarts", "1", "--launcher", str(launcher), kills=("step-10",))
+assert status == 0 and re.search(r"with status 0, but the newest checkpoint is of step \d+ of 60; restart 1 of 1, from", errors), errors
+assert losses("hidden") == losses("once") and files("hidden") == files("once")
 print("what must not be restarted is not")
