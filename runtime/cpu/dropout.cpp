@@ -3,8 +3,8 @@
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 
+#include "cpu/drops.h"
 #include "cpu/storage.h"
-#include "partita_rt/random.h"
 
 namespace partita_rt {
 
@@ -13,8 +13,7 @@ uint64_t stepKey(uint64_t seed, int64_t step) { return keyOfStep(seed, step); }
 template <typename T>
 void dropout(T *y, const T *x, const Shape &shape, const Shape &full, const Dropout &dropout,
              int64_t first) {
-  uint64_t key = mix64(uint64_t(dropout.key) + uint64_t(dropout.id));
-  double bound = dropout.ratio * 4294967296.0;
+  Drops drops(dropout.ratio, uint64_t(dropout.key), dropout.id);
   float scale = float(1.0 / (1.0 - dropout.ratio));
   // Numbers are consecutive from the outermost of the trailing dimensions that may be cut.
   int outer = shape.rank;
@@ -31,10 +30,10 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &full, const Drop
   }
   int64_t number = first;
   for (int64_t done = 0, all = shape.elements(); done < all; done += run) {
-    for (int64_t i = 0; i < run; ++i) {
-      uint64_t drawn = mix64(key + uint64_t(number + i)) >> 32;
-      y[done + i] = double(drawn) < bound ? 0.0f : x[done + i] * scale;
-    }
+    const T *from = x + done;
+    T *to = y + done;
+    forDropped(drops, number, run,
+               [&](int64_t i, bool dropped) { to[i] = dropped ? 0.0f : from[i] * scale; });
     for (int d = outer - 1; d >= 0; --d) {
       number += strides[d];
       if (++index[d] < shape[d])

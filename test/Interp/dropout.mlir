@@ -3,7 +3,7 @@
 // RUN: partita-interp %s --entry mask | FileCheck %s
 // RUN: partita-interp %s --entry off | FileCheck %s --check-prefix=OFF
 
-// CHECK: result 0: 2x8 = {{\[\[}}2, 2, 2, 0, 2, 2, 2, 0], [0, 0, 2, 0, 0, 0, 0, 2]]
+// CHECK: result 0: 2x8 = {{\[\[}}0, 2, 2, 0, 0, 0, 0, 2], [0, 2, 0, 2, 2, 2, 0, 2]]
 func.func @mask() -> tensor<2x8xf64> {
   %x = tx.constant dense<1.0> : tensor<2x8xf64> : tensor<2x8xf64>
   %key = tx.constant dense<42> : tensor<i64> : tensor<i64>

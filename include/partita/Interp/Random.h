@@ -9,6 +9,7 @@
 #define PARTITA_INTERP_RANDOM_H
 
 #include "llvm/ADT/StringRef.h"
+#include <cmath>
 #include <cstdint>
 
 namespace partita::interp {
@@ -48,11 +49,12 @@ inline uint64_t stepKey(uint64_t seed, int64_t step) {
   return mix64(mix64(seed) + static_cast<uint64_t>(step));
 }
 
-/// Returns true if dropout number `id` drops element `number` (partita_rt/kernels.h states the
-/// arithmetic).
+/// Returns true if dropout number `id` drops element `number` (partita_rt/random.h states the
+/// arithmetic: Drops).
 inline bool isDropped(uint64_t key, int64_t id, int64_t number, double ratio) {
-  uint64_t drawn = mix64(mix64(key + static_cast<uint64_t>(id)) + static_cast<uint64_t>(number));
-  return static_cast<double>(drawn >> 32) < ratio * 4294967296.0;
+  uint64_t word = mix64(mix64(key + static_cast<uint64_t>(id)) + static_cast<uint64_t>(number / 4));
+  uint64_t bits = word >> number % 4 * 16 & 0xFFFF;
+  return static_cast<double>(bits) < std::floor(ratio * 65536 + 0.5);
 }
 
 } // namespace partita::interp

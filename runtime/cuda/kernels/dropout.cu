@@ -1,6 +1,5 @@
-// Dropout with counter-based random numbers: element number n of the full tensor is dropped if
-// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32, as on the CPU, so masks are equal bit by
-// bit however the tensor is split. x, y of `shape` in T. Moves 2 * sizeof(T) bytes per element; no
+// Dropout with counter-based random numbers (random.h: Drops), the CPU's: masks are equal bit by bit
+// however the tensor is split. x, y of `shape` in T. Moves 2 * sizeof(T) bytes per element; no
 // mask is stored, the backward pass recomputes it.
 
 #include "partita_rt/cuda/kernels.h"
@@ -54,18 +53,27 @@ template <typename T> struct Drop {
   Numbers numbers;
   Integer stepKey;
   int64_t id;
-  uint64_t bound;
+  double ratio;
   float scale;
   __device__ void operator()(int64_t first, int count) const {
     float v[kPack];
     load(v, x + first, count);
-    uint64_t key = mix64(uint64_t(stepKey.read()) + uint64_t(id));
+    Drops drops(ratio, uint64_t(stepKey.read()), id);
     int64_t index = numbers.run.quotient(first), within = first - index * numbers.run;
     int64_t number = numbers.ofRun(index) + within;
+    if (within + kPack <= numbers.run && (number & 3) == 0) {
+#pragma unroll
+      for (int i = 0; i < kPack; i += 4) {
+        uint64_t word = drops.word((number + i) >> 2);
+#pragma unroll
+        for (int j = i; j < i + 4; ++j, word >>= 16)
+          v[j] = drops.below(uint32_t(word) & 0xFFFF) ? 0.0f : v[j] * scale;
+      }
+      return store(y + first, v, count);
+    }
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      bool dropped = mix64(key + uint64_t(number)) >> 32 < bound;
-      v[i] = dropped ? 0.0f : v[i] * scale;
+      v[i] = drops(number) ? 0.0f : v[i] * scale;
       ++number;
       if (++within == numbers.run) {
         within = 0;
@@ -81,12 +89,9 @@ template <typename T> struct Drop {
 template <typename T>
 void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &full,
              const DropoutAt &dropout, ElementAt first) {
-  double bound = dropout.ratio * 4294967296.0;
-  auto below = uint64_t(bound); // integers below the bound are those below its ceiling
   launchElementwise<kPack>(stream, shape.elements(),
                            Drop<T>{y, x, numbersOf(shape, full, first), dropout.key, dropout.id,
-                                   below + (double(below) < bound),
-                                   float(1.0 / (1.0 - dropout.ratio))});
+                                   dropout.ratio, float(1.0 / (1.0 - dropout.ratio))});
 }
 
 #define DROPOUT(T)                                                                                 \

@@ -155,9 +155,8 @@ struct Dropout {
   int64_t key;
 };
 
-/// y[i...] = 0 if the element is dropped, else x / (1 - ratio). Element number n is dropped when
-/// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32; its number is `first` plus its row-major
-/// index in a tensor of shape `full`. In place is allowed.
+/// y[i...] = 0 if the element is dropped (random.h: Drops), else x / (1 - ratio). Its number is
+/// `first` plus its row-major index in a tensor of shape `full`. In place is allowed.
 template <typename T>
 void dropout(T *y, const T *x, const Shape &shape, const Shape &full, const Dropout &dropout,
              int64_t first);

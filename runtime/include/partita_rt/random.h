@@ -33,6 +33,27 @@ PARTITA_RT_HOST_DEVICE inline uint64_t keyOfStep(uint64_t seed, int64_t step) {
   return mix64(mix64(seed) + uint64_t(step));
 }
 
+/// Which elements a dropout drops. Element number n has the 16 bits n % 4 of the word mix64(key + n / 4), the
+/// lowest first, and is dropped if they are below ratio * 2^16, rounded: one word decides on four
+/// neighbours.
+class Drops {
+public:
+  /// key: of the step; id: of the op as imported.
+  PARTITA_RT_HOST_DEVICE Drops(double ratio, uint64_t key, int64_t id)
+      : key(mix64(key + uint64_t(id))), bound(uint32_t(ratio * 65536.0 + 0.5)) {}
+  /// The word of elements 4 * quad to 4 * quad + 3.
+  PARTITA_RT_HOST_DEVICE uint64_t word(int64_t quad) const { return mix64(key + uint64_t(quad)); }
+  /// Are 16 bits of a word those of a dropped element?
+  PARTITA_RT_HOST_DEVICE bool below(uint32_t bits) const { return bits < bound; }
+  PARTITA_RT_HOST_DEVICE bool operator()(int64_t number) const {
+    return below(uint32_t(word(number >> 2) >> (number & 3) * 16) & 0xFFFF);
+  }
+
+private:
+  uint64_t key;
+  uint32_t bound;
+};
+
 /// Returns the key of a parameter's stochastic rounding (init.h: roundingKey); `update` counts from
 /// 1.
 PARTITA_RT_HOST_DEVICE inline double keyOfRounding(uint64_t seed, int64_t update, int64_t parameter,
