@@ -3,12 +3,15 @@
 #ifndef PARTITA_RT_CPU_ATTENTION_H
 #define PARTITA_RT_CPU_ATTENTION_H
 
+#include "cpu/drops.h"
 #include "cpu/micro_gemm.h"
 #include "cpu/rows.h"
 #include "cpu/storage.h"
+#include "partita_rt/attention_drops.h"
 #include "partita_rt/attention_sight.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace partita_rt {
 
@@ -46,6 +49,23 @@ inline int64_t keyBlock(const AttentionShape &shape) {
   int64_t widest = padded(std::max(shape.headDim, shape.valueDim));
   return std::min(kKeyBlock, kBlockElements / widest / kPad * kPad);
 }
+
+/// The dropped probabilities of one head; none if the call has no dropout.
+struct HeadDrops {
+  std::optional<AttentionDrops> drops;
+  int64_t batch = 0, head = 0;
+  HeadDrops(const AttentionShape &shape, int64_t batch, int64_t head) : batch(batch), head(head) {
+    if (shape.dropout.ratio > 0.0)
+      drops.emplace(shape);
+  }
+  explicit operator bool() const { return drops.has_value(); }
+  float scale() const { return drops ? drops->scale : 1.0f; }
+  /// Calls visit(j, dropped) for a query's keys [key, key + count).
+  template <typename Visit>
+  void forKeys(int64_t query, int64_t key, int64_t count, Visit visit) const {
+    forDropped(drops->drops, drops->row(batch, head, query) + key, count, visit);
+  }
+};
 
 inline void checkAttention(const AttentionShape &shape) {
   if (shape.headDim > kLargestHead || shape.valueDim > kLargestHead)

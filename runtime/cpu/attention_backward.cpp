@@ -6,6 +6,9 @@
 //     dS = P * (dP - delta),  dbias += dS
 //     dV += P^T dO,  dK += scale * dS^T Q,  dQ += scale * dS K
 //
+// With dropout, dV is of P with the forward pass's elements dropped and the others multiplied, and dP
+// is treated like this P; delta remains the sum over dO * O.
+//
 // Loops over blocks of keys, heads that share them and query tiles, each in ascending order, so
 // every sum has one order. A 16-bit dQ is summed in float in the workspace, and rounded after the
 // last block.
@@ -27,6 +30,7 @@ template <typename T, typename B> struct HeadGradients {
   HeadScores<B> bias;
   HeadScores<float> dbias;
   Sight<int64_t> sight;
+  HeadDrops drops;
 };
 
 /// A block of keys and values, packed as the matmuls need them, and their gradients.
@@ -77,7 +81,8 @@ void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
   });
 }
 
-/// Turns scores into P, and dP into dS * scale, both 0 if a query does not see the key.
+/// Turns scores into P, its elements dropped, and dP into dS * scale, both 0 if a query does not see
+/// the key.
 template <typename T, typename B>
 void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, float scaleOfScores,
                        int64_t query, int64_t queries, int64_t key, int64_t keys) {
@@ -91,13 +96,19 @@ void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, flo
     if (!plain && seen > 0)
       maskRow(pRow, scaleOfScores, head.bias.row(query + i).from(key),
               head.sight.first(query + i) - key, seen);
+    alignas(64) float factors[kKeyBlock]; // of dropout
+    if (head.drops)
+      head.drops.forKeys(query + i, key, seen, [&](int64_t j, bool dropped) {
+        factors[j] = dropped ? 0.0f : head.drops.scale();
+      });
     Lanes scale = splat(plain ? scaleOfScores : 1.0f), delta = splat(head.delta[query + i]),
           share = splat(shareOf(head, query + i));
     for (int64_t j = 0; j < seen; j += kLanes) {
       Lanes probability = expLanes(load(pRow + j) * scale - splat(shift)) * share;
       probability = firstLanes(probability, seen - j, 0.0f);
-      Lanes dScore = probability * (load(dsRow + j) - delta);
-      store(pRow + j, probability);
+      Lanes factor = head.drops ? firstLanes(load(factors + j), seen - j, 0.0f) : splat(1.0f);
+      Lanes dScore = probability * (load(dsRow + j) * factor - delta);
+      store(pRow + j, probability * factor);
       store(dsRow + j, firstLanes(dScore, seen - j, 0.0f)); // 0 * inf of an unset lane is NaN
     }
     if (head.dbias.data && seen > 0)
@@ -197,7 +208,8 @@ template <typename T, typename B> struct Backward {
             headOf(q, b, h),
             headOf(bias, biasData, b, h),
             headOf(dbias, dbias.data, b, h),
-            Sight<int64_t>(shape, b)};
+            Sight<int64_t>(shape, b),
+            HeadDrops(shape, b, h)};
   }
 };
 

@@ -3,10 +3,11 @@
 //
 //     S = Q K^T  (+ bias / scale, -inf before a window)
 //     m' = max(m, scale * max(S)),  P = exp(scale * S - m'),  l = l * exp(m - m') + sum(P)
-//     O = O * exp(m - m') + P V
+//     O = O * exp(m - m') + P V     (with dropout, of P without what is dropped)
 //
 // and after a query's last block O / l, logSumExp = m + log(l). K is packed transposed and V in
-// rows, once per block for all queries of all heads that share them.
+// rows, once per block for all queries of all heads that share them. Dropout's factor is part of the
+// last division.
 //
 // A 16-bit O is rounded when it is complete. Until then its float sums are kept for a few hundred
 // queries of one head at a time (256 KiB), which see all their blocks before the next ones do.
@@ -92,6 +93,7 @@ template <typename T, typename B> struct HeadForward {
   HeadRows<const T> q;
   HeadScores<B> bias;
   Sight<int64_t> sight;
+  HeadDrops drops;
 };
 
 /// Turns a tile of scores into probabilities relative to the running maximum, zero if a query does
@@ -123,6 +125,9 @@ void softmaxTile(float *tile, float *out, int64_t pitch, Running &running,
     float sum = tileExp(row, scale, largest == kNone ? 0.0f : largest, seen);
     sumOf = sumOf * correction + sum;
     largestOf = largest;
+    if (head.drops)
+      head.drops.forKeys(query + i, key, seen,
+                         [&](int64_t j, bool dropped) { row[j] = dropped ? 0.0f : row[j]; });
     if (!begins && correction != 1.0f)
       rowScale(out + i * pitch, correction, pitch);
   }
@@ -164,7 +169,7 @@ void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &
       fill(row, undefined ? kNaN : 0.0f, width);
     else
       for (int64_t d = 0; d < width; ++d)
-        row[d] = out[i * pitch + d] * (last ? 1.0f / sum : 1.0f);
+        row[d] = out[i * pitch + d] * (last ? head.drops.scale() / sum : 1.0f);
     if (last && head.logSumExp)
       head.logSumExp[query + i] = undefined ? kNaN
                                   : hidden  ? kNone
@@ -184,7 +189,10 @@ template <typename T, typename B> struct Forward {
   HeadForward<T, B> head(int64_t b, int64_t h) const {
     return {headOf(out, b, h),
             logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
-            headOf(q, b, h), headOf(bias, biasData, b, h), Sight<int64_t>(shape, b)};
+            headOf(q, b, h),
+            headOf(bias, biasData, b, h),
+            Sight<int64_t>(shape, b),
+            HeadDrops(shape, b, h)};
   }
   void pack(KeyBlock &block, int64_t b, int64_t kv) const {
     int64_t key = block.first;

@@ -22,6 +22,7 @@ Reference attentionReference(const Floats &q, const Floats &k, const Floats &v, 
               Doubles(v.size()),
               Doubles(a.batch * a.heads * a.sequence),
               Doubles(bias.size())};
+  Floats factors = dropoutFactors(a);
   for (int64_t b = 0; b < a.batch; ++b)
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.sequence; ++i) {
@@ -55,12 +56,13 @@ Reference attentionReference(const Floats &q, const Floats &k, const Floats &v, 
         for (double &value : p)
           sum += value = std::exp(value - largest);
         r.logSumExp[(b * a.heads + h) * a.sequence + i] = seen ? largest + std::log(sum) : -1e30;
+        const float *kept = factors.data() + ((b * a.heads + h) * a.sequence + i) * a.keySequence;
         for (int64_t j = 0; j < seen; ++j) {
           p[j] /= sum;
           for (int64_t d = 0; d < a.valueDim; ++d) {
-            r.out[oRow + d] += p[j] * v[vRow(j) + d];
-            r.dv[vRow(j) + d] += p[j] * dout[oRow + d];
-            dp[j] += double(dout[oRow + d]) * v[vRow(j) + d];
+            r.out[oRow + d] += p[j] * kept[j] * v[vRow(j) + d];
+            r.dv[vRow(j) + d] += p[j] * kept[j] * dout[oRow + d];
+            dp[j] += double(dout[oRow + d]) * v[vRow(j) + d] * kept[j];
           }
           delta += p[j] * dp[j];
         }
@@ -137,7 +139,11 @@ INSTANTIATE_TEST_SUITE_P(
                     withDocuments(shapeOf(1, 4, 600, 600, 70, true, 2), 400),
                     withDocuments(shapeOf(1, 1, 300, 300, 8, true, 1, 0, -0.7f), 50),
                     withDocuments(shapeOf(1, 1, 80, 300, 12, true), 40),
-                    withDocuments(shapeOf(2, 1, 70, 70, 8, false), 20)));
+                    withDocuments(shapeOf(2, 1, 70, 70, 8, false), 20),
+                    withDropout(shapeOf(2, 3, 65, 65, 8, true), 0.1),
+                    withDropout(shapeOf(1, 4, 100, 391, 16, false, 2, 24), 0.5),
+                    withDropout(withDocuments(shapeOf(2, 1, 600, 600, 20, true), 200), 0.3),
+                    withDropout(shapeOf(1, 1, 20, 20, 8, true), 1.0)));
 
 /// The dimensions of [batch, heads, sequence, keys] that a bias has, and its contents.
 struct BiasCase {

@@ -57,6 +57,29 @@ inline AttentionShape withDocuments(AttentionShape shape, int64_t length) {
   return shape;
 }
 
+/// Returns `shape` with dropout, as a rank has it that has the second half of sequences and heads.
+/// Its numbers live as long as the program.
+inline AttentionShape withDropout(AttentionShape shape, double ratio) {
+  static std::list<std::vector<int64_t>> kept;
+  int64_t heads = 2 * shape.heads, first = shape.batch * heads + shape.heads;
+  const std::vector<int64_t> &numbers =
+      kept.emplace_back(std::vector<int64_t>{42, 3, first * shape.sequence * shape.keySequence});
+  shape.dropout = {ratio, 7, &numbers[0], &numbers[1], 2 * shape.batch, heads, &numbers[2]};
+  return shape;
+}
+/// The factors of the probabilities [batch, heads, sequence, keySequence]; ones without dropout.
+inline Floats dropoutFactors(const AttentionShape &a) {
+  Shape shape{a.batch, a.heads, a.sequence, a.keySequence};
+  Floats factors(size_t(shape.elements()), 1.0f);
+  const AttentionDropout &d = a.dropout;
+  if (d.ratio > 0.0) {
+    Shape full{d.batch, d.heads, a.sequence, a.keySequence};
+    dropout(factors.data(), factors.data(), shape, full, {d.ratio, d.id, *d.key},
+            *d.micro * full.elements() + *d.first);
+  }
+  return factors;
+}
+
 #define EXPECT_CLOSE(actual, expected, tolerance)                                                  \
   do {                                                                                             \
     ASSERT_EQ((actual).size(), (expected).size());                                                 \

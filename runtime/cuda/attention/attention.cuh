@@ -8,6 +8,7 @@
 #define PARTITA_RT_CUDA_ATTENTION_CUH
 
 #include "cuda/kernels/row.cuh"
+#include "partita_rt/attention_drops.h"
 #include "partita_rt/attention_sight.h"
 
 namespace partita_rt::cuda {
@@ -47,6 +48,30 @@ template <typename T> struct Bias {
   __device__ float at(int64_t batch, int64_t head, int64_t query, int64_t key) const {
     int64_t i = batch * batchStride + head * headStride + query * rowStride + key * columnStride;
     return data.isFloat ? data.floats()[i] : float(data.others()[i]);
+  }
+};
+
+/// The probabilities of one head that dropout drops. `factor` of the others, unless there is no
+/// dropout.
+class HeadDrops {
+  bool has;
+  Drops drops;
+  int64_t first, keys;
+
+public:
+  float scale;
+  __device__ HeadDrops(const AttentionShape &shape, int64_t batch, int64_t head)
+      : has(shape.dropout.ratio > 0.0), drops(0.0, 0, 0), first(0), keys(0), scale(1.0f) {
+    if (!has)
+      return;
+    AttentionDrops all(shape);
+    drops = all.drops;
+    first = all.row(batch, head, 0);
+    keys = all.keys;
+    scale = all.scale;
+  }
+  __device__ bool operator()(int64_t query, int64_t key) const {
+    return has && drops(first + query * keys + key);
   }
 };
 

@@ -4,6 +4,9 @@
 //     delta = sum_d dO O per query;  P = exp(scale * Q K^T + bias - logSumExp);  dP = dO V^T
 //     dS = P (dP - delta);  dbias = dS;  dV = P^T dO;  dK = scale dS^T Q;  dQ = scale dS K
 //
+// With dropout, dV is of P with the forward pass's elements dropped and the others multiplied, and dP
+// is treated like this P; delta remains the sum of dO O.
+//
 // No atomic additions: one launch splits the keys over blocks and computes dK and dV over all
 // queries of all heads that share them; one splits the queries and computes dQ; and one, if
 // requested, splits the elements of dbias and loops over all that repeat them. Every sum stays in
@@ -67,14 +70,15 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   }
 }
 
-/// Computes P and dS of the warp's queries and the key of its lane, 0 if a query does not see the
-/// key.
+/// Computes P, its elements dropped, and dS of the warp's queries and the key of its lane, 0 if a
+/// query does not see the key.
 template <typename T>
 __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
                               const Backward<T> &call, int64_t b, int64_t h, int64_t query,
                               int64_t key) {
   const AttentionShape &shape = call.shape;
   Sight<int64_t> sight(shape, b);
+  HeadDrops drops(shape, b, h);
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
@@ -86,7 +90,9 @@ __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
     if (seen) {
       score += call.bias ? call.bias.at(b, h, at, column) : 0.0f;
       probability = expf(score - shift) * call.share[call.rowOf(b, h, at)];
-      gradient = probability * (ds[i] - call.delta[call.rowOf(b, h, at)]);
+      float factor = drops(at, column) ? 0.0f : drops.scale;
+      gradient = probability * (ds[i] * factor - call.delta[call.rowOf(b, h, at)]);
+      probability *= factor;
     }
     p[i] = probability;
     ds[i] = gradient;

@@ -6,6 +6,9 @@
 //     S = scale * Q K^T + bias;  m' = max(m, rows of S);  P = exp(S - m')
 //     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  finally O / l, m + log(l)
 //
+// With dropout, P V is of P without the elements that it drops (attention_drops.h), O / l is multiplied
+// by its factor, and l stays the sum over all.
+//
 // This is the portable form, without tensor cores, for float and for calls that
 // attention_mma_forward.cu does not take: tiles of 32 queries by 32 keys, as floats in shared
 // memory. Reads K and V once per 32 queries (usually from L2), Q and O once. Blocks with the most
@@ -39,6 +42,7 @@ __global__ void __launch_bounds__(kTileThreads)
   for (float &each : largest)
     each = Largest::kNone;
   Sight<int64_t> sight(shape, b);
+  HeadDrops drops(shape, b, h);
   KeyRange range(sight, query);
   for (int64_t key = range.first; key < range.end; key += kTileRows) {
     __syncthreads();
@@ -62,7 +66,7 @@ __global__ void __launch_bounds__(kTileThreads)
 #pragma unroll
       for (float &each : sums[i])
         each *= correction;
-      weights[row * (kTileRows + 1) + lane] = weight;
+      weights[row * (kTileRows + 1) + lane] = drops(at, column) ? 0.0f : weight;
     }
     __syncthreads(); // all threads have read the keys
     loadTile(keys, valueRows, key, shape.keySequence, shape.valueDim);
@@ -83,7 +87,7 @@ __global__ void __launch_bounds__(kTileThreads)
       if (lane + kWarp * c < int(shape.valueDim))
         outRows.row(row)[lane + kWarp * c] = undefined ? nan
                                              : hidden  ? 0.0f
-                                                       : sums[i][c] * (1.0f / total[i]);
+                                                       : sums[i][c] * (drops.scale / total[i]);
     if (logSumExp && lane == 0)
       logSumExp[(b * shape.heads + h) * shape.sequence + row] = undefined ? nan
                                                                 : hidden

@@ -15,13 +15,15 @@
 namespace partita_rt::cuda {
 
 /// The only rule for tensor cores: 16-bit heads of at most 128 elements without a bias, with a
-/// positive scale and rows that an int can number. attention_forward.cu and attention_backward.cu
+/// positive scale and rows that an int can number; with dropout, rows of probabilities that begin at
+/// multiples of four. attention_forward.cu and attention_backward.cu
 /// take the others.
 template <typename T>
 bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
                    const Scores &dbias = {}) {
   return sizeof(T) == 2 && !Bias<T>(bias).data.data && !dbias.data && shape.scale > 0.0f &&
          shape.headDim <= 128 && shape.valueDim <= 128 && shape.window >= 0 &&
+         (shape.dropout.ratio == 0.0 || shape.keySequence % 4 == 0) &&
          most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
 }
 
@@ -109,9 +111,14 @@ __device__ inline void multiplyByRows(float (&sums)[kTilesA][kRowsB / 8][4], con
   }
 }
 
+/// Returns a weight, 0 if dropout has marked it by a sign (markDropped).
+template <bool kMarked> __device__ inline float kept(float weight) {
+  return kMarked ? fmaxf(weight, 0.0f) : weight;
+}
+
 /// sums[i][j] += W_i times the tile b: W is kRowsB columns of weights in registers, laid out as C
-/// and rounded to T here; b has kRowsB rows and D columns. b: tile + laneOfA.
-template <int kTilesA, int kRowsB, int D, typename T>
+/// and rounded to T here, 0 if they are marked; b has kRowsB rows and D columns. b: tile + laneOfA.
+template <int kTilesA, int kRowsB, int D, bool kMarked = false, typename T>
 __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
                                    const float (&weights)[kTilesA][kRowsB / 8][4], const T *b) {
 #pragma unroll
@@ -120,10 +127,10 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
 #pragma unroll
     for (int i = 0; i < kTilesA; ++i) {
       const float (&low)[4] = weights[i][j / 8], (&high)[4] = weights[i][j / 8 + 1];
-      left[i][0] = roundPair<T>(low[0], low[1]);
-      left[i][1] = roundPair<T>(low[2], low[3]);
-      left[i][2] = roundPair<T>(high[0], high[1]);
-      left[i][3] = roundPair<T>(high[2], high[3]);
+      left[i][0] = roundPair<T>(kept<kMarked>(low[0]), kept<kMarked>(low[1]));
+      left[i][1] = roundPair<T>(kept<kMarked>(low[2]), kept<kMarked>(low[3]));
+      left[i][2] = roundPair<T>(kept<kMarked>(high[0]), kept<kMarked>(high[1]));
+      left[i][3] = roundPair<T>(kept<kMarked>(high[2]), kept<kMarked>(high[3]));
     }
 #pragma unroll
     for (int d = 0; d < D; d += 16) {
@@ -226,12 +233,12 @@ __device__ inline void correct(float (&sums)[kTiles][kColumns][4],
         sums[i][j][e] *= correction[i][e / 2];
 }
 
-/// Divides a warp's sums by the totals of their rows, and writes the rows' log-sum-exp for a head
+/// Divides a warp's sums by the totals of their rows, times `factor`, and writes the rows' log-sum-exp for a head
 /// with this many queries, unless it is not needed. A query that sees no key has zeros and -inf.
 /// first: the first of the warp's rows.
 template <int kTiles, int kColumns>
 __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softmax<kTiles> &softmax,
-                                 float *logSumExp, int first, int queries) {
+                                 float *logSumExp, int first, int queries, float factor = 1.0f) {
   int lane = int(threadIdx.x) % kWarp;
 #pragma unroll
   for (int i = 0; i < kTiles; ++i)
@@ -239,7 +246,7 @@ __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softm
     for (int half = 0; half < 2; ++half) {
       float total = overRowOfC<Sum>(softmax.total[i][half]);
       bool hidden = total == 0.0f; // every score is -inf, or there are none
-      float inverse = 1.0f / total;
+      float inverse = factor / total;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j)
 #pragma unroll
@@ -299,12 +306,20 @@ template <typename Body> void withMmaHead(const AttentionShape &shape, Body body
     body(std::integral_constant<int, 128>());
 }
 
-/// Calls body(whether there are first keys) with a constant.
-template <typename Body> void withFirstKeys(const AttentionShape &shape, Body body) {
-  if (shape.firstKeys)
-    body(std::true_type());
+/// What a kernel must be able to do besides the usual, as a constant.
+enum class Extra : uint8_t { None, Documents, Dropout };
+template <Extra kExtra>
+constexpr bool kHasFirstKeys = kExtra != Extra::None; // if the call has them
+template <Extra kExtra> using ExtraOf = std::integral_constant<Extra, kExtra>;
+
+/// Calls body(what the call needs) with a constant.
+template <typename Body> void withExtra(const AttentionShape &shape, Body body) {
+  if (shape.dropout.ratio > 0.0)
+    body(ExtraOf<Extra::Dropout>());
+  else if (shape.firstKeys)
+    body(ExtraOf<Extra::Documents>());
   else
-    body(std::false_type());
+    body(ExtraOf<Extra::None>());
 }
 
 /// attentionForward for calls that are onTensorCores. T: Half, BFloat16.

@@ -83,7 +83,7 @@ template <typename T, int D> struct QueryCopies {
 };
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
-template <typename T, int D, bool kDocuments>
+template <typename T, int D, Extra kExtra>
 __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
@@ -96,7 +96,9 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight<int, kDocuments> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  constexpr bool kDrops = kExtra == Extra::Dropout;
+  TileDrops<kDrops> drops(shape);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
@@ -140,7 +142,9 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
       if (sight.hides(tile.query, last, first, first + kRows))
         hideFromQueries<kTiles, kQueries>(p, sight, tile.query, first);
       weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
-      addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
+      drops.atHead(b, tile.head);
+      markDropped(p, drops, tile.query, first);
+      addWeighted<kTiles, kQueries, D, kDrops>(dv, p, douts + laneOfA<D>(lane));
       multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
                                           static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
     }
@@ -152,13 +156,15 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     commitCopies();
     if (!some)
       continue;
-    differentiate<kTiles, kQueries>(ds, p, numbers[i % 2][1]);
+    differentiate<kDrops>(ds, p, numbers[i % 2][1], drops.scale);
     addWeighted<kTiles, kQueries, D>(dk, ds, passing + laneOfA<D>(lane));
   }
 
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
   scaleBy(dk, shape.scale);
+  if (kDrops)
+    scaleBy(dv, drops.scale);
   storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, sight.keys, headDim,
                           call.dkPacks);
   storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, sight.keys, valueDim,
@@ -184,7 +190,7 @@ __device__ inline void differentiateRows(float (&ds)[kQueryTiles][kColumns][4],
 }
 
 /// Computes dq of a tile of queries (x) of a head (y).
-template <typename T, int D, bool kDocuments>
+template <typename T, int D, Extra kExtra>
 __global__ void __launch_bounds__(kMmaThreads)
     queryGradientsOnTensorCores(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -196,7 +202,9 @@ __global__ void __launch_bounds__(kMmaThreads)
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int, kDocuments> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  TileDrops<kExtra == Extra::Dropout> drops(shape);
+  drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueriesOfBlock, sight.queries) - 1);
@@ -256,6 +264,7 @@ __global__ void __launch_bounds__(kMmaThreads)
       continue;
     if (sight.hides(first, warpLast, key, key + kKeys))
       hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
+    dropOfQueries(ds, drops, first + lane / 4, key, drops.scale);
     differentiateRows(ds, p, shift, delta, shape.scale * kLog2E);
     addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));
   }
@@ -267,11 +276,11 @@ __global__ void __launch_bounds__(kMmaThreads)
                                call.dqPacks);
 }
 
-template <typename T, int D, bool kDocuments>
+template <typename T, int D, Extra kExtra>
 void launchGradients(const Stream &stream, const PreparedBackward<T> &call) {
   const AttentionShape &shape = call.shape;
   if (shape.keySequence > 0)
-    PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D, kDocuments>),
+    PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D, kExtra>),
                       attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
                                     shape.heads / shape.groups, shape.batch),
                       kMmaThreads,
@@ -279,7 +288,7 @@ void launchGradients(const Stream &stream, const PreparedBackward<T> &call) {
                       call);
   if (shape.sequence > 0)
     PARTITA_RT_LAUNCH(
-        (queryGradientsOnTensorCores<T, D, kDocuments>),
+        (queryGradientsOnTensorCores<T, D, kExtra>),
         attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
         kMmaThreads, (mmaTileBytes<D, 2 * kQueriesOfBlock + 3 * kPassingKeys<D>>()), stream, call);
 }
@@ -314,8 +323,7 @@ void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) 
   PreparedBackward<T> call(operands);
   prepareBackward(stream, call);
   withMmaHead(shape, [&](auto head) {
-    withFirstKeys(shape,
-                  [&](auto documents) { launchGradients<T, head(), documents()>(stream, call); });
+    withExtra(shape, [&](auto extra) { launchGradients<T, head(), extra()>(stream, call); });
   });
 }
 

@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
 #define PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
 
-#include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/attention_mma_drops.cuh"
 
 namespace partita_rt::cuda {
 
@@ -83,13 +83,13 @@ __device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const flo
     }
 }
 
-/// Turns dP into dS = P (dP - delta of the query).
-template <int kTiles, int kQueries>
-__device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
-                                     const float (&p)[kTiles][kQueries / 8][4],
-                                     const float *delta) {
+/// Turns dP into dS = P (dP - delta of the query); with kMarked, of P that markDropped has marked.
+template <bool kMarked, int kTiles, int kColumns>
+__device__ inline void differentiate(float (&ds)[kTiles][kColumns][4],
+                                     const float (&p)[kTiles][kColumns][4], const float *delta,
+                                     float factor) {
 #pragma unroll
-  for (int j = 0; j < kQueries / 8; ++j)
+  for (int j = 0; j < kColumns; ++j)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       float each = delta[8 * j + int(threadIdx.x) % 4 * 2 + e];
@@ -98,7 +98,11 @@ __device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           float &gradient = ds[t][j][2 * half + e];
-          gradient = p[t][j][2 * half + e] * (gradient - each);
+          float weight = p[t][j][2 * half + e];
+          if (kMarked)
+            gradient = fabsf(weight) * ((weight < 0.0f ? 0.0f : gradient * factor) - each);
+          else
+            gradient = weight * (gradient - each);
         }
     }
 }

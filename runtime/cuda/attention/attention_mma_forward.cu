@@ -8,7 +8,7 @@
 // rounded to T for P V, its sum is not: out differs from the float kernel's by at most one rounding
 // of every probability, and the result's own.
 
-#include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/attention_mma_drops.cuh"
 
 namespace partita_rt::cuda {
 
@@ -25,7 +25,7 @@ template <typename T> struct Forward {
   bool qPacks, kPacks, vPacks, outPacks;
 };
 
-template <typename T, int D, bool kDocuments>
+template <typename T, int D, Extra kExtra>
 __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   const AttentionShape &shape = call.shape;
@@ -33,7 +33,9 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   T *values = keys + kKeys * kMmaPitch<D>;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int, kDocuments> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  TileDrops<kExtra == Extra::Dropout> drops(shape);
+  drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
@@ -69,6 +71,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
       hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
     float correction[kTilesOfWarp][2];
     softmax.weigh(scores, correction, shape.scale * kLog2E);
+    dropOfQueries(scores, drops, first + lane / 4, key);
     correct(out, correction);
     addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
   }
@@ -77,7 +80,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   __syncthreads();
   float *logSumExp =
       call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;
-  normalize(out, softmax, logSumExp, first, sight.queries);
+  normalize(out, softmax, logSumExp, first, sight.queries, drops.scale);
   storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, sight.queries,
                                 int(shape.valueDim), call.outPacks);
 }
@@ -93,9 +96,9 @@ void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *log
     return;
   Forward<T> call{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k), inPacks(v), inPacks(out)};
   withMmaHead(shape, [&](auto head) {
-    withFirstKeys(shape, [&](auto documents) {
+    withExtra(shape, [&](auto extra) {
       constexpr int D = head();
-      PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, documents()>),
+      PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, extra()>),
                         attentionGrid(tiles, shape.heads, shape.batch), kMmaThreads,
                         (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
     });

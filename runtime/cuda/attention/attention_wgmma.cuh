@@ -7,7 +7,7 @@
 #ifndef PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
 #define PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
 
-#include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/attention_mma_drops.cuh"
 #include "cuda/attention/wgmma.cuh"
 #include "cuda/cuda.h"
 
@@ -43,6 +43,12 @@ template <int kDim_, int kGroups_, int kPassing_, int kBlocks_> struct GroupPlan
   static constexpr int kDim = kDim_, kGroups = kGroups_, kPassing = kPassing_, kBlocks = kBlocks_;
   static constexpr int kThreads = kGroups * kGroupThreads, kOwn = kGroups * kGroupRows;
 };
+
+/// The plan of a kernel: drawing dropout's numbers takes registers, so that one block fewer than
+/// three or four runs.
+template <typename Plan, Extra kExtra>
+using PlanFor = GroupPlan<Plan::kDim, Plan::kGroups, Plan::kPassing,
+                          Plan::kBlocks - (kExtra == Extra::Dropout && Plan::kBlocks > 2)>;
 
 /// Padding to align tiles to multiples of 1,024: dynamic shared memory may begin anywhere.
 constexpr int kBlockBytes = 1024;
@@ -114,14 +120,15 @@ __device__ inline void addMatmul(float (&c)[kColumns][4], const uint32_t (&w)[kR
     multiplyGroup<T, true>(c, w[row / 16], behind(right, row * 128), true);
 }
 
-/// Rounds C to an A.
-template <typename T, int kColumns>
+/// Rounds C to an A, 0 where it is marked.
+template <typename T, bool kMarked = false, int kColumns>
 __device__ inline void roundTo(uint32_t (&a)[kColumns / 2][4], const float (&c)[kColumns][4]) {
 #pragma unroll
   for (int j = 0; j < kColumns; ++j)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      a[j / 2][j % 2 * 2 + half] = roundPair<T>(c[j][2 * half], c[j][2 * half + 1]);
+      a[j / 2][j % 2 * 2 + half] =
+          roundPair<T>(kept<kMarked>(c[j][2 * half]), kept<kMarked>(c[j][2 * half + 1]));
 }
 
 /// Writes a warp's 16 rows of C, rounded to T, to a head. They pass through the warp's own rows of

@@ -64,7 +64,7 @@ public:
 };
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
-template <typename T, typename Plan, bool kDocuments>
+template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     keyGradientsByGroups(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -76,7 +76,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   T *queries = values + kKeys * D, *douts = queries + 2 * kTile;
   int group = groupOfThread(), row = int(threadIdx.x) / kWarp * 16; // the warp's first in the tile
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight<int, kDocuments> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  constexpr bool kDrops = kExtra == Extra::Dropout;
+  TileDrops<kDrops> drops(shape);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   QueryCopies<T, Plan> copies(call, b, int(kv * shape.groups), range);
@@ -93,6 +95,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   uint32_t ownKeys = sharedAddress(keys + group * kGroupRows * kPanel);
   uint32_t ownValues = sharedAddress(values + group * kGroupRows * kPanel);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
+  int64_t head = kv * shape.groups; // of the queries
   for (int i = 0, query = range.first; i < range.tiles; ++i) {
     waitForCopies<0>();
     fenceForMatmuls();
@@ -101,7 +104,12 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
       copyQueries((i + 1) % 2);
     commitCopies();
     int at = query, last = min(at + kQueries, sight.queries) - 1;
-    query = at + kQueries < range.end ? at + kQueries : range.first; // of the next head
+    drops.atHead(b, head);
+    query = at + kQueries;
+    if (query >= range.end) { // the next head's
+      query = range.first;
+      ++head;
+    }
     if (!sight.meets(at, last, ownKey, ownKey + kGroupRows))
       continue; // for all of the group
     uint32_t passing = sharedAddress(queries + i % 2 * kTile);
@@ -118,14 +126,15 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     if (sight.hides(at, last, first, first + 16))
       hideFromQueries<1, kQueries>(p, sight, at, first);
     weigh<1, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
-    roundTo<T>(roundedP, p[0]);
+    markDropped(p, drops, at, first);
+    roundTo<T, kDrops>(roundedP, p[0]);
     pin(dv[0]);
     beginMatmuls();
     addMatmul<T, kQueries>(dv[0], roundedP, passingDouts);
     commitMatmuls();
     waitForMatmuls<1>();
     pin(ds[0]);
-    differentiate<1, kQueries>(ds, p, numbers[i % 2][1]);
+    differentiate<kDrops>(ds, p, numbers[i % 2][1], drops.scale);
     roundTo<T>(roundedDs, ds[0]);
     pin(dk[0]);
     beginMatmuls();
@@ -139,6 +148,8 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
   scaleBy(dk, shape.scale);
+  if (kDrops)
+    scaleBy(dv, drops.scale);
   storePanels<kKeys, D>(headOf(call.dk, b, kv), dk[0], keys, row, first, sight.keys);
   storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, first, sight.keys);
 }
@@ -182,7 +193,7 @@ __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, f
 }
 
 /// Computes dq of a tile of queries (x) of a head (y), and its queries' scalars.
-template <typename T, typename Plan, bool kDocuments>
+template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     queryGradientsByGroups(PreparedBackward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -194,7 +205,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   int lane = int(threadIdx.x) % kWarp, row = int(threadIdx.x) / kWarp * 16;
   int group = groupOfThread();
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int, kDocuments> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  TileDrops<kExtra == Extra::Dropout> drops(shape);
+  drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
@@ -245,6 +258,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
         p[0][j][e] = powerOfTwo(fmaf(p[0][j][e], shape.scale * kLog2E, -shift[e / 2]));
     waitForMatmuls<0>();
     pin(ds[0]);
+    dropOfQueries(ds, drops, first + lane / 4, key, drops.scale);
 #pragma unroll
     for (int j = 0; j < kKeys / 8; ++j)
 #pragma unroll
@@ -271,14 +285,14 @@ constexpr int kBytes = (2 * Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + 
 template <typename T, typename KeyPlan, typename QueryPlan>
 void launch(const Stream &stream, const PreparedBackward<T> &call) {
   const AttentionShape &shape = call.shape;
-  withFirstKeys(shape, [&](auto documents) {
+  withExtra(shape, [&](auto extra) {
     if (shape.sequence > 0)
       PARTITA_RT_LAUNCH(
-          (queryGradientsByGroups<T, QueryPlan, documents()>),
+          (queryGradientsByGroups<T, PlanFor<QueryPlan, extra()>, extra()>),
           attentionGrid(ceilDiv(shape.sequence, QueryPlan::kOwn), shape.heads, shape.batch),
           QueryPlan::kThreads, kBytes<QueryPlan>, stream, call);
     if (shape.keySequence > 0)
-      PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan, documents()>),
+      PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan, extra()>),
                         attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
                                       shape.heads / shape.groups, shape.batch),
                         KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);

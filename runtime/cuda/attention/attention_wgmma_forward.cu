@@ -62,7 +62,7 @@ public:
 };
 
 /// Computes out for a tile of queries (x) of a head (y).
-template <typename T, typename Plan, bool kDocuments>
+template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
@@ -70,7 +70,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   T *queries = tilesIn<T>(dynamic);
   int row = int(threadIdx.x) / kWarp * 16, group = groupOfThread(); // the warp's first in the tile
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int, kDocuments> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  TileDrops<kExtra == Extra::Dropout> drops(shape);
+  drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   auto tilesTo = [&](int lastQuery) {
@@ -100,6 +102,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     if (sight.hides(first, last, key, key + kKeys))
       hideKeys<1, kKeys>(scores, sight, first + int(threadIdx.x) % kWarp / 4, key);
     softmax.weigh(scores, correction, shape.scale * kLog2E);
+    dropOfQueries(scores, drops, first + int(threadIdx.x) % kWarp / 4, key);
   };
   if (own > 0) {
     passing.next();
@@ -136,15 +139,15 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
   passing.finish();
   float *logSumExp =
       call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;
-  normalize(out, softmax, logSumExp, first, sight.queries);
+  normalize(out, softmax, logSumExp, first, sight.queries, drops.scale);
   storePanels<kQueries, D>(headOf(call.out, b, h), out[0], queries, row, first, sight.queries);
 }
 
 template <typename T, typename Plan> void launch(const Stream &stream, const Forward<T> &call) {
   const AttentionShape &shape = call.shape;
   constexpr int kBytes = (Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + kBlockBytes;
-  withFirstKeys(shape, [&](auto documents) {
-    PARTITA_RT_LAUNCH((forwardByGroups<T, Plan, documents()>),
+  withExtra(shape, [&](auto extra) {
+    PARTITA_RT_LAUNCH((forwardByGroups<T, PlanFor<Plan, extra()>, extra()>),
                       attentionGrid(ceilDiv(shape.sequence, Plan::kOwn), shape.heads, shape.batch),
                       Plan::kThreads, kBytes, stream, call);
   });

@@ -24,6 +24,19 @@ template <typename T> struct HeadsOf {
 using Heads = HeadsOf<float>;
 using ConstHeads = HeadsOf<const float>;
 
+/// Dropout of attention's probabilities [batch, heads, sequence, keySequence]: those that
+/// dropout (kernels.h) drops of such a tensor. No mask is stored; the backward pass draws the
+/// numbers again.
+struct AttentionDropout {
+  double ratio = 0.0;             ///< 0: none
+  int64_t id = 0;                 ///< of the op as imported
+  const int64_t *key = nullptr;   ///< of the step (stepKey)
+  const int64_t *micro = nullptr; ///< number of the micro-batch
+  int64_t batch = 0, heads = 0;   ///< of the full tensor of a micro-batch
+  /// Null, or where the row-major index of this rank's first element in that tensor is.
+  const int64_t *first = nullptr;
+};
+
 struct AttentionShape {
   int64_t batch;
   int64_t heads;
@@ -39,6 +52,7 @@ struct AttentionShape {
   /// Null, or [batch, sequence]: query i sees no key before firstKeys[i], those of other documents.
   /// Nondecreasing in a sequence (documentStarts).
   const int32_t *firstKeys = nullptr;
+  AttentionDropout dropout = {};
 };
 
 /// A bias added to the scores: element (b, h, i, j) is data[b * batchStride + h * headStride + i *
@@ -53,7 +67,7 @@ template <typename T> struct ScoresOf {
 using Scores = ScoresOf<float>;
 using ConstScores = ScoresOf<const float>;
 
-/// out = softmax(scale * q k^T + bias, masked) v, in tiles: the [sequence, keySequence] scores are
+/// out = softmax(scale * q k^T + bias, masked) v, its probabilities dropped, in tiles: the [sequence, keySequence] scores are
 /// never stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not
 /// saved. A query that sees no key gets zeros.
 #define PARTITA_RT_ATTENTION_FORWARD(T)                                                            \

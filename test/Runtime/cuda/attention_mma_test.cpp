@@ -24,6 +24,10 @@ const Case kCases[] = {
     {"documents", withDocuments(shapeOf(2, 2, 300, 300, 64, true, 2), 70)},
     {"short documents, wide heads", withDocuments(shapeOf(1, 1, 150, 150, 128, true), 9)},
     {"documents and a window", withDocuments(shapeOf(1, 1, 200, 200, 16, true, 1, 0, 34), 40)},
+    {"dropout, grouped queries", withDropout(shapeOf(2, 2, 140, 140, 64, true, 2), 0.1)},
+    {"dropout, wide heads, not causal", withDropout(shapeOf(1, 1, 70, 100, 128, false), 0.5)},
+    {"dropout and documents",
+     withDropout(withDocuments(shapeOf(1, 1, 200, 200, 80, true), 40), 0.3)},
     {"documents that see later keys", withDocuments(shapeOf(1, 1, 150, 150, 24, false), 40)},
 };
 

@@ -46,15 +46,17 @@ struct AttentionReference {
   const Floats q, k, v;
   Bounded out;
   std::vector<double> logSumExp; ///< [batch, heads, sequence]
+  Floats factors;                ///< of dropout
 
   AttentionReference(const AttentionShape &shape, const Floats &q, const Floats &k, const Floats &v)
       : a(shape), q(q), k(k), v(v), out(a.batch * a.sequence * a.heads * a.valueDim),
-        logSumExp(size_t(a.batch * a.heads * a.sequence)) {
+        logSumExp(size_t(a.batch * a.heads * a.sequence)), factors(dropoutFactors(a)) {
     forEachRow([&](int64_t b, int64_t h, int64_t i) {
       std::vector<double> p = probabilities(b, h, i);
       for (int64_t j = 0; j < a.keySequence; ++j)
         for (int64_t d = 0; d < a.valueDim; ++d)
-          out.add(atOut(b, i, h, d), p[size_t(j)], this->v[size_t(atV(b, j, h, d))]);
+          out.add(atOut(b, i, h, d), p[size_t(j)] * factor(b, h, i, j),
+                  this->v[size_t(atV(b, j, h, d))]);
     });
   }
   template <typename Body> void forEachRow(Body body) const {
@@ -62,6 +64,9 @@ struct AttentionReference {
       for (int64_t h = 0; h < a.heads; ++h)
         for (int64_t i = 0; i < a.sequence; ++i)
           body(b, h, i);
+  }
+  double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return factors[size_t(((b * a.heads + h) * a.sequence + i) * a.keySequence + j)];
   }
   int64_t atQ(int64_t b, int64_t i, int64_t h, int64_t d) const {
     return ((b * a.sequence + i) * a.heads + h) * a.headDim + d;
@@ -125,9 +130,9 @@ struct AttentionGradients {
         for (int64_t d = 0; d < a.valueDim; ++d) {
           double each = dout[size_t(forward.atOut(b, i, h, d))];
           dp += each * forward.v[size_t(forward.atV(b, j, h, d))];
-          dv.add(forward.atV(b, j, h, d), p[size_t(j)], each);
+          dv.add(forward.atV(b, j, h, d), p[size_t(j)] * forward.factor(b, h, i, j), each);
         }
-        double ds = p[size_t(j)] * (dp - delta) * a.scale;
+        double ds = p[size_t(j)] * (dp * forward.factor(b, h, i, j) - delta) * a.scale;
         for (int64_t d = 0; d < a.headDim; ++d) {
           dq.add(forward.atQ(b, i, h, d), ds, forward.k[size_t(forward.atK(b, j, h, d))]);
           dk.add(forward.atK(b, j, h, d), ds, forward.q[size_t(forward.atQ(b, i, h, d))]);

@@ -36,6 +36,8 @@ const Case kCases[] = {
     {withDocuments(shapeOf(1, 2, 100, 100, 8, true, 1, 0, 37), 30)},
     {withDocuments(shapeOf(2, 2, 70, 70, 8, true), 20), Case::Random, false, true, true, true},
     {shapeOf(2, 2, 33, 50, 8, false), Case::Random},
+    {withDropout(shapeOf(2, 4, 65, 65, 20, true, 2), 0.1)},
+    {withDropout(shapeOf(2, 2, 33, 50, 8, false), 0.4), Case::Random},
     {shapeOf(2, 2, 33, 40, 8, true, 2), Case::Random, false, true, true, true},
     {shapeOf(2, 2, 40, 70, 8, false), Case::Random, true, false, false, true},
     {shapeOf(1, 2, 40, 40, 8, true), Case::Random, false, true, true, false},
@@ -129,8 +131,9 @@ TYPED_TEST(Attention, IsTheCpus) {
   int number = 0;
   for (const Case &c : kCases) {
     SCOPED_TRACE(testing::Message() << "case " << number++);
-    if (sizeof(T) == 2 && c.bias == Case::None && c.shape.headDim <= 128)
-      continue; // on tensor cores: attention_mma_test.cpp
+    if (sizeof(T) == 2 && c.bias == Case::None && c.shape.headDim <= 128 &&
+        c.shape.dropout.ratio == 0.0) // rows of 65 probabilities do not begin at multiples of four
+      continue;                       // on tensor cores: attention_mma_test.cpp
     Operands<T> o(c);
     Call<float> cpu(c, o.values, o.bias.data()), gpu(c, o.values, o.bias.data());
     gpu.onGpu();

@@ -24,6 +24,10 @@ const Case kCases[] = {
     {"documents", withDocuments(shapeOf(2, 2, 300, 300, 64, true, 2), 70)},
     {"heads of 128, documents", withDocuments(shapeOf(1, 1, 290, 290, 128, true), 60)},
     {"documents and a window", withDocuments(shapeOf(1, 1, 200, 200, 64, true, 1, 0, 34), 40)},
+    {"dropout, grouped queries", withDropout(shapeOf(2, 2, 140, 140, 64, true, 2), 0.1)},
+    {"heads of 128, dropout, not causal", withDropout(shapeOf(1, 1, 70, 156, 128, false), 0.5)},
+    {"dropout and documents",
+     withDropout(withDocuments(shapeOf(1, 1, 200, 200, 64, true), 40), 0.3)},
 };
 
 bool onThisDevice() {
@@ -78,6 +82,8 @@ TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
   expectBy<T>(By::Mma, shapeOf(1, 2, 70, 70, 64, true), 4);
   expectBy<T>(By::Mma, shapeOf(1, 1, 70, 70, 80, true), 0);
   expectBy<T>(By::Mma, shapeOf(1, 1, 20, 30, 128, false, 1, 64), 0);
+  expectBy<T>(By::Wgmma, withDropout(shapeOf(1, 1, 70, 72, 64, false), 0.1), 0);
+  expectBy<T>(By::Mma, withDropout(shapeOf(1, 1, 70, 72, 16, false), 0.1), 0);
 }
 
 #if !defined(PARTITA_TEST_ON_GPU) // tests of the simulation itself
