@@ -101,6 +101,22 @@ def LookupInterface : OpInterface<"LookupInterface"> {
   ];
 }
 
+def DropoutInterface : OpInterface<"DropoutInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that may drop elements at random. `key-dropout` gives those of training steps their key, and switches the dropout of others
+    off.
+  }];
+  let methods = [
+    InterfaceMethod<"Does it drop elements?", "bool", "drops">,
+    InterfaceMethod<"The attribute with the number of its dropout in the model, by which alone the dropouts of like layers differ.",
+      "::mlir::StringAttr", "getDropoutIdName">,
+    InterfaceMethod<"Makes the numbers those of a step's key and of a micro-batch.", "void", "giveKey",
+      (ins "::mlir::Value":$key, "::mlir::Value":$micro)>,
+    InterfaceMethod<"Switches its dropout off; the op may be gone afterwards.", "void", "dropNothing">,
+  ];
+}
+
 def ScalarInterface : OpInterface<"ScalarInterface"> {
   let cppNamespace = "::partita";
   let description = [{

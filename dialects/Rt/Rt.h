@@ -78,8 +78,15 @@ inline CallArgument part(llvm::ArrayRef<int64_t> numbers, size_t count, size_t i
 CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
+/// `{sizes, causal, scale, window, zeroHidden, firstKeys, dropout}`, up to the last that is needed.
 CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
-                       int64_t window, bool zeroHidden, mlir::Value firstKeys);
+                       int64_t window, bool zeroHidden, mlir::Value firstKeys,
+                       const CallArgument &dropout);
+/// `{ratio, id, key, micro-batch, batch, heads, first element}` of attention's probabilities; no text without
+/// a key.
+CallArgument attentionDropout(std::optional<llvm::APFloat> ratio, const std::string &id,
+                              mlir::Value key, mlir::Value micro, mlir::Value first,
+                              llvm::ArrayRef<int64_t> fullShape);
 /// `{data, batch stride, head stride, row stride, column stride}`; omitted without a bias.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.

@@ -401,17 +401,41 @@ CallArgument argument::heads(Value data, ArrayRef<int64_t> strides, unsigned ind
                       data);
 }
 
+CallArgument argument::attentionDropout(std::optional<APFloat> ratio, const std::string &id,
+                                        Value key, Value micro, Value first,
+                                        ArrayRef<int64_t> fullShape) {
+  if (!key)
+    return "";
+  std::string text = "{{" + doubleLiteral(ratio->convertToDouble()) + ", " + id + ", {}, {}, " +
+                     std::to_string(fullShape[0]) + ", " + std::to_string(fullShape[1]);
+  SmallVector<Value> values{key, micro};
+  if (!first)
+    return CallArgument(text + "}", values);
+  values.push_back(first);
+  return CallArgument(text + ", {}}", values);
+}
+
 CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APFloat &scale,
-                                 int64_t window, bool zeroHidden, Value firstKeys) {
+                                 int64_t window, bool zeroHidden, Value firstKeys,
+                                 const CallArgument &dropout) {
   std::string text = "{{";
   for (int64_t size : shape)
     text += std::to_string(size) + ", ";
   text += std::string(causal ? "true" : "false") + ", " + floatLiteral(scale.convertToDouble());
-  if (window || zeroHidden || firstKeys)
+  bool drops = !dropout.text.empty();
+  if (window || zeroHidden || firstKeys || drops)
     text += ", " + std::to_string(window);
-  if (!firstKeys)
-    return text + (zeroHidden ? ", true}" : "}");
-  return CallArgument(text + (zeroHidden ? ", true, {}}" : ", false, {}}"), firstKeys);
+  if (zeroHidden || firstKeys || drops)
+    text += zeroHidden ? ", true" : ", false";
+  SmallVector<Value> values;
+  if (firstKeys)
+    values.push_back(firstKeys);
+  if (firstKeys || drops)
+    text += firstKeys ? ", {}" : ", nullptr";
+  if (drops)
+    text += ", " + dropout.text;
+  llvm::append_range(values, dropout.values);
+  return CallArgument(text + "}", values);
 }
 
 CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {

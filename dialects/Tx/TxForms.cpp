@@ -182,9 +182,5 @@ SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
                             /*first=*/Value(), /*dim=*/2, times);
   };
   Value k = repeated(getK()), v = repeated(getV());
-  return SmallVector<Value>(AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(),
-                                                getQ(), k, v, getBias(), getFirstKeys(),
-                                                getScaleAttr(), getCausalAttr(), getWindowAttr(),
-                                                getZeroHiddenAttr())
-                                ->getResults());
+  return SmallVector<Value>(rebuild(builder, k, v)->getResults());
 }

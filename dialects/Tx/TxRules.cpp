@@ -249,71 +249,106 @@ std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), ge
 /// The patterns by name: "o" in the forward pass, and the gradients of q, k, v and bias.
 namespace {
 struct AttentionPatterns {
-  std::string q, k, v, out, lse, bias, firstKeys;
+  std::string q, k, v, out, lse, bias, firstKeys, numbers;
+};
+
+/// What the operands after `operands[required - 1]` are: a bias has four dimensions, first keys two;
+/// key and micro-batch of dropout none, and only where its shard begins comes after them.
+struct AttentionOptionals {
+  Type bias, firstKeys, key, first;
+  AttentionOptionals(TypeRange operands, size_t required) {
+    for (Type type : operands.drop_front(std::min(required, operands.size()))) {
+      int64_t rank = cast<RankedTensorType>(type).getRank();
+      (rank == 0 ? key : key ? first : rank == 4 ? bias : firstKeys) = type;
+    }
+  }
 };
 
 /// Returns the patterns for heads. If there are as many key heads as query heads, they share one
 /// letter. With fewer, query heads are key heads times a group, split by the key heads. A single
 /// key head cannot be split, so query heads are split alone. `summed` marks what the gradients of
-/// k, v and bias sum over.
-AttentionPatterns attentionPatterns(Type q, Type k, Type bias, bool summed) {
+/// k, v and bias sum over. The elements of a shard are numbered for dropout: with a key, dimensions
+/// are not split within blocks; in localized form (`first`), a split one is the number of shards
+/// times a shard's size, as in dropout's rule.
+AttentionPatterns attentionPatterns(Type q, Type k, const AttentionOptionals &optionals,
+                                    bool summed) {
+  Type bias = optionals.bias;
   int64_t heads = fullShape(q)[2], keyHeads = fullShape(k)[2];
   std::string mark = summed ? "+" : "";
   ArrayRef<int64_t> biasShape = bias ? fullShape(bias) : ArrayRef<int64_t>();
   auto biasHas = [&](unsigned dim) { return bias && biasShape[dim] != 1; };
-  std::string b = "b", h = "h", queryHeads, keys;
-  if (bias && !biasHas(0))
-    b += mark;
-  if (keyHeads == heads) {
-    queryHeads = keys = h + (bias && !biasHas(1) ? mark : "");
-  } else if (keyHeads == 1) {
-    queryHeads = h + mark;
+  par::Layout layout = par::Layout::of(q);
+  bool splitBatch = optionals.first && !layout.splits[0].empty(),
+       splitHeads = optionals.first && !layout.splits[2].empty();
+  std::string batchMark = bias && !biasHas(0) ? mark : "";
+  std::string headMark = keyHeads == 1 || (bias && !biasHas(1)) ? mark : "";
+  auto spell = [](bool shards, StringRef shard, StringRef letter, StringRef mark, StringRef more) {
+    std::string letters = shards ? (shard + mark + " ").str() : "";
+    letters += (letter + mark + more).str();
+    return shards || !more.empty() ? "(" + letters + ")" : letters;
+  };
+  std::string b = spell(splitBatch, "B", "b", batchMark, "");
+  std::string keys = spell(splitHeads, "H", "h", headMark, ""), queryHeads = keys;
+  if (keyHeads == 1)
     keys = "1";
-  } else {
-    keys = h + (bias && !biasHas(1) ? mark : "");
-    queryHeads = "(" + keys + " g^)";
-  }
+  else if (keyHeads != heads)
+    queryHeads = spell(splitHeads, "H", "h", headMark, " g^");
   AttentionPatterns patterns{b + " s^ " + queryHeads + " d^",
                              b + " t^ " + keys + " d^",
                              b + " t^ " + keys + " e^",
                              b + " s^ " + queryHeads + " e^",
                              b + " " + queryHeads + " s^",
                              "",
-                             b + " s^"};
+                             b + " s^",
+                             ""};
+  if (optionals.key)
+    patterns.numbers = ", , ";
+  if (optionals.first)
+    patterns.numbers += std::string(", ") + (splitBatch ? "B " : "") + (splitHeads ? "H" : "");
+  else if (optionals.key) // every rule has such a pattern
+    for (StringRef letter : {"b", "h"})
+      if (size_t at = patterns.lse.find(letter); at != std::string::npos)
+        patterns.lse.replace(at + 1, patterns.lse.substr(at + 1, 1) == "+" ? 1 : 0, "|");
   if (bias)
     patterns.bias = (biasHas(0) ? b : "1") + " " + (biasHas(1) ? queryHeads : "1") + " " +
                     (biasHas(2) ? "s^" : "1") + " " + (biasHas(3) ? "t^" : "1");
   return patterns;
 }
 
-/// What the operands after `operands[required - 1]` are: a bias has four dimensions, first keys two.
-struct Optionals {
-  Type bias, firstKeys;
-  Optionals(TypeRange operands, size_t required) {
-    for (Type type : operands.drop_front(std::min(required, operands.size())))
-      (cast<RankedTensorType>(type).getRank() == 4 ? bias : firstKeys) = type;
-  }
-};
-
 std::string attentionRule(TypeRange operands) {
-  Optionals optionals(operands, 3);
-  auto p = attentionPatterns(operands[0], operands[1], optionals.bias, false);
+  AttentionOptionals optionals(operands, 3);
+  auto p = attentionPatterns(operands[0], operands[1], optionals, false);
   return p.q + ", " + p.k + ", " + p.v + (optionals.bias ? ", " + p.bias : "") +
-         (optionals.firstKeys ? ", " + p.firstKeys : "") + " -> " + p.out + ", " + p.lse;
+         (optionals.firstKeys ? ", " + p.firstKeys : "") + p.numbers + " -> " + p.out + ", " +
+         p.lse;
 }
 
 std::string attentionGradRule(TypeRange operands) {
-  Optionals optionals(operands, 6);
-  auto p = attentionPatterns(operands[0], operands[1], optionals.bias, true);
+  AttentionOptionals optionals(operands, 6);
+  auto p = attentionPatterns(operands[0], operands[1], optionals, true);
   std::string bias = optionals.bias ? ", " + p.bias : "";
   return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out + bias +
-         (optionals.firstKeys ? ", " + p.firstKeys : "") + " -> " + p.q + ", " + p.k + ", " + p.v +
-         bias;
+         (optionals.firstKeys ? ", " + p.firstKeys : "") + p.numbers + " -> " + p.q + ", " + p.k +
+         ", " + p.v + bias;
 }
 
 bool isTensorOfRank(Value value, int64_t rank) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getRank() == rank;
+}
+
+/// Are these a bias, first keys, key and micro-batch of dropout, and where its shard begins?
+bool areOptionals(ValueRange operands) {
+  bool keyed = false;
+  for (Value operand : operands) {
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    bool isNumber = type && type.getRank() == 0;
+    keyed |= isNumber;
+    if (!type ||
+        !(isNumber || (keyed ? type.getRank() <= 2 : type.getRank() == 4 || type.getRank() == 2)))
+      return false;
+  }
+  return true;
 }
 } // namespace
 
@@ -329,10 +364,8 @@ std::string AttentionGradOp::getShardRule() {
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
                                             ValueRange operands, DictionaryAttr, OpaqueProperties,
                                             RegionRange, SmallVectorImpl<Type> &inferred) {
-  if (operands.size() < 3 || !llvm::all_of(llvm::enumerate(operands), [](auto operand) {
-        return isTensorOfRank(operand.value(), 4) ||
-               (operand.index() > 2 && isTensorOfRank(operand.value(), 2));
-      }))
+  if (operands.size() < 3 || !areOptionals(operands.drop_front(3)) ||
+      !llvm::all_of(operands.take_front(3), [](Value each) { return isTensorOfRank(each, 4); }))
     return emitOptionalError(
         loc, "tx.attention works on tensors of four dimensions, and first keys of two");
   Type element = getElementTypeOrSelf(operands[0]);
@@ -347,14 +380,14 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
                                                 ValueRange operands, DictionaryAttr,
                                                 OpaqueProperties, RegionRange,
                                                 SmallVectorImpl<Type> &inferred) {
-  if (operands.size() < 6 || !llvm::all_of(llvm::enumerate(operands), [](auto operand) {
-        return isTensorOfRank(operand.value(), operand.index() == 4 ? 3 : 4) ||
-               (operand.index() > 5 && isTensorOfRank(operand.value(), 2));
+  if (operands.size() < 6 || !areOptionals(operands.drop_front(6)) ||
+      !llvm::all_of(llvm::enumerate(operands.take_front(6)), [](auto operand) {
+        return isTensorOfRank(operand.value(), operand.index() == 4 ? 3 : 4);
       }))
     return emitOptionalError(
         loc, "tx.attention_grad works on tensors of four dimensions, and first keys of two");
   SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
-  if (Type bias = Optionals(operands.getTypes(), 6).bias)
+  if (Type bias = AttentionOptionals(operands.getTypes(), 6).bias)
     elements[3] = getElementTypeOrSelf(bias); // the bias has its own type
   return par::inferFromRule(attentionGradRule(operands.getTypes()), operands, elements, loc,
                             inferred);

@@ -20,7 +20,127 @@ template <typename Op> static LogicalResult verifyFirstKeys(Op op) {
   return success();
 }
 
-LogicalResult AttentionGradOp::verify() { return verifyFirstKeys(*this); }
+//===------------------------------------------------------------------------------------------------===//
+// Dropout, also of attention's probabilities
+//===------------------------------------------------------------------------------------------------===//
+
+/// Checks the numbers of the elements of `numbered`.
+template <typename Op> static LogicalResult verifyNumbers(Op op, RankedTensorType numbered) {
+  if (!op.getKey() != !op.getMicro())
+    return op.emitOpError() << "needs both a key and a micro-batch, or neither";
+  if (op.getFirst() &&
+      (!op.getFullShape() || static_cast<int64_t>(op.getFullShape()->size()) != numbered.getRank()))
+    return op.emitOpError() << "needs the full shape of " << numbered << " where it is a shard";
+  for (const auto &split : par::Layout::of(numbered).splits)
+    for (const par::AxisSplit &part : split)
+      if (part.blocks != 1)
+        return op.emitOpError() << "numbers the elements of one shard, " << numbered
+                                << " is several, one in each block; choose a mesh without "
+                                << part.axis;
+  return success();
+}
+
+static LogicalResult verifyRatio(Operation *op, double ratio) {
+  if (!(ratio >= 0 && ratio <= 1))
+    return op->emitOpError() << "has a ratio of " << ratio << ", expected one between 0 and 1";
+  return success();
+}
+
+/// Computes the numbers of a shard's elements from the first one's and the full shape.
+template <typename Op> static void localizeNumbers(Op op, RankedTensorType numbered) {
+  par::Layout layout = par::Layout::of(numbered), numbers;
+  for (auto &split : layout.splits)
+    if (!split.empty()) {
+      int64_t shards = 1;
+      for (const par::AxisSplit &part : split)
+        shards *= par::MeshAttr::of(op).sizeOf(part.axis);
+      numbers.shape.push_back(shards);
+      numbers.splits.push_back(split);
+    }
+  if (!op.getKey() || numbers.shape.empty())
+    return;
+  OpBuilder builder(op);
+  auto type = RankedTensorType::get(SmallVector<int64_t>(numbers.shape.size(), 1),
+                                    builder.getI64Type(), numbers.encoding(op.getContext()));
+  op.getFirstMutable().assign(
+      par::FirstElementOp::create(builder, op.getLoc(), type, TypeAttr::get(numbered)));
+  op.setFullShapeAttr(builder.getDenseI64ArrayAttr(layout.shape));
+}
+
+LogicalResult DropoutOp::verify() {
+  if (failed(verifyRatio(*this, getRatio().convertToDouble())))
+    return failure();
+  return verifyNumbers(*this, getX().getType());
+}
+void DropoutOp::localize() { localizeNumbers(*this, getX().getType()); }
+bool DropoutOp::drops() { return true; }
+StringAttr DropoutOp::getDropoutIdName() { return getIdAttrName(); }
+void DropoutOp::giveKey(Value key, Value micro) {
+  getKeyMutable().assign(key);
+  getMicroMutable().assign(micro);
+}
+void DropoutOp::dropNothing() {
+  getResult().replaceAllUsesWith(getX());
+  erase();
+}
+
+/// The type of attention's probabilities [b, h, s, t] on one rank.
+template <typename Op> static RankedTensorType probabilitiesOf(Op op) {
+  RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
+  par::Layout ofQ = par::Layout::of(q), ofK = par::Layout::of(k);
+  par::Layout layout({ofQ.shape[0], ofQ.shape[2], ofQ.shape[1], ofK.shape[1]});
+  layout.splits[0] = ofQ.splits[0];
+  layout.splits[1] = ofQ.splits[2];
+  return RankedTensorType::get({q.getDimSize(0), q.getDimSize(2), q.getDimSize(1), k.getDimSize(1)},
+                               q.getElementType(), layout.encoding(op.getContext()));
+}
+
+template <typename Op> static LogicalResult verifyDropout(Op op) {
+  if (!op.getRatio() != !op.getId())
+    return op.emitOpError() << "needs both a ratio and an id of its dropout, or neither";
+  if (!op.getRatio()) {
+    if (op.getKey() || op.getMicro() || op.getFirst())
+      return op.emitOpError() << "has a key of dropout, but no ratio";
+    return success();
+  }
+  if (failed(verifyRatio(op, op.getRatio()->convertToDouble())))
+    return failure();
+  return verifyNumbers(op, probabilitiesOf(op));
+}
+
+template <typename Op> static void giveKeyTo(Op op, Value key, Value micro) {
+  op.getKeyMutable().assign(key);
+  op.getMicroMutable().assign(micro);
+}
+
+template <typename Op> static void switchDropoutOff(Op op) {
+  op.removeRatioAttr();
+  op.removeIdAttr();
+  op.removeFullShapeAttr();
+  op.getKeyMutable().clear();
+  op.getMicroMutable().clear();
+  op.getFirstMutable().clear();
+}
+
+void AttentionOp::localize() { localizeNumbers(*this, probabilitiesOf(*this)); }
+bool AttentionOp::drops() { return getRatio().has_value(); }
+StringAttr AttentionOp::getDropoutIdName() { return getIdAttrName(); }
+void AttentionOp::giveKey(Value key, Value micro) { giveKeyTo(*this, key, micro); }
+void AttentionOp::dropNothing() { switchDropoutOff(*this); }
+
+void AttentionGradOp::localize() { localizeNumbers(*this, probabilitiesOf(*this)); }
+bool AttentionGradOp::drops() { return getRatio().has_value(); }
+StringAttr AttentionGradOp::getDropoutIdName() { return getIdAttrName(); }
+void AttentionGradOp::giveKey(Value key, Value micro) { giveKeyTo(*this, key, micro); }
+void AttentionGradOp::dropNothing() { switchDropoutOff(*this); }
+
+//===------------------------------------------------------------------------------------------------===//
+// Attention
+//===------------------------------------------------------------------------------------------------===//
+
+LogicalResult AttentionGradOp::verify() {
+  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)));
+}
 
 LogicalResult DocumentStartsOp::verify() {
   auto ids = getIds().getType();
@@ -38,7 +158,14 @@ LogicalResult AttentionOp::verify() {
   if (getWindow() && (*getWindow() < 1 || !getCausal()))
     return emitOpError() << "has a window of " << *getWindow()
                          << ": a window is at least 1 and needs 'causal'";
-  return verifyFirstKeys(*this);
+  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)));
+}
+
+AttentionOp AttentionOp::rebuild(OpBuilder &builder, Value k, Value v) {
+  return create(builder, getLoc(), (*this)->getResultTypes(), getQ(), k, v, getBias(),
+                getFirstKeys(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
+                getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(),
+                getFullShapeAttr());
 }
 
 LogicalResult LogSumExpOp::verify() {
@@ -71,44 +198,4 @@ LogicalResult RotaryOp::verify() {
       return emitOpError() << "turns elements of type " << element << " by angles of type " << angle
                            << ", not " << getElementTypeOrSelf(angles.getType());
   return verifyPairs(*this, getX().getType());
-}
-
-LogicalResult DropoutOp::verify() {
-  double ratio = getRatio().convertToDouble();
-  if (!(ratio >= 0 && ratio <= 1))
-    return emitOpError() << "has a ratio of " << ratio << ", expected one between 0 and 1";
-  if (!getKey() != !getMicro())
-    return emitOpError() << "needs both a key and a micro-batch, or neither";
-  if (getFirst() && (!getFullShape() ||
-                     static_cast<int64_t>(getFullShape()->size()) != getX().getType().getRank()))
-    return emitOpError() << "needs the full shape of " << getX().getType()
-                         << " where it is a shard";
-  for (const auto &split : par::Layout::of(getX().getType()).splits)
-    for (const par::AxisSplit &part : split)
-      if (part.blocks != 1)
-        return emitOpError() << "numbers the elements of one shard, " << getX().getType()
-                             << " is several, one in each block; choose a mesh without "
-                             << part.axis;
-  return success();
-}
-
-/// Computes the numbers of a shard's elements from the first one's and the full shape.
-void DropoutOp::localize() {
-  par::Layout layout = par::Layout::of(getX().getType()), numbers;
-  for (auto &split : layout.splits)
-    if (!split.empty()) {
-      int64_t shards = 1;
-      for (const par::AxisSplit &part : split)
-        shards *= par::MeshAttr::of(*this).sizeOf(part.axis);
-      numbers.shape.push_back(shards);
-      numbers.splits.push_back(split);
-    }
-  if (!getKey() || numbers.shape.empty())
-    return;
-  OpBuilder builder(*this);
-  auto type = RankedTensorType::get(SmallVector<int64_t>(numbers.shape.size(), 1),
-                                    builder.getI64Type(), numbers.encoding(getContext()));
-  getFirstMutable().assign(
-      par::FirstElementOp::create(builder, getLoc(), type, TypeAttr::get(getX().getType())));
-  setFullShapeAttr(builder.getDenseI64ArrayAttr(layout.shape));
 }

@@ -127,13 +127,21 @@ def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [],
 
 /// Its rule and its result types depend on which dimensions the heads of k and the bias have: TxRules.cpp.
 class Tx_Attention<string mnemonic>
-    : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>, AttrSizedOperandSegments]> {
+    : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>, AttrSizedOperandSegments,
+                       DeclareOpInterfaceMethods<DropoutInterface>]> {
   let precision = "Low";
   let shardRule = "";
   let inferredDeclarations = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual);
   }];
 }
+
+// Its bias, first keys and mask, and the dropout of its probabilities.
+defvar Tx_AttentionExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys,
+                                 Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro, Optional<Tx_Int>:$first,
+                                 F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden,
+                                 OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
+                                 OptionalAttr<DenseI64ArrayAttr>:$fullShape);
 
 def Tx_AttentionOp : Tx_Attention<"attention"> {
   let matmuls = ["e", "d"]; // scores; scores times v
@@ -148,33 +156,39 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     - `from` [b, s] (32-bit integers): query i sees no key before from[i], the first of its document where a sequence packs
       several (tx.document_starts). Nondecreasing along s; kernels skip the tiles before it.
     - A query all of whose scores are -inf has no softmax: it gets NaN, or zeros with `zero_hidden`.
+    - `dropout` drops probabilities as tx.dropout of the same `id`, `key` and `micro` drops those of a tensor [b, h, s, t] between softmax
+      and v, element for element: with M = 0 or 1 / (1 - ratio), out = (P M) v and, for the backward pass, dP = M (dout v^T),
+      dv = (P M)^T dout. sum_j P_ij dP_ij stays the sum of dout out, so that M is not stored either but drawn again (Dao et al.,
+      algorithm 4). `first` and `of` are those of tx.dropout for a shard of that tensor.
 
     Rule: `b s^ (h g^) d^, b t^ h d^, b t^ h e^, ... -> b s^ (h g^) e^, b (h g^) s^`, so heads are split along
     with their keys; with one key head, only the query heads are split. `from` is `b s^`.
     Key heads that do not divide over as many ranks as query heads do are repeated (splitForm).
     Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
   }];
-  let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Optional<Tx_Float>:$bias,
-                       Optional<Tx_Int>:$first_keys, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       UnitAttr:$zero_hidden);
+  let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v), Tx_AttentionExtras);
   let results = (outs Tx_Float:$out, Tx_Float:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
-    (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
+    (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)? (`first` $first^ `of` $fullShape)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = [{
+    void localize();
+    /// Builds the same attention of other keys and values.
+    ::partita::tx::AttentionOp rebuild(::mlir::OpBuilder &builder, ::mlir::Value k, ::mlir::Value v);
     ::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);
     ::std::optional<::std::pair<::llvm::StringRef, int64_t>> dealtOut();
     bool mayStayWide(unsigned operand) { return operand > 2; }
   }];
   let gradient = [{
     auto grad = AttentionGradOp::create(g.builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), g.dy(), getBias(),
-                                        getFirstKeys(), getScaleAttr(), getCausalAttr(), getWindowAttr(), getZeroHiddenAttr());
+                                        getFirstKeys(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
+                                        getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(), getFullShapeAttr());
     SmallVector<Value> flowing{grad.getDq(), grad.getDk(), grad.getDv()};
     if (getBias())
       flowing.push_back(grad.getDbias());
-    if (getFirstKeys())
-      flowing.push_back(Value());
+    flowing.resize(getNumOperands()); // first keys, and the numbers of dropout
     return flowing;
   }];
   let hasVerifier = 1;
@@ -182,14 +196,14 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
 def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
   let matmuls = ["e", "d", "d", "e", "e"]; // scores; cotangents of scores, v, q, k
   let summary = "cotangents of q, k, v and the bias";
-  let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout,
-                       Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys, F64Attr:$scale, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden);
+  let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout), Tx_AttentionExtras);
   let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)?
-    (`window` $window^)? (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
+    (`window` $window^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
+    (`first` $first^ `of` $fullShape)? attr-dict `:` functional-type(operands, results)
   }];
+  let moreDeclarations = "void localize();";
   let hasVerifier = 1;
 }
 
@@ -229,7 +243,7 @@ def Tx_RotateHalfOp : Tx_InferredOp<"rotate_half"> {
 // Dropout
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
+def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<DropoutInterface>]> {
   let summary = "each element zero with probability `ratio`, else divided by 1 - ratio; x without a key";
   let description = [{
     The mask depends on `key` (of the run and the step), `id` (the op as imported) and each element's number:

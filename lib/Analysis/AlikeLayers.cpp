@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "partita/Analysis/AlikeLayers.h"
+#include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -89,8 +90,8 @@ private:
 
   static DictionaryAttr attributesOf(Operation *op) {
     NamedAttrList attributes(provenance::attributesWithout(op));
-    if (auto dropout = dyn_cast<tx::DropoutOp>(op))
-      attributes.erase(dropout.getIdAttrName());
+    if (auto dropout = dyn_cast<DropoutInterface>(op))
+      attributes.erase(dropout.getDropoutIdName());
     if (auto parameter = dyn_cast<train::ParameterOp>(op))
       for (StringAttr each : {parameter.getSymNameAttrName(), parameter.getInitialAttrName(),
                               parameter.getFillAttrName()})

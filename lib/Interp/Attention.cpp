@@ -7,6 +7,7 @@
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
+#include "partita/Interp/Random.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -58,10 +59,13 @@ void addHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, double sc
 
 /// The optional operands; null where there is none.
 struct Extras {
-  const Tensor *bias, *firstKeys;
+  const Tensor *bias, *firstKeys, *key, *micro, *first;
   template <typename Op> Extras(Op op, Inputs in) {
-    firstKeys = op.getFirstKeys() ? in.back() : nullptr;
-    bias = op.getBias() ? in[in.size() - (firstKeys ? 2 : 1)] : nullptr;
+    unsigned next = std::is_same_v<Op, tx::AttentionOp> ? 3 : 6;
+    for (const Tensor **each : {&bias, &firstKeys, &key, &micro, &first}) {
+      auto [index, count] = op.getODSOperandIndexAndLength(next++);
+      *each = count ? in[index] : nullptr;
+    }
   }
 };
 
@@ -117,6 +121,31 @@ Matrix probabilities(Op op, const Tensor &qs, const Tensor &ks, const Extras &ex
   return p;
 }
 
+/// What dropout multiplies the probabilities of one batch element and head by; ones without a key. Their
+/// numbers are row-major indices in [b, h, s, t], of which this may be a shard.
+template <typename Op>
+Matrix factors(Op op, const Extras &extras, int64_t b, int64_t h, int64_t heads, int64_t s,
+               int64_t t) {
+  Matrix result(s, t);
+  llvm::fill(result.data, 1.0);
+  if (!extras.key)
+    return result;
+  double ratio = op.getRatio()->convertToDouble();
+  int64_t elements = op.getQ().getType().getDimSize(0) * heads * s * t;
+  if (auto full = op.getFullShape()) {
+    heads = (*full)[1];
+    elements = (*full)[0] * heads * s * t;
+  }
+  int64_t first = extras.micro->ints[0] * elements + (extras.first ? extras.first->ints[0] : 0) +
+                  (b * heads + h) * s * t;
+  for (int64_t i = 0; i < s * t; ++i)
+    result.data[i] = isDropped(static_cast<uint64_t>(extras.key->ints[0]),
+                               static_cast<int64_t>(*op.getId()), first + i, ratio)
+                         ? 0
+                         : 1 / (1 - ratio);
+  return result;
+}
+
 /// A query that sees no key (causal, t < s) has no softmax. Kernels choose tiles by first keys, which
 /// never fall.
 template <typename Op>
@@ -148,13 +177,16 @@ static LogicalResult attention(tx::AttentionOp op, Inputs in, Outputs out) {
     for (int64_t h = 0; h < heads; ++h) {
       Matrix p = probabilities(op, *in[0], *in[1], extras, b, h,
                                out[1].reals.data() + (b * heads + h) * s);
+      Matrix kept = factors(op, extras, b, h, heads, p.rows, p.columns);
+      for (auto [weight, factor] : llvm::zip_equal(p.data, kept.data))
+        weight *= factor;
       addHead(out[0], b, h, p * headOf(*in[2], b, keyHead(*in[0], *in[1], h)));
     }
   return success();
 }
 
-/// out = P v, P = softmax of rows of S = scale q k^T + bias:
-///   dv = P^T dout;  dP = dout v^T;  dS_ij = P_ij (dP_ij - sum_l P_il dP_il);
+/// out = (P M) v, P = softmax of rows of S = scale q k^T + bias, M what dropout multiplies by:
+///   dv = (P M)^T dout;  dP = M (dout v^T);  dS_ij = P_ij (dP_ij - sum_l P_il dP_il);
 ///   dq = scale dS k;  dk = scale dS^T q;  dbias = dS.
 /// Heads that share a key head, and elements that share a bias, add up.
 static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs out) {
@@ -170,6 +202,9 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
              dout = headOf(*in[5], b, h);
       Matrix p = probabilities(op, *in[0], *in[1], extras, b, h, nullptr);
       Matrix ds = dout * turned(v);
+      Matrix kept = factors(op, extras, b, h, in[0]->shape[2], p.rows, p.columns);
+      for (auto [gradient, factor] : llvm::zip_equal(ds.data, kept.data))
+        gradient *= factor;
       for (int64_t i = 0; i < p.rows; ++i) {
         double dot = 0;
         for (int64_t j = 0; j < p.columns; ++j)
@@ -182,6 +217,8 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
       }
       addHead(out[0], b, h, ds * k, scale);
       addHead(out[1], b, kv, turned(ds) * q, scale);
+      for (auto [weight, factor] : llvm::zip_equal(p.data, kept.data))
+        weight *= factor;
       addHead(out[2], b, kv, turned(p) * dout);
     }
   return success();

@@ -7,6 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,18 +33,17 @@ Value addNumber(train::AccumulateOp loop) {
   return loop.getBody().addArgument(number, loop.getLoc());
 }
 
-void giveKeys(func::FuncOp function, ArrayRef<tx::DropoutOp> ops) {
+void giveKeys(func::FuncOp function, ArrayRef<DropoutInterface> ops) {
   OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
   auto number = RankedTensorType::get({}, builder.getI64Type());
   Value key = train::RandomKeyOp::create(builder, function.getLoc(), number);
   llvm::DenseMap<Operation *, Value> numbers;
-  for (tx::DropoutOp op : ops) {
+  for (DropoutInterface op : ops) {
     auto loop = op->getParentOfType<train::AccumulateOp>();
     Value &micro = numbers[loop];
     if (!micro)
       micro = loop ? addNumber(loop) : tx::createSplat(builder, function.getLoc(), number, 0);
-    op.getKeyMutable().assign(key);
-    op.getMicroMutable().assign(micro);
+    op.giveKey(key, micro);
   }
 }
 
@@ -51,10 +51,10 @@ struct KeyDropout : partita::impl::KeyDropoutPassBase<KeyDropout> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool training = false;
-      SmallVector<tx::DropoutOp> ops;
+      SmallVector<DropoutInterface> ops;
       function.walk([&](Operation *op) {
         training |= isa<train::MinimizeOp>(op);
-        if (auto dropout = dyn_cast<tx::DropoutOp>(op))
+        if (auto dropout = dyn_cast<DropoutInterface>(op); dropout && dropout.drops())
           ops.push_back(dropout);
       });
       if (training && !ops.empty()) {
@@ -62,10 +62,8 @@ struct KeyDropout : partita::impl::KeyDropoutPassBase<KeyDropout> {
         keyed += ops.size();
         continue;
       }
-      for (tx::DropoutOp op : ops) {
-        op.getResult().replaceAllUsesWith(op.getX());
-        op.erase();
-      }
+      for (DropoutInterface op : ops)
+        op.dropNothing();
       removed += ops.size();
     }
   }

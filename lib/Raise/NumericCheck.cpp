@@ -35,7 +35,7 @@ std::optional<Labels> NumericCheck::labelsOf(Operation *op) {
   if (!first)
     return std::nullopt;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  if (isa<ScalarInterface, tx::CastOp, tx::SoftmaxOp>(op))
+  if (isa<ScalarInterface, tx::CastOp, tx::DropoutOp, tx::SoftmaxOp>(op))
     return *first;
   if (auto transpose = dyn_cast<tx::TransposeOp>(op)) {
     Labels result;

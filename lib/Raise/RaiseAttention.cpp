@@ -5,10 +5,12 @@
 //   forward;
 //   2. what stands between scores and softmax is evaluated at every position: scale, mask (Mask.h);
 //      what depends on an input, or is no mask, becomes a bias (Bias.h);
-//   3. q, k, v are traced through transposes, reshapes and scales to values with one dimension each
+//   3. a dropout between softmax and the second matmul becomes the op's, which numbers the same
+//      elements;
+//   4. q, k, v are traced through transposes, reshapes and scales to values with one dimension each
 //      for batch, sequence, head and feature (Layout.h); k and v may have fewer heads, repeated;
-//   4. all of it, from q, k and v to the second matmul, is computed over a few elements per
-//      dimension and compared with the op that replaces it (NumericCheck.h).
+//   5. all of it, from q, k and v to the second matmul, is computed over a few elements per
+//      dimension, nothing dropped, and compared with the op that replaces it (NumericCheck.h).
 // Layers with the same structure are computed once.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -51,6 +53,7 @@ struct Operand {
 struct Match {
   tx::SoftmaxOp softmax;
   tx::BatchMatMulOp scores, matmul;
+  tx::DropoutOp dropout; // of the weights, or null
   Operand q, k, v;
   Subgraph subgraph; // from the operands' sources and the bias's leaves to the matmul
   BiasRecipe recipe;
@@ -80,6 +83,19 @@ private:
 constexpr StringLiteral dependsOnMore = "its mask or its weights depend on more than q, k and v";
 
 bool isBetweenOrDropout(Operation *op) { return isBetween(op) || isa<tx::DropoutOp>(op); }
+
+/// Finds the dropout of the weights: only reshapes and casts may follow, which see its zeros and factors
+/// as the values do. A reason on failure.
+std::string findDropout(Match &match) {
+  Operation *op = match.matmul.getA().getDefiningOp();
+  while (isa_and_nonnull<tx::ReshapeOp, tx::CastOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  match.dropout = dyn_cast_or_null<tx::DropoutOp>(op);
+  for (Operation *each : match.subgraph.ops)
+    if (isa<tx::DropoutOp>(each) && each != match.dropout)
+      return "a dropout of its weights is not the last of what is computed from them";
+  return "";
+}
 
 /// Sorts the dimensions of a traced matrix operand into roles: the last two are given, those before
 /// are batch and head. False if a role would be played by two dimensions, or repeated other than
@@ -158,7 +174,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
       return "q, k, v and the result differ in element type";
   sources.append(match.biasLeaves);
   auto isAny = [](Operation *op) {
-    return isBetween(op) ||
+    return isBetweenOrDropout(op) ||
            isa<tx::TransposeOp, tx::BroadcastOp, tx::BatchMatMulOp, tx::SoftmaxOp>(op);
   };
   bool complete = false;
@@ -171,7 +187,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
         return !complete;
       },
       128);
-  return complete ? "" : dependsOnMore.str();
+  return complete ? findDropout(match) : dependsOnMore.str();
 }
 
 /// `operand` as [b, s, h, d].
@@ -202,11 +218,13 @@ Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sou
         k = inLayout(builder, loc, sources[1], match.k),
         v = inLayout(builder, loc, sources[2], match.v);
   auto unit = [&](bool holds) { return holds ? builder.getUnitAttr() : UnitAttr(); };
+  tx::DropoutOp dropout = match.dropout;
   auto attention = tx::AttentionOp::create(
-      builder, loc, q, k, v, bias, /*first_keys=*/Value(), builder.getF64FloatAttr(outcome.scale),
-      unit(outcome.causal),
+      builder, loc, q, k, v, bias, /*first_keys=*/Value(), /*key=*/Value(), /*micro=*/Value(),
+      /*first=*/Value(), builder.getF64FloatAttr(outcome.scale), unit(outcome.causal),
       outcome.window ? builder.getI64IntegerAttr(outcome.window) : IntegerAttr(),
-      unit(outcome.zeroHidden));
+      unit(outcome.zeroHidden), dropout ? dropout.getRatioAttr() : FloatAttr(),
+      dropout ? dropout.getIdAttr() : IntegerAttr(), /*fullShape=*/nullptr);
   return createReshape(builder, loc,
                        createTranspose(builder, loc, attention.getOut(), {0, 2, 1, 3}), shape);
 }
@@ -437,19 +455,12 @@ void RaiseAttentionPass::runOnOperation() {
   for (tx::SoftmaxOp softmax : softmaxes) {
     Match match;
     match.softmax = softmax;
-    match.matmul = findMatmul(softmax, isBetween);
-    bool drops = !match.matmul && findMatmul(softmax, isBetweenOrDropout);
-    if (match.matmul || drops)
+    match.matmul = findMatmul(softmax, isBetweenOrDropout);
+    if (match.matmul)
       match.scores = findScores(softmax.getX(), independent);
     if (!match.scores) {
       if (std::string problem = explainAxis(softmax, independent); !problem.empty())
         report.reject(softmax.getLoc(), problem);
-      continue;
-    }
-    if (drops) {
-      report.reject(softmax.getLoc(), "between its weights and the values stands tx.dropout, which "
-                                      "tx.attention has not: export with attention dropout 0, or "
-                                      "the weights are stored");
       continue;
     }
     AttentionOutcome outcome;

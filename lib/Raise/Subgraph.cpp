@@ -109,8 +109,11 @@ public:
       if (!numbers.count(operand))
         bring(operand);
     key.push_back(reinterpret_cast<uintptr_t>(op->getName().getAsOpaquePointer()));
-    key.push_back(
-        reinterpret_cast<uintptr_t>(provenance::attributesWithout(op).getAsOpaquePointer()));
+    NamedAttrList attributes(provenance::attributesWithout(op));
+    if (auto dropout = dyn_cast<DropoutInterface>(op))
+      attributes.erase(dropout.getDropoutIdName());
+    key.push_back(reinterpret_cast<uintptr_t>(
+        attributes.getDictionary(op->getContext()).getAsOpaquePointer()));
     for (Type type : op->getResultTypes())
       key.push_back(reinterpret_cast<uintptr_t>(type.getAsOpaquePointer()));
     for (Value operand : op->getOperands())

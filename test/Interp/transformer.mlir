@@ -7,6 +7,8 @@
 // RUN: partita-interp %s --equal attention_of,attention_small --tolerance 1e-12
 // RUN: partita-interp %s --equal documents_of,documents_small --tolerance 1e-12
 // RUN: partita-interp %s --equal documents_gradient_of,documents_gradient_small --tolerance 1e-12
+// RUN: partita-interp %s --equal dropped_of,dropped_small --tolerance 1e-12
+// RUN: partita-interp %s --equal dropped_gradient_of,dropped_gradient_small --tolerance 1e-12
 // RUN: not partita-interp %s --entry recurring 2>&1 | FileCheck %s --check-prefix=RECURRING
 // RUN: not partita-interp %s --entry falling 2>&1 | FileCheck %s --check-prefix=FALLING
 // RUN: not partita-interp %s --entry hidden 2>&1 | FileCheck %s --check-prefix=HIDDEN
@@ -125,6 +127,63 @@ func.func @documents_gradient_small(%q: tensor<2x5x2x4xf64>, %k: tensor<2x5x1x4x
   %out, %lse = tx.attention %q, %k, %v bias %mask scale 0.5 : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x1x5x5xf64>) -> (tensor<2x5x2x5xf64>, tensor<2x2x5xf64>)
   %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %mask scale 0.5 : (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x5x2x5xf64>, tensor<2x2x5xf64>, tensor<2x5x2x5xf64>, tensor<2x1x5x5xf64>) -> (tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>, tensor<2x1x5x5xf64>)
   return %0#0, %0#1, %0#2 : tensor<2x5x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x5xf64>
+}
+// Dropout of the probabilities drops what tx.dropout drops between softmax and values.
+func.func @dropped_of(%q: tensor<2x4x3x4xf64>, %k: tensor<2x6x3x4xf64>, %v: tensor<2x6x3x5xf64>) -> tensor<2x3x4x5xf64> {
+  %key = tx.constant dense<42> : tensor<i64> : tensor<i64>
+  %micro = tx.constant dense<1> : tensor<i64> : tensor<i64>
+  %out, %lse = tx.attention %q, %k, %v scale 0.5 dropout 0.3 id 9 key %key micro %micro : (tensor<2x4x3x4xf64>, tensor<2x6x3x4xf64>, tensor<2x6x3x5xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x3x5xf64>, tensor<2x3x4xf64>)
+  %0 = tx.transpose %out [0, 2, 1, 3] : tensor<2x4x3x5xf64> -> tensor<2x3x4x5xf64>
+  return %0 : tensor<2x3x4x5xf64>
+}
+func.func @dropped_small(%q4: tensor<2x4x3x4xf64>, %k4: tensor<2x6x3x4xf64>, %v4: tensor<2x6x3x5xf64>) -> tensor<2x3x4x5xf64> {
+  %key = tx.constant dense<42> : tensor<i64> : tensor<i64>
+  %micro = tx.constant dense<1> : tensor<i64> : tensor<i64>
+  %half = tx.constant dense<0.5> : tensor<2x3x4x6xf64> : tensor<2x3x4x6xf64>
+  %q = tx.transpose %q4 [0, 2, 1, 3] : tensor<2x4x3x4xf64> -> tensor<2x3x4x4xf64>
+  %kt = tx.transpose %k4 [0, 2, 3, 1] : tensor<2x6x3x4xf64> -> tensor<2x3x4x6xf64>
+  %v = tx.transpose %v4 [0, 2, 1, 3] : tensor<2x6x3x5xf64> -> tensor<2x3x6x5xf64>
+  %s = tx.batch_matmul %q, %kt : (tensor<2x3x4x4xf64>, tensor<2x3x4x6xf64>) -> tensor<2x3x4x6xf64>
+  %x = tx.mul %s, %half : (tensor<2x3x4x6xf64>, tensor<2x3x4x6xf64>) -> tensor<2x3x4x6xf64>
+  %p = tx.softmax %x : (tensor<2x3x4x6xf64>) -> tensor<2x3x4x6xf64>
+  %d = tx.dropout %p ratio 0.3 id 9 key %key micro %micro : (tensor<2x3x4x6xf64>, tensor<i64>, tensor<i64>) -> tensor<2x3x4x6xf64>
+  %0 = tx.batch_matmul %d, %v : (tensor<2x3x4x6xf64>, tensor<2x3x6x5xf64>) -> tensor<2x3x4x5xf64>
+  return %0 : tensor<2x3x4x5xf64>
+}
+func.func @dropped_gradient_of(%q: tensor<2x4x1x4xf64>, %k: tensor<2x6x1x4xf64>, %v: tensor<2x6x1x5xf64>, %dout: tensor<2x4x1x5xf64>) -> (tensor<2x4x4xf64>, tensor<2x6x4xf64>, tensor<2x6x5xf64>) {
+  %key = tx.constant dense<42> : tensor<i64> : tensor<i64>
+  %micro = tx.constant dense<1> : tensor<i64> : tensor<i64>
+  %out, %lse = tx.attention %q, %k, %v scale 0.5 dropout 0.3 id 9 key %key micro %micro : (tensor<2x4x1x4xf64>, tensor<2x6x1x4xf64>, tensor<2x6x1x5xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x1x5xf64>, tensor<2x1x4xf64>)
+  %g:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 dropout 0.3 id 9 key %key micro %micro : (tensor<2x4x1x4xf64>, tensor<2x6x1x4xf64>, tensor<2x6x1x5xf64>, tensor<2x4x1x5xf64>, tensor<2x1x4xf64>, tensor<2x4x1x5xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x1x4xf64>, tensor<2x6x1x4xf64>, tensor<2x6x1x5xf64>)
+  %dq = tx.reshape %g#0 : tensor<2x4x1x4xf64> -> tensor<2x4x4xf64>
+  %dk = tx.reshape %g#1 : tensor<2x6x1x4xf64> -> tensor<2x6x4xf64>
+  %dv = tx.reshape %g#2 : tensor<2x6x1x5xf64> -> tensor<2x6x5xf64>
+  return %dq, %dk, %dv : tensor<2x4x4xf64>, tensor<2x6x4xf64>, tensor<2x6x5xf64>
+}
+func.func @dropped_gradient_small(%q4: tensor<2x4x1x4xf64>, %k4: tensor<2x6x1x4xf64>, %v4: tensor<2x6x1x5xf64>, %dout4: tensor<2x4x1x5xf64>) -> (tensor<2x4x4xf64>, tensor<2x6x4xf64>, tensor<2x6x5xf64>) {
+  %key = tx.constant dense<42> : tensor<i64> : tensor<i64>
+  %micro = tx.constant dense<1> : tensor<i64> : tensor<i64>
+  %half = tx.constant dense<0.5> : tensor<2x4x6xf64> : tensor<2x4x6xf64>
+  %q = tx.reshape %q4 : tensor<2x4x1x4xf64> -> tensor<2x4x4xf64>
+  %k = tx.reshape %k4 : tensor<2x6x1x4xf64> -> tensor<2x6x4xf64>
+  %kt = tx.transpose %k [0, 2, 1] : tensor<2x6x4xf64> -> tensor<2x4x6xf64>
+  %v = tx.reshape %v4 : tensor<2x6x1x5xf64> -> tensor<2x6x5xf64>
+  %vt = tx.transpose %v [0, 2, 1] : tensor<2x6x5xf64> -> tensor<2x5x6xf64>
+  %dout = tx.reshape %dout4 : tensor<2x4x1x5xf64> -> tensor<2x4x5xf64>
+  %s = tx.batch_matmul %q, %kt : (tensor<2x4x4xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  %x = tx.mul %s, %half : (tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  %p = tx.softmax %x : (tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  %d = tx.dropout %p ratio 0.3 id 9 key %key micro %micro : (tensor<2x4x6xf64>, tensor<i64>, tensor<i64>) -> tensor<2x4x6xf64>
+  %dt = tx.transpose %d [0, 2, 1] : tensor<2x4x6xf64> -> tensor<2x6x4xf64>
+  %dv = tx.batch_matmul %dt, %dout : (tensor<2x6x4xf64>, tensor<2x4x5xf64>) -> tensor<2x6x5xf64>
+  %dd = tx.batch_matmul %dout, %vt : (tensor<2x4x5xf64>, tensor<2x5x6xf64>) -> tensor<2x4x6xf64>
+  %dp = tx.dropout %dd ratio 0.3 id 9 key %key micro %micro : (tensor<2x4x6xf64>, tensor<i64>, tensor<i64>) -> tensor<2x4x6xf64>
+  %dx = tx.softmax_grad %p, %dp : (tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  %ds = tx.mul %dx, %half : (tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  %dst = tx.transpose %ds [0, 2, 1] : tensor<2x4x6xf64> -> tensor<2x6x4xf64>
+  %dq = tx.batch_matmul %ds, %k : (tensor<2x4x6xf64>, tensor<2x6x4xf64>) -> tensor<2x4x4xf64>
+  %dk = tx.batch_matmul %dst, %q : (tensor<2x6x4xf64>, tensor<2x4x4xf64>) -> tensor<2x6x4xf64>
+  return %dq, %dk, %dv : tensor<2x4x4xf64>, tensor<2x6x4xf64>, tensor<2x6x5xf64>
 }
 // RECURRING: error: id 4 of sequence 1 comes back at position 2, after another document
 func.func @recurring() -> tensor<2x3xi32> {

@@ -328,3 +328,48 @@ func.func @weights_returned(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x8x3xf32>, %v
   %o = tx.batch_matmul %p, %v : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
   return %o, %p : tensor<1x2x3x8xf32>, tensor<1x2x3x3xf32>
 }
+
+// -----
+
+// A training-mode export: the dropout of the weights, whose elements the op numbers as tx.dropout does.
+// CHECK-LABEL: @dropped(
+// CHECK-NOT:     tx.dropout
+// CHECK:         tx.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 dropout 1.000000e-01 id 5 :
+func.func @dropped(%q: tensor<2x3x8xf32>, %k: tensor<2x8x3xf32>, %v: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
+  %s = tx.batch_matmul %q, %k : (tensor<2x3x8xf32>, tensor<2x8x3xf32>) -> tensor<2x3x3xf32>
+  %s4 = tx.reshape %s : tensor<2x3x3xf32> -> tensor<1x2x3x3xf32>
+  %p = tx.softmax %s4 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %d = tx.dropout %p ratio 0.1 id 5 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %d3 = tx.reshape %d : tensor<1x2x3x3xf32> -> tensor<2x3x3xf32>
+  // expected-remark@+1 {{raised to tx.attention}}
+  %o = tx.batch_matmul %d3, %v : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %o : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Somebody else reads the weights before they are dropped.
+// CHECK-LABEL: @dropped_returned(
+// CHECK-NOT:     tx.attention
+func.func @dropped_returned(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x8x3xf32>, %v: tensor<1x2x3x8xf32>) -> (tensor<1x2x3x8xf32>, tensor<1x2x3x3xf32>) {
+  %s = tx.batch_matmul %q, %k : (tensor<1x2x3x8xf32>, tensor<1x2x8x3xf32>) -> tensor<1x2x3x3xf32>
+  %p = tx.softmax %s : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %d = tx.dropout %p ratio 0.1 id 5 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %o = tx.batch_matmul %d, %v : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  return %o, %p : tensor<1x2x3x8xf32>, tensor<1x2x3x3xf32>
+}
+
+// -----
+
+// The op has one dropout.
+// CHECK-LABEL: @dropped_twice(
+// CHECK-NOT:     tx.attention
+func.func @dropped_twice(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x8x3xf32>, %v: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
+  %s = tx.batch_matmul %q, %k : (tensor<1x2x3x8xf32>, tensor<1x2x8x3xf32>) -> tensor<1x2x3x3xf32>
+  // expected-remark@+1 {{nearly attention: a dropout of its weights is not the last of what is computed from them}}
+  %p = tx.softmax %s : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %d = tx.dropout %p ratio 0.1 id 5 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %e = tx.dropout %d ratio 0.1 id 6 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %o = tx.batch_matmul %e, %v : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  return %o : tensor<1x2x3x8xf32>
+}

@@ -690,6 +690,45 @@ func.func @repeat_sum(%x: tensor<2x6x4xf64>) -> tensor<2x3x4xf64> {
   return %0 : tensor<2x3x4xf64>
 }
 
+// Dropout of attention's probabilities: a shard drops what the full tensor drops there.
+
+// CHECK: tx.attention @attention_dropout: split b h; partial{{ *$}}
+// GRAD: gradient of attention_dropout: 0 1 2{{$}}
+func.func @attention_dropout(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %key: tensor<i64>, %micro: tensor<i64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v scale 0.5 causal dropout 0.3 id 7 key %key micro %micro : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_dropout_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_dropout_grad: none{{$}}
+func.func @attention_dropout_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %key: tensor<i64>, %micro: tensor<i64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) {
+  %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal dropout 0.3 id 7 key %key micro %micro : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>
+}
+// CHECK: tx.attention @attention_dropout_grouped: split b h; partial{{ *$}}
+// GRAD: gradient of attention_dropout_grouped: 0 1 2{{$}}
+func.func @attention_dropout_grouped(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %f: tensor<2x4xi32> {interp.range = [0, 0]}, %key: tensor<i64>, %micro: tensor<i64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v from %f scale 0.5 causal dropout 0.3 id 7 key %key micro %micro : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4xi32>, tensor<i64>, tensor<i64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x4x4xf64>, tensor<2x4x4xf64>
+}
+// CHECK: tx.attention_grad @attention_dropout_grouped_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_dropout_grouped_grad: none{{$}}
+func.func @attention_dropout_grouped_grad(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x4x4xf64>, %lse: tensor<2x4x4xf64>, %dout: tensor<2x4x4x4xf64>, %key: tensor<i64>, %micro: tensor<i64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) {
+  %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal dropout 0.3 id 7 key %key micro %micro : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>
+}
+// CHECK: tx.attention @attention_dropout_one_key_head: split b h; partial{{ *$}}
+// GRAD: gradient of attention_dropout_one_key_head: 0 1 2 3{{$}}
+func.func @attention_dropout_one_key_head(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %bias: tensor<1x2x4x6xf64>, %key: tensor<i64>, %micro: tensor<i64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v bias %bias scale 0.5 causal dropout 0.3 id 7 key %key micro %micro : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x2x4x6xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_dropout_one_key_head_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_dropout_one_key_head_grad: none{{$}}
+func.func @attention_dropout_one_key_head_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<1x2x4x6xf64>, %key: tensor<i64>, %micro: tensor<i64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x2x4x6xf64>) {
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5 causal dropout 0.3 id 7 key %key micro %micro : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<1x2x4x6xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x2x4x6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x2x4x6xf64>
+}
+
 // Dropout: a shard drops the elements that the full tensor drops there.
 
 // CHECK: tx.dropout @dropout: split a b c; partial 0{{ *$}}

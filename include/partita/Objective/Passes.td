@@ -69,7 +69,7 @@ def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
   let description = [{
     Phase: objective.
 
-    Runs after `objective`, which copies the model. The numbers of the micro-batches become another batch of the
+    Runs after `objective`, which copies the model. Attention's dropout gets a key, too. The numbers of the micro-batches become another batch of the
     loop.
 
     ```mlir

@@ -126,6 +126,8 @@ def RaiseAttention : Raise_Pass<"raise-attention"> {
     not a mask, becomes a bias if it is added to the scores, or if it hides them with a number below -1e30, to
     which a score adds nothing. Scales on q and k are collected, transposes and reshapes around q, k, v and the
     result are absorbed into the layout [b, s, h, d], and repeated heads of k and v are read where they are.
+    A dropout of the softmax becomes the op's, which drops the same elements, if nothing else reads its operand
+    and only reshapes and casts follow it.
 
     ```mlir
     %s = tx.batch_matmul %qt, %kt

@@ -42,6 +42,23 @@ SmallVector<int64_t> shapeOf(RankedTensorType q, RankedTensorType k, RankedTenso
           q.getDimSize(2) / k.getDimSize(2)};
 }
 
+/// The shape of the probabilities of a micro-batch over all ranks, which number dropout's elements; null
+/// without dropout.
+template <typename Op> DenseI64ArrayAttr probabilitiesOf(Op op, Lowering &l) {
+  if (!op.getKey() || op.getFullShape())
+    return op.getFullShapeAttr();
+  RankedTensorType q = l.type(op.getQ()), k = l.type(op.getK());
+  return DenseI64ArrayAttr::get(
+      op.getContext(), {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1), k.getDimSize(1)});
+}
+
+/// A dropout without a key drops nothing, hence is none of a program with steps.
+template <typename Op> LogicalResult checkKey(Op op) {
+  if (op.getRatio() && !op.getKey())
+    return op.emitOpError() << "has dropout without a key; run key-dropout first";
+  return success();
+}
+
 struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
     return operand < 3 && isHeads(view);
@@ -53,6 +70,8 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
   bool needsResult(Operation *, unsigned result) const { return result == 0; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto attention = cast<tx::AttentionOp>(op);
+    if (failed(checkKey(attention)))
+      return failure();
     SmallVector<int64_t> strides;
     for (Value tensor : {attention.getOut(), attention.getQ(), attention.getK(), attention.getV()})
       appendStrides(strides, l.view(tensor));
@@ -60,10 +79,13 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
     appendBiasStrides(strides, bias);
     l.create<AttentionForwardOp>(
         l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1), l.operand(2),
-        bufferOrNull(l, bias), bufferOrNull(l, attention.getFirstKeys()), strides,
+        bufferOrNull(l, bias), bufferOrNull(l, attention.getFirstKeys()),
+        bufferOrNull(l, attention.getKey()), bufferOrNull(l, attention.getMicro()),
+        bufferOrNull(l, attention.getFirst()), strides,
         shapeOf(l.type(attention.getQ()), l.type(attention.getK()), l.type(attention.getV())),
         attention.getCausal(), attention.getScale(), attention.getWindow().value_or(0),
-        attention.getZeroHidden());
+        attention.getZeroHidden(), attention.getRatioAttr(), attention.getIdAttr(),
+        probabilitiesOf(attention, l));
     return success();
   }
 };
@@ -97,6 +119,8 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::AttentionGradOp>(op);
+    if (failed(checkKey(grad)))
+      return failure();
     SmallVector<int64_t> strides;
     for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
                          grad.getQ(), grad.getK(), grad.getV()})
@@ -109,9 +133,11 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     l.create<AttentionBackwardOp>(
         l.result(0), l.result(1), l.result(2), biasSums, l.scratch(), l.buffer(grad.getDout()),
         l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
-        bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()), strides,
+        bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()), bufferOrNull(l, grad.getKey()),
+        bufferOrNull(l, grad.getMicro()), bufferOrNull(l, grad.getFirst()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
-        grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden());
+        grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
+        grad.getIdAttr(), probabilitiesOf(grad, l));
     if (biasSums != dbias)
       l.convert(dbias, biasSums, l.elements(grad.getDbias()));
     return success();
