@@ -295,6 +295,8 @@ private:
     if (Value barrier = clones.barriers.lookup(operand))
       return barrier;
     OpBuilder builder(clones.before);
+    if (isNumber(operand))
+      return kept(builder, operand);
     Value saved = clones.policy == Policy::Block ? shardOf(operand) : Value();
     Location loc = provenance::backward(operand.getLoc());
     if (!provenance::get(loc, provenance::kLayer)) // an argument has no layer
@@ -309,6 +311,13 @@ private:
                     .getResult(0);
     clones.barriers[operand] = barrier;
     return barrier;
+  }
+
+  /// Returns true for the number of a micro-batch, by which dropout counts: with a barrier of its own, it
+  /// would be another number in memory for nothing, as the values beside it have barriers.
+  static bool isNumber(Value operand) {
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    return type && type.getRank() == 0 && type.getElementType().isInteger(64);
   }
 
   /// Returns true for an `f` whose operand each rank may keep a shard of instead of its result.
